@@ -1,0 +1,100 @@
+"""Log: what a robot (or a simulation) did, as named arrays on one clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+
+FloatArray = NDArray[np.float64]
+
+# signal -> (columns, unit): "joint" means one column per joint, a number that many columns
+SIGNALS: dict[str, tuple[str | int, str]] = {
+    "joint_pos": ("joint", "rad"),
+    "joint_vel": ("joint", "rad/s"),
+    "joint_torque": ("joint", "N m"),
+    "joint_temperature": ("joint", "deg C"),
+    "target_pos": ("joint", "rad"),
+    "target_vel": ("joint", "rad/s"),
+    "target_torque": ("joint", "N m"),  # feed-forward
+    "target_kp": ("joint", "N m/rad"),
+    "target_kd": ("joint", "N m s/rad"),
+    "base_pos": (3, "m"),
+    "base_quat": (4, "1"),  # w x y z, world_from_base
+    "base_vel": (3, "m/s"),  # world frame
+    "imu_gyro": (3, "rad/s"),
+    "imu_acc": (3, "m/s^2"),
+    "imu_quat": (4, "1"),
+    "voltage": (1, "V"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """Signals on one time base.
+
+    time         (T,) seconds, starting anywhere
+    joint_names  order of every per-joint column
+    signals      name -> (T, columns), names and units in SIGNALS; absent signals are simply not there
+    meta         provenance: plain strings, numbers and lists
+
+    Row t holds the state at time[t] and the command that was in force from time[t] on.
+    """
+
+    time: FloatArray
+    joint_names: tuple[str, ...]
+    signals: dict[str, FloatArray]
+    meta: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.time.ndim != 1:
+            raise TrueupError(f"a log's time must have one axis, found shape {self.time.shape}")
+        for name, values in self.signals.items():
+            if name not in SIGNALS:
+                raise TrueupError(f"a log knows no signal {name!r}{did_you_mean(name, SIGNALS)}")
+            columns = SIGNALS[name][0]
+            width = len(self.joint_names) if columns == "joint" else columns
+            if values.shape != (len(self.time), width):
+                raise TrueupError(
+                    f"signal {name!r} must have shape ({len(self.time)}, {width}), found {values.shape}", place=name
+                )
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        try:
+            return self.signals[name]
+        except KeyError:
+            raise TrueupError(f"this log has no {name!r}; it has {', '.join(self.signals) or 'nothing'}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.signals
+
+    @property
+    def rate_hz(self) -> float:
+        """Median sampling rate."""
+        if len(self.time) < 2:
+            raise TrueupError("a log of fewer than two samples has no rate")
+        return float(1.0 / np.median(np.diff(self.time)))
+
+    def window(self, start: int, stop: int) -> Log:
+        """Rows start..stop-1 as a log of their own."""
+        cut = {name: values[start:stop] for name, values in self.signals.items()}
+        return Log(time=self.time[start:stop], joint_names=self.joint_names, signals=cut, meta=self.meta)
+
+    def with_joint_order(self, names: tuple[str, ...]) -> Log:
+        """The same log with its joint columns in another order (every name must exist here)."""
+        if names == self.joint_names:
+            return self
+        missing = [name for name in names if name not in self.joint_names]
+        if missing:
+            raise TrueupError(f"this log has no joint {missing[0]!r}{did_you_mean(missing[0], self.joint_names)}")
+        order = [self.joint_names.index(name) for name in names]
+        moved = {
+            name: values[:, order] if SIGNALS[name][0] == "joint" else values for name, values in self.signals.items()
+        }
+        return Log(time=self.time, joint_names=names, signals=moved, meta=self.meta)

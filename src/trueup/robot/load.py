@@ -1,0 +1,100 @@
+"""From what a user types (`go2`, `pendulum:load_mass=1`, `my_robot/`, `arm.urdf`) to a Robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.robot.spec import RobotSpec, read_spec
+
+ZOO = Path(__file__).parent / "zoo"
+SPEC_FILE = "spec.toml"
+MODEL_SUFFIXES = (".xml", ".mjcf", ".urdf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robot:
+    """A spec, the model file it belongs to, and the values of its options."""
+
+    spec: RobotSpec
+    model_path: Path
+    built_in: bool = False
+    options: dict[str, float] = field(default_factory=dict)
+
+
+def zoo_names() -> tuple[str, ...]:
+    """Names of the built-in robots."""
+    return tuple(sorted(folder.name for folder in ZOO.iterdir() if (folder / SPEC_FILE).is_file()))
+
+
+def load_robot(reference: str | Path) -> Robot:
+    """Load a built-in robot by name, or one's own by its folder, spec file or model file.
+
+    Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec.
+    """
+    text = str(reference)
+    name, options_text = _split_options(text)
+    if name in zoo_names():
+        robot = _from_folder(ZOO / name, built_in=True)
+    else:
+        path = Path(name)
+        if path.is_dir():
+            robot = _from_folder(path, built_in=False)
+        elif path.name == SPEC_FILE or path.suffix == ".toml":
+            robot = _from_spec(path, built_in=False)
+        elif path.is_file() and path.suffix.lower() in MODEL_SUFFIXES:
+            from trueup.robot.draft import draft_spec  # needs MuJoCo: only for bare model files
+
+            robot = Robot(spec=draft_spec(path), model_path=path)
+        elif path.is_file():
+            raise TrueupError(f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path)
+        else:
+            raise TrueupError(f"no robot {text!r}: neither built in nor a path{did_you_mean(name, zoo_names())}")
+    if not options_text:
+        return robot
+    return _with_options(robot, options_text)
+
+
+def _split_options(text: str) -> tuple[str, str]:
+    if Path(text).exists():
+        return text, ""
+    name, _, options = text.partition(":")
+    return (name, options) if "=" in options else (text, "")
+
+
+def _with_options(robot: Robot, text: str) -> Robot:
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        key, _, number = part.partition("=")
+        option = robot.spec.options.get(key.strip())
+        if option is None:
+            raise TrueupError(
+                f"robot {robot.spec.name!r} has no option {key.strip()!r}"
+                f"{did_you_mean(key.strip(), robot.spec.options)}"
+            )
+        try:
+            value = float(number)
+        except ValueError:
+            raise TrueupError(f"option {key.strip()!r} needs a number, found {number!r}") from None
+        if not option.low <= value <= option.high:
+            raise TrueupError(
+                f"option {key.strip()!r} = {value:g} {option.unit} is outside [{option.low:g}, {option.high:g}]"
+            )
+        values[key.strip()] = value
+    return Robot(spec=robot.spec, model_path=robot.model_path, built_in=robot.built_in, options=values)
+
+
+def _from_folder(folder: Path, *, built_in: bool) -> Robot:
+    return _from_spec(folder / SPEC_FILE, built_in=built_in)
+
+
+def _from_spec(path: Path, *, built_in: bool) -> Robot:
+    spec = read_spec(path)
+    folder = path.parent.resolve()
+    model = path.parent / spec.model
+    if not model.resolve().is_relative_to(folder):
+        raise TrueupError(f"model {spec.model!r} lies outside the robot's folder", file=path, place="model")
+    if not model.is_file():
+        raise TrueupError(f"model file {spec.model!r} does not exist beside the spec", file=path, place="model")
+    return Robot(spec=spec, model_path=model, built_in=built_in)

@@ -1,0 +1,194 @@
+"""From a Robot to an engine model: its file, plus what its spec says, plus a floor. The only place that joins them.
+
+Geometry and inertia come from the model file; limits, rates and pose from the spec; actuators are added by `sim`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.robot.load import Robot
+
+Base = Literal["free", "fixed"]
+Collisions = Literal["light", "full"]
+FLOOR = "floor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCfg:
+    """How the robot stands in the world.
+
+    base        "free": on its own root joint; "fixed": held in the air (or bolted down); None: as the spec says
+    collisions  "light": only the spec's contact geoms, against the floor only; "full": every shape, also against
+                each other (self-collision)
+    floor       add a ground plane; None: only under a free base
+    visual      keep shapes that touch nothing (for films); physics alone is faster without
+    """
+
+    base: Base | None = None
+    collisions: Collisions = "light"
+    floor: bool | None = None
+    visual: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointIndex:
+    """Where the spec's joints live in the engine's arrays; the one place that converts orders."""
+
+    joint_id: NDArray[np.intp]
+    qpos: NDArray[np.intp]
+    dof: NDArray[np.intp]
+
+
+def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
+    """Return the robot's editable engine model, without actuators."""
+    cfg = cfg or ModelCfg()
+    spec = open_model(robot)
+    base_mode = cfg.base or ("free" if robot.spec.base.floating else "fixed")
+    _set_options(spec, robot)
+    _set_base(spec, robot, base_mode)
+    _set_joints(spec, robot)
+    for actuator in list(spec.actuators):
+        spec.delete(actuator)
+    for key in list(spec.keys):
+        spec.delete(key)
+    spec.option.timestep = 1.0 / robot.spec.physics_hz
+    _set_collisions(spec, robot, cfg)
+    if cfg.floor if cfg.floor is not None else base_mode == "free":
+        _add_floor(spec)
+    return spec
+
+
+def open_model(robot: Robot) -> mujoco.MjSpec:
+    """Parse the robot's model file; a user's own file is checked first."""
+    from trueup.robot.untrusted import parse_model  # guards stay out of the import of this module
+
+    return parse_model(robot.model_path, check=not robot.built_in)
+
+
+def compile_model(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
+    """Return the robot's engine model without actuators (see `sim` for the actuated one)."""
+    return compile_spec(build_spec(robot, cfg), robot)
+
+
+def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
+    """Compile, turning the engine's complaint into ours."""
+    try:
+        return spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise TrueupError(f"MuJoCo cannot build this robot: {error}", file=robot.model_path) from None
+
+
+def joint_index(model: mujoco.MjModel, robot: Robot) -> JointIndex:
+    """Addresses of the spec's joints in `qpos` and `qvel`."""
+    ids = np.array([mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.spec.joint_names])
+    return JointIndex(
+        joint_id=ids, qpos=model.jnt_qposadr[ids].astype(np.intp), dof=model.jnt_dofadr[ids].astype(np.intp)
+    )
+
+
+def default_qpos(model: mujoco.MjModel, robot: Robot) -> NDArray[np.float64]:
+    """The default pose as a full `qpos`: base at standing height (or where the model holds it), joints in place."""
+    qpos: NDArray[np.float64] = model.qpos0.copy()
+    base = model.body(robot.spec.base.body)
+    if base.jntnum[0] and model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE:
+        start = model.jnt_qposadr[base.jntadr[0]]
+        qpos[start : start + 7] = (0.0, 0.0, robot.spec.base.stand_height, 1.0, 0.0, 0.0, 0.0)
+    qpos[joint_index(model, robot).qpos] = robot.spec.default_pose
+    return qpos
+
+
+def _set_options(spec: mujoco.MjSpec, robot: Robot) -> None:
+    for name, value in robot.options.items():
+        option = robot.spec.options[name]
+        body = _body(spec, robot, option.body)
+        if option.sets == "mass":
+            body.inertia = body.inertia * (value / body.mass)
+            body.fullinertia = body.fullinertia * (value / body.mass)
+            body.mass = value
+        else:
+            body.pos = body.pos * (value / np.linalg.norm(body.pos))
+
+
+def _body(spec: mujoco.MjSpec, robot: Robot, name: str) -> mujoco.MjsBody:
+    body = spec.body(name)
+    if body is None or name == "world":
+        known = [other.name for other in spec.bodies if other.name != "world"]
+        raise TrueupError(f"the model has no body {name!r}{did_you_mean(name, known)}", file=robot.model_path)
+    return body
+
+
+def _set_base(spec: mujoco.MjSpec, robot: Robot, mode: Base) -> None:
+    base = _body(spec, robot, robot.spec.base.body)
+    free = [joint for joint in base.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    if mode == "fixed":
+        for joint in free:
+            spec.delete(joint)
+        base.pos = [0.0, 0.0, robot.spec.base.hold_height]
+        return
+    if base.parent.name != "world":
+        raise TrueupError(f"base body {base.name!r} hangs on {base.parent.name!r}: only a top body can float")
+    if not free:
+        base.add_freejoint(name="root")
+    base.pos = [0.0, 0.0, robot.spec.base.stand_height]
+    base.quat = [1.0, 0.0, 0.0, 0.0]
+
+
+def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
+    for joint in robot.spec.joints:
+        found = spec.joint(joint.name)
+        if found is None:
+            known = [other.name for other in spec.joints]
+            raise TrueupError(
+                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}", file=robot.model_path
+            )
+        if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
+            raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)
+        found.range = list(joint.position)
+        found.limited = mujoco.mjtLimited.mjLIMITED_TRUE
+
+
+def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
+    """Light: contact geoms against the floor only, the rest removed (or made intangible for films)."""
+    names = set(robot.spec.contact_geoms)
+    unknown = sorted(names - {geom.name for geom in spec.geoms})
+    if unknown:
+        known = [geom.name for geom in spec.geoms if geom.name]
+        raise TrueupError(
+            f"the model has no geom {unknown[0]!r} (contact_geoms){did_you_mean(unknown[0], known)}",
+            file=robot.model_path,
+        )
+    if not names:
+        return
+    inertia_is_explicit = all(body.explicitinertial for body in spec.bodies if body.geoms and body.name != "world")
+    for geom in list(spec.geoms):
+        if geom.parent.name == "world":
+            continue
+        if cfg.collisions == "full":
+            geom.contype, geom.conaffinity = 1, 1
+        elif geom.name in names:
+            geom.contype, geom.conaffinity = 1, 0
+        elif cfg.visual or not inertia_is_explicit:
+            geom.contype, geom.conaffinity = 0, 0
+        else:
+            spec.delete(geom)
+
+
+def _add_floor(spec: mujoco.MjSpec) -> None:
+    ground = {mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD}
+    if any(geom.type in ground for geom in spec.worldbody.geoms):
+        return
+    spec.worldbody.add_geom(
+        name=FLOOR,
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 1],
+        contype=1,
+        conaffinity=1,
+        rgba=[0.82, 0.84, 0.86, 1],
+    )

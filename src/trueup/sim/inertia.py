@@ -1,0 +1,74 @@
+"""Inertia tensors: six numbers in the body frame against MuJoCo's principal moments and orientation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+
+FloatArray = NDArray[np.float64]
+
+
+def matrix(six: FloatArray) -> FloatArray:
+    """(..., 6) xx yy zz xy xz yz -> (..., 3, 3)."""
+    xx, yy, zz, xy, xz, yz = np.moveaxis(six, -1, 0)
+    return np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
+
+
+def check_inertia(six: FloatArray, names: tuple[str, ...]) -> None:
+    """Refuse what no body can have: a moment that is not positive, or larger than the other two together."""
+    moments = np.linalg.eigvalsh(matrix(six))
+    bad = (moments[..., 0] <= 0) | (moments[..., 2] > (moments[..., 0] + moments[..., 1]) * (1 + 1e-9))
+    if bad.any():
+        row, body = np.argwhere(bad)[0]
+        raise TrueupError(
+            f"inertia of body {names[body]!r} in simulation {row} is not physical: principal moments "
+            f"{np.array2string(moments[row, body], precision=4)} (each must be positive and at most the sum of the others)"
+        )
+
+
+def decompose(six: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(..., 6) -> principal moments (..., 3), largest first, and orientation quaternions (..., 4) w x y z."""
+    moments, axes = np.linalg.eigh(matrix(six))
+    moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
+    axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
+    return moments, _quat(axes)
+
+
+def compose(moments: FloatArray, quat: FloatArray) -> FloatArray:
+    """Principal moments (..., 3) and quaternions (..., 4) -> (..., 6) in the body frame."""
+    axes = _rotation(quat)
+    full = (axes * moments[..., None, :]) @ np.swapaxes(axes, -1, -2)
+    return np.stack([full[..., i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+
+
+def _rotation(quat: FloatArray) -> FloatArray:
+    w, x, y, z = np.moveaxis(quat, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def _quat(rotation: FloatArray) -> FloatArray:
+    """Rotation matrices to quaternions through the largest of the four components (stable everywhere)."""
+    m = rotation
+    trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
+    squares = np.stack([1 + trace, *(1 - trace + 2 * m[..., i, i] for i in range(3))], -1)
+    w_xyz = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]]
+    xy, xz, yz = (m[..., i, j] + m[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
+    candidates = np.stack(
+        [
+            np.stack([squares[..., 0], *w_xyz], -1),
+            np.stack([w_xyz[0], squares[..., 1], xy, xz], -1),
+            np.stack([w_xyz[1], xy, squares[..., 2], yz], -1),
+            np.stack([w_xyz[2], xz, yz, squares[..., 3]], -1),
+        ],
+        -2,
+    )
+    best = np.argmax(squares, -1)
+    quat: FloatArray = np.take_along_axis(candidates, best[..., None, None], -2)[..., 0, :]
+    return quat / np.linalg.norm(quat, axis=-1, keepdims=True)
