@@ -1,0 +1,151 @@
+"""Command delay of any length, a fraction of a physics step included.
+
+A command is held from its control step to the next. Delayed by D, the physics step [t, t + dt] sees that
+staircase moved D to the right; its mean over the step, with D = (n + f) dt and 0 <= f < 1, is
+
+    (1 - f) u[k - n] + f u[k - n - 1],      u[k] the command held in physics step k,
+
+which is exact, and continuous in D: an optimiser can move a delay through whole steps without a jump.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.models.values import FloatArray, require_positive
+
+IntArray = NDArray[np.intp]
+_TAPE_LENGTHS = 4  # histories per tape: longer moves memory less often, shorter stays in cache
+
+
+class DelayLine:
+    """Delays the commands of `nsim` rows of `njoint` joints, each by its own time.
+
+    Give `step` a command per control step; it returns what each physics step sees. The command history starts
+    at zero: call `reset` with the pose that the robot starts in.
+    """
+
+    def __init__(
+        self, nsim: int, njoint: int, *, dt_s: float, max_delay_s: float, delay_s: ArrayLike = 0.0
+    ) -> None:
+        require_positive("dt_s", dt_s)
+        require_positive("max_delay_s", max_delay_s, or_zero=True)
+        self.nsim, self.njoint = nsim, njoint
+        self.dt_s, self.max_delay_s = dt_s, max_delay_s
+        # one more than the longest delay reaches: the neighbour of a whole delay is read too, at weight 0
+        self.depth = math.ceil(max_delay_s / dt_s) + 1
+        # commands of past physics steps, oldest first; rows [_head - depth, _head) are the history
+        self._tape = np.zeros((_TAPE_LENGTHS * self.depth, nsim, njoint))
+        self._head = self.depth
+        self._delay_s = np.zeros((nsim, njoint))
+        self.set_delay(delay_s)
+
+    @property
+    def delay_s(self) -> FloatArray:
+        """Delay in force, (nsim, njoint) seconds; a copy."""
+        return self._delay_s.copy()
+
+    def set_delay(self, values: ArrayLike, ids: IntArray | None = None) -> None:
+        """Set the delay in seconds of all rows, or of rows `ids`, from the next step on.
+
+        `values` broadcasts to (rows, njoint): (rows, 1) gives all joints of a row the same delay.
+        """
+        seconds = np.asarray(values, np.float64)
+        wrong = ~((seconds >= 0.0) & (seconds <= self.max_delay_s))  # NaN is wrong too
+        if np.any(wrong):
+            raise TrueupError(
+                f"a delay must be within 0 and max_delay_s = {self.max_delay_s} s,"
+                f" found {seconds[wrong].flat[0]} s; shorten it or build the line with a larger max_delay_s",
+                place="delay_s",
+            )
+        self._fill_rows("delay_s", self._delay_s, seconds, ids)
+        steps = self._delay_s / self.dt_s
+        whole = np.floor(steps)
+        fraction = (steps - whole)[:, None, :]
+        columns = np.arange(self.nsim * self.njoint).reshape(self.nsim, 1, self.njoint)
+        # place in the flattened tape of u[k - n], relative to the start of tape row k
+        self._offset: IntArray = columns - whole[:, None, :].astype(np.intp) * columns.size
+        self._fraction: FloatArray = fraction
+        self._is_fractional: NDArray[np.bool_] = fraction > 0.0
+
+    def reset(self, ids: IntArray | None, value: ArrayLike) -> None:
+        """Fill the history of rows `ids` (None: all) with `value`, as if it had always been commanded.
+
+        `value` broadcasts to (rows, njoint).
+        """
+        history = self._tape[self._head - self.depth : self._head]
+        self._fill_rows("value", history, np.asarray(value, np.float64), ids)
+
+    def step(self, command: FloatArray, substeps: int) -> FloatArray:
+        """Return (nsim, substeps, njoint): what each physics step sees when `command` (nsim, njoint) is held.
+
+        Where the delay is zero the command comes back bit for bit.
+        """
+        if command.shape != (self.nsim, self.njoint):
+            raise TrueupError(
+                f"a command must have shape {(self.nsim, self.njoint)} (nsim, njoint), found {command.shape}"
+            )
+        if substeps < 1:
+            raise TrueupError(f"a control step needs at least one physics step, found substeps = {substeps}")
+        self._make_room(substeps)
+        self._tape[self._head : self._head + substeps] = command
+        row_starts = np.arange(self._head, self._head + substeps)[:, None] * (self.nsim * self.njoint)
+        index = self._offset + row_starts
+        tape = self._tape.reshape(-1)
+        later = tape.take(index)
+        index -= self.nsim * self.njoint
+        earlier = tape.take(index)
+        # later + f (earlier - later): a held command stays exactly itself
+        with np.errstate(invalid="ignore", over="ignore"):  # a row that has blown up must not stop the others
+            earlier -= later
+            earlier *= self._fraction
+        np.add(later, earlier, out=later, where=self._is_fractional)
+        self._head += substeps
+        return later
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return what a resumed run needs: `history` (nsim, depth, njoint), oldest first, and `delay_s`."""
+        history = self._tape[self._head - self.depth : self._head]
+        return {"history": np.ascontiguousarray(history.swapaxes(0, 1)), "delay_s": self.delay_s}
+
+    def restore(self, state: Mapping[str, FloatArray]) -> None:
+        """Continue from what `state` returned, in a line of the same shape and the same longest delay."""
+        shapes = {"history": (self.nsim, self.depth, self.njoint), "delay_s": (self.nsim, self.njoint)}
+        for name, shape in shapes.items():
+            found = np.shape(state[name]) if name in state else "nothing"
+            if found != shape:
+                raise TrueupError(
+                    f"a delay line of this size restores {name!r} of shape {shape}, found {found};"
+                    " build it as the saved one was built",
+                    place=name,
+                )
+        self.set_delay(state["delay_s"])
+        self._tape[self._head - self.depth : self._head] = state["history"].swapaxes(0, 1)
+
+    def _make_room(self, substeps: int) -> None:
+        """Move the history to the front of the tape (a longer tape if need be) when `substeps` do not fit."""
+        if self._head + substeps <= len(self._tape):
+            return
+        history = self._tape[self._head - self.depth : self._head].copy()
+        length = max(len(self._tape), _TAPE_LENGTHS * (self.depth + substeps))
+        if length > len(self._tape):
+            self._tape = np.zeros((length, self.nsim, self.njoint))
+        self._tape[: self.depth] = history
+        self._head = self.depth
+
+    def _fill_rows(self, name: str, target: FloatArray, values: FloatArray, ids: IntArray | None) -> None:
+        """Write `values` (rows, njoint) into rows `ids` of `target` (..., nsim, njoint)."""
+        rows = np.arange(self.nsim) if ids is None else ids
+        wanted = (*rows.shape, self.njoint)
+        try:
+            target[..., rows, :] = np.broadcast_to(values, wanted)
+        except (ValueError, IndexError) as error:
+            raise TrueupError(
+                f"{name} of shape {values.shape} does not fit rows of shape {wanted} of {self.nsim}: {error}",
+                place=name,
+            ) from error

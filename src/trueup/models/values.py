@@ -1,0 +1,23 @@
+"""What every equation here takes: one float, or an array with any leading batch axes and joints last."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+
+FloatArray = NDArray[np.float64]
+Values = float | FloatArray
+
+
+def require_positive(name: str, value: Values, *, or_zero: bool = False, finite: bool = True) -> None:
+    """Raise TrueupError unless every number of `value` is positive (or zero), and finite when asked."""
+    numbers = np.asarray(value, np.float64)
+    enough = numbers >= 0.0 if or_zero else numbers > 0.0  # false for NaN, as it must be
+    wrong = ~enough | np.isinf(numbers) if finite else ~enough
+    if np.any(wrong):
+        at = np.argwhere(wrong)[0].tolist()
+        wanted = ("zero or more" if or_zero else "above zero") + (" and finite" if finite else "")
+        found = numbers[tuple(at)]
+        raise TrueupError(f"{name} must be {wanted}, found {found} at index {at}; correct it", place=name)

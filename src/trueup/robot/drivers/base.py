@@ -1,0 +1,65 @@
+"""The driver interface: connect, read, write, damp, close. What `write` returns is what was really sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotState:
+    """One report of the robot, arrays in spec joint order.
+
+    time_s  the robot's own clock at which the joints were measured; `sequence` rises by one per report
+    torque  estimated by the motor drivers (N m)
+    imu_*   None on a robot without IMU; quaternion w x y z, world_from_imu
+    """
+
+    sequence: int
+    time_s: float
+    joint_pos: FloatArray
+    joint_vel: FloatArray
+    joint_torque: FloatArray
+    joint_temperature: FloatArray
+    voltage: float
+    imu_quat: FloatArray | None = None
+    imu_gyro: FloatArray | None = None
+    imu_acc: FloatArray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One command to the joint servos: tau = kp (target_pos - q) + kd (target_vel - dq) + torque."""
+
+    target_pos: FloatArray
+    target_vel: FloatArray
+    kp: FloatArray
+    kd: FloatArray
+    torque: FloatArray
+
+
+class Driver(Protocol):
+    """A robot that can be commanded. Every method raises TrueupError when the robot does not answer."""
+
+    joint_names: tuple[str, ...]
+    realtime: bool  # False: lock-step, time passes only with `write`
+
+    def connect(self) -> None:
+        """Reach the robot; nothing moves."""
+
+    def read(self) -> RobotState:
+        """Return the newest state, waiting for one if none has come since the last call."""
+
+    def write(self, command: Command) -> Command:
+        """Send a command; return what was really sent (after the driver's own limits)."""
+
+    def damp(self) -> Command:
+        """Let the joints give way against damping: the safe state. Returns what was sent."""
+
+    def close(self) -> None:
+        """Damp and let go. Safe to call twice."""
