@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError, did_you_mean
@@ -19,6 +19,7 @@ class Robot:
 
     spec: RobotSpec
     model_path: Path
+    root: Path | None = None  # folder that the model's assets may be read from; None: the model's own
     built_in: bool = False
     options: dict[str, float] = field(default_factory=dict)
 
@@ -28,10 +29,11 @@ def zoo_names() -> tuple[str, ...]:
     return tuple(sorted(folder.name for folder in ZOO.iterdir() if (folder / SPEC_FILE).is_file()))
 
 
-def load_robot(reference: str | Path) -> Robot:
+def load_robot(reference: str | Path, *, root: Path | None = None) -> Robot:
     """Load a built-in robot by name, or one's own by its folder, spec file or model file.
 
-    Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec.
+    Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec; its meshes
+    may be read from `root`, its own folder if None.
     """
     text = str(reference)
     name, options_text = _split_options(text)
@@ -46,7 +48,7 @@ def load_robot(reference: str | Path) -> Robot:
         elif path.is_file() and path.suffix.lower() in MODEL_SUFFIXES:
             from trueup.robot.draft import draft_spec  # needs MuJoCo: only for bare model files
 
-            robot = Robot(spec=draft_spec(path), model_path=path)
+            robot = Robot(spec=draft_spec(path, root=root), model_path=path, root=root)
         elif path.is_file():
             raise TrueupError(f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path)
         else:
@@ -82,7 +84,7 @@ def _with_options(robot: Robot, text: str) -> Robot:
                 f"option {key.strip()!r} = {value:g} {option.unit} is outside [{option.low:g}, {option.high:g}]"
             )
         values[key.strip()] = value
-    return Robot(spec=robot.spec, model_path=robot.model_path, built_in=robot.built_in, options=values)
+    return replace(robot, options=values)
 
 
 def _from_folder(folder: Path, *, built_in: bool) -> Robot:

@@ -59,6 +59,8 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     for key in list(spec.keys):
         spec.delete(key)
     spec.option.timestep = 1.0 / robot.spec.physics_hz
+    # The servo's damping must enter the step implicitly: stiff gains on light links blow up otherwise.
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     _set_collisions(spec, robot, cfg)
     if cfg.floor if cfg.floor is not None else base_mode == "free":
         _add_floor(spec)
@@ -69,7 +71,7 @@ def open_model(robot: Robot) -> mujoco.MjSpec:
     """Parse the robot's model file; a user's own file is checked first."""
     from trueup.robot.untrusted import parse_model  # guards stay out of the import of this module
 
-    return parse_model(robot.model_path, check=not robot.built_in)
+    return parse_model(robot.model_path, check=not robot.built_in, root=robot.root)
 
 
 def compile_model(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
@@ -171,8 +173,8 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
         if geom.parent.name == "world":
             continue
         if cfg.collisions == "full":
-            geom.contype, geom.conaffinity = 1, 1
-        elif geom.name in names:
+            continue  # as the file says: its purely visual shapes stay intangible
+        if geom.name in names:
             geom.contype, geom.conaffinity = 1, 0
         elif cfg.visual or not inertia_is_explicit:
             geom.contype, geom.conaffinity = 0, 0

@@ -109,23 +109,21 @@ class Params:
     ) -> None:
         """Write values, broadcast over simulations (`ids`) and over joints or bodies (`of`)."""
         entry = _entry(name)
-        everything = self.get(name)
         rows = np.arange(self._sim.nsim) if ids is None else np.asarray(ids)
+        columns = self._columns(name, entry.scope, of)
+        shape = (len(rows), *(() if columns is None else (len(columns),)), *entry.shape)
         new = np.asarray(values, np.float64)
         if not np.isfinite(new).all():
             raise TrueupError(f"parameter {name!r} must be finite", place=name)
         if (new < entry.low).any():
             raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
         try:
-            if entry.scope == "robot":
-                everything[rows] = new
-            else:
-                everything[np.ix_(rows, self._columns(name, entry.scope, of))] = new
-        except (ValueError, IndexError) as error:
+            new = np.broadcast_to(new, shape)
+        except ValueError:
             raise TrueupError(
-                f"parameter {name!r} takes {self._shape_text(entry, len(rows), of)}, found {new.shape}", place=name
-            ) from error
-        self._write(name, everything)
+                f"parameter {name!r} takes a shape that broadcasts to {shape}, found {new.shape}", place=name
+            ) from None
+        self._write(name, new, rows, columns)
 
     def nominal(self, name: str) -> FloatArray:
         """The value of the robot's own model, one row."""
@@ -138,7 +136,12 @@ class Params:
             self._batch.set_const()
             self._stale = False
 
-    def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp]:
+    def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
+        """Columns of the joints or bodies named; None for a parameter of the whole robot."""
+        if scope == "robot":
+            if of is not None:
+                raise TrueupError(f"parameter {name!r} belongs to the whole robot, not to {of!r}", place=name)
+            return None
         known = self._sim.robot.spec.joint_names if scope == "joint" else self.body_names
         if of is None:
             return np.arange(len(known))
@@ -146,48 +149,58 @@ class Params:
         for item in wanted:
             if item not in known:
                 raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
-        return np.array([known.index(item) for item in wanted])
+        return np.array([known.index(item) for item in wanted], np.intp)
 
-    def _shape_text(self, entry: Parameter, nrow: int, of: str | Sequence[str] | None) -> str:
-        if entry.scope == "robot":
-            shape: tuple[int, ...] = (nrow, *entry.shape)
+    def _write(
+        self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp] | None
+    ) -> None:
+        """Write just these rows and columns: what is not named keeps its bits."""
+        if columns is None:
+            self._write_robot(name, values, rows)
+        elif PARAMETERS[name].scope == "body":
+            self._write_bodies(name, values, rows, self._bodies[columns])
         else:
-            shape = (nrow, len(self._columns("", entry.scope, of)), *entry.shape)
-        return f"a shape that broadcasts to {shape}"
+            self._write_joints(name, values, rows, columns)
 
-    def _write(self, name: str, values: FloatArray) -> None:
-        joints, bodies, expand = self._sim.index.dof, self._bodies, self._batch.expand
-        model = self._sim.model
-        match name:
-            case "armature" | "damping" | "friction":
-                expand(_DOF_FIELD[name])[:, joints] = values
-                self._stale |= name == "armature"
-            case "stiffness":
-                expand("jnt_stiffness")[:, self._sim.index.joint_id] = values
-            case "delay":
-                self._sim.set_delay(values)
-            case "encoder_bias":
-                self._sim.encoder_bias[:] = values
-            case "mass_scale":
-                scale = values / self.get("mass_scale")
-                expand("body_mass")[:, bodies] = model.body_mass[bodies] * values
-                expand("body_inertia")[:, bodies] *= scale[:, :, None]
-                self._stale = True
-            case "com_offset":
-                expand("body_ipos")[:, bodies] = model.body_ipos[bodies] + values
-                self._stale = True
-            case "inertia":
-                check_inertia(values, self.body_names)
-                expand("body_inertia")[:, bodies], expand("body_iquat")[:, bodies] = decompose(values)
-                self._stale = True
-            case "contact_friction":
-                expand("geom_friction")[:, self._contacts, 0] = values[:, None]
-            case "contact_timeconst" | "contact_dampratio":
-                expand("geom_solref")[:, self._contacts, _SOLREF[name]] = values[:, None]
-            case "gravity":
-                expand("opt.gravity").reshape(-1, 3)[:] = values
-            case _:
-                self._sim.gains.set(name, values)
+    def _write_joints(
+        self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp]
+    ) -> None:
+        sim, expand = self._sim, self._batch.expand
+        if name in _DOF_FIELD:
+            expand(_DOF_FIELD[name])[np.ix_(rows, sim.index.dof[columns])] = values
+            self._stale |= name == "armature"
+        elif name == "stiffness":
+            expand("jnt_stiffness")[np.ix_(rows, sim.index.joint_id[columns])] = values
+        elif name == "encoder_bias":
+            sim.encoder_bias[np.ix_(rows, columns)] = values
+        else:
+            changed = sim.delay if name == "delay" else sim.gains.get(name)
+            changed[np.ix_(rows, columns)] = values
+            sim.set_delay(changed) if name == "delay" else sim.gains.set(name, changed)
+
+    def _write_bodies(
+        self, name: str, values: FloatArray, rows: NDArray[np.intp], bodies: NDArray[np.intp]
+    ) -> None:
+        expand, model, at = self._batch.expand, self._sim.model, np.ix_(rows, bodies)
+        if name == "mass_scale":
+            before = expand("body_mass")[at]
+            expand("body_mass")[at] = model.body_mass[bodies] * values
+            expand("body_inertia")[at] *= (expand("body_mass")[at] / before)[:, :, None]
+        elif name == "com_offset":
+            expand("body_ipos")[at] = model.body_ipos[bodies] + values
+        else:
+            check_inertia(values, tuple(model.body(body).name for body in bodies))
+            expand("body_inertia")[at], expand("body_iquat")[at] = decompose(values)
+        self._stale = True
+
+    def _write_robot(self, name: str, values: FloatArray, rows: NDArray[np.intp]) -> None:
+        expand, contacts = self._batch.expand, np.ix_(rows, self._contacts)
+        if name == "contact_friction":
+            expand("geom_friction")[..., 0][contacts] = values[:, None]
+        elif name == "gravity":
+            expand("opt.gravity").reshape(-1, 3)[rows] = values
+        else:
+            expand("geom_solref")[..., _SOLREF[name]][contacts] = values[:, None]
 
 
 _DOF_FIELD = {"armature": "dof_armature", "damping": "dof_damping", "friction": "dof_frictionloss"}

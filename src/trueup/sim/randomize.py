@@ -69,12 +69,9 @@ class Randomizer:
         return nominal + drawn if range_.operation == "add" else drawn + np.zeros_like(nominal)
 
 
-def locomotion_ranges(base: str) -> dict[str, Uniform]:
-    """The ranges users expect for a legged robot (METHODS section 6), around the model's own values."""
+def joint_ranges() -> dict[str, Uniform]:
+    """Servo and joint ranges that any robot can take, around the model's own values."""
     return {
-        "mass_scale": Uniform(operation="set", low=0.85, high=1.15, of=(base,)),
-        "com_offset": Uniform(operation="set", low=-0.03, high=0.03, of=(base,)),
-        "contact_friction": Uniform(operation="set", low=0.3, high=2.0),
         "torque_limit": Uniform(operation="scale", low=0.9, high=1.1),
         "damping": Uniform(operation="scale", low=0.7, high=1.3),
         "friction": Uniform(operation="scale", low=0.5, high=1.5),
@@ -83,4 +80,14 @@ def locomotion_ranges(base: str) -> dict[str, Uniform]:
         "kd": Uniform(operation="scale", low=0.8, high=1.2),
         "delay": Uniform(operation="set", low=0.0, high=0.02, each=False),
         "encoder_bias": Uniform(operation="set", low=-0.05, high=0.05),
+    }
+
+
+def locomotion_ranges(base: str) -> dict[str, Uniform]:
+    """The ranges users expect for a legged robot: joints, base mass and centre of mass, ground friction."""
+    return {
+        "mass_scale": Uniform(operation="set", low=0.85, high=1.15, of=(base,)),
+        "com_offset": Uniform(operation="set", low=-0.03, high=0.03, of=(base,)),
+        "contact_friction": Uniform(operation="set", low=0.3, high=2.0),
+        **joint_ranges(),
     }

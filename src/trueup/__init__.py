@@ -1,0 +1,59 @@
+"""trueup makes a simulator agree with a robot, trains in it, proves the policy and runs it safely.
+
+Everything the command line does is a function here with the same name. Importing `trueup` itself is light: each name is
+loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from trueup._version import __version__
+from trueup.core.errors import TrueupError
+
+if TYPE_CHECKING:
+    from trueup.data.log import Log
+    from trueup.robot.init import init_robot
+    from trueup.robot.inspect import inspect_robot
+    from trueup.robot.load import Robot, load_robot, zoo_names
+    from trueup.robot.spec import RobotSpec
+    from trueup.sim.batch import BatchSim, SimCfg
+    from trueup.sim.drop import drop
+    from trueup.sim.replay import replay
+
+__all__ = [
+    "BatchSim",
+    "Log",
+    "Robot",
+    "RobotSpec",
+    "SimCfg",
+    "TrueupError",
+    "__version__",
+    "drop",
+    "init_robot",
+    "inspect_robot",
+    "load_robot",
+    "replay",
+    "zoo_names",
+]
+
+_HOME = {
+    "BatchSim": "trueup.sim.batch",
+    "Log": "trueup.data.log",
+    "Robot": "trueup.robot.load",
+    "RobotSpec": "trueup.robot.spec",
+    "SimCfg": "trueup.sim.batch",
+    "drop": "trueup.sim.drop",
+    "init_robot": "trueup.robot.init",
+    "inspect_robot": "trueup.robot.inspect",
+    "load_robot": "trueup.robot.load",
+    "replay": "trueup.sim.replay",
+    "zoo_names": "trueup.robot.load",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'trueup' has no attribute {name!r}")

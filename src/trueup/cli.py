@@ -1,0 +1,64 @@
+"""The command line: verb -> (config, run). Everything else is elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from trueup._version import __version__
+from trueup.commands import doctor, robot, sim
+from trueup.core.errors import TrueupError
+
+_VERBS: dict[type, Callable[[Any], int]] = {
+    robot.ListVerb: robot.run,
+    robot.InspectVerb: robot.run,
+    robot.InitVerb: robot.run,
+    sim.SimVerb: sim.run,
+    doctor.DoctorVerb: doctor.run,
+}
+
+# in the order of the loop
+_Verbs = (
+    Annotated[robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")]
+    | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
+    | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
+)
+
+_DESCRIPTION = "Make a simulator agree with a robot. Verbs in the order of the loop; each tells what goes in and what comes out with --help."
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one verb; errors end in one line and exit code 2, Ctrl-C in 130."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args in (["--version"], ["-V"]):
+        print(f"trueup {__version__}")
+        return
+    verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)  # type: ignore[arg-type]
+    try:
+        code = _VERBS[type(verb)](verb)
+    except TrueupError as error:
+        print(f"trueup: {error}", file=sys.stderr)
+        code = 2
+    except ModuleNotFoundError as error:
+        print(f"trueup: {_missing_package(error)}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("trueup: stopped", file=sys.stderr)
+        code = 130
+    sys.exit(code)
+
+
+_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
+
+
+def _missing_package(error: ModuleNotFoundError) -> str:
+    if error.name is None or error.name.startswith("trueup"):
+        raise error
+    return f"this needs the package {error.name!r}, which is not installed; `pip install 'trueup[all]'` brings it"
+
+
+if __name__ == "__main__":
+    main()

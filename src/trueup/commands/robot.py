@@ -1,0 +1,81 @@
+"""`trueup robot list|inspect|init`: what a robot is, and a spec for one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListVerb:
+    """List the built-in robots.
+
+    In: nothing. Out: name, joints, rates and options of each.
+    """
+
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectVerb:
+    """Print a robot's joints, limits and masses, and what is wrong with them.
+
+    In: a robot (built in, or your MJCF, URDF, spec or folder). Out: tables and a verdict; exit code 1 if not usable.
+    """
+
+    robot: tyro.conf.Positional[str]
+    """Built-in name, or a folder, spec, MJCF or URDF of your own."""
+    root: Path | None = None
+    """Folder that meshes of an MJCF or URDF may be read from (default: the folder of the file)."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitVerb:
+    """Turn an MJCF or URDF into a robot folder with a spec to edit.
+
+    In: a model file. Out: a folder with model, assets and spec.toml, used like a built-in robot from then on.
+    """
+
+    model: tyro.conf.Positional[Path]
+    """MJCF (.xml) or URDF (.urdf)."""
+    out: Path
+    """Folder to write."""
+    root: Path | None = None
+    """Folder that meshes may be read from (default: the folder of the file)."""
+    force: bool = False
+    """Write into a folder that already holds files."""
+
+
+RobotVerb = (
+    Annotated[ListVerb, tyro.conf.subcommand("list")]
+    | Annotated[InspectVerb, tyro.conf.subcommand("inspect")]
+    | Annotated[InitVerb, tyro.conf.subcommand("init")]
+)
+
+
+def run(verb: ListVerb | InspectVerb | InitVerb) -> int:
+    """Do what was asked and print it."""
+    from trueup.report.robot import print_inspection, print_zoo
+    from trueup.robot.load import load_robot, zoo_names
+
+    if isinstance(verb, ListVerb):
+        print_zoo([load_robot(name) for name in zoo_names()], as_json=verb.json)
+        return 0
+    from trueup.robot.inspect import inspect_robot
+
+    if isinstance(verb, InspectVerb):
+        result = inspect_robot(load_robot(verb.robot, root=verb.root))
+        print_inspection(result, as_json=verb.json)
+        return 1 if result.verdict == "not usable" else 0
+    from trueup.robot.init import init_robot
+
+    folder = init_robot(verb.model, verb.out, root=verb.root, force=verb.force)
+    result = inspect_robot(load_robot(folder))
+    print_inspection(result, as_json=False)
+    return 0

@@ -1,0 +1,170 @@
+"""What must hold for every robot of the zoo."""
+
+import json
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from trueup.robot.load import ZOO, load_robot, zoo_names
+from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.inertia import compose
+
+ROBOTS = zoo_names()
+FIGURES = Path(__file__).resolve().parents[3] / "shared" / "robots"
+FIGURE_FILE = {"go2": "go2", "so101": "so101", "z1": "z1_gripper"}
+
+
+def source_table(name: str) -> dict[str, tuple[float, np.ndarray, np.ndarray]]:
+    """body -> (mass, com, inertia) as SOURCES.md states them."""
+    rows = {}
+    lines = (ZOO / name / "SOURCES.md").read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| body |"))
+    for line in lines[start + 2 :]:
+        body, mass, com, inertia = (cell.strip() for cell in line.strip("| \n").split("|"))
+        rows[body] = (float(mass), np.array(com.split(), float), np.array(inertia.split(), float))
+    return rows
+
+
+def compiled_inertials(name: str) -> dict[str, tuple[float, np.ndarray, np.ndarray]]:
+    model = compile_model(load_robot(name))
+    six = compose(model.body_inertia, model.body_iquat)
+    return {
+        model.body(i).name: (float(model.body_mass[i]), model.body_ipos[i], six[i])
+        for i in range(1, model.nbody)
+        if model.body_mass[i] > 0
+    }
+
+
+def assert_same_inertials(found, wanted) -> None:
+    assert found.keys() == wanted.keys()
+    for body, (mass, com, inertia) in wanted.items():
+        assert found[body][0] == pytest.approx(mass, rel=1e-9), body
+        np.testing.assert_allclose(found[body][1], com, rtol=1e-9, atol=1e-12, err_msg=body)
+        np.testing.assert_allclose(found[body][2], inertia, rtol=1e-5, atol=1e-11, err_msg=body)
+
+
+def test_the_zoo_has_the_four_robots():
+    assert set(ROBOTS) >= {"go2", "pendulum", "so101", "z1"}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_masses_and_inertias_equal_the_source(name):
+    assert_same_inertials(compiled_inertials(name), source_table(name))
+
+
+@pytest.mark.skipif(not FIGURES.is_dir(), reason="the public figures are not beside the checkout")
+@pytest.mark.parametrize("name", sorted(FIGURE_FILE))
+def test_masses_and_inertias_equal_the_public_figures(name):
+    figures = json.loads((FIGURES / f"{FIGURE_FILE[name]}.json").read_text())
+    wanted = {
+        body["name"]: (body["mass"], np.array(body["com"]), np.array(body["inertia_xx_yy_zz_xy_xz_yz_at_com"]))
+        for body in figures["bodies"]
+        if body.get("mass")
+    }
+    assert_same_inertials(compiled_inertials(name), wanted)
+    assert sum(mass for mass, _, _ in wanted.values()) == pytest.approx(figures["total_mass"], rel=1e-4)
+
+
+@pytest.mark.skipif(not FIGURES.is_dir(), reason="the public figures are not beside the checkout")
+@pytest.mark.parametrize("name", sorted(FIGURE_FILE))
+def test_joints_equal_the_public_figures(name):
+    figures = json.loads((FIGURES / f"{FIGURE_FILE[name]}.json").read_text())
+    model, spec = compile_model(load_robot(name)), load_robot(name).spec
+    limits = {joint.name: joint.position for joint in spec.joints}
+    for body in figures["bodies"]:
+        for joint in body.get("joints", []):
+            if joint["type"] != "hinge":
+                continue
+            view = model.joint(joint["name"])
+            np.testing.assert_allclose(view.axis, joint["axis"], atol=1e-9)
+            np.testing.assert_allclose(limits[joint["name"]], joint["range"], atol=1e-9)
+            assert view.damping[0] == joint["damping"]
+            assert view.armature[0] == joint["armature"]
+            assert view.frictionloss[0] == joint["frictionloss"]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_the_specs_numbers_reach_the_compiled_model(name):
+    robot = load_robot(name)
+    spec = robot.spec
+    sim = BatchSim(robot)
+    model, index = sim.model, sim.index
+    assert [model.joint(i).name for i in index.joint_id] == list(spec.joint_names)
+    np.testing.assert_array_equal(model.jnt_range[index.joint_id, 0], spec.position_low)
+    np.testing.assert_array_equal(model.jnt_range[index.joint_id, 1], spec.position_high)
+    assert model.jnt_limited[index.joint_id].all()
+    assert [model.actuator(i).name for i in range(model.nu)] == list(spec.joint_names)
+    np.testing.assert_array_equal(model.actuator_forcerange, np.stack([-spec.torque_limit, spec.torque_limit], 1))
+    np.testing.assert_array_equal(sim.params.get("kp")[0], spec.kp)
+    np.testing.assert_array_equal(sim.params.get("kd")[0], spec.kd)
+    assert model.opt.timestep == pytest.approx(1 / spec.physics_hz, rel=1e-12)
+    np.testing.assert_array_equal(sim.joint_pos[0], spec.default_pose)
+    for foot in spec.feet:
+        assert mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, foot) >= 0
+    for site in filter(None, (spec.imu, spec.end_effector)):
+        assert mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, site) >= 0
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("collisions", ["light", "full"])
+def test_no_contact_in_the_default_pose_in_the_air(name, collisions):
+    robot = load_robot(name)
+    model = compile_model(robot, ModelCfg(base="fixed", collisions=collisions))
+    data = mujoco.MjData(model)
+    data.qpos[:] = default_qpos(model, robot)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 0
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_the_default_pose_stands_or_holds_for_five_seconds(name):
+    robot = load_robot(name)
+    sim = BatchSim(robot, SimCfg(nsim=1))
+    start_height = sim.qpos[0, 2] if sim.free_base else None
+    for _ in range(round(5 / sim.control_dt)):
+        sim.step(robot.spec.default_pose)
+    assert not sim.diverged.any()
+    assert np.abs(sim.joint_vel).max() < 0.05
+    if start_height is None:
+        assert np.abs(sim.joint_pos[0] - robot.spec.default_pose).max() < 0.01
+        return
+    assert sim.qpos[0, 2] > 0.7 * start_height
+    assert sim.observe().gravity[0, 2] < -0.99  # upright
+    data, model = sim.batch.get_data(0), sim.batch.get_model(0)
+    mujoco.mj_forward(model, data)
+    touching = {model.geom(geom).name for contact in data.contact for geom in contact.geom}
+    assert touching == {*robot.spec.feet, "floor"}
+
+
+def test_standing_height_is_where_the_feet_touch():
+    robot = load_robot("go2")
+    model = compile_model(robot)
+    data = mujoco.MjData(model)
+    data.qpos[:] = default_qpos(model, robot)
+    mujoco.mj_forward(model, data)
+    lowest = min(data.geom(foot).xpos[2] - model.geom(foot).size[0] for foot in robot.spec.feet)
+    assert abs(lowest) < 1e-4
+
+
+def test_pendulum_load_is_exchangeable():
+    plain, heavy = load_robot("pendulum"), load_robot("pendulum:load_mass=1.5,load_length=0.3")
+    nominal, changed = compile_model(plain), compile_model(heavy)
+    assert changed.body("load").mass[0] == 1.5
+    np.testing.assert_allclose(changed.body("load").inertia, nominal.body("load").inertia * 3, rtol=1e-12)
+    np.testing.assert_allclose(changed.body("load").pos, [0, 0, -0.3], atol=1e-12)
+    # period of a physical pendulum about its joint: gravity torque m g l, hand-computed
+    data = mujoco.MjData(changed)
+    data.qpos[joint_index(changed, heavy).qpos] = np.pi / 2
+    mujoco.mj_forward(changed, data)
+    assert abs(data.qfrc_bias[0]) == pytest.approx(1.5 * 9.81 * 0.3, rel=1e-6)
+
+
+def test_light_collisions_keep_only_the_contact_geoms():
+    model = compile_model(load_robot("go2"))
+    names = {model.geom(i).name for i in range(model.ngeom)}
+    assert names == {"floor", "trunk", "FL_foot", "FR_foot", "RL_foot", "RR_foot"}
+    full = compile_model(load_robot("go2"), ModelCfg(collisions="full"))
+    assert full.ngeom == 1 + 3 + 4 * 5

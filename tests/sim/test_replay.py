@@ -1,0 +1,119 @@
+"""Replay: a log made by the simulator replays exactly; windows start from what was measured."""
+
+import numpy as np
+import pytest
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.resample import resample
+from trueup.robot.load import load_robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.replay import ReplayCfg, replay
+
+TRUTH = {"armature": 0.02, "damping": 0.4, "friction": 0.1, "delay": 0.0073, "encoder_bias": 0.03}
+
+
+def prepare(sim: BatchSim) -> None:
+    for name, value in TRUTH.items():
+        sim.params.set(name, value)
+
+
+def simulated_log(seconds: float = 3.0, rate: float = 200.0, gains: float = 1.0) -> Log:
+    """A robot in the air with planted parameters, driven by a multisine, as its encoders see it."""
+    robot = load_robot("go2")
+    sim = BatchSim(robot, SimCfg(control_hz=rate, physics_hz=rate * 2, model=ModelCfg(base="fixed")))
+    prepare(sim)
+    sim.params.set("kp", robot.spec.kp * gains)
+    sim.reset()
+    time = np.arange(round(seconds * rate)) / rate
+    target = robot.spec.default_pose + 0.2 * np.sin(2 * np.pi * (1 + 0.2 * np.arange(12)) * time[:, None])
+    sim.prime_delay(np.tile(target[0], (1, 20, 1)))  # the first target was in force before the log began
+    rows = []
+    for t in range(len(time)):
+        seen = sim.observe()
+        rows.append((seen.joint_pos[0].copy(), seen.joint_vel[0].copy()))
+        sim.step(target[t])
+    signals = {"joint_pos": np.array([r[0] for r in rows]), "joint_vel": np.array([r[1] for r in rows]), "target_pos": target}
+    if gains != 1.0:
+        signals["target_kp"] = np.tile(robot.spec.kp * gains, (len(time), 1))
+    return Log(time=time + 100.0, joint_names=robot.spec.joint_names, signals=signals)
+
+
+def exact(window_s=None, **more) -> ReplayCfg:
+    return ReplayCfg(window_s=window_s, sim=SimCfg(physics_hz=400.0, model=ModelCfg(base="fixed")), **more)
+
+
+def test_open_loop_replay_with_the_true_parameters_is_exact():
+    result = replay(load_robot("go2"), simulated_log(), exact(), prepare=prepare)
+    assert result.rmse.max() < 1e-9
+    wrong = replay(load_robot("go2"), simulated_log(), exact())
+    assert wrong.rmse.min() > 1e-3
+
+
+def test_windows_start_from_measured_states_with_commands_under_way():
+    log = simulated_log()
+    result = replay(load_robot("go2"), log, exact(0.25), prepare=prepare)
+    assert len(result.start) == 11
+    # after the first window the true velocity is known exactly and past commands are on their way
+    assert result.rmse.max() < 1e-9
+    np.testing.assert_array_equal(result.joint_pos[:, 0], log["joint_pos"][result.start])
+
+
+def test_overlapping_windows():
+    result = replay(load_robot("go2"), simulated_log(), exact(0.5, stride_s=0.1), prepare=prepare)
+    assert list(np.diff(result.start)) == [20] * (len(result.start) - 1)
+    assert result.joint_pos.shape == (len(result.start), 101, 12)
+
+
+def test_gains_in_the_log_are_used():
+    log = simulated_log(gains=2.0)
+    assert replay(load_robot("go2"), log, exact(), prepare=prepare).rmse.max() < 1e-9
+    ignored = Log(time=log.time, joint_names=log.joint_names, signals={k: v for k, v in log.signals.items() if k != "target_kp"})
+    assert replay(load_robot("go2"), ignored, exact(), prepare=prepare).rmse.max() > 1e-3
+
+
+def test_joint_order_of_the_log_does_not_matter():
+    log = simulated_log()
+    shuffled = log.with_joint_order(tuple(reversed(log.joint_names)))
+    a, b = (replay(load_robot("go2"), x, exact(), prepare=prepare) for x in (log, shuffled))
+    np.testing.assert_array_equal(a.joint_pos, b.joint_pos)
+
+
+def test_a_log_on_another_clock_replays_after_resampling():
+    log = simulated_log()
+    jitter = np.random.default_rng(0).uniform(-0.4, 0.4, len(log)) / 200
+    jitter[[0, -1]] = 0
+    uneven = Log(time=log.time + jitter, joint_names=log.joint_names, signals=log.signals)
+    with pytest.raises(TrueupError, match="resample"):
+        replay(load_robot("go2"), uneven)
+    assert replay(load_robot("go2"), resample(uneven, 200.0), exact(), prepare=prepare).rmse.max() < 0.02
+
+
+def test_resampling_holds_commands_and_interpolates_measurements():
+    log = Log(
+        time=np.array([0.0, 1.0, 2.0]),
+        joint_names=("a",),
+        signals={"joint_pos": np.array([[0.0], [1.0], [4.0]]), "target_pos": np.array([[5.0], [6.0], [7.0]])},
+    )
+    out = resample(log, 2.0)
+    np.testing.assert_allclose(out["joint_pos"][:, 0], [0, 0.5, 1, 2.5, 4])
+    np.testing.assert_array_equal(out["target_pos"][:, 0], [5, 5, 6, 6, 7])
+
+
+def test_bad_logs_are_refused_in_words():
+    log = simulated_log(0.5)
+    holes = dict(log.signals)
+    holes["joint_pos"] = holes["joint_pos"].copy()
+    holes["joint_pos"][7, 3] = np.nan
+    with pytest.raises(TrueupError, match="not finite"):
+        replay(load_robot("go2"), Log(time=log.time, joint_names=log.joint_names, signals=holes))
+    with pytest.raises(TrueupError, match="do not fit"):
+        replay(load_robot("go2"), log, exact(5.0))
+    with pytest.raises(TrueupError, match="has no 'target_pos'"):
+        replay(
+            load_robot("go2"),
+            Log(time=log.time, joint_names=log.joint_names, signals={"joint_pos": log["joint_pos"]}),
+        )
+    with pytest.raises(TrueupError, match="no joint 'FL_hip_joint'"):
+        replay(load_robot("go2"), Log(time=log.time, joint_names=tuple("abcdefghijkl"), signals=log.signals))
