@@ -17,7 +17,8 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 def publish(name: str, numbers: dict[str, object], text: str) -> None:
     """Write both files and print the numbers as one JSON object, the last line of every benchmark."""
     command = " ".join(["python", *(os.path.relpath(arg) if Path(arg).exists() else arg for arg in sys.argv)])
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, mujoco {version('mujoco')}"
+    python, mujoco = platform.python_version(), version("mujoco")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, mujoco {mujoco}"
     record = {"command": command, "machine": machine, **numbers}
     write_atomic(RESULTS / f"{name}.json", json.dumps(record, indent=1) + "\n")
     write_atomic(RESULTS / f"{name}.md", f"{text.strip()}\n\nMade by `{command}` on {machine}.\n")

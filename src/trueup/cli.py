@@ -22,12 +22,17 @@ _VERBS: dict[type, Callable[[Any], int]] = {
 
 # in the order of the loop
 _Verbs = (
-    Annotated[robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")]
+    Annotated[
+        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")
+    ]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
     | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
 )
 
-_DESCRIPTION = "Make a simulator agree with a robot. Verbs in the order of the loop; each tells what goes in and what comes out with --help."
+_DESCRIPTION = (
+    "Make a simulator agree with a robot. Verbs in the order of the loop; "
+    "each tells what goes in and what comes out with --help."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -36,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args in (["--version"], ["-V"]):
         print(f"trueup {__version__}")
         return
-    verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)  # type: ignore[arg-type]
+    verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)
     try:
         code = _VERBS[type(verb)](verb)
     except TrueupError as error:

@@ -12,7 +12,15 @@ def test_imports_point_downward_only():
 
 
 @pytest.mark.parametrize(
-    "module", ["trueup", "trueup.robot.spec", "trueup.robot.load", "trueup.data.log", "trueup.models.friction", "trueup.cli"]
+    "module",
+    [
+        "trueup",
+        "trueup.robot.spec",
+        "trueup.robot.load",
+        "trueup.data.log",
+        "trueup.models.friction",
+        "trueup.cli",
+    ],
 )
 def test_light_modules_start_without_engine_learner_or_plots(module):
     code = (

@@ -60,7 +60,11 @@ def test_masses_and_inertias_equal_the_source(name):
 def test_masses_and_inertias_equal_the_public_figures(name):
     figures = json.loads((FIGURES / f"{FIGURE_FILE[name]}.json").read_text())
     wanted = {
-        body["name"]: (body["mass"], np.array(body["com"]), np.array(body["inertia_xx_yy_zz_xy_xz_yz_at_com"]))
+        body["name"]: (
+            body["mass"],
+            np.array(body["com"]),
+            np.array(body["inertia_xx_yy_zz_xy_xz_yz_at_com"]),
+        )
         for body in figures["bodies"]
         if body.get("mass")
     }
@@ -97,7 +101,9 @@ def test_the_specs_numbers_reach_the_compiled_model(name):
     np.testing.assert_array_equal(model.jnt_range[index.joint_id, 1], spec.position_high)
     assert model.jnt_limited[index.joint_id].all()
     assert [model.actuator(i).name for i in range(model.nu)] == list(spec.joint_names)
-    np.testing.assert_array_equal(model.actuator_forcerange, np.stack([-spec.torque_limit, spec.torque_limit], 1))
+    np.testing.assert_array_equal(
+        model.actuator_forcerange, np.stack([-spec.torque_limit, spec.torque_limit], 1)
+    )
     np.testing.assert_array_equal(sim.params.get("kp")[0], spec.kp)
     np.testing.assert_array_equal(sim.params.get("kd")[0], spec.kd)
     assert model.opt.timestep == pytest.approx(1 / spec.physics_hz, rel=1e-12)

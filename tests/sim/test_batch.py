@@ -13,7 +13,9 @@ from trueup.sim.drop import default_ranges
 from trueup.sim.randomize import Randomizer
 from trueup.sim.sensors import SensorCfg
 
-NOISE = SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.03))
+NOISE = SensorCfg(
+    joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.03)
+)
 
 
 def randomised(name: str, **cfg) -> BatchSim:
@@ -83,7 +85,9 @@ def test_stepping_equals_plain_mujoco(name):
     robot = load_robot(name)
     sim = BatchSim(robot, SimCfg(nsim=3))
     model, data = sim.batch.get_model(1), sim.batch.get_data(1)
-    targets = robot.spec.default_pose + 0.1 * np.sin(np.arange(30)[:, None] * 0.3 + np.arange(robot.spec.njoint))
+    targets = robot.spec.default_pose + 0.1 * np.sin(
+        np.arange(30)[:, None] * 0.3 + np.arange(robot.spec.njoint)
+    )
     for target in targets:
         sim.step(target)
         data.ctrl[:] = target
@@ -170,7 +174,10 @@ def test_servo_torque_is_the_hand_computed_one(kind):
         wanted = pd_torque(targets, qpos, qvel, kp=spec.kp, kd=spec.kd, torque_limit=spec.torque_limit)
     else:
         motor = motor_from_datasheet(
-            stall_torque=spec.torque_limit, no_load_speed=spec.velocity_limit, voltage=48.0, torque_limit=spec.torque_limit
+            stall_torque=spec.torque_limit,
+            no_load_speed=spec.velocity_limit,
+            voltage=48.0,
+            torque_limit=spec.torque_limit,
         )
         wanted = servo_torque(motor, targets, qpos, qvel, kp=spec.kp, kd=spec.kd)
     np.testing.assert_allclose(sim.joint_torque, wanted, rtol=1e-9, atol=1e-9)

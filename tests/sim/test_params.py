@@ -15,7 +15,9 @@ from trueup.sim.randomize import Randomizer, Uniform
 
 
 def make(kind="pd", nsim=4, base=None) -> BatchSim:
-    return BatchSim(load_robot("go2"), SimCfg(nsim=nsim, actuator=ActuatorCfg(kind=kind), model=ModelCfg(base=base)))
+    return BatchSim(
+        load_robot("go2"), SimCfg(nsim=nsim, actuator=ActuatorCfg(kind=kind), model=ModelCfg(base=base))
+    )
 
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
@@ -34,7 +36,9 @@ def test_what_is_set_is_read_back_and_only_there(name):
 @pytest.mark.parametrize("name", sorted(set(PARAMETERS) - {"delay", "encoder_bias"}))
 def test_every_engine_parameter_changes_the_motion_of_its_row(name):
     sim = make("dcmotor", nsim=2)
-    value = sim.params.get(name)[1] * (0.2 if name in ("torque_limit", "stall_torque", "no_load_speed") else 1.5)
+    value = sim.params.get(name)[1] * (
+        0.2 if name in ("torque_limit", "stall_torque", "no_load_speed") else 1.5
+    )
     if name in ("stiffness", "com_offset"):
         value = value + 0.05
     sim.params.set(name, value[None], ids=np.array([1]))
@@ -70,7 +74,9 @@ def test_derived_constants_follow_as_if_recompiled():
     reference.dof_armature[6:] = 0.03
     mujoco.mj_setConst(reference, mujoco.MjData(reference))
     for field in ("body_subtreemass", "dof_invweight0", "body_invweight0", "dof_M0"):
-        np.testing.assert_allclose(getattr(model, field), getattr(reference, field), rtol=1e-12, err_msg=field)
+        np.testing.assert_allclose(
+            getattr(model, field), getattr(reference, field), rtol=1e-12, err_msg=field
+        )
 
 
 def test_every_field_that_constants_derive_from_is_known():

@@ -34,7 +34,11 @@ def simulated_log(seconds: float = 3.0, rate: float = 200.0, gains: float = 1.0)
         seen = sim.observe()
         rows.append((seen.joint_pos[0].copy(), seen.joint_vel[0].copy()))
         sim.step(target[t])
-    signals = {"joint_pos": np.array([r[0] for r in rows]), "joint_vel": np.array([r[1] for r in rows]), "target_pos": target}
+    signals = {
+        "joint_pos": np.array([r[0] for r in rows]),
+        "joint_vel": np.array([r[1] for r in rows]),
+        "target_pos": target,
+    }
     if gains != 1.0:
         signals["target_kp"] = np.tile(robot.spec.kp * gains, (len(time), 1))
     return Log(time=time + 100.0, joint_names=robot.spec.joint_names, signals=signals)
@@ -69,7 +73,11 @@ def test_overlapping_windows():
 def test_gains_in_the_log_are_used():
     log = simulated_log(gains=2.0)
     assert replay(load_robot("go2"), log, exact(), prepare=prepare).rmse.max() < 1e-9
-    ignored = Log(time=log.time, joint_names=log.joint_names, signals={k: v for k, v in log.signals.items() if k != "target_kp"})
+    ignored = Log(
+        time=log.time,
+        joint_names=log.joint_names,
+        signals={k: v for k, v in log.signals.items() if k != "target_kp"},
+    )
     assert replay(load_robot("go2"), ignored, exact(), prepare=prepare).rmse.max() > 1e-3
 
 

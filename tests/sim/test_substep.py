@@ -88,7 +88,7 @@ def test_coasting_under_m2_follows_the_equation_of_motion():
     inertia = 0.01 + 2e-6 + 0.000125 + 0.5 * 0.15**2
     speed, dt, reference = 2.0, 1e-5, []
     for step in range(1, 30_001):
-        dry = params.kc + params.kcs * np.exp(-abs(speed / params.dqs) ** params.alpha)
+        dry = params.kc + params.kcs * np.exp(-(abs(speed / params.dqs) ** params.alpha))
         speed -= dt / inertia * (params.kv * speed + np.sign(speed) * dry)
         if step % 1000 == 0:
             reference.append(speed)

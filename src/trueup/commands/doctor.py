@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class DoctorVerb:
     """Check the installation and estimate what runs here will cost.
 
-    In: nothing. Out: a table of checks (versions, cores, physics speed, video, browser) and costs; exit code 1 if one fails.
+    In: nothing. Out: checks (versions, cores, physics speed, video, browser) and costs; exit code 1 if one fails.
     """
 
     json: bool = False

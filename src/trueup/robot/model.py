@@ -54,10 +54,9 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     _set_options(spec, robot)
     _set_base(spec, robot, base_mode)
     _set_joints(spec, robot)
-    for actuator in list(spec.actuators):
-        spec.delete(actuator)
-    for key in list(spec.keys):
-        spec.delete(key)
+    # The spec has gains and pose; the file's sensors, which no stage reads, may hang on what goes.
+    for element in (*spec.sensors, *spec.tuples, *spec.actuators, *spec.keys):
+        spec.delete(element)
     spec.option.timestep = 1.0 / robot.spec.physics_hz
     # The servo's damping must enter the step implicitly: stiff gains on light links blow up otherwise.
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -89,7 +88,9 @@ def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
 
 def joint_index(model: mujoco.MjModel, robot: Robot) -> JointIndex:
     """Addresses of the spec's joints in `qpos` and `qvel`."""
-    ids = np.array([mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.spec.joint_names])
+    ids = np.array(
+        [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.spec.joint_names]
+    )
     return JointIndex(
         joint_id=ids, qpos=model.jnt_qposadr[ids].astype(np.intp), dof=model.jnt_dofadr[ids].astype(np.intp)
     )
@@ -132,27 +133,28 @@ def _set_base(spec: mujoco.MjSpec, robot: Robot, mode: Base) -> None:
     if mode == "fixed":
         for joint in free:
             spec.delete(joint)
-        base.pos = [0.0, 0.0, robot.spec.base.hold_height]
+        base.pos = np.array([0.0, 0.0, robot.spec.base.hold_height])
         return
     if base.parent.name != "world":
         raise TrueupError(f"base body {base.name!r} hangs on {base.parent.name!r}: only a top body can float")
     if not free:
         base.add_freejoint(name="root")
-    base.pos = [0.0, 0.0, robot.spec.base.stand_height]
-    base.quat = [1.0, 0.0, 0.0, 0.0]
+    base.pos = np.array([0.0, 0.0, robot.spec.base.stand_height])
+    base.quat = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
     for joint in robot.spec.joints:
-        found = spec.joint(joint.name)
+        found: mujoco.MjsJoint | None = spec.joint(joint.name)
         if found is None:
             known = [other.name for other in spec.joints]
             raise TrueupError(
-                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}", file=robot.model_path
+                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}",
+                file=robot.model_path,
             )
         if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)
-        found.range = list(joint.position)
+        found.range = np.array(joint.position)
         found.limited = mujoco.mjtLimited.mjLIMITED_TRUE
 
 
@@ -166,17 +168,18 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
             f"the model has no geom {unknown[0]!r} (contact_geoms){did_you_mean(unknown[0], known)}",
             file=robot.model_path,
         )
-    if not names:
-        return
-    inertia_is_explicit = all(body.explicitinertial for body in spec.bodies if body.geoms and body.name != "world")
+    if not names or cfg.collisions == "full":
+        return  # full is as the file says: its purely visual shapes stay intangible
+    for pair in list(spec.pairs):
+        spec.delete(pair)
+    # A shape may go only if no mass is taken from it and no tendon runs over it.
+    removable = not spec.tendons and all(body.explicitinertial for body in spec.bodies[1:] if body.geoms)
     for geom in list(spec.geoms):
         if geom.parent.name == "world":
             continue
-        if cfg.collisions == "full":
-            continue  # as the file says: its purely visual shapes stay intangible
         if geom.name in names:
             geom.contype, geom.conaffinity = 1, 0
-        elif cfg.visual or not inertia_is_explicit:
+        elif cfg.visual or not removable:
             geom.contype, geom.conaffinity = 0, 0
         else:
             spec.delete(geom)

@@ -45,13 +45,17 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
         if not all(math.isfinite(x) for x in numbers):
             raise ValueError(f"joint {self.name!r}: every number must be finite, found {numbers}")
         if not low < high:
-            raise ValueError(f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]")
+            raise ValueError(
+                f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]"
+            )
         if self.velocity <= 0 or self.torque <= 0:
             raise ValueError(f"joint {self.name!r}: velocity and torque limits must be positive")
         if self.kp < 0 or self.kd < 0:
             raise ValueError(f"joint {self.name!r}: kp and kd must not be negative")
         if not low <= self.default <= high:
-            raise ValueError(f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]")
+            raise ValueError(
+                f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]"
+            )
 
 
 class BaseSpec(_Entry, frozen=True, kw_only=True):
@@ -166,7 +170,9 @@ def read_spec(path: str | Path) -> RobotSpec:
     file = Path(path)
     try:
         if file.stat().st_size > MAX_SPEC_BYTES:
-            raise TrueupError(f"a spec is a small text file; this one has {file.stat().st_size} bytes", file=file)
+            raise TrueupError(
+                f"a spec is a small text file; this one has {file.stat().st_size} bytes", file=file
+            )
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
         return msgspec.convert(raw, RobotSpec)
     except FileNotFoundError:

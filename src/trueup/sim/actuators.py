@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import mujoco
+import mujoco.batch
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +54,7 @@ def add_actuators(spec: mujoco.MjSpec, robot: Robot, cfg: ActuatorCfg) -> None:
         actuator = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if cfg.kind == "pd":
             actuator.set_to_pid(kp=joint.kp, kv=joint.kd, ctrlspec=signature)
-            actuator.forcerange = [-joint.torque, joint.torque]
+            actuator.forcerange = np.array([-joint.torque, joint.torque])
         else:
             actuator.set_to_dcmotor(
                 motorconst=[0.0, 0.0],
@@ -107,7 +108,9 @@ class GainTable:
 
     def _need_motor(self, name: str) -> None:
         if self._kind != "dcmotor":
-            raise TrueupError(f'parameter {name!r} needs ActuatorCfg(kind="dcmotor"); this simulation uses "pd"')
+            raise TrueupError(
+                f'parameter {name!r} needs ActuatorCfg(kind="dcmotor"); this simulation uses "pd"'
+            )
 
     def _write_motor(self) -> None:
         assert self._gain is not None

@@ -69,7 +69,9 @@ class BatchSim:
     sensors would report.
     """
 
-    def __init__(self, robot: Robot, cfg: SimCfg | None = None, substep_model: SubstepModel | None = None) -> None:
+    def __init__(
+        self, robot: Robot, cfg: SimCfg | None = None, substep_model: SubstepModel | None = None
+    ) -> None:
         self.robot = robot
         self.cfg = cfg = cfg or SimCfg()
         if substep_model is not None and cfg.actuator.inputs != "servo":
@@ -84,7 +86,9 @@ class BatchSim:
         self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads)
         self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
-        self._delay = DelayLine(cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s)
+        self._delay = DelayLine(
+            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
+        )
         self._has_delay = False
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
@@ -142,8 +146,7 @@ class BatchSim:
     @property
     def diverged(self) -> NDArray[np.bool_]:
         """Simulations in which the engine reported a bad state since their last reset."""
-        bad: NDArray[np.bool_] = self.batch.warning[:, _BAD_STATE, _COUNT].any(axis=1)
-        return bad
+        return np.any(self.batch.warning[:, _BAD_STATE, _COUNT] > 0, axis=1)
 
     # --- life ---
     def reset(self, ids: Ids = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None) -> None:
@@ -208,7 +211,9 @@ class BatchSim:
                 None if torque is None else torque[:, cut],
             )
             out = self.batch.rollout(seen.shape[1], control=controls, record=tuple(record))
-            parts.append({str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()})
+            parts.append(
+                {str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()}
+            )
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
 
     def _seen(self, targets: FloatArray) -> FloatArray:
@@ -242,7 +247,9 @@ class BatchSim:
         self.batch.state[:] = state["integration"]
         self._delay.restore({name[6:]: value for name, value in state.items() if name.startswith("delay/")})  # type: ignore[misc]
         self._has_delay = bool(self._delay.delay_s.any())
-        self.sensors.restore({name[8:]: value for name, value in state.items() if name.startswith("sensors/")})
+        self.sensors.restore(
+            {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
+        )
         self.batch.warning[:] = state["warning"]
 
     # --- inside a step ---
@@ -262,7 +269,9 @@ class BatchSim:
         self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
         self.ctrl[:, 2::3] = 0.0 if torque is None else torque
 
-    def _controls(self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None) -> FloatArray:
+    def _controls(
+        self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None
+    ) -> FloatArray:
         """Per-physics-step positions (nsim, T substeps, njoint) and per-control-step rest as engine controls."""
         if self.cfg.actuator.inputs == "pos":
             if target_vel is not None or torque is not None:
@@ -292,10 +301,16 @@ class BatchSim:
             self.batch.step()
 
     def _rollout_in_python(
-        self, targets: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None, record: Sequence[str]
+        self,
+        targets: FloatArray,
+        target_vel: FloatArray | None,
+        torque: FloatArray | None,
+        record: Sequence[str],
     ) -> dict[str, FloatArray]:
         fields = {name: self.batch.bind(name) for name in record}
-        out = {name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()}
+        out = {
+            name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()
+        }
         for t in range(targets.shape[1]):
             self.step(
                 targets[:, t],

@@ -54,13 +54,19 @@ class Drop:
     steps_per_second: float
 
 
-def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
+def drop(
+    robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None
+) -> Drop:
     """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
     cfg = cfg or DropCfg()
     sim = BatchSim(
         robot,
         SimCfg(
-            nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=cfg.sensors
+            nsim=cfg.nsim,
+            threads=cfg.threads,
+            seed=cfg.seed,
+            model=ModelCfg(base=cfg.base),
+            sensors=cfg.sensors,
         ),
     )
     if cfg.randomize:
@@ -82,7 +88,7 @@ def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float]
     signals = {name: np.stack([row[name] for row in rows]) for name in rows[0] if name != "qpos"}
     return Drop(
         log=Log(
-            time=np.arange(steps) * sim.control_dt,
+            time=np.arange(steps, dtype=np.float64) * sim.control_dt,
             joint_names=robot.spec.joint_names,
             signals=signals,
             meta={"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed},

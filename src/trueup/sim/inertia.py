@@ -24,7 +24,7 @@ def check_inertia(six: FloatArray, names: tuple[str, ...]) -> None:
         row, body = np.argwhere(bad)[0]
         raise TrueupError(
             f"inertia of body {names[body]!r} in simulation {row} is not physical: principal moments "
-            f"{np.array2string(moments[row, body], precision=4)} (each must be positive and at most the sum of the others)"
+            f"{np.array2string(moments[row, body], precision=4)} (each positive, at most the sum of the others)"
         )
 
 

@@ -1,8 +1,8 @@
 """Per-simulation parameters by name: what they are, their unit, and how they reach the engine.
 
-`values = params.get("armature")` and `params.set("armature", values, of="FL_hip_joint")` speak in arrays whose first axis
-is the simulation and whose second is the joint (spec order), the body or nothing. Fields that the engine derives from
-masses and inertias are brought up to date before the next step.
+`values = params.get("armature")` and `params.set("armature", values, of="FL_hip_joint")` speak in arrays whose first
+axis is the simulation and whose second is the joint (spec order), the body or nothing. Fields that the engine derives
+from masses and inertias are brought up to date before the next step.
 """
 
 from __future__ import annotations
@@ -45,14 +45,24 @@ PARAMETERS: dict[str, Parameter] = {
     "kd": Parameter(scope="joint", unit="N m s/rad", low=0.0, doc="servo velocity gain"),
     "torque_limit": Parameter(scope="joint", unit="N m", low=0.0, doc="largest servo torque"),
     "stall_torque": Parameter(scope="joint", unit="N m", low=1e-9, doc="envelope at rest (dcmotor)"),
-    "no_load_speed": Parameter(scope="joint", unit="rad/s", low=1e-9, doc="speed at which torque vanishes (dcmotor)"),
+    "no_load_speed": Parameter(
+        scope="joint", unit="rad/s", low=1e-9, doc="speed at which torque vanishes (dcmotor)"
+    ),
     "delay": Parameter(scope="joint", unit="s", low=0.0, doc="from command to torque"),
     "encoder_bias": Parameter(scope="joint", unit="rad", doc="measured minus true position"),
     "mass_scale": Parameter(scope="body", unit="1", low=1e-6, doc="times nominal mass and inertia"),
-    "com_offset": Parameter(scope="body", unit="m", shape=(3,), doc="centre of mass minus nominal, body frame"),
-    "inertia": Parameter(scope="body", unit="kg m^2", shape=(6,), doc="xx yy zz xy xz yz at the centre of mass"),
-    "contact_friction": Parameter(scope="robot", unit="1", low=0.0, doc="sliding friction of every contact geom"),
-    "contact_timeconst": Parameter(scope="robot", unit="s", low=1e-4, doc="softness of contacts: larger is softer"),
+    "com_offset": Parameter(
+        scope="body", unit="m", shape=(3,), doc="centre of mass minus nominal, body frame"
+    ),
+    "inertia": Parameter(
+        scope="body", unit="kg m^2", shape=(6,), doc="xx yy zz xy xz yz at the centre of mass"
+    ),
+    "contact_friction": Parameter(
+        scope="robot", unit="1", low=0.0, doc="sliding friction of every contact geom"
+    ),
+    "contact_timeconst": Parameter(
+        scope="robot", unit="s", low=1e-4, doc="softness of contacts: larger is softer"
+    ),
     "contact_dampratio": Parameter(scope="robot", unit="1", low=1e-3, doc="below 1 contacts bounce"),
     "gravity": Parameter(scope="robot", unit="m/s^2", shape=(3,), doc="gravity vector, world frame"),
 }
@@ -116,7 +126,9 @@ class Params:
         if not np.isfinite(new).all():
             raise TrueupError(f"parameter {name!r} must be finite", place=name)
         if (new < entry.low).any():
-            raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
+            raise TrueupError(
+                f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name
+            )
         try:
             new = np.broadcast_to(new, shape)
         except ValueError:
@@ -148,7 +160,9 @@ class Params:
         wanted = [of] if isinstance(of, str) else list(of)
         for item in wanted:
             if item not in known:
-                raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
+                raise TrueupError(
+                    f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name
+                )
         return np.array([known.index(item) for item in wanted], np.intp)
 
     def _write(

@@ -47,7 +47,9 @@ class Randomizer:
     def __init__(self, sim: BatchSim, ranges: Ranges) -> None:
         self._sim, self._ranges = sim, dict(ranges)
         self._nominal = {name: sim.params.nominal(name) for name in ranges}
-        self._draw = {name: RowRandom(sim.cfg.seed, f"randomize {name}", sim.nsim, sim.cfg.first_row) for name in ranges}
+        self._draw = {
+            name: RowRandom(sim.cfg.seed, f"randomize {name}", sim.nsim, sim.cfg.first_row) for name in ranges
+        }
 
     def apply(self, ids: NDArray[np.intp] | None = None) -> None:
         """Give simulations `ids` (None: all) fresh parameters."""
@@ -57,7 +59,11 @@ class Randomizer:
     def _values(self, name: str, range_: Uniform, ids: NDArray[np.intp] | None) -> NDArray[np.float64]:
         nominal = self._nominal[name]
         if range_.of is not None:
-            known = self._sim.robot.spec.joint_names if PARAMETERS[name].scope == "joint" else self._sim.params.body_names
+            known = (
+                self._sim.robot.spec.joint_names
+                if PARAMETERS[name].scope == "joint"
+                else self._sim.params.body_names
+            )
             nominal = nominal[[known.index(item) for item in range_.of if item in known]]
         count = nominal.size if range_.each else 1
         unit = self._draw[name].uniform(count, ids)

@@ -91,7 +91,7 @@ def replay(
     velocity = _velocity(log)[start]
     return Replay(
         start=start,
-        time=np.arange(length) * sim.control_dt,
+        time=np.arange(length, dtype=np.float64) * sim.control_dt,
         joint_names=robot.spec.joint_names,
         joint_pos=np.concatenate([measured[:, :1], simulated], axis=1),
         joint_vel=np.concatenate([velocity[:, None], out["qvel"][:, :, sim.index.dof]], axis=1),
@@ -107,7 +107,9 @@ def _windows(log: Log, cfg: ReplayCfg) -> tuple[NDArray[np.intp], int]:
     """Start rows and length in samples."""
     for name in ("joint_pos", "target_pos"):
         if not np.isfinite(log[name]).all():
-            raise TrueupError(f"{name!r} holds values that are not finite; run `trueup data check`", place=name)
+            raise TrueupError(
+                f"{name!r} holds values that are not finite; run `trueup data check`", place=name
+            )
     if len(log) < 2:
         raise TrueupError(f"a replay needs at least two samples, found {len(log)}")
     if not is_uniform(log):
@@ -145,7 +147,9 @@ def _set_gains(sim: BatchSim, log: Log, rows: NDArray[np.intp]) -> None:
             continue
         values = log[signal][rows]
         if (values != values[:, :1]).any():
-            raise TrueupError(f"{signal!r} changes within a window: cut the log where the gains change", place=signal)
+            raise TrueupError(
+                f"{signal!r} changes within a window: cut the log where the gains change", place=signal
+            )
         sim.params.set(name, values[:, 0])
 
 

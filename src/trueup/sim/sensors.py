@@ -114,7 +114,9 @@ class Sensors:
         fraction = (steps - whole)[:, None]
         rows = np.arange(self._sim.nsim)
         later = self._ring[(self._newest - whole) % len(self._ring), rows]
-        earlier = self._ring[(self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows]
+        earlier = self._ring[
+            (self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows
+        ]
         return later + fraction * (earlier - later)
 
     def _measure(self, ids: NDArray[np.intp] | None) -> FloatArray:
@@ -145,7 +147,9 @@ def _imu_rotation(sim: BatchSim) -> FloatArray | None:
     import mujoco
 
     if mujoco.mj_name2id(sim.model, mujoco.mjtObj.mjOBJ_SITE, name) < 0:
-        raise TrueupError(f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu")
+        raise TrueupError(
+            f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu"
+        )
     matrix = np.zeros(9)
     mujoco.mju_quat2Mat(matrix, sim.model.site(name).quat)
     base_from_imu = matrix.reshape(3, 3)

@@ -1,0 +1,112 @@
+"""A camera that keeps a moving robot in view: it follows one body, smoothly, and never turns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+
+Floats = NDArray[np.float64]
+_MARGIN = 1.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraCfg:
+    """Where the camera stands.
+
+    azimuth, elevation  direction of view in degrees; azimuth 180 looks the robot in the face
+    distance            metres from the robot; None: just far enough to see all of it
+    body                body to follow; None: the top body that carries the most mass
+    smooth_s            seconds over which the body's motion is averaged
+    """
+
+    azimuth: float = 140.0
+    elevation: float = -18.0
+    distance: float | None = None
+    body: str | None = None
+    smooth_s: float = 0.5
+
+
+class Motion:
+    """A motion qpos (T, nq) seen at the times of `frames` pictures, one every `1 / fps` seconds."""
+
+    def __init__(self, model: mujoco.MjModel, qpos: Floats, sample_hz: float, fps: float) -> None:
+        self.model, self.data = model, mujoco.MjData(model)
+        self.frames = max(1, round(len(qpos) / sample_hz * fps))
+        self._qpos, self._velocity = qpos, np.zeros(model.nv)
+        self._samples_per_frame = sample_hz / fps
+
+    def place(self, frame: int) -> mujoco.MjData:
+        """Pose the robot as it is at `frame`; between samples it moves along its joints (quaternions too)."""
+        at = min(frame * self._samples_per_frame, len(self._qpos) - 1.0)
+        k = int(at)
+        self.data.qpos[:] = self._qpos[k]
+        if at > k:
+            mujoco.mj_differentiatePos(self.model, self._velocity, 1.0, self._qpos[k], self._qpos[k + 1])
+            mujoco.mj_integratePos(self.model, self.data.qpos, self._velocity, at - k)
+        mujoco.mj_kinematics(self.model, self.data)
+        mujoco.mj_comPos(self.model, self.data)  # lights may follow the centre of mass
+        mujoco.mj_camlight(self.model, self.data)
+        return self.data
+
+
+class Tracking:
+    """The camera of every frame of a motion; `at(frame)` returns it."""
+
+    def __init__(self, motion: Motion, cfg: CameraCfg, *, aspect: float, fps: float) -> None:
+        self._path, radius = _survey(motion, _followed_body(motion.model, cfg), round(cfg.smooth_s * fps))
+        half_view = math.radians(motion.model.vis.global_.fovy) / 2
+        half_view = min(half_view, math.atan(math.tan(half_view) * aspect))  # the narrower side decides
+        self._camera = mujoco.MjvCamera()
+        self._camera.azimuth, self._camera.elevation = cfg.azimuth, cfg.elevation
+        self._camera.distance = cfg.distance or _MARGIN * radius / math.sin(half_view)
+
+    def at(self, frame: int) -> mujoco.MjvCamera:
+        self._camera.lookat[:] = self._path[frame]
+        return self._camera
+
+
+def _followed_body(model: mujoco.MjModel, cfg: CameraCfg) -> int:
+    if cfg.body is not None:
+        body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, cfg.body)
+        if body < 0:
+            known = [model.body(k).name for k in range(1, model.nbody)]
+            raise TrueupError(f"the camera cannot follow body {cfg.body!r}{did_you_mean(cfg.body, known)}")
+        return int(body)
+    tops = np.flatnonzero((model.body_parentid == 0) & (np.arange(model.nbody) > 0))
+    return int(tops[np.argmax(model.body_subtreemass[tops])]) if len(tops) else 0
+
+
+def _survey(motion: Motion, body: int, window: int) -> tuple[Floats, float]:
+    """Return where to look in each frame (F, 3) and the radius around it that the robot needs."""
+    model = motion.model
+    shapes = np.flatnonzero((model.geom_bodyid > 0) & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))
+    size = model.geom_rbound[shapes]
+    followed = np.empty((motion.frames, 3))
+    position = np.empty((motion.frames, len(shapes), 3))
+    for frame in range(motion.frames):
+        data = motion.place(frame)
+        followed[frame], position[frame] = data.xpos[body], data.geom_xpos[shapes]
+    if not len(shapes):
+        return _smooth(followed, window), float(model.stat.extent)
+    low, high = (position - size[:, None]).min(axis=1), (position + size[:, None]).max(axis=1)
+    path = _smooth(followed, window) + np.median((low + high) / 2 - followed, axis=0)
+    reach = (np.linalg.norm(position - path[:, None], axis=2) + size).max(axis=1)
+    # a robot that blows up must not shrink the rest of the film to a dot
+    return path, float(min(reach.max(), 2.5 * np.median(reach)))
+
+
+def _smooth(path: Floats, window: int) -> Floats:
+    """Average over `window` frames to either side, without lag; ends are held."""
+    if window < 1 or len(path) < 2:
+        return path
+    weight = np.hanning(2 * window + 3)[1:-1]
+    held = np.pad(path, ((window, window), (0, 0)), mode="edge")
+    return np.stack(
+        [np.convolve(held[:, k], weight / weight.sum(), "valid") for k in range(path.shape[1])], axis=1
+    )

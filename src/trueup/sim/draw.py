@@ -1,0 +1,238 @@
+"""Drawing without a screen: what a scene looks like, and one picture of it. Films of motions are in `film`.
+
+Light, sky and floor are put on an editable model by `dress`; `Painter` turns a state into pixels. Both
+leave physics alone: nothing here has mass or touches anything.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+import platform
+from types import TracebackType
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.robot.model import FLOOR
+
+Pixels = NDArray[np.uint8]
+ROBOT_GROUP = 3  # built-in robots keep their shapes here; MuJoCo hides it unless told otherwise
+SAMPLES = 0  # per pixel: 4 smooth the edges at twice the time (software renderer)
+SHADOW_SIZE = 1024
+MAX_SIDE = 4096
+_SHORTEST_BONE, _BONE = 0.02, (0.42, 0.45, 0.49, 1.0)
+_SUN, _SUN_HEIGHT = "trueup_sun", 4.0
+_OFF = {"disable", "disabled", "off", "false", "0"}
+_ZENITH, _NADIR = (0.50, 0.66, 0.86), (1.0, 1.0, 1.0)
+_HORIZON = tuple(
+    (a + b) / 2 for a, b in zip(_ZENITH, _NADIR, strict=True)
+)  # where the gradient crosses eye level
+_TILE, _TILE_OTHER, _LINE = (0.80, 0.82, 0.85), (0.73, 0.76, 0.80), (0.88, 0.90, 0.92)
+_INSTALL = (
+    "On Debian or Ubuntu: `sudo apt-get install libegl1 libgl1-mesa-dri` (no graphics card needed). "
+    "MUJOCO_GL=egl, osmesa or glfw chooses one by hand; `trueup doctor` checks it"
+)
+
+
+def dress(spec: mujoco.MjSpec) -> None:
+    """Add sky, soft light and a tiled floor to a model before it is compiled; its physics stays as it is."""
+    _add_textures(spec)
+    _add_lights(spec)
+    floor = next((geom for geom in spec.geoms if geom.name == FLOOR), None)
+    if floor is None and not any(_is_ground(geom) for geom in spec.worldbody.geoms):
+        floor = spec.worldbody.add_geom(
+            name=FLOOR, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], contype=0, conaffinity=0
+        )
+    if floor is not None:
+        floor.material = "trueup_floor"
+        floor.rgba[:] = 1.0
+    _add_bones(spec)
+    spec.visual.rgba.haze[:] = [*_HORIZON, 1]
+    spec.visual.map.haze = 0.4
+    spec.visual.map.shadowclip = 2.0
+    spec.visual.quality.shadowsize = SHADOW_SIZE
+    spec.visual.quality.offsamples = SAMPLES
+
+
+def _is_ground(geom: mujoco.MjsGeom) -> bool:
+    return geom.type in (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD)
+
+
+def _add_textures(spec: mujoco.MjSpec) -> None:
+    if not any(texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX for texture in spec.textures):
+        spec.add_texture(
+            name="trueup_sky",
+            type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+            builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+            rgb1=_ZENITH,
+            rgb2=_NADIR,
+            width=256,
+            height=256 * 6,
+        )
+    spec.add_texture(
+        name="trueup_tiles",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        mark=mujoco.mjtMark.mjMARK_EDGE,
+        rgb1=_TILE,
+        rgb2=_TILE_OTHER,
+        markrgb=_LINE,
+        width=512,
+        height=512,
+    )
+    floor = spec.add_material(
+        name="trueup_floor", texrepeat=[1, 1], texuniform=True, reflectance=0.0, specular=0.1
+    )
+    floor.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "trueup_tiles"
+
+
+def _add_lights(spec: mujoco.MjSpec) -> None:
+    head = spec.visual.headlight
+    head.ambient[:], head.diffuse[:], head.specular[:] = 0.42, 0.30, 0.05
+    # the sun travels with the robot, as its shadow map covers a bounded area
+    for body in spec.worldbody.bodies[:1]:
+        body.add_light(
+            name=_SUN,
+            type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+            mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
+            pos=[0, 0, _SUN_HEIGHT],
+            dir=[0, 0, -1],
+            diffuse=[0.62, 0.60, 0.57],
+            specular=[0.15, 0.15, 0.15],
+            ambient=[0, 0, 0],
+            castshadow=True,
+        )
+
+
+def _turn_sun(model: mujoco.MjModel, azimuth: float) -> None:
+    """Let the sun shine over the camera's left shoulder.
+
+    From ahead of the camera, the software renderer speckles the lit floor where the shadow map ends.
+    """
+    sun = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_LIGHT, _SUN)
+    if sun < 0:
+        return
+    turn = np.radians(azimuth)
+    ahead, right = np.array([np.cos(turn), np.sin(turn)]), np.array([np.sin(turn), -np.cos(turn)])
+    lean = 0.15 * ahead + 0.35 * right
+    model.light_dir0[sun] = np.array([*lean, -1.0]) / np.hypot(1.0, np.linalg.norm(lean))
+    model.light_poscom0[sun] = _SUN_HEIGHT * np.array([*-lean, 1.0])
+
+
+def _add_bones(spec: mujoco.MjSpec) -> None:
+    """Join the shapes of a mesh-free robot by thin rods, so that links do not hang in the air."""
+    if spec.meshes:
+        return
+    for body in spec.bodies:
+        if body.parent is None or body.name == spec.worldbody.name:
+            continue
+        ends = [child.pos for child in body.bodies] + [geom.pos for geom in body.geoms]
+        for end in ends:
+            length = float(np.linalg.norm(end))
+            if np.isfinite(length) and length > _SHORTEST_BONE:
+                body.add_geom(
+                    type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+                    fromto=[0, 0, 0, *end],
+                    size=[0.05 * length, 0, 0],
+                    rgba=_BONE,
+                    group=ROBOT_GROUP,
+                    contype=0,
+                    conaffinity=0,
+                    mass=0,
+                )
+
+
+class Painter:
+    """Draws states of one model into arrays (height, width, 3), without a screen. Close it, or use `with`.
+
+    `azimuth` is the direction the camera will look in (degrees): the light comes from behind it.
+    """
+
+    def __init__(
+        self, model: mujoco.MjModel, width: int = 640, height: int = 480, *, azimuth: float = 140.0
+    ) -> None:
+        if not (16 <= width <= MAX_SIDE and 16 <= height <= MAX_SIDE):
+            raise TrueupError(
+                f"a picture is 16 to {MAX_SIDE} pixels wide and high, asked for {width} x {height}"
+            )
+        self.model = copy.copy(model)  # the size of the buffer is a field of the model: the caller's stays
+        self.model.vis.global_.offwidth, self.model.vis.global_.offheight = width, height
+        self.model.vis.quality.offsamples = SAMPLES
+        self.model.vis.quality.shadowsize = SHADOW_SIZE
+        self._rect = mujoco.MjrRect(0, 0, width, height)
+        self._scene = mujoco.MjvScene(self.model, maxgeom=max(1000, 4 * model.ngeom))
+        self._option = mujoco.MjvOption()
+        self._option.geomgroup[ROBOT_GROUP] = 1
+        self._option.sitegroup[:] = 0
+        self._pixels: Pixels = np.empty((height, width, 3), np.uint8)
+        self._gl = _open_gl(width, height)
+        try:
+            self._context = mujoco.MjrContext(self.model, mujoco.mjtFontScale.mjFONTSCALE_100)
+            mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        except (mujoco.FatalError, RuntimeError) as error:
+            self._gl.free()
+            raise TrueupError(f"OpenGL started but cannot draw: {error}. {_INSTALL}") from None
+
+    def paint(self, data: mujoco.MjData, camera: mujoco.MjvCamera) -> Pixels:
+        """Return the picture of `data`; the array is used again by the next call."""
+        mujoco.mjv_updateScene(
+            self.model, data, self._option, None, camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
+        )
+        mujoco.mjr_render(self._rect, self._scene, self._context)
+        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
+        return self._pixels[::-1]  # OpenGL counts rows from below
+
+    def close(self) -> None:
+        """Give the graphics memory back; an unclosed context complains when Python exits."""
+        self._context.free()
+        self._gl.free()
+
+    def __enter__(self) -> Painter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def backends() -> tuple[str, ...]:
+    """Names of the OpenGL back ends to try here, best first; MUJOCO_GL overrules."""
+    asked = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if asked in _OFF:
+        raise TrueupError(f"drawing is switched off by MUJOCO_GL={asked}; unset it to make films")
+    if asked in ("egl", "osmesa", "glfw", "cgl"):
+        return (asked,)
+    if platform.system() == "Darwin":
+        return ("cgl", "glfw")
+    if platform.system() != "Linux":
+        return ("glfw",)
+    has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
+
+
+def _open_gl(width: int, height: int) -> Any:
+    """Return a current OpenGL context from the first back end that works.
+
+    MuJoCo itself decides when it is imported, too early for a library: hence no `mujoco.Renderer`.
+    """
+    failures = []
+    for name in backends():
+        # set while OpenGL is loaded; what the user has set wins
+        platform_before = os.environ.get("PYOPENGL_PLATFORM")
+        try:
+            context = importlib.import_module(f"mujoco.{name}").GLContext(width, height)
+            context.make_current()
+            return context
+        except (
+            Exception
+        ) as error:  # each back end fails in its own way: missing library, no device, no display
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+        if platform_before is None:
+            os.environ.pop("PYOPENGL_PLATFORM", None)
+    raise TrueupError(f"no OpenGL to draw with ({'; '.join(failures)}). {_INSTALL}")
