@@ -192,7 +192,8 @@ def test_velocity_and_torque_commands_need_the_servo_inputs():
     np.testing.assert_allclose(sim.joint_torque[0], 0.5 + 2.0 * sim.robot.spec.kd, rtol=1e-12)
 
 
-def test_divergence_is_reported_for_its_row_only():
+def test_divergence_is_reported_for_its_row_only(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
     sim = BatchSim(load_robot("go2"), SimCfg(nsim=3))
     qvel = np.zeros((3, 18))
     qvel[1, 8] = 1e9
@@ -202,6 +203,8 @@ def test_divergence_is_reported_for_its_row_only():
     assert list(sim.diverged) == [False, True, False]
     sim.reset(np.array([1]))
     assert not sim.diverged.any()
+    assert list(tmp_path.iterdir()) == []  # the engine's own log file
+    assert capfd.readouterr().err == ""
 
 
 def test_wrong_shapes_and_rates_say_what_was_expected():

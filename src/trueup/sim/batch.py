@@ -8,6 +8,7 @@ of rows, nor on the number of threads.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -72,6 +73,7 @@ class BatchSim:
     def __init__(
         self, robot: Robot, cfg: SimCfg | None = None, substep_model: SubstepModel | None = None
     ) -> None:
+        _keep_engine_quiet()
         self.robot = robot
         self.cfg = cfg = cfg or SimCfg()
         if substep_model is not None and cfg.actuator.inputs != "servo":
@@ -330,6 +332,15 @@ _BAD_STATE = [
     mujoco.mjtWarning.mjWARN_BADCTRL.value,
 ]
 _COUNT = 1  # column of a warning entry: (last info, number of times)
+
+
+def _keep_engine_quiet() -> None:
+    """Send the engine's warnings to `logging` instead of stderr and a file in the working directory.
+
+    A simulation that blows up is reported by `BatchSim.diverged`; a handler that the user has set stays.
+    """
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(logging.getLogger(__name__).debug)
 
 
 def _as_slice(index: NDArray[np.intp]) -> slice | NDArray[np.intp]:
