@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import Literal
 
@@ -17,10 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
+from trueup.core.toml import read_toml
 
 SCHEMA = 1
-MAX_SPEC_BYTES = 1_000_000
 FloatArray = NDArray[np.float64]
 
 
@@ -167,27 +165,9 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
 
 def read_spec(path: str | Path) -> RobotSpec:
     """Read and check a spec file; every failure names the file and the key."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > MAX_SPEC_BYTES:
-            raise TrueupError(
-                f"a spec is a small text file; this one has {file.stat().st_size} bytes", file=file
-            )
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-        return msgspec.convert(raw, RobotSpec)
-    except FileNotFoundError:
-        raise TrueupError(
-            "no spec file here; `trueup robot init MODEL --out FOLDER` writes one", file=file
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrueupError(f"cannot be read as text: {error}", file=file) from None
-    except tomllib.TOMLDecodeError as error:
-        raise TrueupError(f"is not valid TOML: {error}", file=file) from None
-    except RecursionError:
-        raise TrueupError("is nested too deeply", file=file) from None
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at ")
-        raise TrueupError(message, file=file, place=place.strip("`") or "top level") from None
+    return read_toml(
+        path, RobotSpec, "spec", "no spec file here; `trueup robot init MODEL --out FOLDER` writes one"
+    )
 
 
 def spec_to_toml(spec: RobotSpec) -> str:
