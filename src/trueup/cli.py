@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import doctor, robot, sim
+from trueup.commands import data, doctor, robot, sim
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
     robot.ListVerb: robot.run,
     robot.InspectVerb: robot.run,
     robot.InitVerb: robot.run,
+    data.CheckVerb: data.run,
+    data.ImportVerb: data.run,
+    data.ConvertVerb: data.run,
+    data.RecoverVerb: data.run,
     sim.SimVerb: sim.run,
     doctor.DoctorVerb: doctor.run,
 }
@@ -24,6 +28,10 @@ _VERBS: dict[type, Callable[[Any], int]] = {
 _Verbs = (
     Annotated[
         robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")
+    ]
+    | Annotated[
+        data.DataVerb,
+        tyro.conf.subcommand("data", description="What was measured: check, import, convert, recover logs."),
     ]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
     | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]

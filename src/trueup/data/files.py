@@ -1,0 +1,47 @@
+"""Any log file by its name: our MCAP, other people's bags, tables exported by us or read through a mapping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+
+_TABLES = (".csv", ".csv.gz", ".tsv", ".npz", ".parquet", ".h5", ".hdf5")
+
+
+def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
+    """Read one log; a table that trueup did not write needs a mapping (a shipped name or a TOML file)."""
+    file = Path(path)
+    if not file.exists():
+        raise TrueupError("no such file", file=file)
+    if mapping is not None:
+        from trueup.data.import_table import import_log
+        from trueup.data.mapping import find_mapping
+
+        return import_log([file], find_mapping(mapping))
+    if file.suffix == ".mcap":
+        from trueup.data.mcap_read import read_mcap
+
+        return read_mcap(file)
+    if file.name.lower().endswith(_TABLES):
+        from trueup.data.export import read_export
+
+        return read_export(file)
+    if file.is_dir() or file.suffix == ".db3":
+        from trueup.data.bags import read_bag
+
+        return read_bag(file)
+    raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(_TABLES)}", file=file)
+
+
+def write_log_file(log: Log, path: str | Path) -> Path:
+    """Write one log; the suffix says as what."""
+    file = Path(path)
+    if file.suffix == ".mcap":
+        from trueup.data.mcap_write import write_log
+
+        return write_log(log, file)
+    from trueup.data.export import export_log
+
+    return export_log(log, file)

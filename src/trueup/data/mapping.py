@@ -1,0 +1,255 @@
+"""Mapping: a TOML file that says which column of a table is which joint and signal, in which unit.
+
+    value in the log = sign * scale * (raw value in the log's unit) + offset
+
+`columns` is a list of names, one for each joint; or one name with `{i}` (0, 1, ... or the numbers of
+`index`), `{joint}` or `{source}` (the joint's name in the file, see `source_joints`) in it; or the name
+of a column that holds a list of numbers in every row, of which `index` picks and orders. The first [[file]]
+gives the log its time base; the others are brought onto it: `join = "hold"` (the last value before, for
+commands) or `"linear"` (for sensors).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.toml import read_toml
+from trueup.data.log import SIGNALS
+from trueup.data.units import BARE, CURRENT, TIME_UNITS, UNITS, unit_of
+
+SCHEMA = 1
+SHIPPED = Path(__file__).parent / "mappings"
+MAX_JOINTS = 256
+Numbers = float | tuple[float, ...]
+Name = Annotated[str, msgspec.Meta(max_length=200)]
+Text = Annotated[str, msgspec.Meta(max_length=2000)]
+Names = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_JOINTS)]
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of everything in a mapping: immutable, keyword-only, unknown keys refused."""
+
+
+def each(value: Numbers, count: int) -> tuple[float, ...]:
+    """Return one number for each of `count` columns: the list as it is, a single number repeated."""
+    return value if isinstance(value, tuple) else (value,) * count
+
+
+class TimeMap(_Entry, frozen=True, kw_only=True):
+    """The time column; several (seconds and nanoseconds) are added up."""
+
+    column: Name | Names
+    unit: Name | Names
+    offset_s: float = 0.0  # added: brings the clocks of several files together
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.offset_s):
+            raise ValueError("time: offset_s must be finite")
+        units = self.units
+        if len(units) != len(self.columns) or not units:
+            raise ValueError(f"time: {len(self.columns)} columns but {len(units)} units")
+        for unit in units:
+            if unit not in TIME_UNITS:
+                raise ValueError(f"time: unknown unit {unit!r}{did_you_mean(unit, TIME_UNITS)}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.column if isinstance(self.column, tuple) else (self.column,)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.unit if isinstance(self.unit, tuple) else (self.unit,) * len(self.columns)
+
+
+class SignalMap(_Entry, frozen=True, kw_only=True):
+    """One signal of the log: the columns it comes from, or a constant `value`."""
+
+    signal: Name
+    columns: Name | Names | None = None
+    value: Numbers | None = None
+    unit: Name | Names | None = None  # of the file; a constant is in the log's unit
+    joints: Names = ()  # those that this entry covers; none named: all
+    index: tuple[int, ...] = ()
+    every_joint: bool = False  # one column that holds for every joint
+    sign: Numbers = 1.0
+    scale: Numbers = 1.0
+    offset: Numbers = 0.0
+    torque_constant: Numbers | None = None  # N m/A, for currents
+
+    def __post_init__(self) -> None:
+        if self.signal not in SIGNALS:
+            raise ValueError(f"a log knows no signal {self.signal!r}{did_you_mean(self.signal, SIGNALS)}")
+        if (self.columns is None) == (self.value is None):
+            raise ValueError(f"{self.signal}: give either `columns` or a constant `value`")
+        for name in ("value", "sign", "scale", "offset", "torque_constant"):
+            numbers = getattr(self, name)
+            if numbers is not None and not all(math.isfinite(x) for x in each(numbers, 1)):
+                raise ValueError(f"{self.signal}: {name} must be finite")
+        if any(abs(x) != 1.0 for x in each(self.sign, 1)):
+            raise ValueError(f"{self.signal}: sign is 1 or -1 (use scale for other factors)")
+        if any(x == 0.0 for x in each(self.scale, 1)):
+            raise ValueError(f"{self.signal}: scale 0 would erase the data")
+        if any(not 0 <= i < 100_000 for i in self.index) or len(self.index) > MAX_JOINTS:
+            raise ValueError(f"{self.signal}: index counts from 0")
+        self._check_units()
+
+    def _check_units(self) -> None:
+        log_unit = SIGNALS[self.signal][1]
+        if self.columns is None:
+            if self.unit is not None:
+                raise ValueError(f"{self.signal}: a constant value is in {log_unit} and takes no unit")
+            return
+        if self.unit is None:
+            raise ValueError(f"{self.signal}: say the file's unit ({', '.join((*UNITS[log_unit], *BARE))})")
+        units = self.unit if isinstance(self.unit, tuple) else (self.unit,)
+        for k, unit in enumerate(units):
+            if unit_of(unit, log_unit) is None:
+                known = (*UNITS[log_unit], *BARE)
+                raise ValueError(f"{self.signal}: unknown unit {unit!r}{did_you_mean(unit, known)}")
+            if unit in BARE and each(self.scale, len(units))[k : k + 1] == (1.0,):
+                raise ValueError(f"{self.signal}: unit {unit!r} needs a scale in {log_unit} (and an offset)")
+        if self.torque_constant is None and any(unit in CURRENT for unit in units):
+            raise ValueError(f"{self.signal}: a current needs torque_constant (N m/A)")
+
+
+class FileMap(_Entry, frozen=True, kw_only=True, rename={"signals": "signal"}):
+    """One file of a recording: its name pattern, its clock and its signals."""
+
+    signals: Annotated[tuple[SignalMap, ...], msgspec.Meta(max_length=64)]
+    pattern: Name = "*"  # of the file's name, for folders and recordings of several files
+    time: TimeMap | None = None
+    rate_hz: float | None = None  # for files without a time column
+    join: Literal["hold", "linear"] = "hold"
+    missing: Literal["refuse", "keep"] = "refuse"  # empty cells and NaN: refuse the file, or keep them as NaN
+    delimiter: str | None = None
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.time is None) == (self.rate_hz is None):
+            raise ValueError(f"file {self.pattern!r}: give either a [file.time] column or rate_hz")
+        if self.rate_hz is not None and not 1e-3 <= self.rate_hz <= 1e6:
+            raise ValueError(f"file {self.pattern!r}: rate_hz must lie between 0.001 and 1000000")
+        if not self.signals:
+            raise ValueError(f"file {self.pattern!r}: needs at least one [[file.signal]]")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '\r\n"\0'):
+            raise ValueError(f"file {self.pattern!r}: delimiter is one character")
+
+
+class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
+    """How a recording of others becomes a Log."""
+
+    schema: int
+    name: Name
+    joints: Names  # order of the log's columns
+    files: Annotated[tuple[FileMap, ...], msgspec.Meta(max_length=16)]
+    robot: Name = ""
+    description: Text = ""
+    source_joints: Names = ()  # the same joints as the file spells them
+    notes: Annotated[
+        tuple[Text, ...], msgspec.Meta(max_length=64)
+    ] = ()  # what a user of the log must know; kept in its provenance
+
+    def __post_init__(self) -> None:
+        if self.schema != SCHEMA:
+            raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", self.name):
+            raise ValueError(f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)")
+        if len(set(self.joints)) != len(self.joints):
+            raise ValueError("joints: a name is listed twice")
+        if self.source_joints and len(self.source_joints) != len(self.joints):
+            raise ValueError(f"source_joints: {len(self.source_joints)} names for {len(self.joints)} joints")
+        if not self.files:
+            raise ValueError("a mapping needs at least one [[file]]")
+        for file in self.files:
+            for signal in file.signals:
+                self._check_widths(signal)
+        self._check_cover()
+
+    def joints_of(self, signal: SignalMap) -> tuple[str, ...]:
+        """Joints that an entry covers, in the order of its columns."""
+        return signal.joints or self.joints
+
+    def width(self, signal: SignalMap) -> int:
+        """Number of columns that an entry fills."""
+        columns = SIGNALS[signal.signal][0]
+        return len(self.joints_of(signal)) if columns == "joint" else int(columns)
+
+    def column_names(self, signal: SignalMap) -> tuple[str, ...]:
+        """Names of the table columns that an entry reads; one for a column of lists or for every joint."""
+        if signal.columns is None:
+            return ()
+        if isinstance(signal.columns, tuple):
+            return signal.columns
+        text = signal.columns
+        if not re.search(r"\{(i|joint|source)\}", text):
+            return (text,)
+        width = self.width(signal)
+        joints = self.joints_of(signal) if SIGNALS[signal.signal][0] == "joint" else ("",) * width
+        source = dict(zip(self.joints, self.source_joints or self.joints, strict=True))
+        index = signal.index or tuple(range(width))
+        # plain replacement: str.format would let a mapping ask for fields and widths of its own
+        return tuple(
+            text.replace("{i}", str(i)).replace("{joint}", joint).replace("{source}", source.get(joint, ""))
+            for i, joint in zip(index, joints, strict=True)
+        )
+
+    def _check_widths(self, signal: SignalMap) -> None:
+        per_joint = SIGNALS[signal.signal][0] == "joint"
+        if (signal.joints or signal.every_joint) and not per_joint:
+            raise ValueError(f"{signal.signal} is no joint signal: `joints` and `every_joint` have no place")
+        for joint in signal.joints:
+            if joint not in self.joints:
+                raise ValueError(
+                    f"{signal.signal}: unknown joint {joint!r}{did_you_mean(joint, self.joints)}"
+                )
+        width = self.width(signal)
+        for name in ("columns", "unit", "value", "index", "sign", "scale", "offset", "torque_constant"):
+            entry = getattr(signal, name)
+            if isinstance(entry, tuple) and entry and len(entry) != width:
+                raise ValueError(f"{signal.signal}: {name} lists {len(entry)} entries for {width} columns")
+            if isinstance(entry, tuple) and not entry and name != "index":
+                raise ValueError(f"{signal.signal}: {name} is an empty list")
+
+    def _check_cover(self) -> None:
+        """Every signal is filled once: all joints, none twice."""
+        filled: dict[str, list[str]] = {}
+        for file in self.files:
+            for signal in file.signals:
+                per_joint = SIGNALS[signal.signal][0] == "joint"
+                filled.setdefault(signal.signal, []).extend(self.joints_of(signal) if per_joint else ("it",))
+        for name, joints in filled.items():
+            twice = [joint for joint, times in Counter(joints).items() if times > 1]
+            if twice:
+                raise ValueError(f"{name}: {twice[0]} is mapped twice")
+            if SIGNALS[name][0] == "joint" and len(joints) < len(self.joints):
+                absent = next(joint for joint in self.joints if joint not in joints)
+                raise ValueError(f"{name}: joint {absent!r} is not mapped")
+
+
+def mapping_names() -> tuple[str, ...]:
+    """Names of the mappings that ship with trueup."""
+    return tuple(sorted(file.stem for file in SHIPPED.glob("*.toml")))
+
+
+def find_mapping(name_or_path: str | Path) -> Mapping:
+    """Return a shipped mapping by its name, or one's own by the path of its TOML file."""
+    text = str(name_or_path)
+    if text in mapping_names():
+        return read_mapping(SHIPPED / f"{text}.toml")
+    if text.endswith(".toml"):
+        return read_mapping(text)
+    raise TrueupError(
+        f"no mapping {text[:200]!r}: neither shipped nor a .toml file{did_you_mean(text, mapping_names())}"
+    )
+
+
+def read_mapping(path: str | Path) -> Mapping:
+    """Read and check a mapping file; every failure names the file and the key."""
+    return read_toml(path, Mapping, "mapping", "no mapping file here")

@@ -1,0 +1,98 @@
+"""Table: named columns of numbers out of one file, and how much a file may ask for before it is read."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+
+FloatArray = NDArray[np.float64]
+
+MIB = 1 << 20
+MAX_COLUMNS = 10_000
+# What may come out of a file: a small file gets the floor, a large one a multiple of its own size. Recordings
+# shrink 3 to 30 times when packed; a bomb shrinks 1000 times and more.
+FLOOR_BYTES = 64 * MIB
+RATIO = 64
+CEILING_BYTES = 2048 * MIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns of one file.
+
+    columns     name -> (T,) or (T, k) float64, only those that were asked for
+    names       every column of the file
+    timestamps  columns whose file type is a date: they arrive as nanoseconds since 1970
+    note        what `trueup` itself wrote beside the numbers ("" in files of others)
+    """
+
+    file: Path
+    columns: dict[str, FloatArray]
+    names: tuple[str, ...]
+    timestamps: tuple[str, ...] = ()
+    note: str = ""
+
+    def __len__(self) -> int:
+        return next((len(values) for values in self.columns.values()), 0)
+
+    def check_lengths(self) -> None:
+        """Refuse columns of different lengths: they cannot share one time base."""
+        if len({len(values) for values in self.columns.values()}) > 1:
+            text = ", ".join(f"{name}: {len(values)}" for name, values in list(self.columns.items())[:8])
+            raise TrueupError(
+                f"columns differ in length ({text}); map each rate as a [[file]] of its own", file=self.file
+            )
+
+
+def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES, ratio: int = RATIO) -> int:
+    """Return how many bytes may come out of a file of this size."""
+    return min(max(floor, ratio * file_bytes), CEILING_BYTES)
+
+
+def count_values(shape: Sequence[int]) -> int:
+    """Return the number of values of a declared shape as a whole number that cannot overflow."""
+    return math.prod(int(n) for n in shape)
+
+
+def check_size(values: int, allowed: int, file: Path, place: str | None = None) -> None:
+    """Refuse a table that would need more memory than its file may ask for."""
+    if values * 8 > allowed:
+        raise TrueupError(
+            f"declares {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold "
+            f"{allowed // MIB} MiB. If it is genuine, cut it into shorter recordings or pack it less",
+            file=file,
+            place=place,
+        )
+
+
+def check_names(names: Sequence[str], wanted: Iterable[str] | None, file: Path) -> None:
+    """Refuse too many columns, a wanted column that is absent, and one whose name is there twice."""
+    if len(names) > MAX_COLUMNS:
+        raise TrueupError(f"has {len(names)} columns; at most {MAX_COLUMNS} are read", file=file)
+    for name in wanted or ():
+        found = names.count(name)
+        if found == 0:
+            raise TrueupError(
+                f"has no column {name!r}{_near(name, names)}", file=file, place=f"column {name!r}"
+            )
+        if found > 1:
+            raise TrueupError(
+                f"has {found} columns named {name!r}; rename them", file=file, place=f"column {name!r}"
+            )
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    known = [known[:100] for known in names[:2000]]  # bounded: comparing is quadratic in length
+    close = difflib.get_close_matches(name[:100], known, n=4, cutoff=0.5)
+    if close:
+        return f" (near: {', '.join(close)})"
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f" (it has: {', '.join(known[:12])}{more})" if known else " (it has none)"
