@@ -10,6 +10,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 demo: $(STAMP)
 	$(BIN)/python examples/01_first_five_minutes.py --out out/demo
+	$(BIN)/python examples/02_twin_record_check.py --out out/demo
 
 test: $(STAMP) system
 	$(PYTEST) -n 2 -m "not slow"

@@ -257,7 +257,7 @@ settings; our joint dynamics:
 | 2 s drop from 0.3 m, joints | {show("mesh_drop_joint_difference_rad")} rad |
 | 2 s drop from 0.3 m, base height | {show("mesh_drop_height_difference_m")} m |
 
-Masses, inertias, frames and axes agree: in the air the two are one robot. On the ground they differ by what the feet are
+Masses, inertias, frames and axes agree: in the air the two are one robot. On the ground they differ by the feet
 (spheres here, meshes with another friction there), most in the hips, which spread until the feet stop sliding.
 
 In the air and on its feet the light model is the full one. A robot that lies on its side rests on shapes (hips,

@@ -13,6 +13,8 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
+    from trueup.data.check import check_log
+    from trueup.data.files import read_log
     from trueup.data.log import Log
     from trueup.robot.init import init_robot
     from trueup.robot.inspect import inspect_robot
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.sim.batch import BatchSim, SimCfg
     from trueup.sim.drop import drop
     from trueup.sim.replay import replay
+    from trueup.sim.session import record
 
 __all__ = [
     "BatchSim",
@@ -30,10 +33,13 @@ __all__ = [
     "SimCfg",
     "TrueupError",
     "__version__",
+    "check_log",
     "drop",
     "init_robot",
     "inspect_robot",
     "load_robot",
+    "read_log",
+    "record",
     "replay",
     "zoo_names",
 ]
@@ -44,10 +50,13 @@ _HOME = {
     "Robot": "trueup.robot.load",
     "RobotSpec": "trueup.robot.spec",
     "SimCfg": "trueup.sim.batch",
+    "check_log": "trueup.data.check",
     "drop": "trueup.sim.drop",
     "init_robot": "trueup.robot.init",
     "inspect_robot": "trueup.robot.inspect",
     "load_robot": "trueup.robot.load",
+    "read_log": "trueup.data.files",
+    "record": "trueup.sim.session",
     "replay": "trueup.sim.replay",
     "zoo_names": "trueup.robot.load",
 }

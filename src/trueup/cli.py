@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import data, doctor, robot, sim
+from trueup.commands import data, doctor, record, robot, sim, twin
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
     robot.ListVerb: robot.run,
     robot.InspectVerb: robot.run,
     robot.InitVerb: robot.run,
+    twin.ServeVerb: twin.run,
+    twin.RevealVerb: twin.run,
+    twin.TwinsVerb: twin.run,
+    record.RecordVerb: record.run,
     data.CheckVerb: data.run,
     data.ImportVerb: data.run,
     data.ConvertVerb: data.run,
@@ -29,6 +33,11 @@ _Verbs = (
     Annotated[
         robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")
     ]
+    | Annotated[
+        twin.TwinVerb,
+        tyro.conf.subcommand("twin", description="A virtual robot with hidden physics: serve, reveal, list."),
+    ]
+    | Annotated[record.RecordVerb, tyro.conf.subcommand("record")]
     | Annotated[
         data.DataVerb,
         tyro.conf.subcommand("data", description="What was measured: check, import, convert, recover logs."),

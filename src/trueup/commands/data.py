@@ -33,8 +33,8 @@ class CheckVerb:
 class ImportVerb:
     """Import tables (CSV, NPZ, Parquet, HDF5) as a log.
 
-    In: files or a folder, and a mapping that says which column is which. Out: an MCAP log (a folder of them for a folder
-    of recordings).
+    In: files or a folder, and a mapping that says which column is which. Out: an MCAP log (a folder of them for a
+    folder of recordings).
     """
 
     files: tyro.conf.Positional[tuple[Path, ...]]

@@ -1,0 +1,115 @@
+"""`trueup record ROBOT`: excite a robot (or its twin) and log what it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+from trueup.robot.waves import Kind
+
+if TYPE_CHECKING:
+    from trueup.sim.session import SessionCfg
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordVerb:
+    """Excite a robot or its twin and record it.
+
+    In: a robot, a driver and an excitation. Out: an MCAP log that `trueup data check` and every later stage read. The
+    plan is rehearsed in the model first (limits, self-collision) and made smaller until it passes; the robot is damped
+    on any violation and on Ctrl-C, and nothing recorded is lost.
+    """
+
+    robot: tyro.conf.Positional[str]
+    """Built-in name, or your robot's folder or spec."""
+    driver: str = "twin:mild"
+    """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one."""
+    excitation: Kind = "multisine"
+    """Shape of the motion."""
+    seconds: float = 20.0
+    """Length of the motion; the ways there and back come on top."""
+    out: Path | None = None
+    """Log to write (.mcap); required unless --dry-run."""
+    rate: float = 200.0
+    """Commands and log rows per second."""
+    joints: tuple[str, ...] = field(default=())
+    """Joints that move (default: all)."""
+    one_by_one: bool = False
+    """Move one joint after another instead of all at once."""
+    amplitude: float = 0.4
+    """Largest distance from the default pose (rad)."""
+    seed: int = 0
+    """Of the excitation."""
+    lockstep: bool = False
+    """Run a twin as fast as it can instead of in real time."""
+    dry_run: bool = False
+    """Plan and rehearse only; nothing moves."""
+    page: Path | None = None
+    """Write a page with the plan (--dry-run) or with the log and its check."""
+    overwrite: bool = False
+    """Replace an existing log."""
+
+
+def run(verb: RecordVerb) -> int:
+    """Plan, rehearse, record, check."""
+    from rich.console import Console
+
+    from trueup.core.errors import TrueupError
+    from trueup.data.check import check_log
+    from trueup.report.log import print_report, write_log_page
+    from trueup.report.progress import progress_bar
+    from trueup.report.record import print_rehearsal, print_result, write_plan_page
+    from trueup.robot.load import load_robot
+    from trueup.robot.reference import log_reference
+    from trueup.sim.session import plan_session, run_session
+
+    if verb.out is None and not verb.dry_run:
+        raise TrueupError(
+            "--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)"
+        )
+    console = Console()
+    robot, cfg = load_robot(verb.robot), _session(verb)
+    with console.status("rehearsing the plan in the model"):
+        rehearsal = plan_session(robot, cfg)
+    print_rehearsal(robot, rehearsal, console)
+    if verb.dry_run:
+        if verb.page is not None:
+            console.print(f"page   {write_plan_page(robot, rehearsal, verb.page)}")
+        return 0
+    with progress_bar("recording", console) as progress:
+        session = run_session(robot, cfg, rehearsal, progress=progress)
+    assert verb.out is not None
+    print_result(session.result, verb.out, console)
+    report = check_log(session.log, log_reference(robot.spec))
+    print_report(session.log, report)
+    if verb.page is not None:
+        console.print(f"page   {write_log_page(session.log, report, verb.page, title=verb.out.name)}")
+    if session.result.ended == "interrupted":
+        return 130
+    return 0 if session.result.ended == "done" and report.usable else 1
+
+
+def _session(verb: RecordVerb) -> SessionCfg:
+    from trueup.robot.excitation import ExcitationCfg
+    from trueup.robot.excitation_limits import LimitCfg
+    from trueup.sim.session import SessionCfg
+
+    excitation = ExcitationCfg(
+        kind=verb.excitation,
+        seconds=verb.seconds,
+        rate_hz=verb.rate,
+        seed=verb.seed,
+        order="one_by_one" if verb.one_by_one else "together",
+        joints=verb.joints,
+        limits=LimitCfg(amplitude_rad=verb.amplitude),
+    )
+    return SessionCfg(
+        driver=verb.driver,
+        lockstep=verb.lockstep,
+        out=verb.out,
+        overwrite=verb.overwrite,
+        excitation=excitation,
+    )

@@ -1,0 +1,78 @@
+"""How far, how fast and how hard each joint may be excited: from the spec and fractions of its limits.
+
+The spec knows no inertia, so torque is kept in hand by an acceleration limit here and is predicted in the
+model by `sim.rehearse`, which makes the motion smaller where the prediction says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.robot.spec import RobotSpec
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitCfg:
+    """Parts of the spec's limits that an excitation may use.
+
+    amplitude_rad      largest distance from the default pose
+    range_fraction     and at most this part of the way from the default pose to the nearer position limit
+    velocity_fraction  part of the velocity limit
+    rise_s             acceleration limit: the allowed velocity may be reached in this time
+    """
+
+    amplitude_rad: float = 0.4
+    range_fraction: float = 0.8
+    velocity_fraction: float = 0.5
+    rise_s: float = 0.08
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.amplitude_rad < np.inf or not 0.0 < self.rise_s < np.inf:
+            raise TrueupError("amplitude_rad and rise_s must be positive")
+        if not (0.0 < self.range_fraction <= 1.0 and 0.0 < self.velocity_fraction <= 1.0):
+            raise TrueupError("range_fraction and velocity_fraction must lie in (0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What one joint's deviation from its default may do: rad, rad/s, rad/s^2."""
+
+    amplitude: float
+    velocity: float
+    acceleration: float
+
+    def at(self, frequency_hz: FloatArray | float) -> FloatArray:
+        """Largest amplitude A of a sine: A <= amplitude, A w <= velocity, A w^2 <= acceleration."""
+        omega = 2.0 * np.pi * np.asarray(frequency_hz, np.float64)
+        return np.minimum(self.amplitude, np.minimum(self.velocity / omega, self.acceleration / omega**2))
+
+
+def joint_bounds(spec: RobotSpec, cfg: LimitCfg) -> tuple[Bounds, ...]:
+    """Bounds of every joint in spec order; a joint whose default lies on a limit gets no room."""
+    rooms = np.minimum(spec.default_pose - spec.position_low, spec.position_high - spec.default_pose)
+    return tuple(
+        Bounds(
+            amplitude=min(cfg.amplitude_rad, cfg.range_fraction * float(room)),
+            velocity=cfg.velocity_fraction * float(limit),
+            acceleration=cfg.velocity_fraction * float(limit) / cfg.rise_s,
+        )
+        for room, limit in zip(rooms, spec.velocity_limit, strict=True)
+    )
+
+
+def fit_into(wave: FloatArray, bounds: Bounds, dt: float) -> FloatArray:
+    """Scale a deviation (T,) down until distance, speed and acceleration of its rows are inside; never up."""
+    if len(wave) < 3:
+        return wave
+    peaks = (
+        (np.abs(wave).max(), bounds.amplitude),
+        (np.abs(np.diff(wave)).max() / dt, bounds.velocity),
+        (np.abs(np.diff(wave, n=2)).max() / dt**2, bounds.acceleration),
+    )
+    return wave * min([1.0, *(limit / float(peak) for peak, limit in peaks if peak > limit)])

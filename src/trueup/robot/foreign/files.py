@@ -1,0 +1,289 @@
+"""Every file that a model names, found and read inside the folders the user allowed; the engine opens none itself.
+
+`FileCollector` rewrites each reference to a flat name and keeps the bytes under it, so that what the engine gets is
+one text and one table of contents. Nothing outside the model's folder (or the wider `root`) is ever opened.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from trueup.core.errors import TrueupError
+from trueup.robot.foreign.safe_xml import MAX_ELEMENTS, MAX_XML_BYTES, Node, check_tree, parse_xml, write_xml
+
+MAX_FILE_BYTES = 64_000_000
+MAX_TOTAL_BYTES = 192_000_000
+MAX_INCLUDES = 64
+MAX_INCLUDE_DEPTH = 8
+MAX_STL_FACES = 200_000
+MESH_SUFFIXES = (".stl", ".obj", ".msh")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something that was left out or mended on the way in; inspection shows it."""
+
+    code: str
+    where: str
+    message: str
+
+
+@dataclass(kw_only=True)
+class FileCollector:
+    """What a model needs from the disk.
+
+    model   the model file
+    root    a folder above it that its references may reach too (a ROS package); None: the model's folder only
+    """
+
+    model: Path
+    root: Path | None = None
+    assets: dict[str, bytes] = field(default_factory=dict)  # by the flat name the rewritten model uses
+    submodels: dict[str, bytes] = field(default_factory=dict)
+    dropped_meshes: list[str] = field(default_factory=list)  # names of <mesh> whose file is not there
+    notes: list[Note] = field(default_factory=list)
+    _keys: dict[Path, str] = field(default_factory=dict)
+    _xml_bytes: int = 0
+    _includes: int = 0
+    _elements: int = 0
+    _asset_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder = _real(self.model, self.model).parent
+        self.allowed = [self.folder]
+        if self.root is not None:
+            root = _real(self.root, self.model)
+            if not self.folder.is_relative_to(root):
+                raise TrueupError(f"root {self.root} must be a folder above the model", file=self.model)
+            self.allowed.append(root)
+
+    def read_xml(self, path: Path, place: str = "whole file") -> Node:
+        """Read one XML file of the model; `check_tree` looks at its elements once what is not used is gone."""
+        data = _read(path, MAX_XML_BYTES, self.model, place)
+        self._xml_bytes += len(data)
+        if self._xml_bytes > MAX_XML_BYTES:
+            raise TrueupError(
+                f"its XML files exceed {MAX_XML_BYTES} bytes in total", file=self.model, place=place
+            )
+        root = parse_xml(data, path)
+        self._elements += sum(1 for _ in root.walk())
+        if self._elements > MAX_ELEMENTS:
+            raise root.error(f"has more than {MAX_ELEMENTS} elements with its included files")
+        return root
+
+    def expand_includes(self, node: Node, stack: tuple[Path, ...] = ()) -> None:
+        """Put the content of included files in the place of <include>."""
+        children: list[Node] = []
+        for child in node.children:
+            if child.tag != "include":
+                self.expand_includes(child, stack)
+                children.append(child)
+                continue
+            path = self._include(child, stack)
+            part = self.read_xml(path, child.place)
+            self.expand_includes(part, (*stack, path))
+            children.extend(part.children)
+        node.children = children
+
+    def _include(self, node: Node, stack: tuple[Path, ...]) -> Path:
+        self._includes += 1
+        if self._includes > MAX_INCLUDES or len(stack) >= MAX_INCLUDE_DEPTH:
+            raise node.error(f"too many includes (at most {MAX_INCLUDES}, {MAX_INCLUDE_DEPTH} deep)")
+        text = node.attrs.get("file", "")
+        path = self.locate(node, text, [self.folder, node.file.parent])
+        if path is None:
+            raise node.error(f"the included file {text!r} does not exist in {self.folder}")
+        if path in stack or path == _real(self.model, self.model):
+            raise node.error(f"the file {text!r} includes itself")
+        return path
+
+    def locate(self, node: Node, text: str, folders: list[Path]) -> Path | None:
+        """Find a reference in the first of `folders` that has it; refuse one that leaves the allowed folders."""
+        name = text.replace("\\", "/")
+        if not name.strip():
+            raise node.error("names an empty file")
+        if "://" in name or name.startswith("file:"):
+            raise node.error(f"{text[:80]!r} is not a path in the model's folder; write a relative path")
+        if name.startswith("/"):
+            raise node.error(
+                f"{text[:80]!r} is an absolute path; write it relative to the model, and inside its folder"
+            )
+        found = None
+        for folder in folders:
+            path = _real(folder / name, self.model, node.place)
+            if not any(path.is_relative_to(root) for root in self.allowed):
+                raise node.error(
+                    f"{text[:80]!r} lies outside {self.allowed[-1]}, and only files inside are opened; if it belongs "
+                    f"to the robot, name a folder that holds both: "
+                    f"`trueup robot init {self.model.name} --root FOLDER`"
+                )
+            if found is None and _is_file(path):
+                found = path
+        return found
+
+    def locate_package(self, text: str) -> Path | None:
+        """Find `package://NAME/rest` below the allowed folders: with the package's name, or with less of the path."""
+        parts = PurePosixPath(text.removeprefix("package://").replace("\\", "/")).parts
+        if ".." in parts:
+            return None
+        for folder in reversed(self.allowed):
+            for start in range(len(parts)):
+                path = _real(folder.joinpath(*parts[start:]), self.model)
+                if any(path.is_relative_to(root) for root in self.allowed) and _is_file(path):
+                    return path
+        return None
+
+    def add_mesh(self, path: Path | None, node: Node, key: str) -> str:
+        """Rewrite the reference of a mesh; return what is wrong with the file if the engine could not read it."""
+        if path is None:
+            return f"was not found below {self.allowed[-1]} (--root FOLDER widens the search)"
+        if path.suffix.lower() not in MESH_SUFFIXES and "content_type" not in node.attrs:
+            return f"is none of {', '.join(MESH_SUFFIXES)}, which is all that MuJoCo reads"
+        name = self.add_asset(path, node)
+        problem = _stl_problem(self.assets[name]) if path.suffix.lower() == ".stl" else ""
+        if not problem:
+            node.attrs[key] = name
+        return problem
+
+    def add_asset(self, path: Path, node: Node) -> str:
+        """Read a file and return the flat name under which the engine will find it."""
+        if path in self._keys:
+            return self._keys[path]
+        data = _read(path, MAX_FILE_BYTES, node.file, node.place)
+        self._asset_bytes += len(data)
+        if self._asset_bytes > MAX_TOTAL_BYTES:
+            raise node.error(f"the model's files exceed {MAX_TOTAL_BYTES} bytes in total")
+        key = self._key(path)
+        self.assets[key] = data
+        self._keys[path] = key
+        return key
+
+    def _key(self, path: Path) -> str:
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)[:64] or "file"
+        suffix = re.sub(r"[^A-Za-z0-9.]", "", path.suffix)
+        name, number = f"{stem}{suffix}", 1
+        while name in self.assets or name in self.submodels:
+            number += 1
+            name = f"{stem}_{number}{suffix}"
+        return name
+
+    def add_submodel(self, node: Node, depth: int = 0) -> None:
+        """Read the model that <asset><model file=...> attaches, with all that it needs in turn."""
+        if depth >= MAX_INCLUDE_DEPTH or len(self.submodels) >= MAX_INCLUDES:
+            raise node.error("models attach models too deeply")
+        text = node.attrs.get("file", "")
+        path = self.locate(node, text, [node.file.parent, self.folder])
+        if path is None:
+            raise node.error(f"the model file {text!r} does not exist in {self.folder}")
+        tree = self.read_xml(path, node.place)
+        if tree.tag != "mujoco":
+            raise tree.error("only MJCF can be attached")
+        self.expand_includes(tree, (path,))
+        check_tree(tree)
+        collect_mjcf(self, tree, depth + 1)
+        node.attrs.setdefault("name", path.stem)
+        key = node.attrs["file"] = self._key(path)
+        self.submodels[key] = write_xml(tree)[0].encode()
+
+
+def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:
+    """Rewrite every file reference of an MJCF tree (includes already expanded) to the collector's flat names."""
+    dirs = _take_folders(root)
+    for node in root.walk():
+        if node.tag == "model" and "file" in node.attrs:
+            files.add_submodel(node, depth)
+            continue
+        for key in [key for key in node.attrs if key.startswith("file")]:
+            _collect_reference(files, node, key, dirs, depth)
+
+
+def _take_folders(root: Node) -> dict[str, str]:
+    """Remove meshdir, texturedir, assetdir and strippath from <compiler> and return them; the last one wins."""
+    found: dict[str, str] = {}
+    for node in root.find_all("compiler"):
+        for key in ("meshdir", "texturedir", "assetdir", "strippath"):
+            if key in node.attrs:
+                found[key] = node.attrs.pop(key)
+    return found
+
+
+def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[str, str], depth: int) -> None:
+    text = node.attrs[key].replace("\\", "/")
+    if dirs.get("strippath") == "true":
+        text = text.rsplit("/", 1)[-1]
+    kind = "texturedir" if node.tag == "texture" else "meshdir"
+    folder = files.folder / dirs.get(kind, dirs.get("assetdir", "")).replace("\\", "/")
+    path = files.locate(node, text, [folder])
+    if node.tag in ("mesh", "texture", "hfield", "skin"):
+        node.attrs.setdefault(
+            "name", PurePosixPath(text).stem
+        )  # what the engine would take from the file's name
+    if node.tag == "mesh" and depth == 0:
+        problem = files.add_mesh(path, node, key)
+        if problem:
+            _drop_mesh(files, node, key, f"mesh {text!r} {problem}")
+    elif path is not None:
+        node.attrs[key] = files.add_asset(path, node)
+    elif node.tag == "texture":
+        _flat_texture(files, node, text)
+    else:
+        raise node.error(f"the file {text!r} does not exist in {folder}")
+
+
+def _drop_mesh(files: FileCollector, node: Node, key: str, message: str) -> None:
+    files.dropped_meshes.append(node.attrs["name"])
+    del node.attrs[key]
+    node.attrs["vertex"] = "0 0 0 1 0 0 0 1 0 0 0 1"  # a stand-in until the geoms that show it are removed
+    files.notes.append(Note(code="mesh-dropped", where=node.place, message=message))
+
+
+def _flat_texture(files: FileCollector, node: Node, text: str) -> None:
+    for key in [key for key in node.attrs if key.startswith(("file", "grid", "content"))]:
+        del node.attrs[key]
+    node.attrs.update(builtin="flat", width="8", height="8", rgb1="0.6 0.6 0.6")
+    message = f"picture {text!r} does not exist; a plain grey one takes its place"
+    files.notes.append(Note(code="texture-dropped", where=node.place, message=message))
+
+
+def _stl_problem(data: bytes) -> str:
+    """What keeps MuJoCo from reading an STL: it wants the binary form, with at most 200000 faces."""
+    faces = int.from_bytes(data[80:84], "little")
+    if len(data) < 134 or len(data) != 84 + 50 * faces:
+        text = data[:5] == b"solid"
+        return "is an STL in text form; convert it to binary" if text else "is not a whole binary STL file"
+    return f"has {faces} faces; MuJoCo reads at most {MAX_STL_FACES}" if faces > MAX_STL_FACES else ""
+
+
+def _real(path: Path, file: Path, place: str | None = None) -> Path:
+    """Resolve links without opening anything; a loop or an absurd name is the user's error."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TrueupError(
+            f"cannot follow the path {str(path)[:120]!r}: {error}", file=file, place=place
+        ) from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _read(path: Path, limit: int, file: Path, place: str | None) -> bytes:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise TrueupError(f"{path.name!r} is not a regular file", file=file, place=place)
+        if status.st_size > limit:
+            raise TrueupError(
+                f"{path.name!r} has {status.st_size} bytes; at most {limit} are read", file=file, place=place
+            )
+        with path.open("rb") as handle:
+            return handle.read(limit + 1)[:limit]
+    except (OSError, ValueError) as error:
+        raise TrueupError(f"cannot be read: {error}", file=file, place=place) from None

@@ -1,0 +1,207 @@
+"""A model file from anywhere: it ends as an engine model or as a TrueupError with file and place, in bounded time.
+
+Three walls, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
+found and read inside the allowed folder (`files`, `urdf`), and a first compilation in a process of its own with
+limits (`compile_guard`). Only then is the text parsed here. A model whose files are small is refused after 1.5 s or
+400 MB; meshes earn more, since reading them takes both.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+
+from trueup.core.errors import TrueupError
+from trueup.robot.foreign.compile_child import INERTIA_FLOOR, MASS_FLOOR, REPAIRS, Job, Verdict, build
+from trueup.robot.foreign.compile_guard import GUARD
+from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
+from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
+from trueup.robot.foreign.urdf import UrdfJoint, collect_urdf
+
+SECONDS = 1.5
+SECONDS_PER_ASSET_MB = 0.1
+MEGABYTES = 400
+MEGABYTES_PER_ASSET_MB = 10
+
+_REPAIRED = {
+    "balance": "an inertia breaks the triangle inequality A + B >= C; such inertias were balanced",
+    "bound": f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2",
+    "shell": "a mesh encloses no volume; meshes count as thin shells where a mass is taken from them",
+}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedModel:
+    """A model that passed: its engine spec, its rewritten tree, its files by flat name, and what was left out."""
+
+    path: Path
+    spec: mujoco.MjSpec
+    tree: Node
+    assets: dict[str, bytes]
+    submodels: dict[str, bytes]
+    notes: tuple[Note, ...]
+    urdf_joints: dict[str, UrdfJoint]
+    dropped_meshes: tuple[str, ...] = ()
+
+    @property
+    def is_urdf(self) -> bool:
+        return self.tree.tag == "robot"
+
+    @property
+    def urdf_mass(self) -> float:
+        """What the links of a URDF weigh together by their own account (kg)."""
+        masses = [node.attrs.get("value", "") for node in self.tree.walk() if node.tag == "mass"]
+        return sum(float(mass) for mass in masses if mass.strip())
+
+
+def parse_model(path: Path, check: bool, root: Path | None = None) -> mujoco.MjSpec:
+    """Read an MJCF or URDF file into an engine spec.
+
+    check  False: a file of our own, read as it is. True: a stranger's file, see the module.
+    root   a folder above the model that its references may reach too; None: the model's own folder
+    """
+    if check:
+        return read_model(path, root).spec
+    try:
+        with quiet_engine():
+            return mujoco.MjSpec.from_file(str(path))
+    except (ValueError, mujoco.FatalError, OSError) as error:
+        raise TrueupError(f"MuJoCo cannot read this model: {error}", file=path) from None
+
+
+def read_model(path: Path, root: Path | None = None) -> CheckedModel:
+    """Read a stranger's model file with all that it needs, checked."""
+    GUARD.start()
+    start = time.monotonic()
+    files = FileCollector(model=path, root=root)
+    tree = files.read_xml(path)
+    joints: dict[str, UrdfJoint] = {}
+    if tree.tag == "mujoco":
+        files.expand_includes(tree)
+        check_tree(tree)
+        collect_mjcf(files, tree)
+        _name_parts(tree)
+    elif tree.tag == "robot":
+        joints = collect_urdf(files, tree)
+    else:
+        raise tree.error(
+            f"a model starts with <mujoco> (MJCF) or <robot> (URDF), this file with <{tree.tag}>"
+        )
+    spec = _build_checked(files, tree, start)
+    return CheckedModel(
+        path=path,
+        spec=spec,
+        tree=tree,
+        assets=files.assets,
+        submodels=files.submodels,
+        notes=tuple(files.notes),
+        urdf_joints=joints,
+        dropped_meshes=tuple(files.dropped_meshes),
+    )
+
+
+def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
+    xml, origin = write_xml(tree)
+    asset_mb = sum(len(data) for data in files.assets.values()) / 1e6
+    job = Job(
+        xml=xml,
+        assets=files.assets,
+        submodels=files.submodels,
+        dropped_meshes=files.dropped_meshes,
+        urdf=tree.tag == "robot",
+        seconds=max(SECONDS - (time.monotonic() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
+        megabytes=MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb),
+    )
+    verdict = _judge_with_repairs(job, files)
+    if verdict.kind != "ok":
+        raise _as_error(verdict, job, files.model, origin)
+    for note in files.notes:
+        _log.info("%s, %s: %s", files.model, note.where, note.message)
+    try:
+        with quiet_engine():
+            return build(job)
+    except (ValueError, mujoco.FatalError) as error:
+        raise _as_error(Verdict(kind="error", message=str(error)), job, files.model, origin) from None
+
+
+def _judge_with_repairs(job: Job, files: FileCollector) -> Verdict:
+    """Try the model; where the engine itself names the change that it needs, make it and say so."""
+    deadline = time.monotonic() + job.seconds
+    while True:
+        verdict = GUARD.judge(job)
+        repair = next((name for words, name in REPAIRS.items() if words in verdict.message), None)
+        late = time.monotonic() > deadline
+        if verdict.kind != "error" or repair is None or repair in job.repairs or late:
+            return verdict
+        job.repairs.append(repair)
+        message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(verdict.message.split())})"
+        files.notes.append(Note(code=f"repaired-{repair}", where=_element(verdict.message), message=message))
+
+
+def _as_error(verdict: Verdict, job: Job, model: Path, origin: list[Node]) -> TrueupError:
+    if verdict.kind == "timeout":
+        message = f"MuJoCo did not finish compiling this model in {job.seconds:.1f} s; simplify its meshes or counts"
+        return TrueupError(message, file=model, place="compilation")
+    if verdict.kind == "memory":
+        message = f"compiling this model needs more than {job.megabytes} MB; lower its declared sizes"
+        return TrueupError(message, file=model, place="compilation")
+    if verdict.kind == "crash":
+        message = f"MuJoCo crashed on this model ({verdict.message}); the file is malformed or too deep"
+        return TrueupError(message, file=model, place="compilation")
+    message = " ".join(verdict.message.split())
+    found = re.search(r"line (\d+)", message)
+    if found and int(found.group(1)) < len(origin) and "model file" not in message:
+        node = origin[int(found.group(1))]
+        message = message[: found.start()].rstrip(" ,:(") + message[found.end() :]
+        return TrueupError(f"MuJoCo refuses this model: {message}", file=node.file, place=node.place)
+    return TrueupError(f"MuJoCo refuses this model: {message}", file=model, place=_element(message))
+
+
+def _element(message: str) -> str:
+    """The part of the engine's complaint that says which element, e.g. `name 'hip', id = 4`."""
+    found = re.search(r"(?:Element )?name '([^']*)'", message)
+    return f"element {found.group(1)!r}" if found else "model"
+
+
+def _name_parts(root: Node) -> None:
+    """Give bodies, joints and geoms of an MJCF names where it has none, so that a spec can list them."""
+    taken = {(node.tag, node.attrs["name"]) for node in root.walk() if "name" in node.attrs}
+    count: Counter[str] = Counter()
+    for world in root.find_all("worldbody"):
+        _name_below(world, "world", taken, count)
+
+
+def _name_below(node: Node, body: str, taken: set[tuple[str, str]], count: Counter[str]) -> None:
+    for child in node.children:
+        if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
+            stem = f"{body}_{child.tag}"
+            count[stem] += 1
+            while (child.tag, f"{stem}{count[stem]}") in taken:
+                count[stem] += 1
+            child.attrs["name"] = f"{stem}{count[stem]}"
+        if child.tag not in ("composite", "flexcomp"):  # their parts are templates, which bear no names
+            _name_below(child, child.attrs["name"] if child.tag == "body" else body, taken, count)
+
+
+@contextmanager
+def quiet_engine() -> Iterator[None]:
+    """Keep the engine's warnings off the terminal and its log file off the disk."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(_log.debug)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # how the compiler warns
+            yield
+    finally:
+        mujoco.set_mju_user_warning(before)

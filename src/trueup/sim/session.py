@@ -1,0 +1,116 @@
+"""A recording session: plan an excitation, rehearse it in the model, carry it out through a driver, keep the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.mcap_read import read_mcap
+from trueup.data.mcap_write import LogWriter
+from trueup.robot.drivers.open import open_driver
+from trueup.robot.excitation import ExcitationCfg, excite
+from trueup.robot.load import Robot
+from trueup.robot.plan import Plan
+from trueup.robot.record import RecordCfg, RecordResult, record_meta
+from trueup.robot.record import record as carry_out
+from trueup.robot.sink import LogRows
+from trueup.robot.waves import Kind
+from trueup.sim.rehearse import Rehearsal, RehearseCfg, rehearse
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCfg:
+    """What to play on which robot, and where the log goes.
+
+    driver    as `robot.drivers.open` reads it: twin:PRESET?seed=7, twin@HOST:PORT
+    lockstep  a twin started here runs as fast as it can
+    out       .mcap file; None: the log is kept in memory only
+    """
+
+    driver: str = "twin:mild"
+    lockstep: bool = True
+    out: Path | None = None
+    overwrite: bool = False
+    excitation: ExcitationCfg = field(default_factory=ExcitationCfg)
+    record: RecordCfg = field(default_factory=RecordCfg)
+
+    def __post_init__(self) -> None:
+        if self.out is not None and self.out.suffix != ".mcap":
+            raise TrueupError(
+                "a recording is an .mcap file; `trueup data convert` makes others of it", file=self.out
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The log, how the recording ended, and what the model had said about it."""
+
+    log: Log
+    result: RecordResult
+    rehearsal: Rehearsal
+
+
+def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
+    """Plan and rehearse; the plan that may be carried out is `.plan`. Nothing moves."""
+    return rehearse(robot, excite(robot.spec, cfg.excitation))
+
+
+def run_session(
+    robot: Robot,
+    cfg: SessionCfg,
+    rehearsal: Rehearsal | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Session:
+    """Record; the robot is damped and nothing recorded is lost, however it ends."""
+    rehearsal = rehearsal or plan_session(robot, cfg)
+    driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
+    meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
+
+    def play(sink: LogWriter | LogRows) -> RecordResult:
+        return carry_out(
+            robot,
+            driver,
+            rehearsal.plan,
+            sink,
+            cfg.record,
+            on_progress=None if progress is None else lambda at: progress(at.seconds / max(at.total_s, 1e-9)),
+            check_move=lambda move: _refuse(robot, move),
+        )
+
+    names = robot.spec.joint_names
+    if cfg.out is None:
+        rows = LogRows(names, meta)
+        return Session(result=play(rows), log=rows.log(), rehearsal=rehearsal)
+    with LogWriter(cfg.out, names, meta, overwrite=cfg.overwrite) as writer:
+        result = play(writer)
+    return Session(result=result, log=read_mcap(cfg.out), rehearsal=rehearsal)
+
+
+def record(
+    robot: Robot,
+    *,
+    driver: str = "twin:mild",
+    excitation: Kind = "multisine",
+    seconds: float = 20.0,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> Log:
+    """Excite the robot and return its log; raises if the recording did not run to its end."""
+    cfg = SessionCfg(
+        driver=driver,
+        out=None if out is None else Path(out),
+        excitation=ExcitationCfg(kind=excitation, seconds=seconds, seed=seed),
+    )
+    session = run_session(robot, cfg)
+    if session.result.ended != "done":
+        raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)
+    return session.log
+
+
+def _refuse(robot: Robot, move: Plan) -> None:
+    """Raise if the way to or from the plan does not pass as it is."""
+    rehearse(robot, move, RehearseCfg(scale=False))

@@ -1,0 +1,75 @@
+"""The twin's process: build the twin, seal its truth, serve it until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import mujoco
+
+from trueup.robot.load import Robot, load_robot
+from trueup.sim.twin.firmware import Twin, TwinCfg
+from trueup.sim.twin.seal import seal
+from trueup.sim.twin.socket_server import ServeCfg, TwinServer
+
+__all__ = ["ServeCfg", "TwinCfg", "TwinServer", "serve"]
+_log = logging.getLogger(__name__)
+
+
+def serve(
+    cfg: ServeCfg, robot: Robot | None = None, on_ready: Callable[[TwinServer], None] | None = None
+) -> None:
+    """Serve a twin until SIGTERM, Ctrl-C, or the goodbye of the driver of a `once` server.
+
+    `robot` stands in for the one that `cfg` names; `on_ready` is called when the socket listens.
+    """
+    # else the engine writes a file into the working folder
+    mujoco.set_mju_user_warning(lambda text: _log.warning("physics: %s", text))
+    twin = Twin(robot or load_robot(cfg.robot), cfg.twin)
+    server = TwinServer(twin, cfg)
+    seal(twin.name, twin.truth)
+    with _stops_on_signal():
+        _log.info("twin %s listens on %s:%d", twin.name, *server.address)
+        if on_ready is not None:
+            on_ready(server)
+        server.run()
+
+
+class _Stop(BaseException):
+    """Raised in the main thread by a signal."""
+
+
+@contextlib.contextmanager
+def _stops_on_signal() -> Iterator[None]:
+    """Turn SIGTERM and Ctrl-C into an orderly end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stop
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except _Stop:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> None:
+    """Serve a twin from the command line."""
+    import tyro
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    serve(tyro.cli(ServeCfg, description=serve.__doc__))
+
+
+if __name__ == "__main__":
+    main()
