@@ -126,9 +126,7 @@ def _order(robot: Robot, options: TwinOptions) -> bytes:
 
 def _environment() -> dict[str, str]:
     """The child finds this very package, and does not start threads for arrays of a dozen numbers."""
-    import trueup
-
-    package = str(Path(trueup.__file__).resolve().parents[1])
+    package = str(Path(__file__).resolve().parents[3])
     paths = [package, os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
