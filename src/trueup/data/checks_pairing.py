@@ -24,6 +24,7 @@ from trueup.data.view import FloatArray, LogView, smooth
 PARTS = (4, 2, 1)  # of the log, each votes for itself; fewer when a part is too short or narrow to tell
 FEWEST_VOTES, FEWEST_SHARE = 3, 0.4  # when most joints cannot tell, those that can are often misled
 MAX_PART_ROWS = 8000
+ENOUGH_ROWS = 1200  # of a part enter the fit, evenly spread
 STEP = 0.25  # rows between the lags tried
 WIDTHS = (0, 1, 2, 4, 8, 16, 32)
 GOOD, ENOUGH = 0.9, 0.7  # share of the answer's variance that stops the search, and that a vote needs
@@ -124,10 +125,10 @@ def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> Fit | No
     pos, u = (smooth(x[part, j : j + 1], half)[:, 0] for x in (view.pos, view.target))
     if len(pos) < 2 * margin + 40:
         return None
-    keep = slice(margin, len(pos) - margin)
+    keep = np.arange(margin, len(pos) - margin, max(1, len(pos) // ENOUGH_ROWS))
     answer, states = _equation(view, j, part, pos, source)
     shifts = np.arange(-early - 2, late + 3)
-    shifted = np.stack([u[margin - s : len(u) - margin - s] for s in shifts], axis=1)
+    shifted = u[keep[:, None] - shifts]
     by_torque = source == "torque"
     lags = np.arange(-early, late + 0.01, 1.0 if by_torque else STEP)
     weights = (_nearest if by_torque else _triangle)(shifts[:, None], lags[None, :])

@@ -110,7 +110,8 @@ def _gaps(steps: FloatArray, dt: float) -> list[Finding]:
 def _missing(steps: FloatArray, k: int, dt: float) -> float:
     """Seconds missing around a long step; duplicate or backward stamps beside it only moved them."""
     near = steps[max(0, k - 5) : k + 6]
-    return float(np.sum(near)) - len(near) * dt
+    moved = dt if np.any(near <= 0) else 0.0  # the window may begin or end on such a stamp
+    return float(np.sum(near)) - len(near) * dt - moved
 
 
 def _jitter(steps: FloatArray, dt: float) -> list[Finding]:

@@ -9,7 +9,7 @@ import numpy as np
 from trueup.data.finding import Finding, make_finding
 from trueup.data.view import FloatArray, LogView, smooth
 
-FEWEST_ROWS = 60
+FEWEST_ROWS, MOST_ROWS = 60, 3000
 
 
 def check_torque_magnitude(view: LogView) -> list[Finding]:
@@ -45,17 +45,18 @@ def _pull(view: LogView, j: int, torque: FloatArray) -> Pull:
     """Fit a joint's torque at lags of up to a control step and two rows, and keep the best of either sign."""
     assert view.target is not None
     speed = np.gradient(smooth(view.pos[:, j : j + 1], max(1, round(0.005 / view.dt)))[:, 0]) / view.dt
-    reach = view.hold + 3
-    core = slice(reach, view.rows - reach)
+    lags = sorted({0, 1, 2, 3, view.hold, view.hold + 2})
+    rows = np.arange(lags[-1], view.rows, max(1, view.rows // MOST_ROWS))
+    answer = torque[rows] - torque[rows].mean()
     best = {True: (0.0, 0.0), False: (0.0, 0.0)}
-    for lag in range(reach + 1):
-        error = np.roll(view.target[:, j], lag) - view.pos[:, j]
-        states = np.stack([error, speed, np.ones(view.rows)], axis=1)[core]
-        gains = np.linalg.lstsq(states, torque[core], rcond=None)[0]
-        rest = float(np.var(torque[core] - states @ gains))
-        explained = 1 - rest / max(float(np.var(torque[core])), 1e-12)
-        best[bool(gains[0] > 0)] = max(best[bool(gains[0] > 0)], (explained, float(gains[0])))
-    return Pull(best[True][0], best[False][0], best[False][1])
+    for lag in lags:
+        states = np.stack([view.target[rows - lag, j] - view.pos[rows, j], speed[rows]], axis=1)
+        states -= states.mean(axis=0)
+        gains = np.linalg.lstsq(states, answer, rcond=None)[0]
+        explained = 1 - float(np.var(answer - states @ gains)) / max(float(np.var(answer)), 1e-12)
+        turned = bool(gains[0] < 0)
+        best[turned] = max(best[turned], (explained, float(gains[0])))
+    return Pull(best[False][0], best[True][0], best[True][1])
 
 
 def _folded(view: LogView, j: int) -> bool:

@@ -75,8 +75,10 @@ def _speed_ratio(pos: FloatArray, vel: FloatArray, dt: float) -> float:
 def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
     """Whether a column is far outside of what the joint can do, and inside when read as degrees."""
     low, high = (float(x) for x in np.percentile(pos, [0.5, 99.5]))
-    wide, leap = high - low, float(np.max(np.abs(np.diff(pos))))
-    if leap > 0.3 * wide:  # one leap makes the range: a jump or a wrapped turn, not a unit
+    wide, step = high - low, np.abs(np.diff(pos))
+    leaps = step[step > 0.3 * wide]
+    # one leap makes the range, or full turns do: a jump or a wrapped angle, not a unit
+    if 0 < len(leaps) <= 2 or (len(leaps) and np.all(np.abs(leaps - 2 * np.pi) < 0.5)):
         return False
     if reference is None:
         net = abs(float(pos[-1] - pos[0]))

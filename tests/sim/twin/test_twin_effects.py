@@ -1,6 +1,7 @@
 """Each hidden effect, seen over the real socket in another process, against a twin without it.
 
-The pendulum hangs straight down at 0 rad: 0.5 kg at 0.15 m, so gravity gives 0.736 N m sin q. `HEAVY` holds 7.85 N m/rad.
+The pendulum hangs straight down at 0 rad: 0.5 kg at 0.15 m, so gravity gives 0.736 N m sin q. `HEAVY` has
+7.85 N m.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def test_a_lugre_bristle_bends_and_springs_back(twins: Twins) -> None:
 
 
 def test_lugre_friction_falls_with_speed(twins: Twins) -> None:
-    preset = '[joint]\nfriction_scale = 20\ndamping_scale = 0\n[friction]\nkind = "lugre"\nstiction = 1\nstribeck_vel = 0.3'
+    preset = '[joint]\nfriction_scale = 20\ndamping_scale = 0\n[friction]\nkind = "lugre"\n'
+    preset += "stiction = 1\nstribeck_vel = 0.3"
     for speed in (0.05, 1.0):
         run = twins.run(preset, lambda t, speed=speed: {"target_vel": speed, "kd": 100.0}, 0.5)
         friction = run.torque[-1, 0] - GRAVITY_NM * np.sin(run.pos[-1, 0])

@@ -110,7 +110,7 @@ class Twin:
             rows[4] = np.clip(rows[4], -self._spec.torque_limit, self._spec.torque_limit)
         counts["accepted"] += 1
         arrival = self.plant.step_count + ahead_steps
-        self.plant.line.push(rows, arrival)
+        self.plant.push(rows, arrival)
         self._deadline = math.floor(arrival) + self._timeout
         return True
 

@@ -44,14 +44,16 @@ class Motors:
             model.actuator_gainprm[:, _DC_R] = k * self.voltage / stall
         self._write()
 
-    def set_gains(self, kp: FloatArray, kd: FloatArray) -> None:
-        """Weak or strong motors turn what they are asked for into less or more."""
+    @property
+    def gains(self) -> FloatArray:
+        """The engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error."""
         if self._has_curve:
-            self._model.actuator_gainprm[:, _DC_KP] = kp * self._scale
-            self._model.actuator_gainprm[:, _DC_KD] = kd * self._scale
-        else:
-            self._model.actuator_biasprm[:, _PID_KP] = -kp * self._scale
-            self._model.actuator_biasprm[:, _PID_KD] = -kd * self._scale
+            return self._model.actuator_gainprm[:, _DC_KP : _DC_KD + 1 : _DC_KD - _DC_KP].T
+        return self._model.actuator_biasprm[:, _PID_KP : _PID_KD + 1].T
+
+    @property
+    def gain_sign(self) -> float:
+        return 1.0 if self._has_curve else -1.0
 
     def warm(self, dt: float) -> None:
         """Let `dt` seconds of the present torque act on battery and windings."""

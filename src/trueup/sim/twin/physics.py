@@ -47,6 +47,13 @@ class Plant:
         self.velocity = self._views.read(self.data.qvel, plant.motor_dof)
         self.force = self.data.actuator_force
         self.motors = Motors(truth, spec, self.model, self.data)
+        scale, one = truth.joint.torque_scale, np.ones(spec.njoint)
+        gain = self.motors.gain_sign * scale
+        self._factor = np.stack([one, one, gain, gain, scale])
+        self._shift = np.zeros((5, spec.njoint))
+        self._shift[0] = -truth.joint.encoder_bias
+        self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
+        self._gains = self.motors.gains
         self._effects = self._build_effects(plant)
         self._warm_every = max(1, round(_WARM_S / self.dt)) if self.motors.is_variable else 0
         self._start(plant)
@@ -88,15 +95,19 @@ class Plant:
         hold = np.zeros((5, spec.njoint))
         hold[0] = spec.default_pose + self.truth.joint.encoder_bias
         hold[2], hold[3] = spec.kp, spec.kd
-        self.line.cut(hold)
-        self._obey(hold)
+        self.cut(hold)
         mujoco.mj_forward(self.model, data)
         self._views.gather()
 
+    def push(self, rows: FloatArray, now_steps: float) -> None:
+        """A command arrives and sets out on its way."""
+        self.line.push(self._for_engine(rows), now_steps)
+
     def cut(self, rows: FloatArray) -> None:
         """Drop all commands on their way; `rows` acts at once."""
-        self.line.cut(rows)
-        self._obey(rows)
+        command = self._for_engine(rows)
+        self.line.cut(command)
+        self._obey(command)
 
     def advance(self, steps: int) -> None:
         """Let physics steps pass."""
@@ -136,10 +147,15 @@ class Plant:
     def _until_warm(self) -> int:
         return self._warm_every - self.step_count % self._warm_every if self._warm_every else 1 << 30
 
-    def _obey(self, rows: FloatArray) -> None:
+    def _obey(self, command: FloatArray) -> None:
         """Give the engine's servo its inputs and gains."""
-        joint, ctrl = self.truth.joint, self.data.ctrl
-        ctrl[0::3] = rows[0] - joint.encoder_bias
-        ctrl[1::3] = rows[1]
-        ctrl[2::3] = rows[4] * joint.torque_scale
-        self.motors.set_gains(rows[2], rows[3])
+        self._inputs[:2] = command[:2]
+        self._inputs[2] = command[4]
+        self._gains[:] = command[2:4]
+
+    def _for_engine(self, rows: FloatArray) -> FloatArray:
+        """Return a command as the engine wants it.
+
+        The servo aims where the encoder reads the target, and weak or strong motors give less or more than asked for.
+        """
+        return rows * self._factor + self._shift

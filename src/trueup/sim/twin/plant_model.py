@@ -27,7 +27,9 @@ from trueup.sim.twin.truth import Nominal, TransmissionTruth, Truth
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
-_STICKING = 0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
+_STICKING = (
+    0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
+)
 SPRING_LIMIT = 0.8  # of inertia / dt^2; the integrator's own limit is 4
 ROTOR = "twin rotor "  # and the name of the joint
 _IMU_SENSORS = (
