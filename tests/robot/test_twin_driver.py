@@ -440,19 +440,21 @@ def cpu_seconds(pid: int) -> float:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's CPU accounting")
 @pytest.mark.parametrize("preset", ["pace", "harmonic"])
 def test_go2_in_the_air_runs_twenty_times_faster_than_real_time_on_one_core(preset: str) -> None:
-    """Best of a few tenths of a second, in time of one core for twin and driver together (other work takes wall time)."""
+    """Robot time over time of one core spent by the twin's process, best of a few tenths of a second.
+
+    Time of a core, not of the wall: other work on the machine must not decide. The driver's share comes on top.
+    """
     go2 = load_robot("go2")
     goals = [go_to(go2, go2.spec.default_pose + 0.2 * np.sin(0.05 * k)) for k in range(20)]
     best = 0.0
     with open_twin(f"twin:{preset}?lockstep=1&seed=7", go2) as driver:
         pid = pid_of(driver)
         for _ in range(60):
-            spent = time.process_time() + cpu_seconds(pid)
+            before = cpu_seconds(pid)
             for goal in goals:  # 0.1 s of robot time
                 driver.write(goal)
                 driver.read()
-            spent = time.process_time() + cpu_seconds(pid) - spent
-            best = max(best, 0.1 / spent)
-            if best > 25.0:
+            best = max(best, 0.1 / (cpu_seconds(pid) - before))
+            if best > 30.0:
                 break
     assert best > 20.0

@@ -33,8 +33,8 @@ FloatArray = NDArray[np.float64]
 class RehearseCfg:
     """What a plan must pass.
 
-    torque_fraction    of the torque limit that the servos may use, but for a share `burst_share` of the time: a
-                       stiff servo answers every new row with a burst
+    torque_fraction    of the torque limit that the servos may use, but for a share `burst_share` of the time:
+                       a stiff servo answers every new row with a burst
     velocity_fraction  of the velocity limit that the joints may reach
     clearance_m        shapes nearer than this count as touching
     floor              a ground plane at height zero; None: under a robot that is bolted down, not under one

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
@@ -16,7 +18,7 @@ from trueup.robot.load import Robot
 from trueup.robot.plan import Plan
 from trueup.robot.record import RecordCfg, RecordResult, record_meta
 from trueup.robot.record import record as carry_out
-from trueup.robot.sink import LogRows
+from trueup.robot.sink import LogRows, RowSink
 from trueup.robot.waves import Kind
 from trueup.sim.rehearse import Rehearsal, RehearseCfg, rehearse
 
@@ -70,7 +72,7 @@ def run_session(
     driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
     meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
 
-    def play(sink: LogWriter | LogRows) -> RecordResult:
+    def play(sink: RowSink) -> RecordResult:
         return carry_out(
             robot,
             driver,
@@ -85,9 +87,46 @@ def run_session(
     if cfg.out is None:
         rows = LogRows(names, meta)
         return Session(result=play(rows), log=rows.log(), rehearsal=rehearsal)
-    with LogWriter(cfg.out, names, meta, overwrite=cfg.overwrite) as writer:
+    if cfg.out.exists() and not cfg.overwrite:
+        raise TrueupError(
+            "there is a recording here already; choose another name or overwrite it", file=cfg.out
+        )
+    with _WriterOnFirstRow(cfg.out, names, meta) as writer:
         result = play(writer)
+    if not writer.rows:
+        raise TrueupError(f"nothing was recorded ({result.ended}): {result.reason}", file=cfg.out)
     return Session(result=result, log=read_mcap(cfg.out), rehearsal=rehearsal)
+
+
+class _WriterOnFirstRow:
+    """A LogWriter that touches the disk with the first row: a robot that does not answer costs no older log."""
+
+    def __init__(self, path: Path, joint_names: tuple[str, ...], meta: dict[str, object]) -> None:
+        self._path, self._joint_names, self._meta = path, joint_names, meta
+        self._writer: LogWriter | None = None
+
+    @property
+    def rows(self) -> int:
+        return 0 if self._writer is None else self._writer.rows
+
+    def append(self, time_s: float, **signals: ArrayLike) -> None:
+        """Add one row."""
+        if self._writer is None:
+            self._writer = LogWriter(self._path, self._joint_names, self._meta, overwrite=True)
+        self._writer.append(time_s, **signals)
+
+    def note(self, meta: Mapping[str, object]) -> None:
+        """Add to what the log says about itself."""
+        self._meta |= meta
+        if self._writer is not None:
+            self._writer.note(meta)
+
+    def __enter__(self) -> _WriterOnFirstRow:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
 
 def record(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Run, Twins
+from twin_bench import Plan, Run, Twins
 
 from trueup.robot.load import load_robot
 
@@ -19,8 +19,12 @@ HEAVY_NM = 9.81 * 0.4 * 2.0
 SMOOTH = "[joint]\nfriction_scale = 0\ndamping_scale = 0\n"
 
 
-def push(torque: float) -> object:
+def push(torque: float) -> Plan:
     return lambda t: {"torque": torque}
+
+
+def at_speed(speed: float) -> Plan:
+    return lambda t: {"target_vel": speed, "kd": 100.0}
 
 
 # --- friction ---
@@ -59,14 +63,14 @@ def test_lugre_friction_falls_with_speed(twins: Twins) -> None:
     preset = '[joint]\nfriction_scale = 20\ndamping_scale = 0\n[friction]\nkind = "lugre"\n'
     preset += "stiction = 1\nstribeck_vel = 0.3"
     for speed in (0.05, 1.0):
-        run = twins.run(preset, lambda t, speed=speed: {"target_vel": speed, "kd": 100.0}, 0.5)
+        run = twins.run(preset, at_speed(speed), 0.5)
         friction = run.torque[-1, 0] - GRAVITY_NM * np.sin(run.pos[-1, 0])
         assert friction == pytest.approx(1.0 + np.exp(-((run.vel[-1, 0] / 0.3) ** 1.35)), abs=0.03)
         assert run.vel[-1, 0] > 0.5 * speed
 
 
 # --- transmission ---
-def still(torque: float) -> object:
+def still(torque: float) -> Plan:
     return lambda t: {"torque": torque, "kd": 3.0}
 
 
@@ -111,7 +115,7 @@ def loop_area(run: Run) -> float:
 
 def test_hysteresis_encloses_an_area(twins: Twins) -> None:
     gear = "[transmission]\nwindup = 0.1\ndamping = 0.1\nhysteresis_rad = 0.003\n"
-    plan = lambda t: {"torque": 3.0 * np.sin(np.pi / 2 * t) * min(t / 4, 1.0), "kd": 3.0}  # noqa: E731
+    plan: Plan = lambda t: {"torque": 3.0 * np.sin(np.pi / 2 * t) * min(t / 4, 1.0), "kd": 3.0}  # noqa: E731
     plain = twins.run(SMOOTH + gear, plan, 12.0, robot=HEAVY)
     hysteretic = twins.run(SMOOTH + gear + "hysteresis = 0.1", plan, 12.0, robot=HEAVY)
     # a Dahl loop of height H over deflections of +-d, the turns of width x0 cut off: about 4 H (d - x0)
@@ -121,9 +125,9 @@ def test_hysteresis_encloses_an_area(twins: Twins) -> None:
 
 
 # --- delay ---
-def torques(twins: Twins, preset: str, **options: object) -> np.ndarray:
-    plan = lambda t: {"torque": 1.0 if t >= 0.0095 else 0.0}  # noqa: E731 - from 10 ms on
-    return twins.run(preset, plan, 0.04, command_hz=1000.0, **options).torque[:, 0]
+def torques(twins: Twins, preset: str) -> np.ndarray:
+    plan: Plan = lambda t: {"torque": 1.0 if t >= 0.0095 else 0.0}  # noqa: E731 - from 10 ms on
+    return twins.run(preset, plan, 0.04, command_hz=1000.0).torque[:, 0]
 
 
 def test_delay_shifts_the_response_by_the_set_time_to_a_part_of_a_step(twins: Twins) -> None:
@@ -138,7 +142,7 @@ def test_delay_shifts_the_response_by_the_set_time_to_a_part_of_a_step(twins: Tw
 
 
 def test_jitter_spreads_the_delay_within_its_bound(twins: Twins) -> None:
-    plan = lambda t: {"torque": float(int(t / 0.05 + 1e-6) % 2)}  # noqa: E731 - toggles every 50 ms
+    plan: Plan = lambda t: {"torque": float(int(t / 0.05 + 1e-6) % 2)}  # noqa: E731 - toggles every 50 ms
     run = twins.run("[delay]\nseconds = 0.005\njitter = 0.01", plan, 3.0, command_hz=1000.0)
     begins = np.flatnonzero(np.diff((run.torque[:, 0] > 1e-9).astype(int)) == 1) + 1
     delays = (begins - 1) % 100 - 50.0  # ms after the toggle
@@ -190,7 +194,7 @@ def test_motors_warm_up_and_lose_torque(twins: Twins) -> None:
 
 
 def test_a_weak_motor_reports_more_torque_than_it_gives(twins: Twins) -> None:
-    plan = lambda t: {"target_pos": 1.0, "kp": 20.0, "kd": 0.3}  # noqa: E731
+    plan: Plan = lambda t: {"target_pos": 1.0, "kp": 20.0, "kd": 0.3}  # noqa: E731
     true, weak = (twins.run(f"{SMOOTH}torque_scale = {scale}", plan, 3.0) for scale in (1.0, 0.8))
     for run, scale in ((true, 1.0), (weak, 0.8)):
         assert run.torque[-1, 0] * scale == pytest.approx(GRAVITY_NM * np.sin(run.pos[-1, 0]), rel=1e-3)
@@ -211,7 +215,7 @@ def test_rotor_inertia_and_damping_slow_the_joint(twins: Twins) -> None:
 
 def level_torque(twins: Twins, preset: str) -> float:
     """Torque that holds the arm level, from one that holds it nearly so."""
-    plan = lambda t: {"target_pos": min(t, np.pi / 2), "kp": 200.0, "kd": 4.0}  # noqa: E731
+    plan: Plan = lambda t: {"target_pos": min(t, np.pi / 2), "kp": 200.0, "kd": 4.0}  # noqa: E731
     run = twins.run(SMOOTH + preset, plan, 3.0)
     assert abs(run.vel[-1, 0]) < 1e-3
     return float(run.torque[-1, 0] / np.sin(run.pos[-1, 0]))
@@ -244,7 +248,7 @@ def test_wrong_inertia_changes_the_acceleration(twins: Twins) -> None:
 
 
 def test_soft_and_slippery_ground_are_felt(twins: Twins) -> None:
-    plan = lambda t: {"target_pos": load_robot("go2").spec.default_pose, "kp": 80.0, "kd": 1.0}  # noqa: E731
+    plan: Plan = lambda t: {"target_pos": load_robot("go2").spec.default_pose, "kp": 80.0, "kd": 1.0}  # noqa: E731
     hard, soft, slick = (
         twins.run(f"[ground]\n{text}", plan, 1.0, robot="go2", base="free")
         for text in ("timeconst = 0.01", "timeconst = 0.2", "timeconst = 0.01\nfriction = 0.05")
@@ -269,7 +273,7 @@ def test_encoder_bias_shifts_what_is_read(twins: Twins) -> None:
 
 
 def test_encoder_bias_moves_where_the_servo_holds_the_joint(twins: Twins) -> None:
-    plan = lambda t: {"target_pos": 1.0, "kp": 20.0, "kd": 0.3}  # noqa: E731
+    plan: Plan = lambda t: {"target_pos": 1.0, "kp": 20.0, "kd": 0.3}  # noqa: E731
     run = twins.run(SMOOTH + "encoder_bias = 0.1", plan, 3.0)
     assert run.torque[-1, 0] == pytest.approx(GRAVITY_NM * np.sin(run.pos[-1, 0] - 0.1), rel=1e-3)
 
@@ -284,7 +288,7 @@ def test_noise_has_the_set_deviations(twins: Twins) -> None:
 
 
 def test_readings_come_in_counts_of_the_encoder(twins: Twins) -> None:
-    plan = lambda t: {"target_pos": np.sin(5 * t), "kp": 20.0, "kd": 0.3}  # noqa: E731
+    plan: Plan = lambda t: {"target_pos": np.sin(5 * t), "kp": 20.0, "kd": 0.3}  # noqa: E731
     run = twins.run("[sensors]\nencoder_counts = 1000\nvelocity_step = 0.25", plan, 1.0)
     counts, steps = run.pos / (2 * np.pi / 1000), run.vel / 0.25
     assert np.allclose(counts, np.rint(counts), atol=1e-9)

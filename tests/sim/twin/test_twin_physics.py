@@ -90,7 +90,7 @@ def test_a_command_line_without_jitter_delays_as_the_delay_line_of_models() -> N
 def test_a_command_never_overtakes_the_one_before() -> None:
     line = CommandLine(2.0, 10.0, np.random.default_rng(0))
     line.cut(np.zeros((5, 1)))
-    seen = []
+    seen: list[float] = []
     for step in range(200):
         if step < 180:
             line.push(np.full((5, 1), float(step + 1)), float(step))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Twins
+from twin_bench import Twins
 
 import trueup
 from trueup.core.errors import TrueupError

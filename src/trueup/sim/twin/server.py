@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import mujoco
 
+from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.twin.firmware import Twin, TwinCfg
 from trueup.sim.twin.seal import seal
@@ -67,8 +69,12 @@ def main() -> None:
     """Serve a twin from the command line."""
     import tyro
 
+    cfg = tyro.cli(ServeCfg, description="Serve a virtual robot with hidden physics until Ctrl-C.")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    serve(tyro.cli(ServeCfg, description=serve.__doc__))
+    try:
+        serve(cfg)
+    except TrueupError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
