@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
-def write_atomic(path: str | Path, content: str | bytes) -> Path:
-    """Write `content` so that a kill at any moment leaves the old file or the new one, never a part."""
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Give a file to write; `path` becomes it when the block ends, and stays as it was when the block fails.
+
+    A kill at any moment leaves the old file or the new one, never a part.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
@@ -28,4 +34,10 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
         os.fsync(folder)
     finally:
         os.close(folder)
-    return target
+
+
+def write_atomic(path: str | Path, content: str | bytes) -> Path:
+    """Write a whole file at once."""
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return Path(path)

@@ -5,9 +5,7 @@ Chunks that fail their checksum are left out whole; attachments are not copied.
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,6 +14,7 @@ import numpy as np
 import zstandard
 
 from trueup.core.errors import TrueupError
+from trueup.core.files import replacing
 from trueup.data.mcap_file import MESSAGE, Indexed, McapFile
 from trueup.data.mcap_records import Channel, Damage, Limits, Message, Metadata, Schema
 from trueup.data.mcap_scan import scan
@@ -100,18 +99,8 @@ def _lost(source: Path, messages: int, damage: list[Damage]) -> int:
 def _write(
     source: Path, target: Path, definitions: _Definitions, limits: Limits | None, damage: list[Damage]
 ) -> int:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            written = _copy(source, file, definitions, limits, damage)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return written
+    with replacing(target) as file:
+        return _copy(source, file, definitions, limits, damage)
 
 
 def _copy(

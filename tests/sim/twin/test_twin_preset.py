@@ -52,8 +52,8 @@ def test_ideal_has_no_effect_and_pace_only_the_49() -> None:
         ("schema = 1\n[supply]\nsag = 0.1", "motor"),
         ("schema = 1\n[heat]\nderate_from = 90\nderate_to = 80", "derate_to"),
         ("schema = 1\n[", "TOML"),
-        ("schema = 1\nphysics_hz = " + "9" * 5000, "number"),
-        ("schema = " + "[" * 3000, "deep"),
+        ("schema = 1\nphysics_hz = " + "9" * 5000, "longer than"),
+        ("schema = " + "[" * 1900, "deep|TOML"),
     ],
 )
 def test_a_wrong_preset_names_file_and_fault(text: str, words: str, tmp_path: Path) -> None:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import msgspec
 
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.toml import parse_toml, read_toml
 
 PRESETS = Path(__file__).parent / "presets"
 SCHEMA = 1
-MAX_PRESET_BYTES = 100_000
 Range = float | tuple[float, float]
 Limits = dict[str, tuple[float, float]]
 
@@ -280,29 +279,10 @@ def preset_label(reference: str | Path) -> str:
 
 def read_preset(reference: str | Path) -> Preset:
     """Read and check a preset; every failure names the file and the key."""
-    file = preset_file(reference)
-    try:
-        if file.stat().st_size > MAX_PRESET_BYTES:
-            raise TrueupError(
-                f"a preset is a small text file; this one has {file.stat().st_size} bytes", file=file
-            )
-        return parse_preset(file.read_text(encoding="utf-8"), file)
-    except FileNotFoundError:
-        raise TrueupError(f"no such preset file (shipped: {', '.join(preset_names())})", file=file) from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise TrueupError(f"cannot be read as text: {error}", file=file) from None
+    absent = f"no such preset file (shipped: {', '.join(preset_names())})"
+    return read_toml(preset_file(reference), Preset, "preset", absent)
 
 
 def parse_preset(text: str, file: str | Path = "preset") -> Preset:
     """Check a preset given as TOML text."""
-    try:
-        return msgspec.convert(tomllib.loads(text), Preset)
-    except tomllib.TOMLDecodeError as error:
-        raise TrueupError(f"is not valid TOML: {error}", file=file) from None
-    except RecursionError:
-        raise TrueupError("is nested too deeply", file=file) from None
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at ")
-        raise TrueupError(message, file=file, place=place.strip("`") or "top level") from None
-    except (ValueError, OverflowError) as error:  # integers beyond what a float or Python's parser takes
-        raise TrueupError(f"holds a number that cannot be used: {error}", file=file) from None
+    return parse_toml(text, Preset, file)
