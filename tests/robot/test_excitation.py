@@ -101,7 +101,7 @@ def test_a_seed_gives_the_same_plan_and_another_seed_another(kind: str, order: s
 def test_every_joint_uses_a_good_part_of_what_it_may(kind: str) -> None:
     spec = SPECS["go2"]
     plan = excite(spec, ExcitationCfg(kind=kind, seconds=20.0))  # type: ignore[arg-type]
-    bounds = joint_bounds(spec, LimitCfg())
+    bounds = joint_bounds(spec, LimitCfg(), rate_hz=200.0)
     for j, bound in enumerate(bounds):
         used = np.abs(plan.target_pos[:, j] - spec.default_pose[j]).max()
         assert used > 0.5 * bound.amplitude, spec.joint_names[j]

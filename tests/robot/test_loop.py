@@ -43,18 +43,20 @@ def test_200_hz_for_3_s_does_not_drift() -> None:
 
 def test_slow_ticks_are_counted_and_their_points_skipped() -> None:
     numbers: list[int] = []
+    slow: list[int] = []
 
     def tick(k: int) -> bool:
         numbers.append(k)
-        if k in (5, 20):
+        if k >= (5, 20, 100)[len(slow)]:
+            slow.append(k)
             time.sleep(0.035)
         return k < 40
 
     report = run_loop(driver(), tick, LoopCfg(rate_hz=100.0))
     assert report.overruns >= 2
     assert report.missed >= 6  # 35 ms at 100 Hz: at least three points each
-    assert 6 not in numbers
-    assert 21 not in numbers
+    for k in slow:
+        assert not {k + 1, k + 2, k + 3} & set(numbers)
     assert numbers == sorted(set(numbers))
     assert report.ticks + report.missed == numbers[-1] + 1
 
@@ -81,7 +83,7 @@ def test_any_exception_damps_and_passes_through(realtime: bool, error: BaseExcep
     robot = driver(realtime)
 
     def tick(k: int) -> bool:
-        if k == 3:
+        if k >= 3:
             raise error
         return True
 
@@ -102,14 +104,14 @@ def test_a_signal_ends_the_loop_after_the_tick_in_hand(number: signal.Signals) -
     before = signal.getsignal(number)
 
     def tick(k: int) -> bool:
-        if k == 2:
+        if k >= 2:
             os.kill(os.getpid(), number)
         finished.append(k)
         return k < 1000
 
     report = run_loop(robot, tick, LoopCfg(rate_hz=500.0))
     assert report.ended == "interrupted"
-    assert finished[-1] == 2
+    assert [k for k in finished if k >= 2] == finished[-1:]
     assert robot.calls == ["damp"]
     assert signal.getsignal(number) is before
 

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -190,7 +191,7 @@ def test_real_time_recording_keeps_the_rate() -> None:
 # --- how it ends ---
 
 
-def at(row: int, **change: Callable[[RobotState], object]) -> Callable[[RobotState], RobotState]:
+def at(row: int, **change: Callable[[RobotState], Any]) -> Callable[[RobotState], RobotState]:
     """Change a state from a given one on."""
 
     def spoil(state: RobotState) -> RobotState:
@@ -201,8 +202,8 @@ def at(row: int, **change: Callable[[RobotState], object]) -> Callable[[RobotSta
     return spoil
 
 
-def put(name: str, joint: int, value: float) -> Callable[[RobotState], object]:
-    def make(state: RobotState) -> object:
+def put(name: str, joint: int, value: float) -> Callable[[RobotState], Any]:
+    def make(state: RobotState) -> Any:
         values = getattr(state, name).copy()
         values[joint] = value
         return values
@@ -247,7 +248,7 @@ def test_a_violated_limit_damps_at_once_and_is_in_the_log(kind: str) -> None:
 
 
 def test_a_blocked_joint_is_noticed() -> None:
-    plan = excite(SPEC, ExcitationCfg(kind="steps", seconds=6.0))
+    plan = excite(SPEC, ExcitationCfg(kind="chirp", seconds=10.0))
     driver = FakeDriver(SPEC, blocked=3)
     result, log = run(driver, plan, RecordCfg(watch=WatchCfg(tracking_rad=0.2)))
     assert_safe_end(driver, result, log)
@@ -301,7 +302,12 @@ def test_a_driver_that_cannot_send_ends_it_with_the_state_kept() -> None:
 
 
 def test_a_driver_that_cannot_read_ends_it() -> None:
-    driver = FakeDriver(SPEC, spoil=lambda state: state if state.sequence < 70 else lost())  # type: ignore[func-returns-value, return-value]
+    def spoil(state: RobotState) -> RobotState:
+        if state.sequence == 70:
+            lost()
+        return state
+
+    driver = FakeDriver(SPEC, spoil=spoil)
     result, log = run(driver)
     assert_safe_end(driver, result, log)
     assert result.ended == "failed"

@@ -81,7 +81,7 @@ def excite(spec: RobotSpec, cfg: ExcitationCfg | None = None) -> Plan:
             f"{cfg.seconds:g} s leave {max(length, 0) / cfg.rate_hz:.2f} s for each of {shares} motions; "
             f"ask for at least {np.ceil(need + shares / cfg.rate_hz):.0f} s, or for fewer joints"
         )
-    bounds = joint_bounds(spec, cfg.limits)
+    bounds = joint_bounds(spec, cfg.limits, rate_hz=cfg.rate_hz)
     target = np.tile(spec.default_pose, (rows, 1))
     for place, joint in enumerate(moving if length > 0 else ()):
         start = still + (place * (length + still) if shares > 1 else 0)

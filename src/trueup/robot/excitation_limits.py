@@ -24,17 +24,21 @@ class LimitCfg:
     amplitude_rad      largest distance from the default pose
     range_fraction     and at most this part of the way from the default pose to the nearer position limit
     velocity_fraction  part of the velocity limit
+    burst_fraction     part of the torque limit with which a servo may answer a new row: at a velocity v the target
+                       jumps by v dt from row to row, and torque swings by kp v dt / 2 about its mean
     rise_s             acceleration limit: the allowed velocity may be reached in this time
     """
 
     amplitude_rad: float = 0.4
     range_fraction: float = 0.8
     velocity_fraction: float = 0.5
+    burst_fraction: float = 0.5
     rise_s: float = 0.08
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.amplitude_rad < np.inf or not 0.0 < self.rise_s < np.inf:
-            raise TrueupError("amplitude_rad and rise_s must be positive")
+        numbers = (self.amplitude_rad, self.burst_fraction, self.rise_s)
+        if not all(0.0 < number < np.inf for number in numbers):
+            raise TrueupError("amplitude_rad, burst_fraction and rise_s must be positive")
         if not (0.0 < self.range_fraction <= 1.0 and 0.0 < self.velocity_fraction <= 1.0):
             raise TrueupError("range_fraction and velocity_fraction must lie in (0, 1]")
 
@@ -53,16 +57,17 @@ class Bounds:
         return np.minimum(self.amplitude, np.minimum(self.velocity / omega, self.acceleration / omega**2))
 
 
-def joint_bounds(spec: RobotSpec, cfg: LimitCfg) -> tuple[Bounds, ...]:
+def joint_bounds(spec: RobotSpec, cfg: LimitCfg, *, rate_hz: float) -> tuple[Bounds, ...]:
     """Bounds of every joint in spec order; a joint whose default lies on a limit gets no room."""
+    smooth = 2.0 * rate_hz * cfg.burst_fraction * spec.torque_limit / np.maximum(spec.kp, 1e-9)
     rooms = np.minimum(spec.default_pose - spec.position_low, spec.position_high - spec.default_pose)
     return tuple(
         Bounds(
             amplitude=min(cfg.amplitude_rad, cfg.range_fraction * float(room)),
-            velocity=cfg.velocity_fraction * float(limit),
+            velocity=min(cfg.velocity_fraction * float(limit), float(slow)),
             acceleration=cfg.velocity_fraction * float(limit) / cfg.rise_s,
         )
-        for room, limit in zip(rooms, spec.velocity_limit, strict=True)
+        for room, limit, slow in zip(rooms, spec.velocity_limit, smooth, strict=True)
     )
 
 
