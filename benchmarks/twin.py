@@ -1,0 +1,101 @@
+"""How fast twins run in lock-step, over the real socket, against robot time.
+
+    python benchmarks/twin.py [--seconds 10]
+
+Ratios are robot seconds per second of processor time (the twin's process alone; twin and driver together) and of wall
+clock: processor time is what one core would need, whatever else this machine is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+from dataclasses import dataclass
+from time import perf_counter, process_time
+
+import numpy as np
+import tyro
+from results import publish
+
+from trueup.robot.drivers.base import Command
+from trueup.robot.drivers.open import open_driver
+from trueup.robot.load import load_robot
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCfg:
+    """What is measured."""
+
+    robot: str = "go2"
+    presets: tuple[str, ...] = ("pace", "mild", "harmonic", "worn", "payload")
+    rates: tuple[float, ...] = (200.0, 500.0)
+    seconds: float = 10.0
+
+
+def main(cfg: BenchCfg) -> None:
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # sealed truths of a benchmark are nobody's business
+    rows = [measure(cfg, preset, rate) for rate in cfg.rates for preset in cfg.presets]
+    slowest = min(row["twin_per_cpu_second"] for row in rows if row["rate_hz"] == cfg.rates[0])
+    numbers: dict[str, object] = {"slowest_at_first_rate": slowest, "robot": cfg.robot, "rows": rows}
+    publish("twin", numbers, page(cfg, rows, slowest))
+
+
+def measure(cfg: BenchCfg, preset: str, rate: float) -> dict[str, object]:
+    """Drive one twin by sines and time it."""
+    robot = load_robot(cfg.robot)
+    spec = robot.spec
+    driver = open_driver(f"twin:{preset}?seed=1", robot, command_hz=rate, lockstep=True)
+    driver.connect()
+    children = _children_cpu()
+    zero = np.zeros(spec.njoint)
+    wall, own = perf_counter(), process_time()
+    for k in range(round(cfg.seconds * rate)):
+        driver.read()
+        target = spec.default_pose + 0.1 * np.sin(0.02 * k + np.arange(spec.njoint))
+        driver.write(Command(target_pos=target, target_vel=zero, kp=spec.kp, kd=spec.kd, torque=zero))
+    driver.read()
+    wall, own = perf_counter() - wall, process_time() - own
+    driver.close()
+    twin = _children_cpu() - children - _start_cpu(cfg, preset, rate)
+    return {
+        "preset": preset,
+        "rate_hz": rate,
+        "twin_per_cpu_second": round(cfg.seconds / twin, 1),
+        "both_per_cpu_second": round(cfg.seconds / (twin + own), 1),
+        "wall": round(cfg.seconds / wall, 1),
+    }
+
+
+def _start_cpu(cfg: BenchCfg, preset: str, rate: float) -> float:
+    """Processor time of a twin that is started and ended at once."""
+    before = _children_cpu()
+    driver = open_driver(f"twin:{preset}?seed=1", load_robot(cfg.robot), command_hz=rate, lockstep=True)
+    driver.connect()
+    driver.close()
+    return _children_cpu() - before
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def page(cfg: BenchCfg, rows: list[dict[str, object]], slowest: float) -> str:
+    """The results as a page."""
+    lines = ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    return f"""# Twin: speed
+
+{cfg.robot} held in the air, lock-step over UDP, {cfg.seconds:g} s of robot time; times real time.
+
+| preset | commands/s | twin, one core | twin + driver, one core | wall clock |
+| --- | --- | --- | --- | --- |
+{chr(10).join(lines)}
+
+The slowest twin at {cfg.rates[0]:g} commands/s runs {slowest} times real time on one core (asked: 20). At higher
+command rates the work per command, not the physics, sets the pace.
+"""
+
+
+if __name__ == "__main__":
+    main(tyro.cli(BenchCfg))
