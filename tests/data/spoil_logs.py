@@ -202,7 +202,9 @@ def torque_saturated(s: Sample, strength: int, rng: np.random.Generator) -> Case
     torque = s.log["joint_torque"]
     top = np.percentile(np.abs(torque), 85 if strength else 95, axis=0)
     clipped = np.clip(torque, -top, top)
-    return Case(_with(s.log, joint_torque=clipped), replace(s.reference, torque_limit=top) if strength else None)
+    return Case(
+        _with(s.log, joint_torque=clipped), replace(s.reference, torque_limit=top) if strength else None
+    )
 
 
 def velocity_saturated(s: Sample, strength: int, rng: np.random.Generator) -> Case:
@@ -407,7 +409,9 @@ def _long(seed: int) -> Sample:
 def _broad(seed: int) -> Sample:
     """Commands that tell delay: not a chirp, whose parts are single tones."""
     excitation = ("multisine", "steps", "holds", "policy", "policy")[seed % 5]
-    return clean_as(seed, excitation=excitation, rate=(200, 500, 1000)[seed % 3] if excitation == "policy" else None)
+    return clean_as(
+        seed, excitation=excitation, rate=(200, 500, 1000)[seed % 3] if excitation == "policy" else None
+    )
 
 
 def _policy(seed: int) -> Sample:
@@ -434,9 +438,25 @@ PLANTS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
         *(too_short, time_backward, time_duplicate, time_gap, time_jitter, rate_low, rate_change, time_unit),
-        *(clock_drift, clock_jump, signal_missing, not_finite, unit_degrees, unit_normalised, frozen, stale_samples),
+        *(
+            clock_drift,
+            clock_jump,
+            signal_missing,
+            not_finite,
+            unit_degrees,
+            unit_normalised,
+            frozen,
+            stale_samples,
+        ),
         *(encoder_jump, encoder_wrap, quantisation, torque_saturated, velocity_saturated, target_clipped),
-        *(torque_unsigned, torque_sign, limits_exceeded, target_outside_limits, low_excitation, slow_excitation),
+        *(
+            torque_unsigned,
+            torque_sign,
+            limits_exceeded,
+            target_outside_limits,
+            low_excitation,
+            slow_excitation,
+        ),
         *(narrow_excitation, velocity_sign, velocity_scale, velocity_lag, velocity_order, velocity_unrelated),
         *(joint_names, joint_order, joint_sign, column_swap, sign_flip, command_late, command_early),
     )

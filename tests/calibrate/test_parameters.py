@@ -1,0 +1,84 @@
+"""Parameters as data: sets, ties, scaling."""
+
+import numpy as np
+import pytest
+
+from trueup.calibrate.parameters import FULL, PACE, apply_values, make_parameters, parameter_names, tied
+from trueup.core.errors import TrueupError
+from trueup.robot.load import load_robot, zoo_names
+from trueup.robot.model import ModelCfg
+from trueup.sim.actuators import ActuatorCfg
+from trueup.sim.batch import BatchSim, SimCfg
+
+
+def held(name: str = "go2", **more) -> BatchSim:
+    return BatchSim(load_robot(name), SimCfg(model=ModelCfg(base="fixed"), **more))
+
+
+def test_sets_and_lists_are_read_and_a_wrong_name_is_answered_with_the_nearest():
+    assert parameter_names("pace") == PACE
+    assert parameter_names("armature, delay") == ("armature", "delay")
+    assert parameter_names("pace,kp,armature") == (*PACE, "kp")
+    with pytest.raises(TrueupError, match="did you mean 'armature'"):
+        parameter_names("armatur")
+
+
+@pytest.mark.parametrize("name", zoo_names())
+def test_pace_has_four_per_joint_and_one_delay_and_no_prior_on_a_bound(name):
+    sim = held(name)
+    parameters = make_parameters(sim, PACE)
+    assert len(parameters) == 4 * sim.robot.spec.njoint + 1
+    for entry in parameters:
+        low, high = entry.x_bounds
+        assert low < -0.2
+        assert high > 0.2
+        for x in (low, -0.1, 0.0, 0.15, high):
+            assert entry.to_x(float(entry.to_value(np.array(x)))) == pytest.approx(x, abs=1e-9)
+
+
+def test_slope_is_the_derivative_of_the_value():
+    for entry in make_parameters(held(), ("friction", "delay", "kp")):
+        value = float(entry.to_value(np.array(0.2)))
+        change = float(entry.to_value(np.array(0.2 + 1e-6)) - entry.to_value(np.array(0.2 - 1e-6))) / 2e-6
+        assert entry.slope(value) == pytest.approx(change, rel=1e-6)
+
+
+def test_zero_friction_can_be_reached():
+    entry = make_parameters(held(), ("friction",))[0]
+    assert entry.to_value(np.array(entry.x_bounds[0])) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_left_and_right_are_tied_by_name():
+    names = ("FL_hip_joint", "FR_hip_joint", "RL_hip_joint", "RR_hip_joint")
+    assert tied(names, "side") == [names[:2], names[2:]]
+    assert tied(("left_knee", "right_knee", "waist"), "side") == [("left_knee", "right_knee"), ("waist",)]
+    assert tied(("Rotation", "Pitch"), "side") == [("Rotation",), ("Pitch",)]
+    assert tied(names, "all") == [names]
+
+
+def test_full_fits_masses_of_the_bodies_named_only():
+    sim = held(actuator=ActuatorCfg(kind="dcmotor"))
+    parameters = make_parameters(sim, FULL, bodies=("FL_calf",))
+    assert [entry.label for entry in parameters if entry.name == "com_offset"] == [
+        f"com_offset[{axis}] FL_calf" for axis in "xyz"
+    ]
+    with pytest.raises(TrueupError, match="no body"):
+        make_parameters(sim, FULL, bodies=("FL_claf",))
+    with pytest.raises(TrueupError, match="need the bodies named"):
+        make_parameters(sim, ("mass_scale",))
+
+
+def test_values_reach_the_simulation_and_a_second_call_leaves_nothing_of_the_first():
+    sim = held(nsim=2)
+    parameters = make_parameters(sim, ("kp", "armature", "com_offset"), bodies=("FL_calf",))
+    base = {name: sim.params.get(name) for name in ("kp", "armature", "com_offset")}
+    values = np.ones((2, len(parameters)))
+    values[:, 0] = (0.5, 2.0)  # kp of the first joint, times nominal
+    values[:, 12:24] = 0.02
+    values[:, 24:] = (0.01, 0.0, -0.01)
+    for _ in range(2):
+        apply_values(sim, parameters, values, base)
+        np.testing.assert_allclose(sim.params.get("kp")[:, 0], [10.0, 40.0])
+        np.testing.assert_allclose(sim.params.get("armature"), 0.02)
+        at = sim.params.body_names.index("FL_calf")
+        np.testing.assert_allclose(sim.params.get("com_offset")[:, at], [[0.01, 0, -0.01]] * 2, atol=1e-12)
