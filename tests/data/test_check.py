@@ -115,7 +115,7 @@ def test_a_log_of_few_rows_is_too_short(rows: int) -> None:
 
 def test_a_log_without_joints_is_judged_by_its_time() -> None:
     log = Log(time=np.arange(200) * 0.01, joint_names=(), signals={"joint_pos": np.zeros((200, 0))})
-    assert check_log(log).findings[0].code == "rate_low"
+    assert "rate_low" in check_log(log).codes
 
 
 VALUES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e308, -1e308, np.nan, np.inf, -np.inf, 57.3, 6.283])

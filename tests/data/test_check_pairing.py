@@ -35,9 +35,7 @@ def test_weights_of_a_held_command_match_the_triangle_by_hand() -> None:
 
 @pytest.mark.parametrize("delay", [0.5, 1.25, 2.5])
 def test_measured_lag_is_the_planted_delay(delay: float) -> None:
-    sample = clean_as(
-        3, njoint=6, rate=200, excitation="holds", seconds=6.0, delay=delay, torque=False
-    )
+    sample = clean_as(3, njoint=6, rate=200, excitation="holds", seconds=6.0, delay=delay, torque=False)
     report = check_log(sample.log)
     assert report.measured["command_lag_rows"] == pytest.approx(delay, abs=0.5)
 

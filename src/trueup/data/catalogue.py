@@ -65,7 +65,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "unit_degrees": Entry(
         "Every angle is wrong by a factor of 57.3; a fit answers with absurd gains.",
-        "Declare the column as degrees in the mapping file (`unit = \"deg\"`).",
+        'Declare the column as degrees in the mapping file (`unit = "deg"`).',
     ),
     "unit_normalised": Entry(
         "A stroke of 0..1 is not an angle: gains, inertia and velocity of this joint have no physical scale.",

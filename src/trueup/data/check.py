@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from trueup.data.checks_pairing import check_pairing, command_lag
+from trueup.data.checks_pairing import check_pairing
 from trueup.data.checks_range import check_clipping, check_excitation, check_saturation
 from trueup.data.checks_robot import check_limits, check_order, check_tracking, match_reference
 from trueup.data.checks_signal import (
@@ -21,6 +22,7 @@ from trueup.data.checks_torque import check_torque_magnitude, check_torque_sign
 from trueup.data.checks_units import DEGREE, check_units, degree_columns
 from trueup.data.checks_velocity import check_velocity
 from trueup.data.finding import Finding, Report, ranked
+from trueup.data.lag import command_lag
 from trueup.data.log import Log
 from trueup.data.reference import Reference
 from trueup.data.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
@@ -47,8 +49,7 @@ def check_log(
     time = np.asarray(log.time, np.float64)
     found = found + check_presence(log) + check_time(time, robot)
     if streams:
-        scaled = np.where(np.isfinite(time), time, 0.0) * time_scale(time)[1]
-        found += check_streams(scaled, streams)
+        found += check_streams(time * time_scale(time)[1], streams)
     if "joint_pos" not in log or len(log) < FEWEST_ROWS or not log.joint_names:
         return Report(findings=ranked(found))
     view, units = _view(log, robot)
@@ -67,8 +68,9 @@ def _content(view: LogView, found: list[Finding], measured: dict[str, float]) ->
     found += check_tracking(view) + check_order(view) + check_limits(view)
     found += check_saturation(view) + check_clipping(view) + check_torque_magnitude(view)
     if fast:
-        found += check_velocity(view)
-        lag = command_lag(view)
+        wrong = check_velocity(view)
+        found += wrong
+        lag = command_lag(replace(view, vel=None) if wrong else view)
         if lag is not None:
             measured |= {"command_lag_s": lag.rows * view.dt, "command_lag_rows": lag.rows}
         pairing = check_pairing(view, lag)
@@ -81,8 +83,14 @@ def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
     time = np.asarray(log.time, np.float64)
     scale = time_scale(time)[1]
     dt = row_time(time, scale)
-    signals = {name: values for name in ("joint_pos", "target_pos", "joint_vel") if (values := column(log, name)) is not None}
-    degrees = degree_columns(signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot)
+    signals = {
+        name: values
+        for name in ("joint_pos", "target_pos", "joint_vel")
+        if (values := column(log, name)) is not None
+    }
+    degrees = degree_columns(
+        signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot
+    )
     units = check_units(log.joint_names, degrees, signals)
     for name, joints in degrees.items():
         if joints:
@@ -90,7 +98,7 @@ def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
             signals[name][:, sorted(joints)] /= DEGREE
     pos, target = signals["joint_pos"], signals.get("target_pos")
     noise, quantum = position_noise(pos), position_quantum(pos)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         steps = np.diff(time) * scale
         regular = (steps > 0) & (steps < GAP * dt)
     view = LogView(

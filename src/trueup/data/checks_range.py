@@ -1,4 +1,4 @@
-"""Checks of how much a log moves: saturation, clipping, limits, torque without sign, excitation."""
+"""Checks of how much a log moves: saturation, clipped commands, excitation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ def _saturated(view: LogView, code: str, signal: str, shares: dict[int, float]) 
     j, share = max(bad.items(), key=lambda item: item[1])
     text = f"{view.names[j]} is at its largest {signal} in {share:.1%} of the rows"
     who = [view.names[k] for k in sorted(bad)]
-    return [make_finding(code, "warning", text, signal=signal, joints=who, score=0.4 + share, numbers={"share": share})]
+    return [
+        make_finding(
+            code, "warning", text, signal=signal, joints=who, score=0.4 + share, numbers={"share": share}
+        )
+    ]
 
 
 def check_clipping(view: LogView) -> list[Finding]:
@@ -61,7 +65,9 @@ def check_clipping(view: LogView) -> list[Finding]:
         return []
     clipped: dict[int, float] = {}
     for j in view.fair:
-        share = max(_clipped_share(view.target[:: view.hold, j]), _clipped_share(-view.target[:: view.hold, j]))
+        share = max(
+            _clipped_share(view.target[:: view.hold, j]), _clipped_share(-view.target[:: view.hold, j])
+        )
         if share > SATURATED_SHARE:
             clipped[j] = share
     if not clipped:
@@ -77,7 +83,15 @@ def check_clipping(view: LogView) -> list[Finding]:
     text = f"the command of {view.names[j]} runs into its extreme and stays there, {share:.1%} of the rows{where}"
     who = [view.names[k] for k in sorted(clipped)]
     return [
-        make_finding("target_clipped", level, text, signal="target_pos", joints=who, score=0.3 + share, numbers={"share": share})
+        make_finding(
+            "target_clipped",
+            level,
+            text,
+            signal="target_pos",
+            joints=who,
+            score=0.3 + share,
+            numbers={"share": share},
+        )
     ]
 
 
@@ -88,9 +102,14 @@ def _clipped_share(command: FloatArray) -> float:
     if len(command) < 20 or float(step.max()) == 0:
         return 0.0
     usual = float(np.median(step[step > 0]))
-    stays = [(a, b) for a, b in runs(command >= top - 1e-9) if b - a >= 3 and a >= 2]
-    rising = command[:-2] < command[1:-1]  # at speed up to the row before: two levels of a square wave are none
-    hit = [(a, b) for a, b in stays if rising[a - 2] and 0.3 * usual < step[a - 2] < 5 * usual and step[a - 1] > 0.1 * usual]
+    stays = [(a, b) for a, b in runs(command >= top - 1e-9) if b - a >= 2 and a >= 2]
+    # at speed up to the row before: two levels of a square wave are no clipping
+    rising = command[:-2] < command[1:-1]
+    hit = [
+        (a, b)
+        for a, b in stays
+        if rising[a - 2] and 0.3 * usual < step[a - 2] < 5 * usual and step[a - 1] > 0.1 * usual
+    ]
     return sum(b - a for a, b in hit) / len(command) if len(hit) >= 2 else 0.0
 
 
@@ -108,7 +127,9 @@ def check_excitation(view: LogView) -> list[Finding]:
         who = [view.names[j] for j in still]
         numbers = {"largest_range_rad": worst}
         found.append(
-            make_finding("low_excitation", level, text, signal="joint_pos", joints=who, score=0.5, numbers=numbers)
+            make_finding(
+                "low_excitation", level, text, signal="joint_pos", joints=who, score=0.5, numbers=numbers
+            )
         )
     movers = [j for j in joints if j not in still]
     if movers and view.rows >= 50:
@@ -117,7 +138,7 @@ def check_excitation(view: LogView) -> list[Finding]:
 
 
 def _slow(view: LogView, movers: list[int]) -> list[Finding]:
-    half = max(1, round(0.05 / view.dt))
+    half = max(1, min(round(0.05 / view.dt), view.rows // 8))
     pos = smooth(view.pos[:, movers], half)
     second = (pos[2 * half :] - 2 * pos[half:-half] + pos[: -2 * half]) / (half * view.dt) ** 2
     peak = np.percentile(np.abs(second[half : -half or None]), 98, axis=0)
@@ -127,7 +148,11 @@ def _slow(view: LogView, movers: list[int]) -> list[Finding]:
     text = f"accelerations stay below {float(np.min(peak)):.2g} to {SLOW_RAD_S2:g} rad/s^2 in {len(bad)} joint(s)"
     who = [view.names[j] for j in bad]
     numbers = {"acceleration_rad_s2": float(np.min(peak))}
-    return [make_finding("slow_excitation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers)]
+    return [
+        make_finding(
+            "slow_excitation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers
+        )
+    ]
 
 
 def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
@@ -136,8 +161,8 @@ def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
     step = np.diff(view.pos[:, movers], axis=0)
     power = np.abs(np.fft.rfft((step - step.mean(axis=0)) * window, axis=0)) ** 2
     hz = np.fft.rfftfreq(view.rows - 1, view.dt)
-    power = power[hz < 25.0]  # above, differences are noise
-    hz = hz[hz < 25.0]
+    low = hz < max(25.0, 4 * hz[1])  # above, differences are noise
+    power, hz = power[low], hz[low]
     bad = []
     for i, j in enumerate(movers):
         k = int(np.argmax(power[:, i]))
@@ -149,5 +174,13 @@ def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
     text = f"{len(bad)} joint(s) move at one frequency only, {view.names[bad[0][0]]} at {bad[0][1]:.2g} Hz"
     who = [view.names[j] for j, _ in bad]
     return [
-        make_finding("narrow_excitation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers={"hz": bad[0][1]})
+        make_finding(
+            "narrow_excitation",
+            "note",
+            text,
+            signal="joint_pos",
+            joints=who,
+            score=0.3,
+            numbers={"hz": bad[0][1]},
+        )
     ]

@@ -15,7 +15,9 @@ NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
 
-def match_reference(names: tuple[str, ...], reference: Reference | None) -> tuple[Reference | None, list[Finding]]:
+def match_reference(
+    names: tuple[str, ...], reference: Reference | None
+) -> tuple[Reference | None, list[Finding]]:
     """Put the robot in the log's joint order; by name where possible, else by place and with a finding."""
     if reference is None or names == reference.joint_names:
         return reference, []
@@ -42,32 +44,40 @@ def check_tracking(view: LogView) -> list[Finding]:
     half = max(1, round(0.04 / view.dt))
     pos, target = smooth(view.pos, half), smooth(view.target, half)
     joints = [j for j in view.fair if np.ptp(target[:, j]) > 0.02 and view.moving[j]]
+    flips = [j for j in joints if _flipped(pos[:, j], target[:, j], view.dt)]
     swaps = _swaps(view, pos, target, joints)
-    flips = [j for j in joints if j not in swaps and _flipped(pos[:, j], target[:, j], view.dt)]
+    if set(flips) & set(swaps):  # both explain some joints: the one that explains more of them does
+        swaps, flips = (swaps, []) if len(swaps) > len(flips) else ({}, flips)
     found = []
     if swaps:
-        text = "; ".join(f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items())
+        text = "; ".join(
+            f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items()
+        )
         who = [view.names[j] for j in swaps]
         found.append(make_finding("column_swap", "error", text, signal="target_pos", joints=who, score=0.9))
     if flips:
-        worst = min(_together(pos[:, j], target[:, j], view.dt) for j in flips)
+        worst = -max(_together(pos[:, j], -target[:, j], view.dt) for j in flips)
         text = f"measured position and command run against each other, correlation {worst:.2f}"
         who = [view.names[j] for j in flips]
         found.append(
             make_finding(
-                "sign_flip", "error", text, signal="joint_pos", joints=who, score=0.9, numbers={"correlation": worst}
+                "sign_flip",
+                "error",
+                text,
+                signal="joint_pos",
+                joints=who,
+                score=0.9,
+                numbers={"correlation": worst},
             )
         )
     view.blamed.update(swaps, flips)
     return found
 
 
-def _together(
-    pos: FloatArray, target: FloatArray, dt: float, delays_s: tuple[float, ...] = TRACK_DELAYS_S
-) -> float:
+def _together(pos: FloatArray, target: FloatArray, dt: float) -> float:
     """Largest correlation with the command over a few usual delays."""
     best = -1.0
-    for delay in delays_s:
+    for delay in TRACK_DELAYS_S:
         k = min(round(delay / dt), len(pos) // 4)
         best = max(best, correlation(pos[k:], target[: len(target) - k]))
     return best
@@ -97,8 +107,9 @@ def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]
 
 
 def _flipped(pos: FloatArray, target: FloatArray, dt: float) -> bool:
-    # long delays would turn a fast wave round and hide the flip
-    return _together(pos, target, dt, TRACK_DELAYS_S[:2]) < -0.4 and _apart(pos, -target, dt) < 0.6 * _apart(pos, target, dt)
+    """Whether the joint follows the negated command, in shape and in level, better than the command at any delay."""
+    against, along = _together(pos, -target, dt), _together(pos, target, dt)
+    return against > max(0.6, along + 0.3) and _apart(pos, -target, dt) < 0.6 * _apart(pos, target, dt)
 
 
 def check_order(view: LogView) -> list[Finding]:
@@ -110,10 +121,14 @@ def check_order(view: LogView) -> list[Finding]:
     fits = (low[:, None] > ref.position_low - BEYOND_RAD) & (high[:, None] < ref.position_high + BEYOND_RAD)
     turned = (-high > ref.position_low - BEYOND_RAD) & (-low < ref.position_high + BEYOND_RAD)
     wrong = [j for j in joints if not fits[j, j]]
-    signs = [j for j in wrong if turned[j] and _mostly_outside(view, j)]
-    order = _rearranged(fits, wrong) if len(joints) == len(view.names) else None
     middle, pose = np.median(view.pos, axis=0), ref.default_pose
-    if order is not None and (len(signs) < len(wrong) or _misfit(middle, pose[order], wrong) < _misfit(-middle, pose, wrong) + 0.1 * len(wrong)):
+    nearer = np.abs(middle + pose) < np.abs(middle - pose)  # to the default pose, once negated
+    signs = [j for j in wrong if turned[j] and nearer[j] and _mostly_outside(view, j)]
+    order = _rearranged(fits, wrong) if len(joints) == len(view.names) else None
+    if order is not None and (
+        len(signs) < len(wrong)
+        or _misfit(middle, pose[order], wrong) < _misfit(-middle, pose, wrong) + 0.1 * len(wrong)
+    ):
         return _order(view, order, "the joints' limits", "error")
     if signs:
         return _signs(view, signs, "the joint's limits")
@@ -197,11 +212,17 @@ def check_limits(view: LogView) -> list[Finding]:
     still = 0.005 + 4 * np.hypot(view.noise, view.quantum)
     found = _outside(view, "joint_pos", view.pos, ref.position_low, ref.position_high, still)
     if view.vel is not None:
-        found += _outside(view, "joint_vel", view.vel, -ref.velocity_limit, ref.velocity_limit, 0.05 * ref.velocity_limit)
+        found += _outside(
+            view, "joint_vel", view.vel, -ref.velocity_limit, ref.velocity_limit, 0.05 * ref.velocity_limit
+        )
     if view.torque is not None:
-        found += _outside(view, "joint_torque", view.torque, -ref.torque_limit, ref.torque_limit, 0.05 * ref.torque_limit)
+        found += _outside(
+            view, "joint_torque", view.torque, -ref.torque_limit, ref.torque_limit, 0.05 * ref.torque_limit
+        )
     if view.target is not None:
-        found += _outside(view, "target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005))
+        found += _outside(
+            view, "target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)
+        )
     return found
 
 
@@ -221,7 +242,9 @@ def _outside(
     code, level = _severity(signal, top, share)
     who = [view.names[k] for k in bad]
     numbers = {"excess": top, "share": share}
-    return [make_finding(code, level, text, signal=signal, joints=who, score=0.4 + share / 2, numbers=numbers)]
+    return [
+        make_finding(code, level, text, signal=signal, joints=who, score=0.4 + share / 2, numbers=numbers)
+    ]
 
 
 def _severity(signal: str, top: float, share: float) -> tuple[str, Level]:

@@ -34,7 +34,9 @@ def check_presence(log: Log) -> list[Finding]:
         who = [log.joint_names[j] for j in columns] if values.shape[1] == len(log.joint_names) else []
         text = f"{rows} of {len(values)} rows of {name} hold NaN or infinity, first at row {first}"
         numbers = {"rows": rows, "share": rows / len(values), "row": first}
-        found.append(make_finding("not_finite", "error", text, signal=name, joints=who, score=1.0, numbers=numbers))
+        found.append(
+            make_finding("not_finite", "error", text, signal=name, joints=who, score=1.0, numbers=numbers)
+        )
     return found
 
 
@@ -52,7 +54,9 @@ def check_frozen(view: LogView) -> list[Finding]:
     stuck: dict[int, Stop] = {}
     for j in view.fair:
         stops = [_stop(view, j, *run) for run in runs(np.diff(view.pos[:, j]) == 0)]
-        worst = max((s for s in stops if s is not None), key=lambda s: (s.proven, s.stop - s.start), default=None)
+        worst = max(
+            (s for s in stops if s is not None), key=lambda s: (s.proven, s.stop - s.start), default=None
+        )
         if worst is not None:
             stuck[j] = worst
     if not stuck:
@@ -60,7 +64,9 @@ def check_frozen(view: LogView) -> list[Finding]:
     j, worst = max(stuck.items(), key=lambda item: (item[1].proven, item[1].stop - item[1].start))
     rows = worst.stop - worst.start
     seconds, share = rows * view.dt, rows / view.rows
-    cause = "a frozen sensor, or a joint held by a stop" if worst.proven else "a joint held by friction or a stop"
+    cause = (
+        "a frozen sensor, or a joint held by a stop" if worst.proven else "a joint held by friction or a stop"
+    )
     text = (
         f"{view.names[j]} reads exactly {view.pos[worst.start, j]:.6g} rad for {seconds:.3g} s "
         f"(rows {worst.start} to {worst.stop}) while its command moves by {worst.command_rad:.3g} rad: {cause}"
@@ -69,7 +75,11 @@ def check_frozen(view: LogView) -> list[Finding]:
     numbers = {"seconds": seconds, "share": share, "row": worst.start, "command_moved_rad": worst.command_rad}
     who = [view.names[k] for k in sorted(stuck)]
     view.blamed.update(k for k, s in stuck.items() if s.proven and s.stop - s.start > 0.2 * view.rows)
-    return [make_finding("frozen", level, text, signal="joint_pos", joints=who, score=0.6 + share, numbers=numbers)]
+    return [
+        make_finding(
+            "frozen", level, text, signal="joint_pos", joints=who, score=0.6 + share, numbers=numbers
+        )
+    ]
 
 
 def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
@@ -78,7 +88,9 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     if stop - start < max(10, answer + 4):
         return None
     inside, tail = slice(start, stop - answer), slice(stop - answer, stop + 1)
-    told, moved = (float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside))
+    told, moved = (
+        float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside)
+    )
     quick = float(np.percentile(np.abs(np.diff(view.pos[:, j])), 99.5))
     leap = abs(float(view.pos[min(stop + 1, view.rows - 1), j] - view.pos[stop, j]))
     # a leap on release proves motion in between, unless a fresh command explains it
@@ -118,7 +130,9 @@ def check_stale(view: LogView) -> list[Finding]:
     view.blamed.update(shares)
     numbers = {"share": share, "true_hz": true_hz}
     return [
-        make_finding("stale_samples", "warning", text, signal="joint_pos", joints=who, score=share, numbers=numbers)
+        make_finding(
+            "stale_samples", "warning", text, signal="joint_pos", joints=who, score=share, numbers=numbers
+        )
     ]
 
 
@@ -140,7 +154,9 @@ def check_jumps(view: LogView) -> list[Finding]:
         text = f"the position leaps by a full turn {sum(wraps.values())} time(s)"
         who = [view.names[j] for j in wraps]
         numbers = {"times": float(sum(wraps.values()))}
-        found.append(make_finding("encoder_wrap", "error", text, signal="joint_pos", joints=who, numbers=numbers))
+        found.append(
+            make_finding("encoder_wrap", "error", text, signal="joint_pos", joints=who, numbers=numbers)
+        )
     if leaps:
         j, (row, size) = max(leaps.items(), key=lambda item: item[1][1])
         text = (
@@ -150,7 +166,9 @@ def check_jumps(view: LogView) -> list[Finding]:
         who = [view.names[k] for k in leaps]
         numbers = {"step_rad": size, "speed_rad_s": size / view.dt, "row": row}
         found.append(
-            make_finding("encoder_jump", "warning", text, signal="joint_pos", joints=who, score=0.7, numbers=numbers)
+            make_finding(
+                "encoder_jump", "warning", text, signal="joint_pos", joints=who, score=0.7, numbers=numbers
+            )
         )
     view.blamed.update(wraps, leaps)
     return found
@@ -162,7 +180,9 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
     noise = 8 * view.noise[j] + 2 * view.quantum[j]
     still = max(10, round(ANSWER_S / view.dt))
     moves = np.concatenate([np.zeros(still), np.cumsum(size > 0)])
-    released = moves[still - 1 : -1] == moves[: len(size)]  # the first step after a standstill is told as frozen
+    released = (
+        moves[still - 1 : -1] == moves[: len(size)]
+    )  # the first step after a standstill is told as frozen
     padded = np.pad(size, 2, mode="edge")
     around = np.max(np.stack([padded[k : k + len(size)] for k in (0, 1, 3, 4)]), axis=0)
     alone = (size > 3 * around + noise) & (size > max(0.03, noise)) & view.regular
@@ -193,7 +213,9 @@ def check_quantisation(view: LogView) -> list[Finding]:
         who = [view.names[j] for j in coarse]
         numbers = {"quantum_rad": worst, "speed_rad_s": worst / view.dt}
         found.append(
-            make_finding("quantisation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers)
+            make_finding(
+                "quantisation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers
+            )
         )
     if view.vel is not None:
         step, top = position_quantum(view.vel), np.percentile(np.abs(view.vel), 99, axis=0)
@@ -204,6 +226,8 @@ def check_quantisation(view: LogView) -> list[Finding]:
             who = [view.names[j] for j in rough]
             numbers = {"quantum_rad_s": worst}
             found.append(
-                make_finding("quantisation", "note", text, signal="joint_vel", joints=who, score=0.3, numbers=numbers)
+                make_finding(
+                    "quantisation", "note", text, signal="joint_vel", joints=who, score=0.3, numbers=numbers
+                )
             )
     return found

@@ -8,11 +8,13 @@ import numpy as np
 
 from trueup.data.finding import Finding, Level, make_finding
 from trueup.data.reference import Reference
-from trueup.data.view import FloatArray
+from trueup.data.view import BoolArray, FloatArray
 
 # a row every half second or slower is no robot log: the column is in another unit
 SLOWEST_ROW_S = 0.45
 UNITS = (("milliseconds", 1e-3), ("microseconds", 1e-6), ("nanoseconds", 1e-9))
+LARGEST_STAMP = 1e19
+FASTEST_ROW_S = 1e-5
 GAP = 1.8  # a step longer than this many median steps has lost a row
 JITTER = 0.25  # 5th to 95th percentile of the steps, in steps
 DRIFT_S = 0.002  # accumulated over the log; less does not matter for any delay
@@ -21,7 +23,7 @@ DRIFT_PPM = 50.0  # crystals are better than this
 
 def time_scale(time: FloatArray) -> tuple[str, float]:
     """The unit of a time column by its median step, and its factor to seconds."""
-    steps = np.diff(time[np.isfinite(time)])
+    steps = np.diff(time[_sane(time)])
     steps = steps[steps > 0]
     step = float(np.median(steps)) if len(steps) else 0.0
     if step < SLOWEST_ROW_S:
@@ -34,16 +36,22 @@ def time_scale(time: FloatArray) -> tuple[str, float]:
 
 def row_time(time: FloatArray, scale: float) -> float:
     """Median step in seconds over steps that go forward; 1 s when there is none."""
-    steps = np.diff(time[np.isfinite(time)])
+    steps = np.diff(time[_sane(time)])
     steps = steps[steps > 0] * scale
-    return max(float(np.median(steps)), 1e-9) if len(steps) else 1.0
+    return max(float(np.median(steps)), FASTEST_ROW_S) if len(steps) else 1.0
+
+
+def _sane(time: FloatArray) -> BoolArray:
+    """Stamps that can be one: finite, and no further away than nanoseconds since an epoch are."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(time) < LARGEST_STAMP)
 
 
 def check_time(time: FloatArray, reference: Reference | None) -> list[Finding]:
     """Every check that needs the time column only."""
-    bad = np.count_nonzero(~np.isfinite(time))
+    bad = int(np.count_nonzero(~_sane(time)))
     if bad:
-        text = f"{bad} of {len(time)} time stamps are not finite"
+        text = f"{bad} of {len(time)} time stamps are not finite or beyond any clock"
         return [make_finding("not_finite", "error", text, signal="time", score=1.0, numbers={"rows": bad})]
     unit, scale = time_scale(time)
     found = _unit(time, unit, scale) + _length(time * scale)
@@ -57,7 +65,9 @@ def _unit(time: FloatArray, unit: str, scale: float) -> list[Finding]:
     if scale == 1.0:
         return []
     step = row_time(time, 1.0)
-    text = f"the median step is {step:.6g}: as seconds {1 / step:.3g} Hz, as {unit} {1 / (step * scale):.4g} Hz"
+    text = (
+        f"the median step is {step:.6g}: as seconds {1 / step:.3g} Hz, as {unit} {1 / (step * scale):.4g} Hz"
+    )
     numbers = {"median_step": step, "scale": scale}
     return [make_finding("time_unit", "error", text, signal="time", score=0.95, numbers=numbers)]
 
@@ -85,7 +95,9 @@ def _order(steps: FloatArray) -> list[Finding]:
         text = f"{len(same)} rows ({share:.2%}) have the stamp of the row before, first at row {int(same[0]) + 1}"
         level: Level = "error" if share > 0.05 else "warning"
         numbers = {"times": len(same), "share": share, "row": int(same[0]) + 1}
-        found.append(make_finding("time_duplicate", level, text, signal="time", score=0.6 + share, numbers=numbers))
+        found.append(
+            make_finding("time_duplicate", level, text, signal="time", score=0.6 + share, numbers=numbers)
+        )
     return found
 
 
@@ -126,7 +138,11 @@ def _jitter(steps: FloatArray, dt: float) -> list[Finding]:
         return []
     text = f"nine of ten steps lie between {1e3 * low:.3g} and {1e3 * high:.3g} ms, the median is {1e3 * dt:.3g} ms"
     numbers = {"p5_s": low, "p95_s": high, "median_s": dt}
-    return [make_finding("time_jitter", "warning", text, signal="time", score=min(0.9, 0.3 + wide / 2), numbers=numbers)]
+    return [
+        make_finding(
+            "time_jitter", "warning", text, signal="time", score=min(0.9, 0.3 + wide / 2), numbers=numbers
+        )
+    ]
 
 
 def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> list[Finding]:
@@ -134,12 +150,20 @@ def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> list[Fin
     rate = 1.0 / dt
     wanted = reference.control_hz if reference is not None else 0.0
     if rate < 0.9 * wanted or rate < 45.0:
-        than = f"the robot is controlled at {wanted:g} Hz" if rate < 0.9 * wanted else "servos answer within 20 ms"
+        than = (
+            f"the robot is controlled at {wanted:g} Hz"
+            if rate < 0.9 * wanted
+            else "servos answer within 20 ms"
+        )
         text = f"rows come at {rate:.4g} Hz, {than}"
-        found.append(make_finding("rate_low", "warning", text, signal="time", score=0.4, numbers={"rate_hz": rate}))
+        found.append(
+            make_finding("rate_low", "warning", text, signal="time", score=0.4, numbers={"rate_hz": rate})
+        )
     elif rate < 105.0:
         text = f"rows come at {rate:.4g} Hz: one row is {1e3 * dt:.3g} ms, as long as a usual delay"
-        found.append(make_finding("rate_low", "note", text, signal="time", score=0.2, numbers={"rate_hz": rate}))
+        found.append(
+            make_finding("rate_low", "note", text, signal="time", score=0.2, numbers={"rate_hz": rate})
+        )
     fair = steps[np.abs(steps) < 2 * GAP * dt]
     if len(fair) >= 100:
         parts = [float(np.mean(part)) for part in np.array_split(fair, 5)]
@@ -147,7 +171,9 @@ def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> list[Fin
         if change > 1.03:
             text = f"the rate lies between {1 / max(parts):.4g} and {1 / min(parts):.4g} Hz in five parts of the log"
             numbers = {"low_hz": 1 / max(parts), "high_hz": 1 / min(parts)}
-            found.append(make_finding("rate_change", "warning", text, signal="time", score=0.6, numbers=numbers))
+            found.append(
+                make_finding("rate_change", "warning", text, signal="time", score=0.6, numbers=numbers)
+            )
     return found
 
 
@@ -160,8 +186,9 @@ def check_streams(time: FloatArray, streams: Mapping[str, FloatArray]) -> list[F
     found: list[Finding] = []
     for name, stamps in streams.items():
         own, here = (stamps[:, 0], stamps[:, 1]) if stamps.ndim == 2 else (stamps, time)
-        if own.shape != here.shape or len(own) < 40 or not (np.isfinite(own).all() and np.isfinite(here).all()):
-            text = f"{len(own)} stamps for {len(here)} rows, finite ones needed: the clocks cannot be compared"
+        comparable = own.shape == here.shape and len(own) >= 40 and bool(np.all(_sane(own) & _sane(here)))
+        if not comparable or float(np.ptp(here)) < 1e-3:
+            text = f"{len(own)} stamps for {len(here)} rows, 40 finite ones over time needed: clocks not compared"
             found.append(make_finding("clock_drift", "note", text, signal=name, score=0.1))
             continue
         found += _clock(name, own, here)
@@ -181,7 +208,9 @@ def _clock(name: str, own: FloatArray, here: FloatArray) -> list[Finding]:
     span = float(np.ptp(here))
     if abs(jumps[largest]) > max(0.005, 8 * others, 2 * noise):
         at = float(middle[largest] + middle[largest + 1]) / 2
-        text = f"stream {name!r} leaps by {1e3 * jumps[largest]:+.3g} ms against the log's clock {at:.3g} s into the log"
+        text = (
+            f"stream {name!r} leaps by {1e3 * jumps[largest]:+.3g} ms against the log's clock at {at:.3g} s"
+        )
         numbers = {"jump_s": jumps[largest], "at_s": at}
         return [make_finding("clock_jump", "error", text, signal=name, score=0.9, numbers=numbers)]
     slope = float(np.polyfit(middle, floor, 1)[0])

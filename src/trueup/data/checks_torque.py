@@ -28,7 +28,15 @@ def check_torque_magnitude(view: LogView) -> list[Finding]:
         )
         who = [view.names[j] for j in alive]
         return [
-            make_finding("torque_unsigned", "warning", text, signal="joint_torque", joints=who, score=0.7, numbers={"high": high})
+            make_finding(
+                "torque_unsigned",
+                "warning",
+                text,
+                signal="joint_torque",
+                joints=who,
+                score=0.7,
+                numbers={"high": high},
+            )
         ]
     return []
 
@@ -68,7 +76,8 @@ def _folded(view: LogView, j: int) -> bool:
     near_zero = float(np.mean(size < 0.05 * np.percentile(size, 99)))
     folded = max(_pull(view, j, size)[:2])
     restored = max(
-        _pull(view, j, size * np.sign(np.roll(view.target[:, j], lag) - view.pos[:, j])).servo for lag in (0, 1, 2)
+        _pull(view, j, size * np.sign(np.roll(view.target[:, j], lag) - view.pos[:, j])).servo
+        for lag in (0, 1, 2)
     )
     return near_zero > 0.005 and restored > max(0.5, folded + 0.15)
 
@@ -94,4 +103,8 @@ def check_torque_sign(view: LogView) -> list[Finding]:
     )
     who = [view.names[k] for k in sorted(bad)]
     numbers = {"gain": worst.gain, "explained": worst.turned}
-    return [make_finding("torque_sign", "warning", text, signal="joint_torque", joints=who, score=0.6, numbers=numbers)]
+    return [
+        make_finding(
+            "torque_sign", "warning", text, signal="joint_torque", joints=who, score=0.6, numbers=numbers
+        )
+    ]

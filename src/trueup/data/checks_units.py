@@ -60,7 +60,7 @@ def _ratio(a: FloatArray, b: FloatArray, least: float) -> float:
     """Size of a against b when they move together, else 0."""
     if abs(correlation(a, b)) < least:
         return 0.0
-    return float(np.std(a) / max(np.std(b), 1e-12))
+    return float(np.std(a)) / max(float(np.std(b)), 1e-12)
 
 
 def _speed_ratio(pos: FloatArray, vel: FloatArray, dt: float) -> float:
@@ -82,7 +82,11 @@ def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
         return False
     if reference is None:
         net = abs(float(pos[-1] - pos[0]))
-        return max(-low, high) > PLAUSIBLE_RAD and max(-low, high) / DEGREE < PLAUSIBLE_RAD / 2 and net < 0.7 * wide
+        return (
+            max(-low, high) > PLAUSIBLE_RAD
+            and max(-low, high) / DEGREE < PLAUSIBLE_RAD / 2
+            and net < 0.7 * wide
+        )
     below, above = float(reference.position_low[j]), float(reference.position_high[j])
     room = 0.1 * (above - below)
     inside = below - room <= low / DEGREE and high / DEGREE <= above + room
@@ -104,7 +108,9 @@ def _with_velocity(pos: FloatArray, vel: FloatArray, dt: float, joints: set[int]
     return {j for j in joints if 1 / 1.35 < _speed_ratio(pos[:, j], vel[:, j], dt) < 1.35}
 
 
-def check_units(names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]) -> list[Finding]:
+def check_units(
+    names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]
+) -> list[Finding]:
     """Report the columns in degrees."""
     found = []
     for signal, joints in columns.items():
@@ -118,7 +124,8 @@ def check_units(names: tuple[str, ...], columns: dict[str, set[int]], signals: d
         )
         who = [names[j] for j in order]
         found.append(
-            make_finding("unit_degrees", "error", text, signal=signal, joints=who, score=0.95, numbers={"largest": top})
+            make_finding(
+                "unit_degrees", "error", text, signal=signal, joints=who, score=0.95, numbers={"largest": top}
+            )
         )
     return found
-

@@ -15,7 +15,7 @@ from trueup.data.view import FloatArray, LogView, correlation
 
 RELATED = 0.6  # correlation below which the columns have nothing to do with each other
 SCALE = 1.25  # ratio of sizes that is still filtering, not a wrong unit
-LATE_ROWS, LATE_S = 1.7, 0.025
+LATE_ROWS, LATE_S = 1.2, 0.025
 FEWEST_ROWS = 100
 STROKE_NAMES = ("grip", "jaw", "finger", "claw", "hand")
 
@@ -42,7 +42,13 @@ def check_velocity(view: LogView) -> list[Finding]:
     matches = [_match(j, moved[:, j], summed[:, j], view.dt) for j in joints]
     swapped = _swapped(matches, moved, summed)
     matches = [m for m in matches if m.joint not in swapped]
-    return _order(view, swapped) + _sign(view, matches) + _unrelated(view, matches) + _scale(view, matches) + _late(view, matches)
+    return (
+        _order(view, swapped)
+        + _sign(view, matches)
+        + _unrelated(view, matches)
+        + _scale(view, matches)
+        + _late(view, matches)
+    )
 
 
 def _span(view: LogView) -> int:
@@ -79,7 +85,7 @@ def _match(j: int, moved: FloatArray, summed: FloatArray, dt: float) -> Match:
 
 def _size(moved: FloatArray, summed: FloatArray) -> float:
     """How many times larger the velocity is than the derivative of the position."""
-    return float(np.std(summed) / max(np.std(moved), 1e-12))
+    return float(np.std(summed)) / max(float(np.std(moved)), 1e-12)
 
 
 def _swapped(matches: list[Match], moved: FloatArray, summed: FloatArray) -> dict[int, int]:
@@ -99,7 +105,9 @@ def _swapped(matches: list[Match], moved: FloatArray, summed: FloatArray) -> dic
 def _order(view: LogView, swapped: dict[int, int]) -> list[Finding]:
     if not swapped:
         return []
-    pairs = ", ".join(f"{view.names[j]} moves as the velocity of {view.names[k]} says" for j, k in swapped.items())
+    pairs = ", ".join(
+        f"{view.names[j]} moves as the velocity of {view.names[k]} says" for j, k in swapped.items()
+    )
     who = [view.names[j] for j in swapped]
     return [make_finding("velocity_order", "error", pairs, signal="joint_vel", joints=who, score=0.85)]
 
@@ -107,7 +115,10 @@ def _order(view: LogView, swapped: dict[int, int]) -> list[Finding]:
 def _report(
     view: LogView, code: str, matches: list[Match], text: str, score: float, severe: bool = True
 ) -> list[Finding]:
-    worst = max(matches, key=lambda m: abs(np.log(max(m.ratio, 1e-9))) if code == "velocity_scale" else abs(m.late_rows))
+    worst = max(
+        matches,
+        key=lambda m: abs(np.log(max(m.ratio, 1e-9))) if code == "velocity_scale" else abs(m.late_rows),
+    )
     numbers = {
         "correlation": worst.correlation,
         "ratio": worst.ratio,
@@ -142,19 +153,23 @@ def _scale(view: LogView, matches: list[Match]) -> list[Finding]:
     stroke = [m for m in bad if _is_stroke(view, m)]
     found = []
     for m in stroke:
+        low, high = float(view.pos[:, m.joint].min()), float(view.pos[:, m.joint].max())
         text = (
-            f"{view.names[m.joint]} stays between {view.pos[:, m.joint].min():.3g} and {view.pos[:, m.joint].max():.3g} "
+            f"{view.names[m.joint]} stays between {low:.3g} and {high:.3g} "
             f"while its velocity is {m.ratio:.2f} times the derivative: a stroke of 0..1 for about {m.ratio:.2f} rad"
         )
         numbers = {"stroke_rad": m.ratio}
         who = [view.names[m.joint]]
         found.append(
-            make_finding("unit_normalised", "warning", text, signal="joint_pos", joints=who, score=0.5, numbers=numbers)
+            make_finding(
+                "unit_normalised", "warning", text, signal="joint_pos", joints=who, score=0.5, numbers=numbers
+            )
         )
     bad = [m for m in bad if m not in stroke]
     if bad:
         worst = max(bad, key=lambda m: abs(np.log(max(m.ratio, 1e-9))))
-        text = f"velocity is {worst.ratio:.3g} times the derivative of the position in {view.names[worst.joint]}{_guess(worst.ratio)}"
+        times = f"{worst.ratio:.3g} times{_guess(worst.ratio)}"
+        text = f"velocity is {times} the derivative of the position in {view.names[worst.joint]}"
         found += _report(view, "velocity_scale", bad, text, 0.7, severe=not 0.5 < worst.ratio < 2)
     return found
 

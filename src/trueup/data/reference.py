@@ -33,7 +33,9 @@ class Reference:
         for name in _ARRAYS:
             shape = np.shape(getattr(self, name))
             if shape != (len(self.joint_names),):
-                raise TrueupError(f"{name} must have one number for each of {len(self.joint_names)} joints, found {shape}")
+                raise TrueupError(
+                    f"{name} must have one number for each of {len(self.joint_names)} joints, found {shape}"
+                )
 
     def in_order(self, names: tuple[str, ...]) -> Reference:
         """The same robot with its joints as in `names`; every name must exist here."""

@@ -126,6 +126,7 @@ def position_quantum(pos: FloatArray) -> FloatArray:
 
 def smooth(values: FloatArray, half: int) -> FloatArray:
     """Convolve columns with a Hann window of half-width `half` rows; ends are padded by their edge value."""
+    half = min(half, len(values) // 4)  # a window longer than the log says nothing
     if half < 1:
         return values
     window = np.hanning(2 * half + 3)[1:-1]

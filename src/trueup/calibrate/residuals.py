@@ -1,0 +1,166 @@
+"""Residuals of many parameter vectors at once: every window under every vector is one simulation of a batch.
+
+The batches are built once and set back for every evaluation. A residual is (simulated - measured) / sigma, zero where a
+sample is not judged; the encoder's bias shifts both the start state and what is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.limbs import Colouring, colour
+from trueup.calibrate.parameters import NEEDS_MOTOR, FitParameter, apply_values, make_parameters
+from trueup.calibrate.windows import Windows
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.actuators import ActuatorCfg
+from trueup.sim.batch import BatchSim, SimCfg
+
+FloatArray = NDArray[np.float64]
+Jacobian = NDArray[np.float32]
+_MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
+_DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
+_STEP = 0.01  # of a finite difference, in prior widths
+
+
+def fit_sim_cfg(
+    robot: Robot,
+    rate_hz: float,
+    names: Sequence[str],
+    *,
+    free_base: bool = False,
+    physics_hz: float | None = None,
+) -> SimCfg:
+    """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
+    physics = rate_hz * max(1, math.ceil((physics_hz or robot.spec.physics_hz) / rate_hz - 1e-3))
+    return SimCfg(
+        control_hz=rate_hz,
+        physics_hz=physics,
+        model=ModelCfg(base="free" if free_base else "fixed"),
+        actuator=ActuatorCfg(kind="dcmotor" if NEEDS_MOTOR & set(names) else "pd"),
+    )
+
+
+class Shooting:
+    """The misfit of a robot's windows as a function of x (see `parameters`)."""
+
+    def __init__(
+        self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg
+    ) -> None:
+        self.robot, self.windows, self.parameters = robot, windows, tuple(parameters)
+        if windows.target_vel is not None or windows.torque is not None:
+            cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
+        self.cfg = cfg
+        self.sigma = windows.sigma.copy()
+        self.rollouts = 0  # windows simulated so far, over all vectors
+        self._sims: dict[int, BatchSim] = {}
+        self._base: dict[int, dict[str, FloatArray]] = {}
+        self.colouring: Colouring = colour(self._sim(1), self.parameters)
+
+    @property
+    def nparameter(self) -> int:
+        return len(self.parameters)
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        pairs = np.array([entry.x_bounds for entry in self.parameters])
+        return pairs[:, 0], pairs[:, 1]
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Parameter values of vectors (nvector, nparameter) of x."""
+        return np.stack([entry.to_value(x[..., k]) for k, entry in enumerate(self.parameters)], axis=-1)
+
+    def residuals(self, x: FloatArray) -> FloatArray:
+        """Return (nvector, nwindow, L, nchannel) residuals of vectors (nvector, nparameter)."""
+        size = max(1, min(len(x), self._vectors_at_once()))
+        parts = []
+        for start in range(0, len(x), size):
+            chunk = x[start : start + size]
+            full = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
+            parts.append(self._run(full)[: len(chunk)])
+        return np.concatenate(parts)
+
+    def jacobian(self, x: FloatArray, at_x: FloatArray) -> Jacobian:
+        """Return (nparameter, nwindow, L, nchannel) derivatives by forward differences, a rollout per colour.
+
+        at_x  residuals of x, (nwindow, L, nchannel)
+        """
+        high = self.bounds[1]
+        step = np.where(x + _STEP <= high, _STEP, -_STEP)
+        moved = np.repeat(x[None], len(self.colouring.groups), axis=0)
+        for row, group in enumerate(self.colouring.groups):
+            moved[row, list(group)] += step[list(group)]
+        change = self.residuals(moved) - at_x
+        out = np.zeros((self.nparameter, *at_x.shape), np.float32)
+        copies = at_x.shape[-1] // self.robot.spec.njoint
+        for row, group in enumerate(self.colouring.groups):
+            for k in group:
+                mine = np.tile(self.colouring.reach[k], copies)
+                out[k][..., mine] = change[row][..., mine] / step[k]
+        return out
+
+    def _vectors_at_once(self) -> int:
+        model, windows = self._sim(1).model, self.windows
+        per_vector = windows.count * windows.target.shape[1] * (model.nq + model.nv + 2 * model.nu)
+        return max(1, _MEMORY_NUMBERS // (per_vector * self._sim(1).substeps))
+
+    def _run(self, x: FloatArray) -> FloatArray:
+        nvector, windows = len(x), self.windows
+        sim = self._sim(nvector)
+        values = np.repeat(self.values(x), windows.count, axis=0)
+        apply_values(sim, self.parameters, values, self._base[nvector])
+        self._start(sim, nvector)
+        more = {"target_vel": windows.target_vel, "torque": windows.torque}
+        given = {name: _tiled(array, nvector) for name, array in more.items() if array is not None}
+        out = sim.rollout(_tiled(windows.target, nvector), record=("qpos", "qvel"), **given)
+        self.rollouts += sim.nsim
+        seen = out["qpos"][:, :, sim.index.qpos] + sim.encoder_bias[:, None, :]
+        if windows.measured.shape[-1] > seen.shape[-1]:
+            seen = np.concatenate([seen, out["qvel"][:, :, sim.index.dof]], axis=-1)
+        seen = seen.reshape(nvector, *windows.measured.shape)
+        left = (seen - windows.measured) / self.sigma
+        lost = sim.diverged.reshape(nvector, windows.count) | ~np.isfinite(left).all(axis=(2, 3))
+        left[lost] = _DIVERGED
+        return np.where(windows.judged, left, 0.0)
+
+    def _sim(self, nvector: int) -> BatchSim:
+        """The batch for so many vectors; built when first needed, with the log's gains as its base."""
+        if nvector not in self._sims:
+            windows = self.windows
+            sim = BatchSim(self.robot, replace(self.cfg, nsim=nvector * windows.count))
+            for name, gain in (("kp", windows.kp), ("kd", windows.kd)):
+                if gain is not None:
+                    sim.params.set(name, _tiled(gain, nvector))
+            names = dict.fromkeys(entry.name for entry in self.parameters)
+            self._sims[nvector] = sim
+            self._base[nvector] = {name: sim.params.get(name) for name in names}
+        return self._sims[nvector]
+
+    def _start(self, sim: BatchSim, nvector: int) -> None:
+        windows = self.windows
+        qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
+        qvel = np.zeros((sim.nsim, sim.model.nv))
+        qpos[:, sim.index.qpos] = _tiled(windows.pos, nvector) - sim.encoder_bias
+        qvel[:, sim.index.dof] = _tiled(windows.vel, nvector)
+        if sim.free_base and windows.base_pos is not None and windows.base_vel is not None:
+            qpos[:, sim.base_qpos : sim.base_qpos + 7] = _tiled(windows.base_pos, nvector)
+            qvel[:, sim.base_dof : sim.base_dof + 6] = _tiled(windows.base_vel, nvector)
+        sim.reset(qpos=qpos, qvel=qvel)
+        sim.prime_delay(_tiled(windows.past, nvector))
+
+
+def _tiled(array: FloatArray, count: int) -> FloatArray:
+    """The windows' array once per vector, vector first."""
+    return np.tile(array, (count, *([1] * (array.ndim - 1)))) if count > 1 else array
+
+
+def parameters_for(
+    robot: Robot, cfg: SimCfg, names: Sequence[str], *, tie: str, bodies: Sequence[str]
+) -> tuple[FitParameter, ...]:
+    """The parameters of a fit with this robot's nominal values."""
+    return make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)  # type: ignore[arg-type]

@@ -1,0 +1,118 @@
+"""How sure a fit is: a covariance that knows that residuals are not white and keeps the prior where data is blind.
+
+With H = J^T J and prior precision I (x is in prior widths) the posterior is the sandwich
+
+    C = (H + I)^-1 (M + I) (H + I)^-1,      M = sum over channels of J_c^T R_c J_c,
+
+R_c the autocovariance of channel c's residuals (Bartlett taper, applied by FFT). White residuals of unit size give
+M = H and the usual (H + I)^-1; slow, structured residuals give what they deserve; a direction that the data does not
+see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
+common; the larger standard error of the two stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.residuals import Jacobian
+
+FloatArray = NDArray[np.float64]
+_MEMORY_S = 0.5  # residuals further apart than this are taken as independent
+_FEWEST_WINDOWS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """Covariance in x, and how coloured the residuals are.
+
+    correlation_time_s  (nchannel,) integrated autocorrelation time of the residuals
+    """
+
+    covariance: FloatArray
+    correlation_time_s: FloatArray
+
+    @property
+    def deviation(self) -> FloatArray:
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def correlation(self) -> FloatArray:
+        return self.covariance / np.outer(self.deviation, self.deviation)
+
+
+def posterior(
+    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float
+) -> Posterior:
+    """Return the covariance of x at the optimum.
+
+    jacobian (nparameter, nwindow, L, nchannel); residuals and judged (nwindow, L, nchannel)
+    """
+    count = len(jacobian)
+    lags = min(max(1, round(_MEMORY_S * rate_hz)), residuals.shape[1] // 2)
+    hessian, meat = np.zeros((count, count)), np.zeros((count, count))
+    times = np.zeros(residuals.shape[-1])
+    for c in range(residuals.shape[-1]):
+        feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
+        covariance = autocovariance(residuals[..., c], judged[..., c], lags)
+        times[c] = _correlation_time(covariance, rate_hz)
+        part = jacobian[feel][..., c].astype(np.float64)
+        flat = part.reshape(len(feel), -1)
+        hessian[np.ix_(feel, feel)] += flat @ flat.T
+        meat[np.ix_(feel, feel)] += _coloured_product(part, covariance)
+    # a fit of p parameters makes residuals smaller than the noise was
+    samples = max(int(judged.sum()), count + 1)
+    meat *= samples / (samples - count)
+    bread = np.linalg.inv(hessian + np.eye(count))
+    smooth = bread @ (meat + np.eye(count)) @ bread
+    blocks = bread @ (_block_meat(jacobian, residuals) + np.eye(count)) @ bread
+    wider = np.sqrt(np.maximum(1.0, np.diag(blocks) / np.diag(smooth)))
+    if len(residuals) < _FEWEST_WINDOWS:
+        wider = np.ones(count)  # the scatter of a handful of windows says nothing
+    covariance = smooth * np.outer(wider, wider)
+    narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
+    return Posterior(covariance=covariance * np.outer(narrow, narrow), correlation_time_s=times)
+
+
+def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:
+    """Return the tapered autocovariance (lags + 1,) of windows (nwindow, L); samples not judged are zero."""
+    size = values.shape[1] + lags + 1
+    spectrum = np.abs(np.fft.rfft(np.where(judged, values, 0.0), size, axis=1)) ** 2
+    pairs = np.abs(np.fft.rfft(judged.astype(np.float64), size, axis=1)) ** 2
+    total = np.fft.irfft(spectrum.sum(axis=0), size)[: lags + 1]
+    number = np.fft.irfft(pairs.sum(axis=0), size)[: lags + 1]
+    taper = 1.0 - np.arange(lags + 1) / (lags + 1)
+    return taper * total / np.maximum(number, 1.0)
+
+
+def _coloured_product(part: FloatArray, covariance: FloatArray) -> FloatArray:
+    """J^T R J with R the Toeplitz matrix of `covariance`; part (nparameter, nwindow, L)."""
+    lags = len(covariance) - 1
+    size = part.shape[-1] + lags + 1
+    column = np.zeros(size)
+    column[: lags + 1] = covariance
+    column[-lags:] = covariance[:0:-1]
+    density = np.maximum(np.fft.rfft(column).real, 0.0)
+    turned = np.fft.rfft(part, size, axis=-1) * np.sqrt(density)
+    weight = np.full(turned.shape[-1], 2.0)
+    weight[0] = 1.0
+    if size % 2 == 0:
+        weight[-1] = 1.0
+    flat = (turned * np.sqrt(weight / size)).reshape(len(part), -1)
+    return (flat @ flat.conj().T).real
+
+
+def _block_meat(jacobian: Jacobian, residuals: FloatArray) -> FloatArray:
+    """Sum over windows of g g^T, g the window's share of the gradient."""
+    shares = np.einsum("pwtc,wtc->wp", jacobian, residuals.astype(np.float32)).astype(np.float64)
+    count = len(shares)
+    shares -= shares.mean(axis=0)
+    return shares.T @ shares * (count / max(count - 1, 1))
+
+
+def _correlation_time(covariance: FloatArray, rate_hz: float) -> float:
+    if covariance[0] <= 0:
+        return 0.0
+    return float(max(1.0, 1.0 + 2.0 * covariance[1:].sum() / covariance[0]) / rate_hz)

@@ -1,0 +1,143 @@
+"""A verdict in words for every parameter: identified, weak or not visible, beside whom, and what would show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.parameters import FitParameter
+from trueup.calibrate.uncertainty import Posterior
+
+FloatArray = NDArray[np.float64]
+Word = Literal["identified", "weak", "not visible"]
+IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
+_ON_BOUND = 1e-3  # of the box
+_ALIKE = 0.7  # correlation from which two parameters stand in each other's way
+MOTION = frozenset({"armature", "damping", "friction", "kp", "kd", "torque_limit", "no_load_speed"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What can be said about one parameter.
+
+    ratio    standard error over prior width
+    partner  number of the most correlated other parameter, -1 for none
+    """
+
+    word: Word
+    ratio: float
+    partner: int
+    correlation: float
+    on_bound: bool
+    advice: str
+
+
+# what to record so that a parameter shows, alone
+_SHOWS = {
+    "armature": "fast motion: chirp or multisine up to 10 Hz, strong accelerations",
+    "damping": "constant speeds, slow and fast: triangle waves at several rates",
+    "friction": "slow reversals and steps with rests: triangle waves below 0.5 Hz",
+    "encoder_bias": "slow motion over the whole range, so that gravity's torque tells the true angle",
+    "delay": "sharp commands: steps, PRBS or a chirp up to 10 Hz",
+    "stiffness": "slow motion over the whole range",
+    "kp": "holds under different known loads, or the same motion with a second gain",
+    "kd": "fast motion with a second gain kd",
+    "torque_limit": "large steps that reach the torque limit",
+    "stall_torque": "large steps that reach the torque limit",
+    "no_load_speed": "large fast swings that reach the speed limit",
+    "mass_scale": "slow motion over the whole range (gravity) with known gains",
+    "com_offset": "holds in many different poses",
+    "contact_friction": "sliding contacts: pushes and turns on the ground",
+    "contact_timeconst": "landings and drops",
+    "contact_dampratio": "landings and drops from several heights",
+}
+# what separates two, whatever their order
+_SEPARATES = {
+    frozenset(
+        {"armature", "delay"}
+    ): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
+    frozenset(
+        {"armature", "mass_scale"}
+    ): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
+    frozenset(
+        {"damping", "friction"}
+    ): "triangle waves at a slow and a fast speed: only damping grows with speed",
+    frozenset({"damping", "kd"}): "the same motion with a second kd",
+    frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
+    frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
+    frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
+    frozenset({"armature", "kp"}): "the same motion with a second kp: only the ratio shows with one",
+    frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
+    frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
+    frozenset({"friction", "kp"}): "steps of several sizes with rests between",
+}
+
+
+def verdicts(
+    parameters: Sequence[FitParameter], x: FloatArray, found: Posterior, still: frozenset[str]
+) -> tuple[Verdict, ...]:
+    """Judge every parameter; `still` are joints that hardly moved."""
+    correlation = found.correlation - np.eye(len(x))
+    return tuple(
+        _judge(k, parameters, float(x[k]), found, correlation[k], still) for k in range(len(parameters))
+    )
+
+
+def hide_still(
+    parameters: Sequence[FitParameter], found: Posterior, still: frozenset[str]
+) -> tuple[Posterior, NDArray[np.bool_]]:
+    """Give parameters of motion of joints that did not move their prior back; returns which they were."""
+    hidden = np.array([_hidden(entry, still) for entry in parameters])
+    covariance = found.covariance.copy()
+    covariance[hidden] = 0.0
+    covariance[:, hidden] = 0.0
+    covariance[hidden, hidden] = 1.0
+    return Posterior(covariance=covariance, correlation_time_s=found.correlation_time_s), hidden
+
+
+def _hidden(entry: FitParameter, still: frozenset[str]) -> bool:
+    return entry.name in MOTION and bool(entry.of) and all(joint in still for joint in entry.of)
+
+
+def _judge(
+    k: int,
+    parameters: Sequence[FitParameter],
+    x: float,
+    found: Posterior,
+    correlation: FloatArray,
+    still: frozenset[str],
+) -> Verdict:
+    entry, ratio = parameters[k], float(found.deviation[k])
+    low, high = entry.x_bounds
+    on_bound = min(x - low, high - x) < _ON_BOUND * (high - low)
+    partner = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else -1
+    alike = float(correlation[partner]) if partner >= 0 else 0.0
+    word: Word = "identified" if ratio < IDENTIFIED else "weak" if ratio < VISIBLE else "not visible"
+    natural_bound = entry.low == 0.0 and x - low < high - x  # no friction at all is a finding, not a fault
+    if on_bound and not natural_bound and word == "identified":
+        word = "weak"
+    advice = ""
+    if word != "identified":
+        other = parameters[partner] if abs(alike) >= _ALIKE else None
+        advice = _advice(entry, other, on_bound and not natural_bound, _hidden(entry, still))
+    return Verdict(
+        word=word, ratio=ratio, partner=partner, correlation=alike, on_bound=on_bound, advice=advice
+    )
+
+
+def _advice(entry: FitParameter, other: FitParameter | None, on_bound: bool, hidden: bool) -> str:
+    shows = _SHOWS.get(entry.name, "a motion that depends on it")
+    if hidden:
+        return f"the joint hardly moved; record {shows}"
+    if on_bound:
+        return (
+            "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
+        )
+    if other is not None:
+        pair = _SEPARATES.get(frozenset({entry.name, other.name}))
+        return f"cannot be told from {other.label}; record {pair or shows}"
+    return f"record {shows}"

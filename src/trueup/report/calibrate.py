@@ -1,0 +1,228 @@
+"""What `trueup calibrate` shows: scores, the table of parameters with verdicts, and the page with traces."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.result import Calibration, Estimate
+from trueup.report.page import Badge, Page, Status
+from trueup.report.traces import COLOURS, joint_traces
+
+FloatArray = NDArray[np.float64]
+_COLOUR = {"identified": "green", "weak": "yellow", "not visible": "red"}
+_STATUS: dict[str, Status] = {"identified": "good", "weak": "warn", "not visible": "bad"}
+STRUCTURED = (
+    "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
+    "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
+)
+
+
+def print_fit(fit: Fit, console: Console | None = None) -> None:
+    """Scores, parameters and what to record next."""
+    console, result = console or Console(), fit.calibration
+    console.print(_parameter_table(result))
+    console.print(_score_table(result))
+    effort = result.effort
+    ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
+    console.print(
+        f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
+        f"time), {effort.iterations} iterations"
+    )
+    if result.misfit.structured:
+        console.print(STRUCTURED, style="yellow")
+    for line in next_recording(result):
+        console.print(f"next: {line}", markup=False)
+    for note in result.notes:
+        console.print(f"note: {note}", style="dim", markup=False)
+
+
+def next_recording(result: Calibration) -> list[str]:
+    """Advice, each piece once, with the parameters it is for."""
+    pieces: dict[str, list[str]] = {}
+    for estimate in result.estimates:
+        if estimate.advice:
+            pieces.setdefault(estimate.advice, []).append(estimate.parameter.label)
+    return [
+        f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}: {advice}"
+        for advice, labels in pieces.items()
+    ]
+
+
+def write_fit_page(fit: Fit, path: Path) -> Path:
+    """Write the page."""
+    return fit_page(fit).write(path)
+
+
+def fit_page(fit: Fit) -> Page:
+    """Verdicts, scores, traces, residual spectrum, correlations, what to record next."""
+    result = fit.calibration
+    page = Page(f"Calibration of {result.robot}", "From logs to a simulator that fits.")
+    words = [estimate.verdict for estimate in result.estimates]
+    page.badges(*(Badge(_STATUS[word], f"{words.count(word)} {word}") for word in _STATUS if word in words))
+    page.facts(
+        {
+            "parameters": len(words),
+            "time": f"{result.effort.seconds:.1f} s",
+            "windows simulated": result.effort.rollouts,
+            "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
+            "left over": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
+        }
+    )
+    if result.misfit.structured:
+        page.text(STRUCTURED)
+    _scores(page, result)
+    page.section("Parameters")
+    columns = (
+        "parameter",
+        "unit",
+        "estimate",
+        "standard error",
+        "95 % interval",
+        "verdict",
+        "nearest partner",
+        "to do",
+    )
+    page.table(columns, [_row(estimate) for estimate in result.estimates])
+    if advice := next_recording(result):
+        page.section("What to record next")
+        page.text("\n\n".join(advice))
+    _traces(page, fit)
+    page.section("Correlations")
+    page.plot(_correlation_map(fit), "Posterior correlation of every pair of parameters.")
+    page.section("Provenance")
+    page.table(("what", "value"), [(key, str(value)) for key, value in result.provenance.items()])
+    for note in result.notes:
+        page.text(note)
+    return page
+
+
+def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
+    low, high = estimate.interval
+    return (
+        estimate.parameter.label,
+        estimate.parameter.unit,
+        estimate.value,
+        estimate.standard_error,
+        f"{low:.4g} .. {high:.4g}" + (" (on its bound)" if estimate.on_bound else ""),
+        Badge(_STATUS[estimate.verdict], estimate.verdict),
+        f"{estimate.partner} ({estimate.correlation:+.2f})" if estimate.partner else "",
+        estimate.advice,
+    )
+
+
+def _parameter_table(result: Calibration) -> Table:
+    table = Table("parameter", "unit", box=None, header_style="bold")
+    for name in ("estimate", "+-", "verdict", "partner"):
+        table.add_column(name, justify="right" if name in ("estimate", "+-") else "left")
+    for estimate in result.estimates:
+        colour = _COLOUR[estimate.verdict]
+        bound = " on bound" if estimate.on_bound else ""
+        table.add_row(
+            estimate.parameter.label,
+            estimate.parameter.unit,
+            f"{estimate.value:.4g}",
+            f"{estimate.standard_error:.2g}",
+            f"[{colour}]{estimate.verdict}[/]{bound}",
+            f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.7 else "",
+        )
+    return table
+
+
+def _score_rows(result: Calibration) -> list[tuple[str, float, float]]:
+    """(joint, nominal, calibrated) open-loop errors in mrad, on held-out data if there is any; the mean last."""
+    nominal = result.holdout_nominal or result.fit_nominal
+    calibrated = result.holdout_calibrated or result.fit_calibrated
+    rows = [
+        (name, 1e3 * before, 1e3 * after)
+        for name, before, after in zip(
+            result.joint_names, nominal.open_loop, calibrated.open_loop, strict=True
+        )
+    ]
+    rows.append(("mean, open loop", 1e3 * nominal.open_loop_mean, 1e3 * calibrated.open_loop_mean))
+    rows.append(("mean, 0.5 s windows", 1e3 * nominal.window_mean, 1e3 * calibrated.window_mean))
+    return rows
+
+
+def _score_table(result: Calibration) -> Table:
+    where = "held out" if result.holdout_nominal is not None else "fitted data (nothing held out)"
+    table = Table(f"position error, mrad, {where}", box=None, header_style="bold")
+    table.add_column("nominal", justify="right")
+    table.add_column("calibrated", justify="right")
+    for name, before, after in _score_rows(result):
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
+    return table
+
+
+def _scores(page: Page, result: Calibration) -> None:
+    held = result.holdout_calibrated is not None
+    page.section("Position error on held-out data" if held else "Position error on the fitted data")
+    low, high = (result.holdout_calibrated or result.fit_calibrated).spread
+    page.text(
+        f"Mean open-loop error after calibration: {1e3 * low:.2f} to {1e3 * high:.2f} mrad (5 to 95 % over blocks of a "
+        "second)."
+    )
+    page.table(("mrad", "nominal", "calibrated"), _score_rows(result))
+
+
+def _traces(page: Page, fit: Fit) -> None:
+    """Measured, nominal and calibrated of the first shown log, and the spectrum of what is left."""
+    nominal, calibrated = fit.nominal.replays[0], fit.calibrated.replays[0]
+    names, measured = fit.calibration.joint_names, calibrated.measured_pos[0]
+    page.section("Open-loop replay")
+    page.text("Drag to zoom, double-click to reset.")
+    signals = {"measured": measured, "nominal": nominal.joint_pos[0], "calibrated": calibrated.joint_pos[0]}
+    page.plot(joint_traces(calibrated.time, signals, names, "rad"))
+    page.section("Spectrum of the error")
+    dt = float(calibrated.time[1] - calibrated.time[0])
+    page.plot(
+        _spectra(
+            {"nominal": nominal.joint_pos[0] - measured, "calibrated": calibrated.joint_pos[0] - measured}, dt
+        ),
+        "Root mean square over joints, mrad per root hertz.",
+    )
+
+
+def _spectra(errors: dict[str, FloatArray], dt: float) -> Any:
+    figure = import_module("plotly.graph_objects").Figure()
+    signal = import_module("scipy.signal")
+    for k, (name, error) in enumerate(errors.items()):
+        frequency, power = signal.welch(error, 1.0 / dt, nperseg=min(512, len(error)), axis=0)
+        figure.add_scatter(
+            x=frequency[1:],
+            y=1e3 * np.sqrt(power.mean(axis=1))[1:],
+            name=name,
+            mode="lines",
+            line={"color": COLOURS[k + 1]},
+        )
+    figure.update_layout(
+        template="none",
+        height=360,
+        xaxis={"type": "log", "title": {"text": "Hz"}},
+        yaxis={"type": "log", "title": {"text": "mrad/√Hz"}},
+    )
+    return figure
+
+
+def _correlation_map(fit: Fit) -> Any:
+    labels = [estimate.parameter.label for estimate in fit.calibration.estimates]
+    figure = import_module("plotly.graph_objects").Figure()
+    figure.add_heatmap(
+        z=fit.posterior.correlation.round(3), x=labels, y=labels, zmin=-1, zmax=1, colorscale="RdBu"
+    )
+    size = max(420, 14 * len(labels) + 180)
+    figure.update_layout(
+        template="none",
+        height=size,
+        margin={"l": 190, "b": 170, "t": 20},
+        yaxis={"autorange": "reversed", "tickfont": {"size": 10}},
+        xaxis={"tickfont": {"size": 10}},
+    )
+    return figure
