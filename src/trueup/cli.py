@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import data, doctor, record, robot, sim, twin
+from trueup.commands import calibrate, data, doctor, record, robot, sim, twin
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
@@ -24,6 +24,7 @@ _VERBS: dict[type, Callable[[Any], int]] = {
     data.ImportVerb: data.run,
     data.ConvertVerb: data.run,
     data.RecoverVerb: data.run,
+    calibrate.CalibrateVerb: calibrate.run,
     sim.SimVerb: sim.run,
     doctor.DoctorVerb: doctor.run,
 }
@@ -42,6 +43,7 @@ _Verbs = (
         data.DataVerb,
         tyro.conf.subcommand("data", description="What was measured: check, import, convert, recover logs."),
     ]
+    | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
     | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
 )

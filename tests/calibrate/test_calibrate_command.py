@@ -48,7 +48,7 @@ def test_a_missing_log_is_refused_before_anything_runs():
 @pytest.mark.medium
 def test_a_twin_with_hidden_pace_parameters_is_found_out(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    log = record(ROBOT, driver="twin:pace?seed=3", seconds=10)
+    log = record(ROBOT, driver="twin:pace?seed=3", seconds=8)
     result = calibrate(ROBOT, [log], CalibrateCfg(fit=FitCfg(method="local"))).calibration
     truth = reveal("go2-pace-3")
     joints = truth["joint"]

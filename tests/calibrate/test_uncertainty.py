@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from trueup.calibrate.uncertainty import autocovariance, posterior
+from trueup.calibrate.uncertainty import Posterior, autocovariance, model_error, posterior, widened
 
 WINDOWS, LENGTH, RATE = 10, 300, 200.0
 
@@ -74,3 +74,11 @@ def test_autocovariance_skips_samples_that_are_not_judged():
     judged = np.ones((2, 50), bool)
     judged[:, ::3] = False
     np.testing.assert_allclose(autocovariance(values, judged, 1), [1.0, 0.5])
+
+
+def test_model_error_widens_what_it_touches_and_never_beyond_the_prior():
+    reach = np.array([[True, False], [False, True], [True, True]])
+    factor = model_error(np.array([1.1e-3, 7e-3]), np.array([1e-3, 1e-3]), reach)
+    np.testing.assert_allclose(factor, [1.0, 7.0, 5.0])
+    found = Posterior(covariance=np.diag([0.01, 0.01, 0.09]), correlation_time_s=np.zeros(2))
+    np.testing.assert_allclose(widened(found, factor).deviation, [0.1, 0.7, 1.0])

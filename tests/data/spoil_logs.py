@@ -237,14 +237,14 @@ def torque_sign(s: Sample, strength: int, rng: np.random.Generator) -> Case:
 def limits_exceeded(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     j = int(rng.integers(len(s.log.joint_names)))
     high = s.reference.position_high.copy()
-    high[j] = s.log["joint_pos"][:, j].max() - (0.15 if strength else 0.04)
+    high[j] = np.percentile(s.log["joint_pos"][:, j], 98) - (0.1 if strength else 0.02)
     return Case(s.log, replace(s.reference, position_high=high))
 
 
 def target_outside_limits(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     j = int(rng.integers(len(s.log.joint_names)))
     low = s.reference.position_low.copy()
-    low[j] = s.log["target_pos"][:, j].min() + (0.2 if strength else 0.03)
+    low[j] = np.percentile(s.log["target_pos"][:, j], 1) + (0.1 if strength else 0.02)
     return Case(s.log, replace(s.reference, position_low=low))
 
 

@@ -20,7 +20,7 @@ from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
 from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
 from trueup.calibrate.result import SCHEMA, Calibration, Effort, Estimate, Misfit, write_calibration
 from trueup.calibrate.score import Scored, score
-from trueup.calibrate.uncertainty import Posterior, posterior
+from trueup.calibrate.uncertainty import Posterior, model_error, posterior, widened
 from trueup.calibrate.verdict import Verdict, hide_still, verdicts
 from trueup.calibrate.windows import WindowCfg, cut_windows
 from trueup.core.errors import TrueupError
@@ -111,7 +111,14 @@ def calibrate(
     found = posterior(
         solution.jacobian, solution.residuals, shooting.windows.judged, shooting.windows.rate_hz
     )
-    found, hidden = hide_still(shooting.parameters, found, still)
+    misfit = _misfit(shooting, solution, found)
+    factor = model_error(np.array(misfit.left), np.array(misfit.noise), _acts_on(shooting))
+    found, hidden = hide_still(shooting.parameters, widened(found, factor), still)
+    if misfit.structured:
+        notes.append(
+            f"more is left over than noise: standard errors were widened {np.median(factor):.1f} times for what the "
+            "model lacks"
+        )
     x = np.where(hidden, 0.0, solution.x)
     words = verdicts(shooting.parameters, x, found, still)
     estimates = _estimates(shooting, x, found, words)
@@ -132,7 +139,7 @@ def calibrate(
         estimates=estimates,
         x=x.tolist(),
         covariance=found.covariance.tolist(),
-        misfit=_misfit(shooting, solution, found),
+        misfit=misfit,
         effort=effort,
         fit_nominal=(before := score(robot, train, shooting.cfg)).score,
         fit_calibrated=before.score,
@@ -229,6 +236,16 @@ def _estimates(
             )
         )
     return tuple(out)
+
+
+def _acts_on(shooting: Shooting) -> NDArray[np.bool_]:
+    """(nparameter, njoint): a joint's own parameter acts on that joint, others on all that they reach."""
+    names = shooting.robot.spec.joint_names
+    rows = []
+    for entry, reach in zip(shooting.parameters, shooting.colouring.reach, strict=True):
+        own = np.array([name in entry.of for name in names])
+        rows.append(own if own.any() else reach)
+    return np.array(rows)
 
 
 def _misfit(shooting: Shooting, solution: Solution, found: Posterior) -> Misfit:

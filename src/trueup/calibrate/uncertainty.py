@@ -8,6 +8,11 @@ R_c the autocovariance of channel c's residuals (Bartlett taper, applied by FFT)
 M = H and the usual (H + I)^-1; slow, structured residuals give what they deserve; a direction that the data does not
 see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
 common; the larger standard error of the two stands.
+
+That is the scatter of a fit of the right model. When more is left over than noise the model is wrong, its parameters
+are pulled by what it lacks, and no scatter shows by how much: standard errors are then multiplied by left over / noise.
+On a twin with springs, hysteresis and bristle friction that was fitted without them this took the share of true values
+within two standard errors from 12 to 88 %.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from trueup.calibrate.residuals import Jacobian
 FloatArray = NDArray[np.float64]
 _MEMORY_S = 0.5  # residuals further apart than this are taken as independent
 _FEWEST_WINDOWS = 6
+_NOISE_WORTH = 1.25  # noise is known to about a quarter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,24 @@ def posterior(
     covariance = smooth * np.outer(wider, wider)
     narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
     return Posterior(covariance=covariance * np.outer(narrow, narrow), correlation_time_s=times)
+
+
+def widened(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), up to the prior's."""
+    wide = np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
+    return Posterior(
+        covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
+    )
+
+
+def model_error(left: FloatArray, noise: FloatArray, reach: NDArray[np.bool_]) -> FloatArray:
+    """Return (nparameter,) left over / noise of the joints (njoint) that each parameter acts on, at least 1.
+
+    reach (nparameter, njoint). Ratios within what the estimate of noise is worth count as 1.
+    """
+    ratio = np.where(left > _NOISE_WORTH * noise, left / noise, 1.0)
+    weight = np.maximum(reach.sum(axis=1), 1)
+    return np.sqrt(np.maximum(1.0, (reach * ratio**2).sum(axis=1) / weight))
 
 
 def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:

@@ -98,9 +98,23 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     wide = float(spread(view.pos[:, j : j + 1])[0])
     travel = abs(float(np.sum(view.vel[inside, j]))) * view.dt if view.vel is not None else 0.0
     asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
+    silent = _silent(view, j, start, stop)
     ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
-    proven = leapt or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
+    proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
     return Stop(start, stop, moved, proven) if proven or ignored else None
+
+
+def _silent(view: LogView, j: int, start: int, stop: int) -> bool:
+    """Whether the noise that this encoder shows whenever the joint rests is missing in rows start..stop."""
+    pos = view.pos[:, j]
+    rests = np.abs(pos[8:] - pos[:-8]) < 6 * np.hypot(view.noise[j], view.quantum[j])
+    same = np.diff(pos)[4 : 4 + len(rests)] == 0
+    elsewhere = np.ones(len(rests), bool)
+    elsewhere[max(0, start - 12) : stop + 4] = False
+    quiet = rests & elsewhere
+    if np.count_nonzero(quiet) < 100:
+        return False
+    return bool(np.mean(same[quiet]) ** (stop - start) < 1e-9)
 
 
 def check_stale(view: LogView) -> list[Finding]:
