@@ -325,7 +325,11 @@ def _shuffle(s: Sample, strength: int, rng: np.random.Generator) -> list[int]:
     order = list(range(n))
     if strength:
         return order[1:] + order[:1]
-    i, j = (int(x) for x in rng.choice(n, 2, replace=False))
+    alike = np.corrcoef(
+        s.log["target_pos"].T
+    )  # joints that move alike cannot be told apart, nor does it matter
+    pairs = [(i, j) for i in range(n) for j in range(i) if abs(alike[i, j]) < 0.7]
+    i, j = pairs[int(rng.integers(len(pairs)))]
     order[i], order[j] = order[j], order[i]
     return order
 

@@ -11,7 +11,7 @@ from trueup.data.finding import Finding, make_finding
 from trueup.data.lag import Lag
 from trueup.data.view import LogView
 
-ACAUSAL_ROWS, AGREEMENT = 0.4, 0.75
+AGREEMENT = 0.75  # share of the votes
 LONG_ROWS, LONG_S = 3.2, 0.021  # more than a transport delay usually takes
 
 
@@ -33,8 +33,10 @@ def check_pairing(view: LogView, lag: Lag | None) -> list[Finding]:
     )
     # friction and coupling between joints pass for a little braking less, so bias the lag by a part of it; torque
     # knows neither. Measured on simulated robots with known delay
-    bias_s = 0.0015 if lag.source == "torque" else max(0.0035, 0.12 * lag.brake_s)
-    least = max(ACAUSAL_ROWS, bias_s / view.dt)
+    if lag.source == "torque":
+        least = max(0.4, 0.0015 / view.dt)
+    else:
+        least = max(0.8, 0.0035 / view.dt, 0.12 * lag.brake_s / view.dt)
     if lag.rows + 2 * lag.error < -least and lag.before >= AGREEMENT:
         steps = max(1, round(-lag.rows / view.hold + 0.3))
         text = f"{seen}: {lag.before:.0%} of the votes put it before the command, about {steps} control step(s) late"

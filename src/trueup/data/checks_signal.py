@@ -100,13 +100,17 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
     silent = _silent(view, j, start, stop)
     ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
-    proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
+    proven = (
+        leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
+    )
     return Stop(start, stop, moved, proven) if proven or ignored else None
 
 
 def _silent(view: LogView, j: int, start: int, stop: int) -> bool:
     """Whether the noise that this encoder shows whenever the joint rests is missing in rows start..stop."""
     pos = view.pos[:, j]
+    if view.quantum[j] > 0.7 * view.noise[j]:  # a coarse encoder is silent between two steps
+        return False
     rests = np.abs(pos[8:] - pos[:-8]) < 6 * np.hypot(view.noise[j], view.quantum[j])
     same = np.diff(pos)[4 : 4 + len(rests)] == 0
     elsewhere = np.ones(len(rests), bool)
@@ -212,8 +216,8 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
     if view.reference is None:
         return np.asarray((alone | spike) & ~released)
     limit = float(view.reference.velocity_limit[j]) * view.dt
-    # at the limit for many rows is fast motion, not a jump
-    beyond = (size > 1.5 * limit + noise) & (size > 2 * around) & view.regular
+    # above the limit for many rows is fast motion, not a jump
+    beyond = (size > 1.5 * limit + noise) & (size > 1.5 * outer) & view.regular
     return np.asarray((alone | spike | beyond) & ~released)
 
 

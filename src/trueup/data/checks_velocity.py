@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from trueup.data.finding import Finding, Level, make_finding
-from trueup.data.view import FloatArray, LogView, correlation
+from trueup.data.view import FloatArray, LogView, correlation, smooth
 
 RELATED = 0.6  # correlation below which the columns have nothing to do with each other
-SCALE = 1.25  # ratio of sizes that is still filtering, not a wrong unit
+SCALE = 1.35  # ratio of sizes that is still filtering, not a wrong unit
+LARGE, FEWEST_LARGE = 1.06, 3  # a ratio that filtering cannot give, in so many joints alike
 LATE_ROWS, LATE_S = 1.2, 0.025
 FEWEST_ROWS = 100
 STROKE_NAMES = ("grip", "jaw", "finger", "claw", "hand")
@@ -46,7 +47,7 @@ def check_velocity(view: LogView) -> list[Finding]:
         _order(view, swapped)
         + _sign(view, matches)
         + _unrelated(view, matches)
-        + _scale(view, matches)
+        + (_scale(view, matches) or _all_large(view, matches))
         + _late(view, matches)
     )
 
@@ -68,24 +69,29 @@ def _tells(view: LogView, moved: FloatArray, j: int) -> bool:
 
 def _match(j: int, moved: FloatArray, summed: FloatArray, dt: float) -> Match:
     reach = int(min(max(3, round(0.15 / dt)), len(moved) // 4))
+    half = max(1, round(0.05 / dt))
     shifts = np.arange(-reach, reach + 1)
     core = slice(reach, len(moved) - reach)
     scores = np.array([correlation(moved[core], np.roll(summed, -int(s))[core]) for s in shifts])
     here, k = float(scores[reach]), int(np.argmax(scores))
     # half a period of shift would mend a sign and must not count; nor does a shift that hardly improves anything
     if here < -RELATED or 1 - here < max(0.01, 2 * (1 - float(scores[k]))):
-        return Match(j, here, _size(moved, summed), 0.0, here)
+        return Match(j, here, _size(moved, summed, half), 0.0, here)
     late = float(shifts[k])
     if 0 < k < len(scores) - 1:
         left, mid, right = (float(x) for x in scores[k - 1 : k + 2])
         bend = left - 2 * mid + right
         late += 0.5 * (left - right) / bend if bend < 0 else 0.0
-    return Match(j, float(scores[k]), _size(moved, summed), late, here)
+    return Match(j, float(scores[k]), _size(moved, summed, half), late, here)
 
 
-def _size(moved: FloatArray, summed: FloatArray) -> float:
-    """How many times larger the velocity is than the derivative of the position."""
-    return float(np.std(summed)) / max(float(np.std(moved)), 1e-12)
+def _size(moved: FloatArray, summed: FloatArray, half: int) -> float:
+    """How many times larger the velocity is than the derivative of the position, in slow motion.
+
+    A swing of a few rows is sampled too coarsely for its area to be right.
+    """
+    slow = smooth(np.stack([moved, summed], axis=1), half)
+    return float(np.std(slow[:, 1])) / max(float(np.std(slow[:, 0])), 1e-12)
 
 
 def _swapped(matches: list[Match], moved: FloatArray, summed: FloatArray) -> dict[int, int]:
@@ -95,7 +101,7 @@ def _swapped(matches: list[Match], moved: FloatArray, summed: FloatArray) -> dic
     for j, own in poor.items():
         scores = [(correlation(moved[:, j], summed[:, k]), k) for k in range(summed.shape[1]) if k != j]
         best, k = max(scores, default=(0.0, -1))
-        if k < 0 or k not in poor or not 1 / SCALE < _size(moved[:, j], summed[:, k]) < SCALE:
+        if k < 0 or k not in poor or not 1 / SCALE < _size(moved[:, j], summed[:, k], 1) < SCALE:
             continue
         if best > max(0.9, abs(own) + 0.02) and 1 - best < 0.3 * (1 - own):
             out[j] = k
@@ -172,6 +178,20 @@ def _scale(view: LogView, matches: list[Match]) -> list[Finding]:
         text = f"velocity is {times} the derivative of the position in {view.names[worst.joint]}"
         found += _report(view, "velocity_scale", bad, text, 0.7, severe=not 0.5 < worst.ratio < 2)
     return found
+
+
+def _all_large(view: LogView, matches: list[Match]) -> list[Finding]:
+    """Velocities a little too large in nearly all joints: no filter makes them larger, a wrong scale or clock does."""
+    clear = [m for m in matches if m.correlation > 0.95 and not _is_late(view, m)]
+    large = [m for m in clear if LARGE < m.ratio < SCALE]
+    if len(large) < FEWEST_LARGE or len(large) < 0.75 * len(clear):
+        return []
+    low, high = min(m.ratio for m in large), max(m.ratio for m in large)
+    text = (
+        f"velocity is {low:.2f} to {high:.2f} times the derivative of the position in {len(large)} of {len(clear)} "
+        "joints, in slow motion too: it reads high, or the rows are farther apart in time than they say"
+    )
+    return _report(view, "velocity_scale", large, text, 0.6, severe=False)
 
 
 def _is_stroke(view: LogView, m: Match) -> bool:

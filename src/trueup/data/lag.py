@@ -21,7 +21,11 @@ import numpy as np
 
 from trueup.data.view import FloatArray, LogView, smooth
 
-FEWEST_VOTES, FEWEST_SHARE = 3, 0.4  # when most joints cannot tell, those that can are often misled
+FEWEST_VOTES = 3
+FEWEST_SHARE = {
+    "torque": 0.4,
+    "acceleration": 0.6,
+}  # when most joints cannot tell, the others are often misled
 ENOUGH_ROWS = 6000  # enter the fit, evenly spread
 STEP = 0.25  # rows between the lags tried
 # half-widths of the low-pass in rows; differences over rows need two at least, torque is read at an instant
@@ -30,6 +34,8 @@ GOOD, ENOUGH = 0.998, 0.8  # share of the answer's variance that stops the searc
 WIDEST_S = 0.04  # a wider low-pass leaves only the slow motion, where friction passes for a lag
 SLACK = {"torque": 1.2, "acceleration": 2.0}  # gravity and neighbours stiffen a joint, not its servo's torque
 CONTRAST = 1.5  # residual elsewhere against the best
+SURE = 16.0  # and by how many variances of the noise it is larger: four standard deviations
+FASTEST_SERVO = 0.7  # natural frequency times row time: nine rows a swing
 CONTRAST_ACAUSAL = 1.25  # residual of the best causal lag against an acausal best, for a vote that counts
 REACH_S = 0.045  # lags tried either way, at least
 MEMORY_S, MOST_CAUSES = 0.3, 12  # commands up to this old explain a state; so many of them are enough
@@ -90,7 +96,7 @@ def _vote(view: LogView, source: str) -> Lag | None:
         parts += [slice(0, half), slice(half, view.rows)]
     fits = [_joint_lag(view, j, part, source) for j in joints for part in parts]
     votes = [fit for fit in fits if fit is not None]
-    if len(votes) < max(FEWEST_VOTES, FEWEST_SHARE * len(fits)):
+    if len(votes) < max(FEWEST_VOTES, FEWEST_SHARE[source] * len(fits)):
         return None
     lags = np.array([fit.lag for fit in votes])
     before = float(np.mean([fit.lag < 0 and fit.acausal > CONTRAST_ACAUSAL for fit in votes]))
@@ -109,10 +115,14 @@ def _joint_lag(view: LogView, j: int, part: slice, source: str) -> Fit | None:
     best: Fit | None = None
     # the low-pass behind which the servo explains most: narrower ones let noise in, wider ones only leave friction
     for half in WIDTHS[source]:
-        if (half > 2 and half * view.dt > WIDEST_S) or (best is not None and best.quality > GOOD):
+        if (half > 2 and half * view.dt > WIDEST_S) or (
+            best is not None and best.alone and best.quality > GOOD
+        ):
             break
         fit = _fit(view, j, part, half, source)
-        if fit is not None and (best is None or fit.quality > best.quality + 0.002):
+        if fit is not None and (
+            best is None or (fit.alone, fit.quality) > (best.alone, best.quality + 0.002)
+        ):
             best = fit
     if best is None or best.quality < ENOUGH or not best.alone:
         return None
@@ -127,18 +137,36 @@ def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> Fit | No
     early, late = max(2 * view.hold + 8, reach), max(2 * view.hold + 8, 20, reach)
     memory = late + min(round(MEMORY_S / view.dt), len(pos) // 6)
     keep = np.arange(memory + half + 3, len(pos) - early - half - 3, max(1, len(pos) // ENOUGH_ROWS))
+    if source == "torque" and view.reference is not None and view.torque is not None:
+        # at its limit a drive no longer follows the command
+        keep = keep[np.abs(view.torque[part, j][keep]) < 0.9 * view.reference.torque_limit[j]]
     if len(keep) < 40:
         return None
-    answer, states = _equation(view, j, part, pos, half, source)
-    causes = np.unique(np.linspace(-early, memory, min(MOST_CAUSES, len(keep) // 5)).round().astype(int))
-    basis, _ = np.linalg.qr(_centred(u[keep[:, None] - causes]))
     shifts = np.arange(-early - 2, late + 3)
     lags = np.arange(-early, late + 0.01, 1.0 if source == "torque" else STEP)
     weigh = _nearest if source == "torque" else _triangle
     weights = weigh(shifts[:, None].astype(np.float64), lags[None, :])
+    commands = _centred(u[keep[:, None] - shifts])
+    answer, states = (_centred(x[keep]) for x in _equation(view, j, part, pos, half, source))
+    causes = np.unique(np.linspace(-early, memory, min(MOST_CAUSES, len(keep) // 5)).round().astype(int))
+    basis, _ = np.linalg.qr(_centred(u[keep[:, None] - causes]))
     # seen through the commands: what the commands cannot have caused, encoder noise first of all, drops out
-    parts = [basis.T @ _centred(x) for x in (answer[keep], states[keep], u[keep[:, None] - shifts])]
-    return _best(parts[0], parts[1], parts[2], weights, lags, max(3.0, CLEAR_S / view.dt), SLACK[source])
+    solved = _solve(basis.T @ answer, basis.T @ states, (basis.T @ commands) @ weights, SLACK[source])
+    if solved is None:
+        return None
+    if source == "torque" and not _known_gain(view, j, solved):
+        return None
+    rest = answer - states @ solved.others - commands @ weights[:, solved.best] * solved.gain
+    # the low-pass makes neighbours alike: fewer rows than there are tell of the noise
+    noise = float(np.mean(rest**2)) * (1.0 + half)
+    return _judge(
+        solved, lags, noise, max(3.0, CLEAR_S / view.dt), view.dt if source == "acceleration" else 0.0
+    )
+
+
+def _known_gain(view: LogView, j: int, solved: Solved) -> bool:
+    """Whether a gain fitted on torque is about the robot's own, where that is known."""
+    return view.reference is None or 0.5 < solved.gain / max(float(view.reference.kp[j]), 1e-9) < 2.0
 
 
 def _centred(values: FloatArray) -> FloatArray:
@@ -184,30 +212,38 @@ def _nearest(shifts: FloatArray, lag: FloatArray) -> FloatArray:
     return np.asarray(shifts == lag, np.float64)
 
 
-def _best(
-    answer: FloatArray,
-    states: FloatArray,
-    shifted: FloatArray,
-    weights: FloatArray,
-    lags: FloatArray,
-    clear: float,
-    slack: float,
-) -> Fit | None:
-    """Fit every lag at once and keep the best one that is physical, good and alone.
+class Solved(NamedTuple):
+    """The best physical lag of a fit.
+
+    best      index of the lag
+    gain      of the command
+    others    of the states
+    residual  (nlag,) sum of squares left
+    around    sum of squares before
+    """
+
+    best: int
+    gain: float
+    others: FloatArray
+    residual: FloatArray
+    around: float
+
+
+def _solve(answer: FloatArray, states: FloatArray, heard: FloatArray, slack: float) -> Solved | None:
+    """Fit every lag (a column of `heard`) at once and keep the best one that is physical.
 
     The states are projected out once, so that a lag costs two dot products. Physical: the servo pulls towards its
     command (a > 0), as hard as the position pulls back (k within a factor `slack` of a), and brakes (b > 0).
-    Alone: more than `clear` rows away every residual is visibly larger, else a periodic command fools the fit.
     """
     scale = np.maximum(np.linalg.norm(states, axis=0), 1e-12)
     basis, upper = np.linalg.qr(states / scale)
     if np.abs(np.diag(upper)).min() < 1e-6:
         return None
-    along_y, along_x = basis.T @ answer, basis.T @ shifted
-    y, x = answer - basis @ along_y, shifted - basis @ along_x
-    power = np.sum(weights * ((x.T @ x) @ weights), axis=0)
-    gain = (weights.T @ (x.T @ y)) / np.maximum(power, 1e-9 * power.max() + 1e-300)
-    others = np.linalg.solve(upper, along_y[:, None] - (along_x @ weights) * gain) / scale[:, None]
+    along_y, along_x = basis.T @ answer, basis.T @ heard
+    y, x = answer - basis @ along_y, heard - basis @ along_x
+    power = np.sum(x**2, axis=0)
+    gain = (x.T @ y) / np.maximum(power, 1e-9 * power.max() + 1e-300)
+    others = np.linalg.solve(upper, along_y[:, None] - along_x * gain) / scale[:, None]
     stiffness, damping = -others[0], -others[1]
     physical = (gain > 0) & (stiffness > gain / slack) & (stiffness < gain * slack) & (damping > 0)
     residual = float(y @ y) - gain**2 * power
@@ -215,9 +251,27 @@ def _best(
     if not physical.any() or around <= 0:
         return None
     k = int(np.argmin(np.where(physical, residual, np.inf)))
-    away = np.abs(lags - lags[k]) >= clear
-    quality = 1.0 - residual[k] / around
-    edge = k == 0 or k == len(lags) - 1
-    alone = bool(residual[away].min(initial=np.inf) > CONTRAST * residual[k])
-    acausal = float(residual[lags >= 0].min()) / max(float(residual[k]), 1e-300)
-    return Fit(float(lags[k]), float(quality), alone and not edge, acausal, float(damping[k] / stiffness[k]))
+    return Solved(k, float(gain[k]), others[:, k], residual, around)
+
+
+def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: float) -> Fit:
+    """Say how far the best lag can be trusted; dt is 0 where rows are instants, not differences.
+
+    Alone: more than `clear` rows away every residual is larger, visibly and beyond the noise, else a periodic command
+    fools the fit. A servo that swings within a few rows cannot be read from differences over rows.
+    """
+    k, residual = solved.best, solved.residual
+    least = max(float(residual[k]), 1e-300)
+    away = float(residual[np.abs(lags - lags[k]) >= clear].min(initial=np.inf))
+    alone = away > max(CONTRAST * least, least + SURE * noise) and 0 < k < len(lags) - 1
+    stiffness, damping = -float(solved.others[0]), -float(solved.others[1])
+    slow = float(np.sqrt(stiffness)) * dt < FASTEST_SERVO
+    causal = float(residual[lags >= 0].min())
+    acausal = causal / least if causal > least + SURE * noise else 1.0
+    return Fit(
+        lag=float(lags[k]),
+        quality=1.0 - least / solved.around,
+        alone=alone and slow,
+        acausal=acausal,
+        brake_s=damping / stiffness,
+    )

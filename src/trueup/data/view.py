@@ -100,14 +100,14 @@ def position_noise(pos: FloatArray) -> FloatArray:
     """Sample noise of each column from third differences, which smooth motion hardly reaches.
 
     Third differences of white noise have 20 times its variance. Quiet stretches carry the least motion, so the 15th
-    percentile over windows of 16 rows is taken; for noise alone that is 0.82 of the true value.
+    percentile over windows of 16 rows is taken; for noise alone that is 0.72 of the true value.
     """
     windows = (len(pos) - 3) // 16
     if windows < 1:
         return np.zeros(pos.shape[1])
     third = np.diff(pos, n=3, axis=0)[: 16 * windows].reshape(windows, 16, -1)
     size = np.sqrt(np.mean(third**2, axis=1) / 20.0)
-    return np.asarray(np.percentile(size, 15, axis=0) / 0.82, np.float64)
+    return np.asarray(np.percentile(size, 15, axis=0) / 0.72, np.float64)
 
 
 def position_quantum(pos: FloatArray) -> FloatArray:
