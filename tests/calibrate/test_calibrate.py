@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate, split
+from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
 from trueup.calibrate.fit import FitCfg, Fitter
+from trueup.calibrate.prepare import split
 from trueup.calibrate.residuals import Shooting
 from trueup.calibrate.result import Calibration, read_calibration, write_calibration
 from trueup.core.errors import TrueupError

@@ -81,7 +81,7 @@ def test_logs_are_stacked_and_one_too_short_is_refused():
     windows = cut_windows(ROBOT, [log, log], WindowCfg(window_s=0.5, warm_up_s=0.1))
     np.testing.assert_array_equal(windows.target[: windows.count // 2], windows.target[windows.count // 2 :])
     with pytest.raises(TrueupError, match="too short"):
-        cut_windows(ROBOT, [log.window(0, 50)], WindowCfg())
+        cut_windows(ROBOT, [log.window(0, 50)], WindowCfg(window_s=0.5))
 
 
 def test_noise_is_measured_from_the_log():
@@ -98,3 +98,11 @@ def test_samples_at_the_torque_limit_are_masked_with_what_follows():
     mask = saturated(ROBOT, spoiled, np.zeros_like(target))
     assert mask[100:110, 3].all()
     assert mask.sum() == 11
+
+
+def test_more_windows_than_wanted_are_thinned_evenly():
+    log = planted_log(ROBOT, TRUTH, seconds=4.0)
+    full = cut_windows(ROBOT, [log], WindowCfg(window_s=0.5, warm_up_s=0.1))
+    thin = cut_windows(ROBOT, [log], WindowCfg(window_s=0.5, warm_up_s=0.1, max_windows=3))
+    assert thin.count == 3
+    np.testing.assert_array_equal(thin.target[[0, -1]], full.target[[0, -1]])

@@ -16,24 +16,20 @@ from numpy.typing import NDArray
 
 from trueup._version import __version__
 from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
+from trueup.calibrate.judge import judge
 from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
+from trueup.calibrate.prepare import check, in_order, split
 from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
-from trueup.calibrate.result import SCHEMA, Calibration, Effort, Estimate, Misfit, write_calibration
+from trueup.calibrate.result import SCHEMA, Calibration, Effort, write_calibration
 from trueup.calibrate.score import Scored, score
-from trueup.calibrate.uncertainty import Posterior, model_error, posterior, widened
-from trueup.calibrate.verdict import Verdict, hide_still, verdicts
+from trueup.calibrate.uncertainty import Posterior
 from trueup.calibrate.windows import WindowCfg, cut_windows
 from trueup.core.errors import TrueupError
-from trueup.data.check import check_log
 from trueup.data.log import Log
-from trueup.data.resample import is_uniform, resample
 from trueup.robot.load import Robot
-from trueup.robot.reference import log_reference
 from trueup.sim.batch import BatchSim, SimCfg
 
 FloatArray = NDArray[np.float64]
-_SHORTEST_S = 5.0
-_NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,94 +93,33 @@ def calibrate(
     start    an earlier calibration to begin from
     """
     cfg = cfg or CalibrateCfg()
-    began, notes = time.monotonic(), []
-    for log in (*logs, *holdout):
-        notes += _check(robot, log, cfg)
-    logs = [_uniform(log.with_joint_order(robot.spec.joint_names)) for log in logs]
-    holdout = [_uniform(log.with_joint_order(robot.spec.joint_names)) for log in holdout]
+    began = time.monotonic()
+    notes = [note for log in (*logs, *holdout) for note in check(robot, log, refuse=cfg.check)]
+    logs, holdout = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
     train, held = (logs, holdout) if holdout else split(logs, cfg.holdout)
     shooting, rough = _shootings(robot, train, cfg)
     fitter = Fitter(shooting, cfg.fit, progress, rough=rough)
     solution = fitter.run(None if start is None else _start(start, shooting.parameters))
-    seconds = time.monotonic() - began
-    still = frozenset(np.array(robot.spec.joint_names)[shooting.windows.still].tolist())
-    found = posterior(
-        solution.jacobian, solution.residuals, shooting.windows.judged, shooting.windows.rate_hz
-    )
-    misfit = _misfit(shooting, solution, found)
-    factor = model_error(np.array(misfit.left), np.array(misfit.noise), _acts_on(shooting))
-    found, hidden = hide_still(shooting.parameters, widened(found, factor), still)
-    if misfit.structured:
-        notes.append(
-            f"more is left over than noise: standard errors were widened {np.median(factor):.1f} times for what the "
-            "model lacks"
-        )
-    x = np.where(hidden, 0.0, solution.x)
-    words = verdicts(shooting.parameters, x, found, still)
-    estimates = _estimates(shooting, x, found, words)
-    effort = Effort(
-        seconds=seconds,
-        rollouts=shooting.rollouts + rough.rollouts,
-        simulated_s=(shooting.rollouts + rough.rollouts)
-        * shooting.windows.target.shape[1]
-        / shooting.windows.rate_hz,
-        iterations=solution.iterations,
-        converged=solution.converged,
-        interrupted=solution.interrupted,
-    )
+    effort = _effort(shooting, rough, solution, time.monotonic() - began)
+    judged = judge(shooting, solution)
+    before = score(robot, train, shooting.cfg)
     draft = Calibration(
         schema=SCHEMA,
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
-        estimates=estimates,
-        x=x.tolist(),
-        covariance=found.covariance.tolist(),
-        misfit=misfit,
+        estimates=judged.estimates,
+        x=judged.x.tolist(),
+        covariance=judged.posterior.covariance.tolist(),
+        misfit=judged.misfit,
         effort=effort,
-        fit_nominal=(before := score(robot, train, shooting.cfg)).score,
+        fit_nominal=before.score,
         fit_calibrated=before.score,
         holdout_nominal=None,
         holdout_calibrated=None,
         provenance=_provenance(logs, holdout, cfg, shooting.cfg.physics_hz),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*notes, *judged.notes])),
     )
-    return _scored(robot, draft, train, held, shooting.cfg, found, before)
-
-
-def split(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Log]]:
-    """Keep the last part of every log back; two logs or more and whole motions would be better: give them."""
-    if fraction <= 0.0:
-        return list(logs), []
-    cuts = [round(len(log) * (1.0 - fraction)) for log in logs]
-    pairs = list(zip(logs, cuts, strict=True))
-    return (
-        [log.window(0, cut) for log, cut in pairs],
-        [log.window(cut, len(log)) for log, cut in pairs if len(log) - cut >= 2],
-    )
-
-
-def _check(robot: Robot, log: Log, cfg: CalibrateCfg) -> list[str]:
-    """Refuse what cannot be fitted; return warnings that the result should carry."""
-    for name in ("joint_pos", "target_pos"):
-        log[name]  # says what is missing and what is there
-    log.with_joint_order(robot.spec.joint_names)
-    seconds = float(log.time[-1] - log.time[0]) if len(log) > 1 else 0.0
-    if seconds < _SHORTEST_S:
-        raise TrueupError(
-            f"a log of {seconds:.1f} s is too short to calibrate from; record at least 20 s of excitation "
-            "(`trueup record ... --seconds 20`)"
-        )
-    if not cfg.check:
-        return []
-    report = check_log(log, log_reference(robot.spec))
-    if not report.usable:
-        worst = report.findings[0]
-        raise TrueupError(f"this log would mislead a fit: {worst.evidence}. {worst.fix}", place=worst.signal)
-    return [f"{finding.evidence}: {finding.consequence}" for finding in report.alarms]
-
-
-def _uniform(log: Log) -> Log:
-    return log if is_uniform(log) else resample(log, log.rate_hz)
+    return _scored(robot, draft, train, held, shooting.cfg, judged.posterior, before)
 
 
 def _shootings(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg) -> tuple[Shooting, Shooting]:
@@ -214,48 +149,15 @@ def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArr
     return x
 
 
-def _estimates(
-    shooting: Shooting, x: FloatArray, found: Posterior, words: Sequence[Verdict]
-) -> tuple[Estimate, ...]:
-    out = []
-    for k, (entry, verdict) in enumerate(zip(shooting.parameters, words, strict=True)):
-        value, deviation = float(entry.to_value(x[k])), float(found.deviation[k])
-        ends = entry.to_value(x[k] + _NORMAL_95 * deviation * np.array([-1.0, 1.0]))
-        out.append(
-            Estimate(
-                parameter=entry,
-                value=value,
-                standard_error=deviation * entry.slope(value),
-                interval=(float(ends[0]), float(ends[1])),
-                verdict=verdict.word,
-                ratio=verdict.ratio,
-                partner=shooting.parameters[verdict.partner].label if verdict.partner >= 0 else "",
-                correlation=verdict.correlation,
-                on_bound=verdict.on_bound,
-                advice=verdict.advice,
-            )
-        )
-    return tuple(out)
-
-
-def _acts_on(shooting: Shooting) -> NDArray[np.bool_]:
-    """(nparameter, njoint): a joint's own parameter acts on that joint, others on all that they reach."""
-    names = shooting.robot.spec.joint_names
-    rows = []
-    for entry, reach in zip(shooting.parameters, shooting.colouring.reach, strict=True):
-        own = np.array([name in entry.of for name in names])
-        rows.append(own if own.any() else reach)
-    return np.array(rows)
-
-
-def _misfit(shooting: Shooting, solution: Solution, found: Posterior) -> Misfit:
-    windows, njoint = shooting.windows, shooting.robot.spec.njoint
-    left = (solution.residuals * shooting.sigma)[..., :njoint]
-    count = np.maximum(windows.judged[..., :njoint].sum(axis=(0, 1)), 1)
-    return Misfit(
-        noise=windows.sigma[:njoint].tolist(),
-        left=np.sqrt((left**2).sum(axis=(0, 1)) / count).tolist(),
-        memory_s=found.correlation_time_s[:njoint].tolist(),
+def _effort(shooting: Shooting, rough: Shooting, solution: Solution, seconds: float) -> Effort:
+    rollouts, windows = shooting.rollouts + rough.rollouts, shooting.windows
+    return Effort(
+        seconds=seconds,
+        rollouts=rollouts,
+        simulated_s=rollouts * windows.target.shape[1] / windows.rate_hz,
+        iterations=solution.iterations,
+        converged=solution.converged,
+        interrupted=solution.interrupted,
     )
 
 

@@ -211,11 +211,13 @@ class Fitter:
 
     def _normal(self, jacobian: Jacobian, at: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gauss-Newton matrix and gradient of the cost, prior included."""
-        weight = self._loss_weight(at)
-        flat = (jacobian * np.sqrt(weight, dtype=np.float32)).reshape(len(x), -1)
-        hessian = (flat @ flat.T).astype(np.float64) + np.eye(len(x))
-        gradient = flat @ (np.sqrt(weight) * at).reshape(-1).astype(np.float32)
-        return hessian, gradient.astype(np.float64) + x
+        root = np.broadcast_to(np.sqrt(self._loss_weight(at)), at.shape)
+        hessian, gradient = np.eye(len(x)), x.copy()
+        for w in range(len(at)):  # window by window: sums in double precision without a second copy of all
+            flat = (jacobian[:, w] * root[w]).reshape(len(x), -1).astype(np.float64)
+            hessian += flat @ flat.T
+            gradient += flat @ (root[w] * at[w]).reshape(-1)
+        return hessian, gradient
 
     def _step(
         self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray

@@ -107,6 +107,7 @@ CONTACT = ("contact_friction", "contact_timeconst", "contact_dampratio")
 SETS: dict[str, tuple[str, ...]] = {"pace": PACE, "full": FULL, "contact": CONTACT}
 NEEDS_MOTOR = frozenset({"stall_torque", "no_load_speed"})
 _AXES = "xyz"
+_NEVER_TIED = frozenset({"encoder_bias", "com_offset"})  # a zero set by hand; an axis that mirrors
 
 
 def parameter_names(wanted: str) -> tuple[str, ...]:
@@ -166,6 +167,8 @@ def _place(sim: BatchSim, entry: FitParameter, into: FloatArray, values: FloatAr
 
 def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[FitParameter]:
     rule, known = RULES[name], PARAMETERS[name]
+    if name in _NEVER_TIED:
+        tie = "none"
     if known.scope == "robot":
         return [_make(name, (), rule, float(sim.params.get(name)[0]))]
     nominal = sim.params.get(name)[0]

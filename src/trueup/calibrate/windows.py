@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from trueup.robot.load import Robot
 
 FloatArray = NDArray[np.float64]
 SATURATED = 0.98  # of the torque limit
+_WINDOWS = 8
 _AFTER_S = 0.05  # a joint still carries the error of a saturated moment for about this long
 
 
@@ -28,18 +29,28 @@ _AFTER_S = 0.05  # a joint still carries the error of a saturated moment for abo
 class WindowCfg:
     """How logs are cut.
 
-    window_s   judged part of a window
+    window_s   judged part of a window; None: an eighth of the data, between 0.5 and 2 s
     warm_up_s  simulated before it and not judged
+    max_windows  more than these are thinned evenly: minutes of data say little more and cost as much
     max_delay_s  commands this old may still be under way at a window's start
     """
 
-    window_s: float = 2.0
+    window_s: float | None = None
     warm_up_s: float = 0.3
+    max_windows: int = 40
     max_delay_s: float = 0.04
 
     def __post_init__(self) -> None:
-        if self.window_s <= 0 or self.warm_up_s < 0:
+        if self.max_windows < 1:
+            raise TrueupError("max_windows must be at least 1")
+        if (self.window_s is not None and self.window_s <= 0) or self.warm_up_s < 0:
             raise TrueupError("window_s must be positive, warm_up_s not negative")
+
+    def judged_s(self, logs: Sequence[Log]) -> float:
+        """Length of a window's judged part for these logs; enough windows for their scatter to mean something."""
+        if self.window_s is not None:
+            return self.window_s
+        return float(np.clip(sum(len(log) / log.rate_hz for log in logs) / _WINDOWS, 0.5, 2.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +96,9 @@ def cut_windows(
     logs = [log.with_joint_order(robot.spec.joint_names) for log in logs]
     rate = logs[0].rate_hz
     logs = [_on_clock(log, rate) for log in logs]
+    cfg = replace(cfg, window_s=cfg.judged_s(logs))
     parts = [_cut(robot, log, cfg, free_base, mask_saturated) for log in logs]
-    return _stack(robot, logs, parts, rate)
+    return _thinned(_stack(robot, logs, parts, rate), cfg.max_windows)
 
 
 def _on_clock(log: Log, rate: float) -> Log:
@@ -104,11 +116,12 @@ _Part = dict[str, "FloatArray | NDArray[np.bool_]"]
 def _cut(robot: Robot, log: Log, cfg: WindowCfg, free_base: bool, mask_saturated: bool) -> _Part:
     """The arrays of one log's windows."""
     rate = log.rate_hz
-    warm, judged = round(cfg.warm_up_s * rate), max(2, round(cfg.window_s * rate))
+    window_s = cfg.judged_s([log])
+    warm, judged = round(cfg.warm_up_s * rate), max(2, round(window_s * rate))
     length = warm + judged
     if len(log) < length + 1:
         raise TrueupError(
-            f"a log of {len(log) / rate:.1f} s is too short for windows of {cfg.window_s} s after "
+            f"a log of {len(log) / rate:.1f} s is too short for windows of {window_s:g} s after "
             f"{cfg.warm_up_s} s of warm-up; record at least 10 s, or ask for shorter windows"
         )
     start = np.arange(0, len(log) - 1 - length + 1, judged)
@@ -203,6 +216,16 @@ def _stack(robot: Robot, logs: Sequence[Log], parts: list[_Part], rate: float) -
     )
 
 
+def _thinned(windows: Windows, most: int) -> Windows:
+    """At most so many windows, evenly spread over the logs."""
+    if windows.count <= most:
+        return windows
+    keep = np.round(np.linspace(0, windows.count - 1, most)).astype(np.intp)
+    arrays = {name: getattr(windows, name) for name in (*_MUST, *_MAY)}
+    return replace(windows, **{name: a[keep] for name, a in arrays.items() if a is not None})
+
+
+_MAY = ("target_vel", "torque", "kp", "kd", "base_pos", "base_vel")
 _MUST = ("past", "target", "pos", "vel", "measured", "judged")
 _MOVES_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its motion
 

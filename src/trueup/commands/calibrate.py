@@ -43,8 +43,8 @@ class CalibrateVerb:
     """huber: outliers count less."""
     physics: float = 1000.0
     """Physics steps per second, at least."""
-    window: float = 2.0
-    """Length of the windows that are simulated from measured states (s)."""
+    window: float | None = None
+    """Length of the windows that are simulated from measured states, s (default: by the length of the data)."""
     start: Path | None = None
     """Begin from an earlier params.json."""
     seed: int = 0
