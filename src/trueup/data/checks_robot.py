@@ -101,7 +101,8 @@ def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]
         if b == a or int(np.argmin(apart[:, b])) != a or apart[a, b] > 0.6 * apart[a, a]:
             continue
         own, best = (_together(pos[:, j], target[:, k], view.dt) for k in (j, joints[b]))
-        if best > 0.6 and 1 - best < 0.4 * (1 - own):
+        # much nearer in level is enough: some delay makes any two waves of one frequency alike in shape
+        if best > 0.6 and (1 - best < 0.4 * (1 - own) or apart[a, b] < 0.35 * apart[a, a]):
             out[j] = joints[b]
     return out if len(out) > 1 else {}
 

@@ -204,6 +204,7 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
     padded = np.pad(size, 2, mode="edge")
     around = np.max(np.stack([padded[k : k + len(size)] for k in (0, 1, 3, 4)]), axis=0)
     alone = (size > 3 * around + noise) & (size > max(0.03, noise)) & view.regular
+    fast = np.zeros_like(size)
     if view.vel is not None:
         fast = np.maximum(np.abs(view.vel[1:, j]), np.abs(view.vel[:-1, j])) * view.dt
         alone &= size > 4 * fast + noise
@@ -217,7 +218,7 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
         return np.asarray((alone | spike) & ~released)
     limit = float(view.reference.velocity_limit[j]) * view.dt
     # above the limit for many rows is fast motion, not a jump
-    beyond = (size > 1.5 * limit + noise) & (size > 1.5 * outer) & view.regular
+    beyond = (size > 1.5 * limit + noise) & (size > np.maximum(1.5 * outer, 2 * fast)) & view.regular
     return np.asarray((alone | spike | beyond) & ~released)
 
 
