@@ -3,7 +3,8 @@
     python benchmarks/twin.py [--seconds 10]
 
 Ratios are robot seconds per second of processor time (the twin's process alone; twin and driver together) and of wall
-clock: processor time is what one core would need, whatever else this machine is doing.
+clock, and the twin's processor time against plain steps of MuJoCo for the same robot in the same run: machines are
+shared, and the last is the one that does not depend on the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from time import perf_counter, process_time
 
+import mujoco
 import numpy as np
 import tyro
 from results import publish
@@ -21,6 +23,8 @@ from results import publish
 from trueup.robot.drivers.base import Command
 from trueup.robot.drivers.open import open_driver
 from trueup.robot.load import load_robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import BatchSim, SimCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,7 @@ def measure(cfg: BenchCfg, preset: str, rate: float) -> dict[str, object]:
     driver.read()
     wall, own = perf_counter() - wall, process_time() - own
     driver.close()
+    bare = _engine_cpu(cfg)
     twin = _children_cpu() - children - _start_cpu(cfg, preset, rate)
     return {
         "preset": preset,
@@ -64,7 +69,19 @@ def measure(cfg: BenchCfg, preset: str, rate: float) -> dict[str, object]:
         "twin_per_cpu_second": round(cfg.seconds / twin, 1),
         "both_per_cpu_second": round(cfg.seconds / (twin + own), 1),
         "wall": round(cfg.seconds / wall, 1),
+        "twin_over_bare_engine": round(twin / bare, 2),
     }
+
+
+def _engine_cpu(cfg: BenchCfg) -> float:
+    """Processor time of the bare engine for the same robot time at 1 kHz."""
+    sim = BatchSim(
+        load_robot(cfg.robot), SimCfg(model=ModelCfg(base="fixed"), control_hz=200.0, physics_hz=1000.0)
+    )
+    model, data = sim.batch.get_model(0), sim.batch.get_data(0)
+    before = process_time()
+    mujoco.mj_step(model, data, round(cfg.seconds * 1000))
+    return process_time() - before
 
 
 def _start_cpu(cfg: BenchCfg, preset: str, rate: float) -> float:
@@ -88,8 +105,8 @@ def page(cfg: BenchCfg, rows: list[dict[str, object]], slowest: float) -> str:
 
 {cfg.robot} held in the air, lock-step over UDP, {cfg.seconds:g} s of robot time; times real time.
 
-| preset | commands/s | twin, one core | twin + driver, one core | wall clock |
-| --- | --- | --- | --- | --- |
+| preset | commands/s | twin, one core | twin + driver, one core | wall clock | twin / bare engine |
+| --- | --- | --- | --- | --- | --- |
 {chr(10).join(lines)}
 
 The slowest twin at {cfg.rates[0]:g} commands/s runs {slowest} times real time on one core (asked: 20). At higher

@@ -305,7 +305,9 @@ def test_a_model_that_asks_for_too_much_memory_is_refused(tmp_path: Path) -> Non
         f'<texture name="t{k}" type="2d" builtin="checker" width="8000" height="8000"/>' for k in range(10)
     )
     message = refuse(tmp_path, mjcf(f"<asset>{textures}</asset>")).message
-    assert "needs more than" in message or "did not finish" in message  # on a busy machine time runs out first
+    assert (
+        "needs more than" in message or "did not finish" in message
+    )  # on a busy machine time runs out first
 
 
 def test_size_of_xml_and_number_of_elements_are_bounded(tmp_path: Path) -> None:
