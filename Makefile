@@ -20,6 +20,7 @@ test-fast: $(STAMP)
 
 test-slow: $(STAMP) system
 	$(PYTEST) -m slow
+	TRUEUP_FUZZ=1000 $(PYTEST) tests/data/test_fuzz_tables.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .
