@@ -106,8 +106,8 @@ def page(cfg: BenchCfg, rows: list[dict[str, object]], slowest: float) -> str:
     lines = ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
     return f"""# Twin: speed
 
-{cfg.robot} held in the air, lock-step over UDP, {cfg.seconds:g} s of robot time, twin and driver on one core; times real
-time.
+{cfg.robot} held in the air, lock-step over UDP, twin and driver on one core, {cfg.seconds:g} s of robot time; times
+real time.
 
 | preset | commands/s | twin, one core | twin + driver, one core | wall clock | twin / bare engine |
 | --- | --- | --- | --- | --- | --- |

@@ -437,6 +437,15 @@ def test_a_stranger_cannot_command_the_twin(twin: TwinDriver) -> None:
     assert twin.tap().commands == 0
 
 
+@pytest.fixture
+def one_core() -> Iterator[None]:
+    """Twin and driver on one core: no core has to wake the other, whose cost would be measured too."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
 def cpu_seconds(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9
 
@@ -444,7 +453,7 @@ def cpu_seconds(pid: int) -> float:
 @medium
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's CPU accounting")
 @pytest.mark.parametrize("preset", ["pace", "harmonic"])
-def test_a_twin_costs_little_more_than_the_bare_engine(preset: str) -> None:
+def test_a_twin_costs_little_more_than_the_bare_engine(preset: str, one_core: None) -> None:
     """Time of a core spent by the twin's process against plain steps of a model with the same joints, in the same run.
 
     `benchmarks/twin.py` gives the speed against real time; here other work on the machine must not decide.
@@ -465,4 +474,4 @@ def test_a_twin_costs_little_more_than_the_bare_engine(preset: str) -> None:
             before = time.process_time()
             mujoco.mj_step(model, data, 100)
             ratios.append(twin / (time.process_time() - before))
-    assert np.median(ratios) < {"pace": 6.0, "harmonic": 10.0}[preset]  # about 3 and 5 when written
+    assert np.median(ratios) < {"pace": 8.0, "harmonic": 12.0}[preset]  # 3 to 4.5 and 5 to 6 when written
