@@ -3,8 +3,9 @@
     python benchmarks/validator.py [--seeds 20] [--twin-logs 20] [--recordings FOLDER]
 
 Every flaw of the catalogue is planted into clean logs at two strengths. Clean logs, simulated with and without their
-robot and recorded from twins of every robot of the zoo, must raise no error and no warning. The seeds are none that
-thresholds were set on. FOLDER holds the public recordings `go2_air/` and `so101/`.
+robot and recorded from twins of every robot of the zoo, must raise no error and no warning.
+Thresholds were set while looking at seeds 0 to 4999, so results on those flatter the validator: take others. FOLDER
+holds the public recordings `go2_air/` and `so101/`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class BenchCfg:
     """How much is tried."""
 
     seeds: int = 20
-    first_seed: int = 2000
+    first_seed: int = 7000
     twin_logs: int = 20
     recordings: Path | None = None
 
@@ -71,6 +72,7 @@ def main(cfg: BenchCfg) -> None:
         "twin_logs_per_robot": cfg.twin_logs,
         "false_alarm_codes": dict(simulated_codes + twin_codes),
         "seeds": cfg.seeds,
+        "first_seed": cfg.first_seed,
         "seconds": round(time.perf_counter() - begin, 1),
         "flaws": {code: dict(zip(STRENGTHS, pair, strict=True)) for code, pair in rates.items()},
     }
@@ -161,7 +163,7 @@ def page(
     return f"""# Validator
 
 Flaws planted into clean simulated logs (1, 6 and 12 joints, 50 to 1000 Hz, five excitations),
-{numbers["seeds"]} seeds each, none of them used to set a threshold; clean logs of the same kind; and
+{numbers["seeds"]} seeds each from {numbers["first_seed"]} on; clean logs of the same kind; and
 {numbers["twin_logs_per_robot"]} recordings of twins of every robot of the zoo (presets mild, harmonic, worn, payload;
 five excitations).
 
