@@ -334,7 +334,13 @@ def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_helper() -> 
     try:
         text = mjcf()
         assert guard.judge(Job(xml=text)).kind == "ok"
-        assert guard.judge(Job(xml=text, megabytes=1)).kind == "memory"
+        large = mjcf(
+            '<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>'
+        )
+        assert (
+            guard.judge(Job(xml=large, megabytes=1)).kind == "memory"
+        )  # 48 MB; a small model fits in what is free
+        assert guard.judge(Job(xml=large)).kind == "ok"
         assert guard.judge(Job(xml="<mujoco><nonsense/></mujoco>")).kind == "error"
         endless = mjcf(world='<replicate count="9000"><body><freejoint/><geom size="1"/></body></replicate>')
         assert guard.judge(Job(xml=endless, seconds=0.05)).kind == "timeout"
