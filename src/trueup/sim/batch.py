@@ -9,7 +9,7 @@ of rows, nor on the number of threads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import mujoco
@@ -71,7 +71,11 @@ class BatchSim:
     """
 
     def __init__(
-        self, robot: Robot, cfg: SimCfg | None = None, substep_model: SubstepModel | None = None
+        self,
+        robot: Robot,
+        cfg: SimCfg | None = None,
+        substep_model: SubstepModel | None = None,
+        prepare: Callable[[mujoco.MjSpec], None] | None = None,
     ) -> None:
         _keep_engine_quiet()
         self.robot = robot
@@ -83,6 +87,8 @@ class BatchSim:
         spec = build_spec(robot, cfg.model)
         spec.option.timestep = self.physics_dt
         add_actuators(spec, robot, cfg.actuator)
+        if prepare is not None:  # sensors, terrain or solver settings of a task
+            prepare(spec)
         self.model = compile_spec(spec, robot)
         self.index = joint_index(self.model, robot)
         self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads)

@@ -1,0 +1,1 @@
+"""The contract between simulator and robot: observations, actions, history, normalisation, inference. NumPy alone."""

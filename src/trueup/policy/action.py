@@ -1,0 +1,78 @@
+"""ActionMap: what a policy says becomes joint targets, in training and on the robot alike."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+
+Float32 = NDArray[np.float32]
+FloatArray = NDArray[np.float64]
+
+
+class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """target = default_pose + scale * clip(action, -clip, clip), kept inside [low, high]; all per joint.
+
+    moved  joints that the policy moves, in the order of its outputs; the others stay in the default pose
+    """
+
+    joint_names: tuple[str, ...]
+    default_pose: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    moved: tuple[str, ...]
+    scale: tuple[float, ...]  # of each moved joint, rad
+    clip: float = 10.0
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.default_pose), len(self.low), len(self.high), len(self.joint_names)}
+        if len(sizes) != 1 or len(self.scale) != len(self.moved):
+            raise ValueError("an action spec needs one number for each joint")
+        for name in self.moved:
+            if name not in self.joint_names:
+                raise ValueError(f"moved joint {name!r} is not a joint{did_you_mean(name, self.joint_names)}")
+
+
+class ActionMap:
+    """Computes targets from actions and back."""
+
+    def __init__(self, spec: ActionSpec) -> None:
+        self.spec = spec
+        self.naction = len(spec.moved)
+        columns = [spec.joint_names.index(name) for name in spec.moved]
+        self._columns = slice(None) if columns == list(range(len(spec.joint_names))) else np.array(columns)
+        self._default = np.array(spec.default_pose)
+        self._low, self._high = np.array(spec.low), np.array(spec.high)
+        self._scale = np.array(spec.scale)
+
+    def target(self, action: NDArray[np.floating]) -> FloatArray:
+        """Joint targets (n, njoint) of actions (n, naction)."""
+        out = np.repeat(self._default[None], len(action), axis=0)
+        out[:, self._columns] += self._scale * np.clip(action, -self.spec.clip, self.spec.clip)
+        return np.clip(out, self._low, self._high, out=out)
+
+    def action(self, target: NDArray[np.floating]) -> Float32:
+        """The actions that give these targets, within limits."""
+        moved = (np.asarray(target) - self._default)[:, self._columns]
+        return np.ascontiguousarray(moved / self._scale, np.float32)
+
+
+class JointOrder:
+    """Columns of a robot's own joint order against the policy's: `to_policy` and back, exactly."""
+
+    def __init__(self, policy: tuple[str, ...], robot: tuple[str, ...]) -> None:
+        if sorted(policy) != sorted(robot):
+            odd = sorted(set(policy) ^ set(robot)) or ["one twice"]
+            raise TrueupError(f"policy and robot have different joints: {', '.join(odd)}")
+        self._from_robot = np.array([robot.index(name) for name in policy], np.intp)
+        self._from_policy = np.array([policy.index(name) for name in robot], np.intp)
+
+    def to_policy(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Columns in the robot's order to the policy's."""
+        return values[..., self._from_robot]
+
+    def to_robot(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Columns in the policy's order to the robot's."""
+        return values[..., self._from_policy]

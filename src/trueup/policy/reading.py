@@ -1,0 +1,48 @@
+"""Reading: what a robot's sensors say at one instant, for one robot or for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.data.log import Log
+
+FloatArray = NDArray[np.floating]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One instant of n robots, (n, ...) each, joints in the policy's order.
+
+    joint_pos, joint_vel  rad, rad/s as the encoders report them
+    gyro      (n, 3) rad/s in the IMU frame; None on a robot without IMU
+    gravity   (n, 3) unit vector of gravity in the IMU frame
+    heights   (n, k) ground below the base around it, m; None without a map
+    """
+
+    joint_pos: FloatArray
+    joint_vel: FloatArray
+    gyro: FloatArray | None = None
+    gravity: FloatArray | None = None
+    heights: FloatArray | None = None
+
+
+def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Reading:
+    """Row `row` of a log as one reading; joints may stand in any order in the log."""
+    order = log if log.joint_names == joint_names else log.with_joint_order(joint_names)
+    at = slice(row, row + 1)
+    quat = next((order[name][at] for name in ("imu_quat", "base_quat") if name in order), None)
+    return Reading(
+        joint_pos=order["joint_pos"][at],
+        joint_vel=order["joint_vel"][at],
+        gyro=order["imu_gyro"][at] if "imu_gyro" in order else None,
+        gravity=None if quat is None else gravity_in_body(quat),
+    )
+
+
+def gravity_in_body(quat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Direction of gravity in the body frame, (n, 3), from world_from_body quaternions (n, 4) w x y z."""
+    w, x, y, z = quat.T
+    return np.stack([-2 * (x * z - w * y), -2 * (y * z + w * x), -(1 - 2 * (x * x + y * y))], axis=1)

@@ -1,0 +1,103 @@
+"""Build: from a task to its parts: simulation, specs of observation and action, commands, senses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+import mujoco
+
+from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
+from trueup.policy.action import ActionSpec
+from trueup.policy.chain import Chain
+from trueup.policy.observation import ObservationSpec
+from trueup.robot.load import Robot, load_robot
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.tasks.commands import CommandCfg, Commands, NoCommand, VelocityCommand, VelocityCommands
+from trueup.tasks.sense import Sense, add_sensors
+from trueup.tasks.task import Servo, Task
+
+
+class Parts(NamedTuple):
+    """What an environment is made of."""
+
+    sim: BatchSim
+    observation: ObservationSpec
+    action: ActionSpec
+    commands: Commands
+    sense: Sense
+
+
+def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Parts:
+    """Make the parts of a task."""
+    robot = with_servo(load_robot(task.robot), task.servo)
+    cfg = SimCfg(
+        nsim=nenv,
+        threads=threads,
+        seed=seed,
+        first_row=first_row,
+        control_hz=task.rates.control_hz,
+        physics_hz=task.rates.physics_hz,
+        sensors=task.sensors,
+    )
+
+    def prepare(spec: mujoco.MjSpec) -> None:
+        add_sensors(spec, robot)
+        for name in ("iterations", "ls_iterations"):
+            value = getattr(task.engine, name)
+            if value is not None:
+                setattr(spec.option, name, value)
+
+    sim = BatchSim(robot, cfg, prepare=prepare)
+    chain: Chain | None = None
+    action = _action_spec(task, robot)
+    random = RowRandom(seed, "command", nenv, first_row)
+    commands = _commands(task.commands, nenv, sim.control_dt, random)
+    observation = ObservationSpec(
+        joint_names=robot.spec.joint_names,
+        default_pose=tuple(robot.spec.default_pose.tolist()),
+        terms=task.observations.actor,
+        ncommand=commands.ncommand,
+        naction=len(action.moved),
+        history=task.observations.history,
+        chain=chain,
+    )
+    return Parts(sim, observation, action, commands, Sense(sim, len(action.moved), commands.ncommand, chain))
+
+
+def with_servo(robot: Robot, servo: Servo) -> Robot:
+    """The robot with the gains and the torque limit of a task."""
+    changed = {name: value for name in ("kp", "kd", "torque") if (value := getattr(servo, name)) is not None}
+    if not changed:
+        return robot
+    joints = tuple(msgspec.structs.replace(joint, **changed) for joint in robot.spec.joints)
+    return replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
+
+
+def _action_spec(task: Task, robot: Robot) -> ActionSpec:
+    spec = robot.spec
+    moved = task.actions.moved or spec.joint_names
+    scale = task.actions.scale
+    scales = (scale,) * len(moved) if isinstance(scale, float) else scale
+    if len(scales) != len(moved):
+        raise TrueupError(f"task {task.name!r}: {len(scales)} action scales for {len(moved)} joints")
+    return ActionSpec(
+        joint_names=spec.joint_names,
+        default_pose=tuple(spec.default_pose.tolist()),
+        low=tuple(spec.position_low.tolist()),
+        high=tuple(spec.position_high.tolist()),
+        moved=moved,
+        scale=scales,
+        clip=task.actions.clip,
+    )
+
+
+def _commands(cfg: CommandCfg, nenv: int, dt: float, random: RowRandom) -> Commands:
+    match cfg:
+        case NoCommand():
+            return Commands(nenv)
+        case VelocityCommand():
+            return VelocityCommands(cfg, nenv, dt, random)
+    raise TrueupError(f"no command source for {type(cfg).__name__}")

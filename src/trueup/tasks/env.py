@@ -1,0 +1,210 @@
+"""TaskEnv: many copies of a task, stepped together. NumPy only; any learner may drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
+from trueup.policy.action import ActionMap
+from trueup.policy.observation import ObservationBuilder
+from trueup.policy.reading import Reading
+from trueup.sim.batch import BatchSim
+from trueup.tasks.build import Parts, build
+from trueup.tasks.mirror import Mirror
+from trueup.tasks.start import start_states
+from trueup.tasks.task import Task
+
+Float32 = NDArray[np.float32]
+Ids = NDArray[np.intp]
+
+
+class Obs(NamedTuple):
+    """float32 (n, ...): what the actor sees, what the critic sees, and the hidden factors (part of the critic's)."""
+
+    actor: Float32
+    critic: Float32
+    privileged: Float32
+
+
+class Step(NamedTuple):
+    """What a control step brought; rows that ended have begun a new episode already.
+
+    obs      of all rows; of those that ended, the first of the new episode
+    ended    rows that ended in this step, ascending
+    last     the final observations of those rows, and only of those
+    metrics  batch means of this step
+    """
+
+    obs: Obs
+    reward: Float32
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    ended: Ids
+    last: Obs
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvCfg:
+    """Size and seed of an environment.
+
+    threads   0: all cores
+    stagger   let the first episodes end at different times, so that resets spread out
+    """
+
+    nenv: int = 512
+    threads: int = 0
+    seed: int = 0
+    first_row: int = 0
+    stagger: bool = True
+
+
+class TaskEnv:
+    """N copies of one task."""
+
+    def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
+        self.task, self.cfg = task, cfg or EnvCfg()
+        parts: Parts = build(task, self.cfg.nenv, self.cfg.threads, self.cfg.seed, self.cfg.first_row)
+        self.sim: BatchSim = parts.sim
+        self.robot = parts.sim.robot
+        self.nenv = self.cfg.nenv
+        self.control_dt = self.sim.control_dt
+        self.observation_spec, self.action_spec = parts.observation, parts.action
+        self._builder = ObservationBuilder(parts.observation, self.nenv)
+        self._map = ActionMap(parts.action)
+        self._commands, self._sense = parts.commands, parts.sense
+        self.nactor, self.naction, self.nprivileged = parts.observation.nactor, self._map.naction, 0
+        self._steps = np.zeros(self.nenv, np.int64)
+        self._limit = round(task.rates.episode_s / self.control_dt)
+        self._random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
+        self._weights: Float32 = np.array(
+            [[r.weight * self.control_dt] for r in task.rewards.values()], np.float32
+        )
+        self._terms = np.zeros((len(task.rewards), self.nenv), np.float32)
+        self.mirror: Mirror | None = None
+        self.obs = self.reset()
+        self.ncritic = self.obs.critic.shape[1]
+
+    def reset(self) -> Obs:
+        """Begin a new episode in every row."""
+        rows = np.arange(self.nenv)
+        self._begin(rows)
+        if self.cfg.stagger:
+            self._steps[:] = self._limit * self._random.uniform(1)[:, 0]
+        self._sense.read(self._commands.values)
+        actor = self._builder.restart(self._reading(), self._commands.values, self._sense.frame.action)
+        self.obs = self._observe(actor)
+        return self.obs
+
+    def step(self, action: Float32) -> Step:
+        """Carry out one control step of every row."""
+        if action.shape != (self.nenv, self.naction):
+            raise TrueupError(f"actions must have shape {(self.nenv, self.naction)}, found {action.shape}")
+        sense, commands = self._sense, self._commands
+        sense.act(action)
+        self.sim.step(self._map.target(action))
+        frame = sense.read(commands.values)
+        self._steps += 1
+        reward, metrics = self._reward()
+        terminated = self._terminated()
+        truncated = (self._steps >= self._limit) & ~terminated
+        commands.advance()
+        frame.command = commands.values
+        actor = self._builder.step(self._reading(), commands.values, frame.action)
+        obs = self._observe(actor)
+        ended = np.flatnonzero(terminated | truncated)
+        last = Obs(*(part[ended] for part in obs))
+        if len(ended):
+            self._restart(ended, obs)
+        metrics["terminated"] = float(terminated.mean())
+        self.obs = obs
+        return Step(obs, reward, terminated, truncated, ended, last, metrics)
+
+    # --- checkpoints ---
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Everything that changes, as plain arrays by flat names; `restore` continues bit for bit."""
+        out: dict[str, NDArray[np.generic]] = {f"sim/{k}": v for k, v in self.sim.state().items()}
+        out |= {name: values.copy() for name, values in self._memory().items()}
+        out |= {f"obs/{name}": values.copy() for name, values in self.obs._asdict().items()}
+        return out
+
+    def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Continue from what `state` of an environment built alike returned."""
+        self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
+        for name, values in self._memory().items():
+            if name not in state or state[name].shape != values.shape:
+                raise TrueupError(f"this state is of another environment: {name!r} does not fit", place=name)
+            values[...] = state[name]
+        self._sense.frame.command = self._commands.values
+        self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
+
+    def _memory(self) -> dict[str, NDArray[np.generic]]:
+        out: dict[str, NDArray[np.generic]] = {
+            "steps": self._steps,
+            "start": self._random.counter,
+            "history": self._builder.history.frames,
+        }
+        out |= {f"command/{name}": values for name, values in self._commands.memory().items()}
+        out |= {f"sense/{name}": values for name, values in self._sense.memory.items()}
+        return out
+
+    # --- inside ---
+    def _begin(self, ids: Ids) -> None:
+        qpos, qvel = start_states(self.task.start, self.sim, self._random, ids)
+        self.sim.reset(ids, qpos=qpos, qvel=qvel)
+        self._steps[ids] = 0
+        self._sense.reset(ids)
+        self._commands.reset(ids)
+
+    def _restart(self, ids: Ids, obs: Obs) -> None:
+        self._begin(ids)
+        self._sense.read(self._commands.values)
+        reading = self._reading()
+        rows = Reading(
+            joint_pos=reading.joint_pos[ids],
+            joint_vel=reading.joint_vel[ids],
+            gyro=None if reading.gyro is None else reading.gyro[ids],
+            gravity=None if reading.gravity is None else reading.gravity[ids],
+        )
+        actor = self._builder.restart(rows, self._commands.values[ids], self._sense.frame.action[ids], ids)
+        obs.actor[ids] = actor
+        obs.critic[ids] = self._critic(actor, ids)
+
+    def _reading(self) -> Reading:
+        seen = self.sim.observe()
+        return Reading(
+            joint_pos=seen.joint_pos, joint_vel=seen.joint_vel, gyro=seen.gyro, gravity=seen.gravity
+        )
+
+    def _observe(self, actor: Float32) -> Obs:
+        return Obs(actor, self._critic(actor, None), np.zeros((self.nenv, 0), np.float32))
+
+    def _critic(self, actor: Float32, ids: Ids | None) -> Float32:
+        rows = slice(None) if ids is None else ids
+        frame = self._sense.frame
+        parts: list[Float32] = [actor]
+        for term in self.task.observations.critic:
+            values = getattr(frame, term.field)[rows]
+            parts.append((values.reshape(len(actor), -1) * np.float32(term.scale)).astype(np.float32))
+        return np.concatenate(parts, axis=1)
+
+    def _reward(self) -> tuple[Float32, dict[str, float]]:
+        frame = self._sense.frame
+        for row, term in zip(self._terms, self.task.rewards.values(), strict=True):
+            row[:] = term.function(frame)
+        # Row by row, not by BLAS, whose rounding may depend on the number of environments.
+        reward: Float32 = (self._weights * self._terms).sum(axis=0)
+        means = self._terms.mean(axis=1).tolist()
+        return reward, {f"reward/{name}": mean for name, mean in zip(self.task.rewards, means, strict=True)}
+
+    def _terminated(self) -> NDArray[np.bool_]:
+        out = self.sim.diverged
+        for function in self.task.terminations.values():
+            out |= function(self._sense.frame)
+        return out

@@ -1,0 +1,42 @@
+"""From a task's name to the task, and from a task to its environment."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.tasks import zoo
+from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.task import Task
+
+__all__ = ["EnvCfg", "load_task", "make_env", "task_names"]
+
+
+def task_names() -> tuple[str, ...]:
+    """Names of the built-in tasks."""
+    return tuple(sorted(_variants()))
+
+
+def load_task(name: str) -> Task:
+    """Load a built-in task by name."""
+    variants = _variants()
+    if name not in variants:
+        raise TrueupError(f"no task {name!r}{did_you_mean(name, sorted(variants))}")
+    module, function = variants[name]
+    task: Task = getattr(importlib.import_module(module), function)()
+    return task
+
+
+def make_env(task: Task, cfg: EnvCfg | None = None) -> TaskEnv:
+    """Make the environment of a task."""
+    return TaskEnv(task, cfg)
+
+
+def _variants() -> dict[str, tuple[str, str]]:
+    """name -> (module, function): every module of the zoo names its variants in TASKS."""
+    out: dict[str, tuple[str, str]] = {}
+    for info in pkgutil.iter_modules(zoo.__path__, zoo.__name__ + "."):
+        module = importlib.import_module(info.name)
+        out |= {task: (info.name, function) for task, function in module.TASKS.items()}
+    return out

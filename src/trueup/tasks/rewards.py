@@ -1,0 +1,176 @@
+"""Reward and termination terms: pure functions of a Frame, (nenv,) each.
+
+Kernels exp(-e^2 / width^2) lie in [0, 1]; costs are positive and get a negative weight in the task.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.tasks.frame import Frame
+
+Float32 = NDArray[np.float32]
+Bool = NDArray[np.bool_]
+_MOVING = np.float32(0.05)  # commands longer than this ask to move
+
+
+def commanded(frame: Frame) -> Bool:
+    """Whether the command asks to move."""
+    return _sum_squares(frame.command) > _MOVING**2
+
+
+# --- following ---
+def track_velocity(frame: Frame) -> Float32:
+    """exp(-|v - v*|^2 / 0.25), forward and sideways."""
+    return np.exp(-_sum_squares(frame.base_vel[:, :2] - frame.command[:, :2]) * np.float32(4.0))
+
+
+def track_turn(frame: Frame) -> Float32:
+    """exp(-(w - w*)^2 / 0.25), turning rate."""
+    return np.exp(-np.square(frame.base_spin[:, 2] - frame.command[:, 2]) * np.float32(4.0))
+
+
+def velocity_error(frame: Frame) -> Float32:
+    """|v - v*|, m/s: not a reward but what progress is told by."""
+    return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.command[:, :2]))
+
+
+# --- posture ---
+def tilt(frame: Frame) -> Float32:
+    """Squared horizontal part of gravity in the base frame: zero when upright."""
+    return _sum_squares(frame.gravity[:, :2])
+
+
+def height(target_m: float) -> HeightCost:
+    """Squared distance of the base from a height above the ground, m^2."""
+    return HeightCost(np.float32(target_m))
+
+
+class HeightCost:
+    """(h - h*)^2."""
+
+    def __init__(self, target_m: np.float32) -> None:
+        self._target = target_m
+
+    def __call__(self, frame: Frame) -> Float32:
+        return np.square(frame.base_height - self._target)
+
+
+def bounce(frame: Frame) -> Float32:
+    """Squared vertical speed of the base."""
+    return np.square(frame.base_vel[:, 2])
+
+
+def wobble(frame: Frame) -> Float32:
+    """Squared roll and pitch rates."""
+    return _sum_squares(frame.base_spin[:, :2])
+
+
+def pose(frame: Frame) -> Float32:
+    """Squared distance of the joints from the default pose."""
+    return _sum_squares(frame.joint_pos - frame.default_pose)
+
+
+def stand_still(frame: Frame) -> Float32:
+    """Distance of the joints from the default pose, where the command is to stand."""
+    away = np.abs(frame.joint_pos - frame.default_pose).sum(axis=1)
+    return away * ~commanded(frame)
+
+
+# --- effort ---
+def energy(frame: Frame) -> Float32:
+    """Mechanical power |tau qd| summed over the joints, W."""
+    return np.abs(frame.joint_torque * frame.joint_vel).sum(axis=1)
+
+
+def torque(frame: Frame) -> Float32:
+    """Sum of squared torques, (N m)^2."""
+    return _sum_squares(frame.joint_torque)
+
+
+def action_rate(frame: Frame) -> Float32:
+    """Squared change of the action since the step before."""
+    return _sum_squares(frame.action - frame.last_action)
+
+
+def joint_speed(frame: Frame) -> Float32:
+    """Sum of squared joint speeds."""
+    return _sum_squares(frame.joint_vel)
+
+
+def joint_limits(frame: Frame) -> Float32:
+    """How far joints are beyond 95 % of their range, rad, summed."""
+    margin = np.float32(0.025) * (frame.joint_high - frame.joint_low)
+    below = np.maximum(frame.joint_low + margin - frame.joint_pos, 0.0)
+    return (below + np.maximum(frame.joint_pos - (frame.joint_high - margin), 0.0)).sum(axis=1)
+
+
+# --- feet ---
+def feet_air_time(frame: Frame) -> Float32:
+    """Length of the steps that end now beyond 0.2 s, at most 0.3 s counted; only where asked to move."""
+    gain = np.minimum(frame.air_time, np.float32(0.5)) - np.float32(0.2)
+    return (gain * frame.touchdown).sum(axis=1) * commanded(frame)
+
+
+def slip(frame: Frame) -> Float32:
+    """Squared horizontal speed of feet that touch the ground, summed."""
+    return (np.square(frame.foot_vel[:, :, :2]).sum(axis=2) * frame.foot_contact).sum(axis=1)
+
+
+def clearance(frame: Frame) -> Float32:
+    """Feet in the air that move low: (h - 0.08 m)^2 times horizontal speed, summed."""
+    speed = np.sqrt(np.square(frame.foot_vel[:, :, :2]).sum(axis=2))
+    low = np.square(np.minimum(frame.foot_height - np.float32(0.08), 0.0))
+    return (low * speed * ~frame.foot_contact).sum(axis=1)
+
+
+def collision(frame: Frame) -> Float32:
+    """One where the trunk touches something."""
+    return frame.body_contact.astype(np.float32)
+
+
+# --- arms and pendulums ---
+def tool_distance(frame: Frame) -> Float32:
+    """Distance from tool to command, m."""
+    return np.sqrt(_sum_squares(frame.tool_error[:, :3]))
+
+
+def tool_near(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.2 m): pulls from afar."""
+    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(5.0))
+
+
+def tool_close(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.03 m): asks for the last centimetres."""
+    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(1.0 / 0.03))
+
+
+def tool_angle(frame: Frame) -> Float32:
+    """Angle between tool and command, rad."""
+    return np.sqrt(_sum_squares(frame.tool_error[:, 3:]))
+
+
+def tool_aligned(frame: Frame) -> Float32:
+    """1 - tanh(angle / 0.7 rad)."""
+    return np.float32(1.0) - np.tanh(tool_angle(frame) * np.float32(1.0 / 0.7))
+
+
+def swing_up(frame: Frame) -> Float32:
+    """(1 - cos q) / 2: zero hanging, one upright, of the first joint."""
+    return np.float32(0.5) * (np.float32(1.0) - np.cos(frame.joint_pos[:, 0]))
+
+
+# --- terminations ---
+def fallen(frame: Frame) -> Bool:
+    """The base has tilted by more than 60 degrees."""
+    return frame.gravity[:, 2] > -0.5
+
+
+def trunk_down(frame: Frame) -> Bool:
+    """The trunk touches the ground."""
+    return frame.body_contact
+
+
+def _sum_squares(values: Float32) -> Float32:
+    return np.einsum("ij,ij->i", values, values)

@@ -1,0 +1,153 @@
+"""Sense: fills the Frame from the simulation, with few NumPy calls and none per environment.
+
+Feet and trunk are watched by sensors that the engine evaluates itself; their values belong to the state before the last
+physics step, as all derived quantities of a step do.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.policy.chain import Chain, matrices, rotation_error
+from trueup.robot.load import Robot
+from trueup.sim.batch import BatchSim
+from trueup.tasks.frame import Frame
+
+Float32 = NDArray[np.float32]
+_FOUND = 1  # contact sensor: report whether there is a contact, and nothing else
+
+
+def add_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
+    """Let the engine watch contacts of trunk and feet, and position and velocity of the feet."""
+    feet = robot.spec.feet
+    body = [name for name in robot.spec.contact_geoms if name not in feet] if feet else []
+    kinds = mujoco.mjtSensor
+    for name in (*feet, *body):
+        found = _sensor(spec, kinds.mjSENS_CONTACT, name)
+        found.intprm[:3] = (_FOUND, 0, 1)
+    for name in feet:
+        _sensor(spec, kinds.mjSENS_FRAMEPOS, name)
+    for name in feet:
+        _sensor(spec, kinds.mjSENS_FRAMELINVEL, name)
+
+
+def _sensor(spec: mujoco.MjSpec, kind: mujoco.mjtSensor, geom: str) -> mujoco.MjsSensor:
+    return spec.add_sensor(
+        name=f"{geom}_{kind.name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=geom
+    )
+
+
+class Sense:
+    """Reads one BatchSim into one Frame; `memory` holds what must survive a checkpoint."""
+
+    def __init__(self, sim: BatchSim, naction: int, ncommand: int, chain: Chain | None) -> None:
+        self._sim, self._chain = sim, chain
+        spec, nenv = sim.robot.spec, sim.nsim
+        self.nfoot = len(spec.feet) if sim.free_base else 0
+        self._nbody = len([name for name in spec.contact_geoms if name not in spec.feet]) if self.nfoot else 0
+        self.frame = Frame(
+            dt=sim.control_dt,
+            joint_low=spec.position_low.astype(np.float32),
+            joint_high=spec.position_high.astype(np.float32),
+            torque_limit=spec.torque_limit.astype(np.float32),
+            default_pose=spec.default_pose.astype(np.float32),
+            action=np.zeros((nenv, naction), np.float32),
+            last_action=np.zeros((nenv, naction), np.float32),
+            command=np.zeros((nenv, ncommand), np.float32),
+        )
+        self._sensordata = sim.batch.bind("sensordata")
+        self._torque = sim.batch.bind("qfrc_actuator")
+        self._floating = np.zeros((nenv, self.nfoot), np.bool_)  # foot in the air at the step before
+        self.frame.air_time = np.zeros((nenv, self.nfoot), np.float32)
+        self._sole = np.float32(sim.model.geom(spec.feet[0]).size[0]) if self.nfoot else np.float32(0.0)
+
+    @property
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays for a checkpoint."""
+        frame = self.frame
+        return {
+            "action": frame.action,
+            "last_action": frame.last_action,
+            "air_time": frame.air_time,
+            "floating": self._floating,
+        }
+
+    def act(self, action: Float32) -> None:
+        """Remember the action that is carried out now."""
+        np.copyto(self.frame.last_action, self.frame.action)
+        np.copyto(self.frame.action, action)
+
+    def read(self, command: Float32) -> Frame:
+        """Bring the frame up to date after a control step."""
+        sim, frame = self._sim, self.frame
+        frame.joint_pos = sim.joint_pos.astype(np.float32)
+        frame.joint_vel = sim.joint_vel.astype(np.float32)
+        frame.joint_torque = sim.joint_torque.astype(np.float32)
+        frame.command = command
+        if sim.free_base:
+            self._read_base()
+        if self.nfoot:
+            self._read_feet()
+        if self._chain is not None:
+            frame.tool_error = tool_error(self._chain, frame.joint_pos, command)
+        return frame
+
+    def reset(self, ids: NDArray[np.intp]) -> None:
+        """Forget the past of rows `ids`."""
+        frame = self.frame
+        frame.action[ids] = 0.0
+        frame.last_action[ids] = 0.0
+        frame.air_time[ids] = 0.0
+        self._floating[ids] = False
+
+    def _read_base(self) -> None:
+        sim, frame = self._sim, self.frame
+        at, dof = sim.base_qpos, sim.base_dof
+        w, x, y, z = np.ascontiguousarray(sim.qpos[:, at + 3 : at + 7].T, np.float32)
+        velocity = np.ascontiguousarray(sim.qvel[:, dof : dof + 3].T, np.float32)
+        frame.base_spin = sim.qvel[:, dof + 3 : dof + 6].astype(np.float32)
+        frame.base_vel = rotate_back((w, x, y, z), velocity)
+        frame.gravity = np.stack(
+            [-2 * (x * z - w * y), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=1
+        )
+        frame.base_height = sim.qpos[:, at + 2].astype(np.float32)
+
+    def _read_feet(self) -> None:
+        frame, n, body = self.frame, self.nfoot, self._nbody
+        data = self._sensordata
+        contact: NDArray[np.bool_] = data[:, :n] > 0.0
+        frame.body_contact = np.any(data[:, n : n + body] > 0.0, axis=1)
+        start = n + body
+        frame.foot_height = (data[:, start + 2 : start + 3 * n : 3] - self._sole).astype(np.float32)
+        frame.foot_vel = data[:, start + 3 * n : start + 6 * n].astype(np.float32).reshape(-1, n, 3)
+        # A step ends when a foot that was in the air touches; its length stays readable in that frame.
+        frame.touchdown = np.logical_and(contact, self._floating)
+        held = contact & ~frame.touchdown
+        frame.air_time += np.float32(frame.dt)
+        frame.air_time[held] = 0.0
+        frame.foot_contact = contact
+        np.logical_not(contact, out=self._floating)
+
+
+def rotate_back(quat: tuple[Float32, ...], vectors: Float32) -> Float32:
+    """World vectors (3, n) in the body frame, (n, 3): v - w t + q x t with t = 2 q x v."""
+    w, x, y, z = quat
+    a, b, c = vectors
+    tx, ty, tz = 2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)
+    return np.stack(
+        [
+            a - w * tx + (y * tz - z * ty),
+            b - w * ty + (z * tx - x * tz),
+            c - w * tz + (x * ty - y * tx),
+        ],
+        axis=1,
+    )
+
+
+def tool_error(chain: Chain, joint_pos: Float32, command: Float32) -> Float32:
+    """Command pose (n, 7) minus tool pose: position and rotation vector, (n, 6)."""
+    position, rotation = chain.tool_pose(joint_pos)
+    turn = rotation_error(matrices(command[:, 3:7]), rotation)
+    return np.concatenate([command[:, :3] - position, turn], axis=1).astype(np.float32)

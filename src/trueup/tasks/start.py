@@ -1,0 +1,50 @@
+"""The states in which episodes begin."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.rows import RowRandom
+from trueup.sim.batch import BatchSim
+from trueup.tasks.task import Start
+
+FloatArray = NDArray[np.float64]
+
+
+def start_states(
+    start: Start, sim: BatchSim, random: RowRandom, ids: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
+    """Return qpos (rows, nq) and qvel (rows, nv) about the default pose at rest."""
+    njoint = sim.robot.spec.njoint
+    unit = 2.0 * random.uniform(2 * njoint + 9, ids) - 1.0
+    qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
+    qvel = np.zeros((len(ids), sim.model.nv))
+    low, high = sim.robot.spec.position_low, sim.robot.spec.position_high
+    pose = qpos[:, sim.index.qpos] + start.joint_pos * unit[:, :njoint]
+    qpos[:, sim.index.qpos] = np.clip(pose, low, high)
+    qvel[:, sim.index.dof] = start.joint_vel * unit[:, njoint : 2 * njoint]
+    if sim.free_base:
+        rest = unit[:, 2 * njoint :]
+        yaw = np.pi * rest[:, 2] if start.any_yaw else 0.0 * rest[:, 2]
+        at, dof = sim.base_qpos, sim.base_dof
+        qpos[:, at + 3 : at + 7] = heading_and_tilt(yaw, start.tilt * rest[:, 0], start.tilt * rest[:, 1])
+        qvel[:, dof : dof + 3] = start.vel * rest[:, 3:6]
+        qvel[:, dof + 3 : dof + 6] = start.spin * rest[:, 6:9]
+    return qpos, qvel
+
+
+def heading_and_tilt(yaw: FloatArray, roll: FloatArray, pitch: FloatArray) -> FloatArray:
+    """Quaternions (n, 4) w x y z of yaw about z, then pitch about y, then roll about x."""
+    cy, sy = np.cos(0.5 * yaw), np.sin(0.5 * yaw)
+    cp, sp = np.cos(0.5 * pitch), np.sin(0.5 * pitch)
+    cr, sr = np.cos(0.5 * roll), np.sin(0.5 * roll)
+    return np.stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ],
+        axis=1,
+    )

@@ -1,0 +1,115 @@
+"""Task: everything that defines what is to be learned, read from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.policy.observation import Term
+from trueup.sim.sensors import SensorCfg
+from trueup.tasks.commands import CommandCfg
+from trueup.tasks.frame import Frame
+
+Float32 = NDArray[np.float32]
+
+
+class Reward(NamedTuple):
+    """A pure function of a frame that returns (nenv,), and its weight per second."""
+
+    function: Callable[[Frame], Float32]
+    weight: float
+
+
+class CriticTerm(NamedTuple):
+    """A field of the frame that only the critic sees, times a scale."""
+
+    field: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """The policy runs at control_hz, the engine at physics_hz; an episode lasts episode_s."""
+
+    control_hz: float = 50.0
+    physics_hz: float = 200.0
+    episode_s: float = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """What the actor sees (it must exist on the robot), how many frames of it, and what the critic sees beside."""
+
+    actor: tuple[Term, ...]
+    critic: tuple[CriticTerm, ...] = ()
+    history: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actions:
+    """target = default_pose + scale * action; `moved` None: every joint."""
+
+    scale: float | tuple[float, ...] = 0.25
+    moved: tuple[str, ...] | None = None
+    clip: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servo:
+    """Gains and torque limit of every joint for this task; None keeps the robot's own."""
+
+    kp: float | None = None
+    kd: float | None = None
+    torque: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Half-widths of the uniform noise on the state an episode begins in.
+
+    joint_pos about the default pose (rad), joint_vel (rad/s); of a floating base: tilt (rad) about x and y, vel (m/s)
+    and spin (rad/s) on each axis; `any_yaw`: heading drawn from the whole circle.
+    """
+
+    joint_pos: float = 0.0
+    joint_vel: float = 0.0
+    tilt: float = 0.0
+    vel: float = 0.0
+    spin: float = 0.0
+    any_yaw: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Solver settings of the physics; None keeps the robot's own (evidence: docs/tasks.md)."""
+
+    iterations: int | None = None
+    ls_iterations: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One thing to learn. `score` names the reward term, in [0, 1], that says how well an episode goes."""
+
+    name: str
+    robot: str
+    rates: Rates
+    observations: Observations
+    actions: Actions
+    commands: CommandCfg
+    rewards: Mapping[str, Reward]
+    terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
+    score: str
+    start: Start = field(default_factory=Start)
+    servo: Servo = field(default_factory=Servo)
+    sensors: SensorCfg = field(default_factory=SensorCfg)
+    engine: Engine = field(default_factory=Engine)
+
+    def __post_init__(self) -> None:
+        if self.score not in self.rewards:
+            raise TrueupError(f"task {self.name!r}: score {self.score!r} is not one of its rewards")

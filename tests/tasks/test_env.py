@@ -1,0 +1,81 @@
+"""The environment: shapes, episodes, checkpoints."""
+
+import numpy as np
+import pytest
+
+from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
+
+pytestmark = pytest.mark.medium
+
+
+def actions(env, step):
+    return np.random.default_rng(step).normal(0.0, 0.5, (env.nenv, env.naction)).astype(np.float32)
+
+
+def make(name="pendulum-swingup", **options):
+    return make_env(load_task(name), EnvCfg(**({"nenv": 8, "threads": 1, "seed": 3} | options)))
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_shapes_and_types_are_as_promised(name):
+    env = make(name)
+    obs = env.reset()
+    step = env.step(actions(env, 0))
+    for each in (obs, step.obs):
+        assert each.actor.shape == (8, env.nactor)
+        assert each.critic.shape == (8, env.ncritic)
+        assert each.privileged.shape == (8, env.nprivileged)
+        assert all(part.dtype == np.float32 and part.flags.c_contiguous for part in each)
+    assert step.reward.shape == step.terminated.shape == step.truncated.shape == (8,)
+    assert step.reward.dtype == np.float32
+    assert all(np.isfinite(value) for value in step.metrics.values())
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_continuing_from_a_state_is_bit_identical(name):
+    env = make(name)
+    for k in range(30):
+        env.step(actions(env, k))
+    state = env.state()
+    want = [env.step(actions(env, 30 + k)) for k in range(40)]
+    other = make(name, threads=2)
+    other.restore(state)
+    for k, expected in enumerate(want):
+        found = other.step(actions(env, 30 + k))
+        for a, b in zip(expected.obs, found.obs, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(expected.reward, found.reward)
+        np.testing.assert_array_equal(expected.ended, found.ended)
+        assert expected.metrics == found.metrics
+
+
+def test_a_row_is_the_same_alone_and_among_others():
+    many, alone = make(nenv=8, stagger=False), make(nenv=1, first_row=5, stagger=False)
+    for k in range(20):
+        action = actions(many, k)
+        a, b = many.step(action), alone.step(action[5:6])
+        np.testing.assert_array_equal(a.obs.actor[5], b.obs.actor[0])
+        assert a.reward[5] == b.reward[0]
+
+
+def test_rows_that_end_return_their_last_observation_and_begin_anew():
+    env = make(stagger=False)
+    for k in range(150):
+        before = env.obs
+        step = env.step(actions(env, k))
+        if len(step.ended):
+            break
+    assert k == 149  # 6 s at 25 Hz
+    assert step.truncated.all()
+    assert not step.terminated.any()
+    assert step.last.actor.shape == (8, env.nactor)
+    assert np.abs(step.last.actor[:, :3] - before.actor[:, :3]).max() < 1.5  # continues the old episode
+    assert np.all(np.abs(step.obs.actor[:, 2]) <= 0.5 * 0.3 + 1e-6)  # joint near the default pose
+    assert not step.obs.actor[:, 4].any()  # no last action
+
+
+def test_first_episodes_end_at_different_times():
+    env = make(nenv=64)
+    ends = [len(env.step(actions(env, k)).ended) for k in range(150)]
+    assert sum(ends) == 64
+    assert max(ends) < 10
