@@ -1,0 +1,1 @@
+"""Learning algorithms that know no simulator: PPO, distillation, networks, running statistics."""

@@ -1,0 +1,104 @@
+"""PPO learns, repeats itself bit for bit, continues bit for bit, and finds what is not finite."""
+
+import numpy as np
+import pytest
+from toy_env import ToyEnv
+
+from trueup.rl.collect import NonFiniteError
+from trueup.rl.networks import NetCfg
+from trueup.rl.ppo import Ppo, PpoCfg
+
+NET = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7)
+CFG = PpoCfg(steps=16, minibatches=2, epochs=4, net=NET)
+
+
+def _learn(cfg, iterations, nenv=32, **env):
+    ppo = Ppo(ToyEnv(nenv, **env), cfg, seed=1)
+    history = [ppo.iterate() for _ in range(iterations)]
+    ppo.close()
+    return ppo, history
+
+
+def _same(a, b):
+    a, b = a.state(), b.state()
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_it_learns_to_reach_the_origin():
+    _, history = _learn(CFG, 40)
+    first, last = history[0]["distance"], np.mean([row["distance"] for row in history[-5:]])
+    assert last < 0.5 * first
+
+
+def test_side_by_side_changes_nothing():
+    from dataclasses import replace
+
+    both, _ = _learn(CFG, 4)
+    one, _ = _learn(replace(CFG, side_by_side=False), 4)
+    _same(both, one)
+
+
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_a_restored_learner_continues_bit_for_bit(symmetry):
+    from dataclasses import replace
+
+    cfg = replace(CFG, symmetry=symmetry)
+    whole, _ = _learn(cfg, 6)
+    half, _ = _learn(cfg, 3)
+    resumed = Ppo(ToyEnv(32), cfg, seed=1)
+    resumed.restore({name: value.copy() for name, value in half.state().items()})
+    for _ in range(3):
+        resumed.iterate()
+    resumed.close()
+    _same(whole, resumed)
+
+
+def test_seeds_differ():
+    a, b = Ppo(ToyEnv(8), CFG, seed=0), Ppo(ToyEnv(8), CFG, seed=1)
+    assert not np.array_equal(a.actor.parameters.flat, b.actor.parameters.flat)
+
+
+def test_time_outs_are_bootstrapped_from_the_final_state():
+    ppo = Ppo(ToyEnv(4), PpoCfg(steps=20, minibatches=1, net=NET), seed=0)
+    ppo.collector.collect(ppo.actor, ppo.rollout, np.random.default_rng(0))
+    plain = ppo.rollout.reward.copy()
+    late = np.concatenate(ppo.rollout.timeouts)
+    assert len(late) > 0
+    ppo.judge()
+    added = (ppo.rollout.reward - plain).reshape(-1)
+    assert np.flatnonzero(added).tolist() == sorted(late.tolist())
+    import torch
+
+    finals = ppo.critic.values(torch.tensor(np.concatenate(ppo.rollout.finals))).numpy()
+    np.testing.assert_allclose(added[late], 0.99 * finals, rtol=1e-4, atol=1e-6)
+
+
+def test_a_number_that_is_not_finite_is_found_in_its_step():
+    ppo = Ppo(ToyEnv(8, poison=21), CFG, seed=0)
+    ppo.iterate()
+    with pytest.raises(NonFiniteError, match="reward") as found:
+        ppo.iterate()
+    assert found.value.step == 4
+    assert found.value.rows.tolist() == [3]
+
+
+def test_statistics_are_symmetric_with_symmetry():
+    from dataclasses import replace
+
+    ppo, _ = _learn(replace(CFG, symmetry=True), 3)
+    mean = ppo.collector.actor_normalizer.mean
+    assert mean[0] == pytest.approx(mean[1], abs=1e-12)
+
+
+def test_a_latent_of_hidden_factors_helps():
+    blind, blind_history = _learn(CFG, 40, hidden=1.5)
+    net = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7, latent=2, encoder=(16,))
+    _, seeing_history = _learn(PpoCfg(steps=16, minibatches=2, epochs=4, net=net), 40, hidden=1.5)
+
+    def end(history):
+        return np.mean([row["distance"] for row in history[-5:]])
+
+    assert end(seeing_history) < end(blind_history)
+    assert blind.actor.encoder is None
