@@ -17,9 +17,9 @@ from trueup.core.errors import TrueupError
 from trueup.data.tables.table import MIB, FloatArray, Table, allowed_bytes, check_names, check_size
 
 MAX_LINE = MIB
-# What a packed file may unfold to. Recordings of an arm at rest shrink 16 times; the floors are read in two seconds.
-TEXT_FLOOR = 16 * MIB
-CELL_FLOOR = 2_000_000
+# What a packed file may unfold to. Recordings of an arm at rest shrink 16 times; the floors are read in half a second.
+TEXT_FLOOR = 10 * MIB
+CELL_FLOOR = 1_000_000
 CELLS_PER_BYTE = 4
 NOTE_MARK = "# trueup-log "
 _BATCH = 2048
@@ -131,14 +131,17 @@ class _Reader:
     def batches(self) -> Iterator[_Batch]:
         """Yield batches of rows that all have as many cells as the first row."""
         line, width = self.offset, 0
+        lines: Sequence[int]
         while found := self.take():
-            rows = [row for row in found if row]
-            lines = [line + k for k, row in enumerate(found) if row]
+            rows, lines = found, range(line, line + len(found))
+            if not all(found):
+                rows = [row for row in found if row]
+                lines = [line + k for k, row in enumerate(found) if row]
             line = self.offset + self.rows.line_num
             width = width or (len(rows[0]) if rows else 0)
-            for k, row in enumerate(rows):
-                if len(row) != width:
-                    _fail(f"has {len(row)} cells where the first line has {width}", self.file, lines[k])
+            if not {len(row) for row in rows} <= {width}:
+                k = next(k for k, row in enumerate(rows) if len(row) != width)
+                _fail(f"has {len(rows[k])} cells where the first line has {width}", self.file, lines[k])
             self.spend(len(found) * max(width, 1), [line])
             if rows:
                 yield _Batch(rows, lines)
@@ -173,6 +176,16 @@ class _Column:
             self.values.extend([_number(part) for part in parts])
         else:
             self.values.append(_number(cell) if cell else float("nan"))
+
+    def extend(self, words: list[str]) -> bool:
+        """Add numbers at full speed, all or none; say whether all were numbers."""
+        kept = len(self.values)
+        try:
+            self.values.extend(map(float, words))
+        except ValueError:
+            del self.values[kept:]
+            return False
+        return True
 
     def done(self) -> FloatArray:
         values = np.frombuffer(self.values, np.float64) if self.values else np.empty(0)
@@ -219,21 +232,35 @@ def _add(columns: list[_Column], batch: _Batch, file: Path) -> None:
     """Convert a batch of rows, a column at a time; cell by cell only where something is unusual."""
     for column in columns:
         cells = [row[column.index] for row in batch.rows]
-        if column.width or "_" in "".join(cells) or not _extend(column.values, cells):
+        add = _extend_lists if column.width else _extend
+        if not add(column, cells):
             _add_cells(column, cells, batch.lines, file)
 
 
-def _extend(values: array[float], cells: list[str]) -> bool:
+def _extend(column: _Column, cells: list[str]) -> bool:
     """Add numbers at full speed, first as they are, then with empty cells as NaN; say whether it went."""
-    kept = len(values)
-    for empty in ("", "nan"):
-        try:
-            values.extend(map(float, [cell.strip() or empty for cell in cells] if empty else cells))
-        except ValueError:
-            del values[kept:]
-        else:
-            return True
-    return False
+    if "_" in "".join(cells):
+        return False
+    return column.extend(cells) or column.extend([cell.strip() or "nan" for cell in cells])
+
+
+def _extend_lists(column: _Column, cells: list[str]) -> bool:
+    """Add `[1, 2]` cells at full speed, all as one text; say whether it went.
+
+    As many brackets as cells, each pair around a whole cell, and a mark after every `width` words: then every cell is
+    a list of `width` words.
+    """
+    text, n = "\n".join(cells).replace("(", "[").replace(")", "]"), len(cells)
+    if not (text.startswith("[") and text.endswith("]") and text.count("]\n[") == n - 1):
+        return False
+    if text.count("[") != n or text.count("]") != n or "_" in text or ";" in text:
+        return False
+    words = text[1:-1].replace("]\n[", " ; ").replace(",", " ").split()
+    each = column.width + 1
+    if len(words) != n * each - 1 or words[column.width :: each].count(";") != n - 1:
+        return False
+    del words[column.width :: each]
+    return column.extend(words)
 
 
 def _add_cells(column: _Column, cells: list[str], lines: Sequence[int], file: Path) -> None:
