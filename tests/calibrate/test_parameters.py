@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from trueup.calibrate.parameters import FULL, PACE, apply_values, make_parameters, parameter_names, tied
+from trueup.calibrate.parameters import apply_values, make_parameters, parameter_names, tied
+from trueup.calibrate.rules import FULL, PACE
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
@@ -64,7 +65,7 @@ def test_full_fits_masses_of_the_bodies_named_only():
     ]
     with pytest.raises(TrueupError, match="no body"):
         make_parameters(sim, FULL, bodies=("FL_claf",))
-    with pytest.raises(TrueupError, match="need the bodies named"):
+    with pytest.raises(TrueupError, match="need their bodies named"):
         make_parameters(sim, ("mass_scale",))
 
 

@@ -7,8 +7,9 @@ from planted_logs import RATE, draw_truth, planted_log
 import trueup.calibrate.residuals as module
 from trueup.calibrate.limbs import colour
 from trueup.calibrate.noise import position_noise, quantum
-from trueup.calibrate.parameters import PACE, make_parameters
+from trueup.calibrate.parameters import make_parameters
 from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
+from trueup.calibrate.rules import PACE
 from trueup.calibrate.windows import WindowCfg, cut_windows, saturated
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log

@@ -131,7 +131,7 @@ def _shootings(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg) -> tuple[Sh
     for physics_hz in (cfg.physics_hz, min(cfg.physics_hz, robot.spec.physics_hz)):
         sim = fit_sim_cfg(robot, windows.rate_hz, names, free_base=free, physics_hz=physics_hz)
         sim = replace(sim, max_delay_s=cfg.window.max_delay_s)
-        parameters = parameters_for(robot, sim, names, tie=cfg.tie, bodies=cfg.bodies)
+        parameters = parameters_for(robot, sim, names, tie=cfg.tie, bodies=cfg.bodies, windows=windows)
         out.append(Shooting(robot, windows, parameters, sim))
     return out[0], out[1]
 

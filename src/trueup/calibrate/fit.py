@@ -1,62 +1,97 @@
-"""Bounded least squares on batched rollouts, from several starts.
+"""A fit from its start to its solution: where to look, the way down, the last steps with the fine physics.
 
-The cost is sum r^2 / 2 + |x|^2 / 2: residuals in noises, and the prior, which keeps what the data cannot see. A step
-is Levenberg's, inside the box: the small quadratic problem is solved exactly, for several dampings at once, and one
-batched rollout tries them all. Limbs that do not feel each other have each their own damping and take each their own
-best try, so that a difficult limb does not slow the others; likewise each limb takes the best of the starts. The way
-there may use coarser physics. Then each channel is weighed by what it really left over (noise and model error alike)
-and the fit goes on with the fine physics.
+The way goes from coarse to fine. A search gives starts; each is followed down with coarse physics on some of the
+windows; each limb takes the best of the ends. Then all windows with the fine physics, first with the Jacobian of the
+coarse one, last with their own; each channel is weighed by what it really left over (noise and model error alike).
+Baselines (`random`, `lbfgsb`, `pace`) do their own search and end there.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
 
+from trueup.calibrate.baselines import BASELINES, Search, run_baseline
+from trueup.calibrate.checkpoint import Checkpoint, FitState
+from trueup.calibrate.descent import Descent, Loss, Point
 from trueup.calibrate.residuals import Jacobian, Shooting
-from trueup.calibrate.search import DRAWS, LONG_SEARCH, draw_starts, evolve
+from trueup.calibrate.search import draw_starts, evolve
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
-Method = Literal["auto", "local", "global"]
-Loss = Literal["linear", "huber"]
+Method = Literal["auto", "local", "global", "random", "lbfgsb", "pace"]
 Progress = Callable[[float], None]
+Watch = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)
-_FACTORS = np.array([1e-2, 1e-1, 1.0, 10.0, 100.0])  # of the damping, tried together
-_REACH = 1.5  # prior widths a step may go
-_ROUGH = 2e-3  # relative gain at which the first descents end: weights change afterwards
+_PHASES = ("search", "descend", "mix", "approach", "fine")
+_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # of the time, done when a phase begins
+_ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
 _BATCH = 16  # candidates simulated together
 _INSIDE = 0.05  # of the box: a start on a bound stalls
+_USUAL_STEPS = 8.0
+_LONG_SEARCH = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitCfg:
     """How to search.
 
-    method     "local": from the prior; "auto": a short global search gives the starts; "global": a long one
+    method     "local": from the prior; "auto": draws around the prior give a second start; "global": CMA-ES does.
+               Baselines: "random" (best of many draws), "lbfgsb" (10 x position MSE + velocity MSE), "pace" (CMA-ES
+               on whole rollouts)
     starts     local fits, the first from the prior
-    iterations at most, per start and weighting
-    reweigh    times that channels are weighed anew by what they left over, the last time with the fine physics
+    iterations at most, per start
+    evaluations  of a global search or baseline; None: as many as is usual for it
+    budget_s   give up after this time with the best so far
     loss       "huber": samples beyond three noises count linearly
     """
 
     method: Method = "auto"
     starts: int = 2
-    iterations: int = 25
-    reweigh: int = 2
+    iterations: int = 40
     tolerance: float = 1e-4
+    evaluations: int | None = None
+    budget_s: float | None = None
     loss: Loss = "linear"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.starts, self.iterations, self.reweigh) < 1:
-            raise TrueupError("starts, iterations and reweigh must be at least 1")
+        if min(self.starts, self.iterations) < 1 or (self.evaluations or 1) < 1:
+            raise TrueupError("starts, iterations and evaluations must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One problem in several finenesses, all with the same parameters.
+
+    fine    what the result is judged on
+    bridge  the same windows with coarse physics
+    rough   some of the windows with coarse physics
+    whole   whole logs with the fine physics, for baselines; None: `fine`
+    """
+
+    fine: Shooting
+    bridge: Shooting | None = None
+    rough: Shooting | None = None
+    whole: Shooting | None = None
+
+    @property
+    def rollouts(self) -> int:
+        """Windows simulated so far."""
+        parts = {id(part): part for part in (self.fine, self.bridge, self.rough, self.whole) if part}
+        return sum(part.rollouts for part in parts.values())
+
+    @property
+    def simulated_s(self) -> float:
+        """Robot time simulated so far."""
+        parts = {id(part): part for part in (self.fine, self.bridge, self.rough, self.whole) if part}
+        return sum(p.rollouts * p.windows.target.shape[1] / p.windows.rate_hz for p in parts.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,186 +107,219 @@ class Solution:
     interrupted: bool = False
 
 
+class _OutOfTime(Exception):
+    """The budget is spent."""
+
+
 class Fitter:
-    """A fit under way; `best` is always the best point so far."""
+    """A fit under way; `state.best` is always the best point so far."""
 
     def __init__(
         self,
-        shooting: Shooting,
+        problem: Problem,
         cfg: FitCfg,
-        progress: Progress | None = None,
         *,
-        rough: Shooting | None = None,
+        progress: Progress | None = None,
+        watch: Watch | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
-        """`rough`: the same problem with coarser physics, for the way to the neighbourhood of the solution."""
-        self.shooting, self.cfg = rough or shooting, cfg
-        self._fine = shooting
-        self._progress = progress or (lambda fraction: None)
-        self._done, self._total = 0, 1
-        self.low, self.high = shooting.bounds
-        self.best: FloatArray = self._inside(np.zeros(shooting.nparameter))
-        self.iterations = 0
-        self._best_cost = np.inf
-        self._owner = shooting.colouring.owner
-        self._nlimb = int(shooting.colouring.limb.max()) + 1
+        """`watch` sees every point that is better than all before it (under the weights of its moment)."""
+        self.problem, self.cfg = problem, cfg
+        self._progress, self._watch = progress or (lambda fraction: None), watch or (lambda x: None)
+        self._checkpoint = checkpoint
+        self.fine = Descent(problem.fine, cfg.loss)
+        self.rough = Descent(problem.rough or problem.fine, cfg.loss)
+        self._end: Point | None = None
+        self._began = time.monotonic()
+        self._phase_steps = 0
+        self.state = FitState(method=cfg.method)
 
-    def run(self, start: FloatArray | None = None) -> Solution:
+    def run(self, start: FloatArray | None = None, resumed: FitState | None = None) -> Solution:
         """Fit; Ctrl-C ends it with the best point so far."""
         interrupted = converged = False
+        first = self._inside(np.zeros(self.problem.fine.nparameter) if start is None else start)
+        self.state.x = self.state.best = first.tolist()
+        if resumed is not None:
+            self.state = resumed
+            if resumed.sigma:
+                self.problem.fine.sigma = np.array(resumed.sigma)
         try:
-            converged = self._run(start)
+            converged = self._run(first)
+        except _OutOfTime:
+            _LOG.warning("the time given is over: the best point so far is kept")
         except KeyboardInterrupt:
             _LOG.warning("stopped: the best point so far is kept")
             interrupted = True
-        self.shooting = self._fine
-        residuals = self.shooting.residuals(self.best[None])[0]
+        solution = self._solution(converged, interrupted)
         self._progress(1.0)
+        return solution
+
+    def _solution(self, converged: bool, interrupted: bool) -> Solution:
+        fine, end = self.problem.fine, self._end
+        if end is None:
+            x = np.array(self.state.best)
+            end = self.fine.at(x)
+            if not self.state.sigma:
+                self._weigh(end)
+                end = self.fine.at(x)
+        jacobian = end.jacobian
+        if jacobian is None or not end.is_linear_here:
+            jacobian = fine.jacobian(end.x, end.residuals)
         return Solution(
-            x=self.best,
-            cost=float(self._costs(residuals[None], self.best[None]).sum()),
-            residuals=residuals,
-            jacobian=self.shooting.jacobian(self.best, residuals),
-            iterations=self.iterations,
+            x=end.x,
+            cost=end.cost,
+            residuals=end.residuals,
+            jacobian=jacobian,
+            iterations=self.state.iterations,
             converged=converged,
             interrupted=interrupted,
         )
 
-    def _run(self, start: FloatArray | None) -> bool:
-        cfg = self.cfg
-        first = self._inside(start) if start is not None else self.best
-        self.best = first
-        starts = [first, *(self._global_starts(first) if cfg.method != "local" else [])]
-        self._total = cfg.iterations * (len(starts) + 1 + cfg.reweigh)
-        ends, converged = [], False
-        for x in starts:
-            end, cost, converged = self._descend(x, _ROUGH)
-            ends.append((cost, end))
-            self.best = min(ends, key=lambda pair: pair[0])[1]
-            self._done += cfg.iterations
-        if len(ends) > 1:
-            self.best = self._mixed(np.array([end for _, end in ends]))
-            self.best, _, converged = self._descend(self.best, _ROUGH)
-        for k in range(cfg.reweigh):
-            self._done += cfg.iterations
-            last = k == cfg.reweigh - 1
-            if last:
-                self.shooting = self._fine
-            self._weigh()
-            self.best, _, converged = self._descend(self.best, cfg.tolerance if last else _ROUGH)
-        return converged
+    def _run(self, first: FloatArray) -> bool:
+        state, method = self.state, self.cfg.method
+        if method in BASELINES:
+            return self._baseline(first)
+        if state.phase == 0:
+            state.starts = [x.tolist() for x in (first, *self._searched(first))]
+            self._enter(1, state.starts[0])
+        if state.phase == 1:
+            self._descend_all()
+        if state.phase == 2:
+            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            self._enter(3, point.x)
+        jacobian = None
+        if state.phase == 3:
+            jacobian = self._approach()
+        self._end = self._descend(self.fine, np.array(state.x), self.cfg.tolerance, jacobian, exact=True)
+        return self._end.standing
 
-    def _global_starts(self, first: FloatArray) -> list[FloatArray]:
-        """Draws around the prior, each limb from its best draw; CMA-ES from there if asked and available."""
-        cfg, evaluations = self.cfg, DRAWS if self.cfg.method == "auto" else LONG_SEARCH
-        rng = np.random.default_rng(cfg.seed)
-        found = []
-        for _ in range(cfg.starts - 1):
-            draws = draw_starts(rng, first, (self.low, self.high), DRAWS)
-            found.append(self._mixed(draws))
-        if evaluations > DRAWS and found:
-            found[0] = evolve(self._total_costs, found[0], (self.low, self.high), cfg.seed, evaluations)
+    def _searched(self, first: FloatArray) -> list[FloatArray]:
+        """More starts: each limb from its best draw around the prior; CMA-ES from there for "global"."""
+        cfg, bounds = self.cfg, (self.rough.low, self.rough.high)
+        if cfg.method == "local":
+            return []
+        rng, found = np.random.default_rng(cfg.seed), []
+        for _ in range(max(cfg.starts - 1, cfg.method == "global")):
+            found.append(self._mixed(draw_starts(rng, first, bounds)))
+        if cfg.method == "global":
+            search = self._search_tools(self._total_costs, bounds, cfg.evaluations or _LONG_SEARCH)
+            found[0] = evolve(search, found[0])
         return [self._inside(x) for x in found]
 
-    def _total_costs(self, x: FloatArray) -> FloatArray:
-        return self._costs(self.shooting.residuals(x), x).sum(axis=1)
+    def _descend_all(self) -> None:
+        """Follow every start down; then each limb from the end that suits it."""
+        state = self.state
+        while len(state.ends) < len(state.starts):
+            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            state.ends.append(point.x.tolist())
+            state.end_costs.append(point.cost)
+            if len(state.ends) < len(state.starts):
+                state.x = state.starts[len(state.ends)]
+        if len(state.ends) == 1:
+            self._enter(3, state.ends[0])
+        else:
+            self._enter(2, self._mixed(np.array(state.ends)))
 
-    def _mixed(self, candidates: FloatArray) -> FloatArray:
-        """Each limb from the candidate that suits it best; what limbs share from the best as a whole."""
-        parts = [
-            self._costs(self.shooting.residuals(candidates[k : k + _BATCH]), candidates[k : k + _BATCH])
-            for k in range(0, len(candidates), _BATCH)
-        ]
-        return self._mix(candidates, np.concatenate(parts))
+    def _approach(self) -> Jacobian:
+        """To the fine physics with the coarse one's Jacobian; weighed anew before and after."""
+        fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
+        x = np.array(self.state.x)
+        self._weigh(self.fine.at(x))
+        bridge.sigma = fine.sigma.copy()
+        jacobian = bridge.jacobian(x, bridge.residuals(x[None])[0])
+        point = self._descend(self.fine, x, _ROUGH, jacobian)
+        before = fine.sigma.copy()
+        self._weigh(point)
+        self._enter(4, point.x)
+        newest = point.jacobian if point.jacobian is not None else jacobian
+        return np.asarray(newest * (before / fine.sigma), np.float32)
 
-    def _mix(self, candidates: FloatArray, costs: FloatArray) -> FloatArray:
-        mixed = candidates[costs.sum(axis=1).argmin()].copy()
-        for limb, pick in enumerate(costs[:, :-1].argmin(axis=0)):
-            mine = self._owner == limb
-            mixed[mine] = candidates[pick, mine]
-        return mixed
+    def _descend(
+        self,
+        descent: Descent,
+        x: FloatArray,
+        tolerance: float,
+        jacobian: Jacobian | None = None,
+        *,
+        exact: bool = False,
+    ) -> Point:
+        self._phase_steps = 0
+        return descent.run(
+            x,
+            tolerance=tolerance,
+            iterations=self.cfg.iterations,
+            jacobian=jacobian,
+            watch=self._seen,
+            exact=exact,
+        )
 
-    def _weigh(self) -> None:
+    def _baseline(self, first: FloatArray) -> bool:
+        whole = self.problem.whole or self.problem.fine
+        search = self._search_tools(None, (self.fine.low, self.fine.high), self.cfg.evaluations)
+        return run_baseline(self.cfg.method, whole, search, first, self.cfg.seed)
+
+    def _search_tools(
+        self,
+        costs: Callable[[FloatArray], FloatArray] | None,
+        bounds: tuple[FloatArray, FloatArray],
+        evaluations: int | None,
+    ) -> Search:
+        return Search(
+            costs=costs,
+            bounds=bounds,
+            evaluations=evaluations,
+            seed=self.cfg.seed,
+            state=self.state,
+            seen=self._seen,
+            progress=self._progress,
+        )
+
+    # --- what happens between steps ---
+    def _seen(self, x: FloatArray, cost: float) -> None:
+        """Keep the best, tell the watchers, save, mind the time."""
+        state = self.state
+        state.x = x.tolist()
+        state.iterations += 1
+        if cost < state.best_cost:
+            state.best, state.best_cost = state.x, cost
+            self._watch(x)
+        self._phase_steps += 1
+        if self.cfg.method not in BASELINES:
+            low, high = _SHARE[state.phase], _SHARE[state.phase + 1]
+            self._progress(low + (high - low) * (1.0 - np.exp(-self._phase_steps / _USUAL_STEPS)))
+        if self._checkpoint is not None:
+            self._checkpoint.save(state)
+        if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
+            raise _OutOfTime
+
+    def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
+        """Begin a phase; costs of another physics or under other weights do not compare."""
+        state = self.state
+        _LOG.debug("%s after %d steps", _PHASES[phase], state.iterations)
+        state.phase, state.x = phase, list(map(float, x))
+        if phase in (3, 4):
+            state.best, state.best_cost = state.x, 1e300
+        self._watch(np.array(state.x))
+        if self._checkpoint is not None:
+            self._checkpoint.save(state, now=True)
+
+    def _weigh(self, at: Point) -> None:
         """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
-        windows, shooting = self.shooting.windows, self.shooting
-        self._best_cost = np.inf  # costs under other weights do not compare
-        left = shooting.residuals(self.best[None])[0] * shooting.sigma
+        shooting, windows = self.problem.fine, self.problem.fine.windows
+        left = at.residuals * shooting.sigma
         count = np.maximum(windows.judged.sum(axis=(0, 1)), 1)
         shooting.sigma = np.maximum(windows.sigma, np.sqrt((left**2).sum(axis=(0, 1)) / count))
+        self.state.sigma = shooting.sigma.tolist()
 
-    def _descend(self, x: FloatArray, tolerance: float) -> tuple[FloatArray, float, bool]:
-        """Levenberg steps from x until the cost stands still; returns the point, its cost, whether it stood."""
-        damping = np.full(self._nlimb + 1, 1e-2)  # of each limb, and of what they share
-        at = self.shooting.residuals(x[None])[0]
-        cost = float(self._costs(at[None], x[None]).sum())
-        for k in range(self.cfg.iterations):
-            self.iterations += 1
-            self._progress(min(0.99, (self._done + k) / self._total))
-            hessian, gradient = self._normal(self.shooting.jacobian(x, at), at, x)
-            tries = np.array([self._step(hessian, gradient, x, damping * factor) for factor in _FACTORS])
-            outs = self.shooting.residuals(tries)
-            costs = self._costs(outs, tries)
-            mixed = self._mix(tries, costs)[None]
-            tries, outs = (
-                np.concatenate([tries, mixed]),
-                np.concatenate([outs, self.shooting.residuals(mixed)]),
-            )
-            totals = self._costs(outs, tries).sum(axis=1)
-            pick = int(np.argmin(totals))
-            gain = cost - float(totals[pick])
-            _LOG.debug("cost %.6g, gain %.3g, dampings %s", cost, gain, damping)
-            if gain > 0 and totals[pick] < self._best_cost:
-                self.best, self._best_cost = tries[pick], float(totals[pick])
-            if gain > 0:
-                x, at, cost = tries[pick], outs[pick], float(totals[pick])
-            chosen = np.append(costs[:, :-1].argmin(axis=0), costs.sum(axis=1).argmin())
-            damping = np.clip(damping * _FACTORS[chosen], 1e-8, 1e6)
-            if gain <= tolerance * max(cost, 1.0):
-                return x, cost, True
-        return x, cost, False
+    def _total_costs(self, x: FloatArray) -> FloatArray:
+        return self.rough.costs(self.rough.shooting.residuals(x), x).sum(axis=1)
 
-    def _normal(self, jacobian: Jacobian, at: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gauss-Newton matrix and gradient of the cost, prior included."""
-        root = np.broadcast_to(np.sqrt(self._loss_weight(at)), at.shape)
-        hessian, gradient = np.eye(len(x)), x.copy()
-        for w in range(len(at)):  # window by window: sums in double precision without a second copy of all
-            flat = (jacobian[:, w] * root[w]).reshape(len(x), -1).astype(np.float64)
-            hessian += flat @ flat.T
-            gradient += flat @ (root[w] * at[w]).reshape(-1)
-        return hessian, gradient
-
-    def _step(
-        self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray
-    ) -> FloatArray:
-        """The minimum of the damped quadratic within the box and within reach."""
-        damped = hessian + np.diag(damping[self._owner] * np.diag(hessian))  # owner -1: the last damping
-        upper = np.linalg.cholesky(damped).T
-        wanted = -np.linalg.solve(upper.T, gradient)
-        low, high = np.maximum(self.low - x, -_REACH), np.minimum(self.high - x, _REACH)
-        step = np.linalg.solve(upper, wanted)
-        if ((step < low) | (step > high)).any():
-            step = lsq_linear(upper, wanted, bounds=(low - 1e-12, high + 1e-12), method="bvls").x  # type: ignore[operator]
-        return np.clip(x + step, self.low, self.high)
-
-    def _loss_weight(self, at: FloatArray) -> FloatArray:
-        if self.cfg.loss == "linear":
-            return np.ones(())
-        return np.minimum(1.0, 3.0 / np.maximum(np.abs(at), 1e-12))
-
-    def _costs(self, residuals: FloatArray, x: FloatArray) -> FloatArray:
-        """(nvector, nlimb + 1) costs: of each limb's joints and parameters, and of the shared parameters' prior."""
-        if self.cfg.loss == "linear":
-            data = 0.5 * np.einsum("vwtc,vwtc->vc", residuals, residuals)
-        else:
-            size = np.abs(residuals)
-            data = np.where(size <= 3, 0.5 * size**2, 3 * size - 4.5).sum(axis=(1, 2))
-        limb = self.shooting.colouring.limb
-        out = np.zeros((len(x), self._nlimb + 1))
-        for column, owner in enumerate(np.tile(limb, data.shape[1] // len(limb))):
-            out[:, owner] += data[:, column]
-        for k, owner in enumerate(self._owner):
-            out[:, owner] += 0.5 * x[:, k] ** 2
-        return out
+    def _mixed(self, candidates: FloatArray) -> FloatArray:
+        parts = [candidates[k : k + _BATCH] for k in range(0, len(candidates), _BATCH)]
+        costs = [self.rough.costs(self.rough.shooting.residuals(part), part) for part in parts]
+        return self.rough.mix(candidates, np.concatenate(costs))
 
     def _inside(self, x: FloatArray) -> FloatArray:
-        margin = _INSIDE * (self.high - self.low)
-        return np.clip(x, self.low + margin, self.high - margin)
+        low, high = self.fine.low, self.fine.high
+        margin = _INSIDE * (high - low)
+        return np.clip(x, low + margin, high - margin)

@@ -73,7 +73,7 @@ def _limbs(sim: BatchSim) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     model = sim.model
     bodies = np.array([model.body(name).id for name in sim.params.body_names])
     joint_bodies = model.jnt_bodyid[sim.index.joint_id]
-    if sim.free_base or model.neq or model.ntendon or _may_touch(sim):
+    if sim.free_base or sim.cfg.model.base == "mount" or model.neq or model.ntendon or _may_touch(sim):
         return np.zeros(len(joint_bodies), np.intp), np.zeros(len(bodies), np.intp)
     # dof_treeid numbers the kinematic trees that hang on the world; a body without dofs above it moves nothing
     tree = np.array([_tree(sim, body) for body in range(model.nbody)])

@@ -59,3 +59,19 @@ def smooth(log: Log) -> tuple[FloatArray, FloatArray]:
 def velocity_noise(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
     """Return the standard deviation of each velocity column about the derivative of position."""
     return np.maximum(np.sqrt(((velocity - derivative) ** 2).mean(axis=0)), 1e-3)
+
+
+def true_velocity(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
+    """Velocity columns whose scale is plainly wrong against the derivative of position, brought to it.
+
+    Only a velocity that follows the derivative closely is touched, and only by a constant factor.
+    """
+    power = np.maximum((derivative**2).sum(axis=0), 1e-12)
+    both = (velocity * derivative).sum(axis=0)
+    alike = both / np.sqrt(power * np.maximum((velocity**2).sum(axis=0), 1e-12))
+    scale = both / power
+    wrong = (alike > _ALIKE) & (np.abs(scale - 1.0) > _SCALE)
+    return velocity / np.where(wrong, scale, 1.0)
+
+
+_ALIKE, _SCALE = 0.95, 0.05

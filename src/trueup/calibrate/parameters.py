@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Mode, Rule, Scale
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.sim.batch import BatchSim
 from trueup.sim.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
-Scale = Literal["log", "linear"]
-Mode = Literal["set", "times"]
 Tie = Literal["none", "side", "all"]
 
 
@@ -32,7 +31,7 @@ class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name    as in `sim.params`
     of      joints or bodies that share it; () for the whole robot
-    axis    column of a vector parameter (centre of mass: x, y, z)
+    axis    component of a vector parameter (centre of mass: x, y, z)
     mode    "set": the value itself; "times": a factor on the nominal or logged value
     prior, width   in scaled units t (see the module)
     """
@@ -68,48 +67,6 @@ class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return self.to_x(self.low), self.to_x(self.high)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """How a parameter of a name is scaled: bounds, offset of the logarithm, prior mean (None: nominal) and width."""
-
-    low: float
-    high: float
-    scale: Scale
-    width: float
-    offset: float = 0.0
-    mean: float | None = None
-    mode: Mode = "set"
-    shared: bool = False  # one value for all joints
-
-
-# Bounds of PACE (arXiv 2509.06342) where it has them; widths are what modellers' guesses are worth.
-RULES: dict[str, Rule] = {
-    "armature": Rule(low=1e-4, high=0.2, scale="log", width=1.0),
-    "damping": Rule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),
-    "friction": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02),
-    "encoder_bias": Rule(low=-0.1, high=0.1, scale="linear", width=0.05, mean=0.0),
-    "delay": Rule(low=0.0, high=0.04, scale="linear", width=0.01, mean=0.01, shared=True),
-    "stiffness": Rule(low=0.0, high=50.0, scale="log", width=1.2, offset=0.1),
-    "kp": Rule(low=0.3, high=3.0, scale="log", width=0.3, mean=1.0, mode="times"),
-    "kd": Rule(low=0.1, high=10.0, scale="log", width=0.5, mean=1.0, mode="times"),
-    "torque_limit": Rule(low=0.2, high=2.0, scale="log", width=0.3, mean=1.0, mode="times"),
-    "stall_torque": Rule(low=0.2, high=4.0, scale="log", width=0.4, mean=1.0, mode="times"),
-    "no_load_speed": Rule(low=0.2, high=4.0, scale="log", width=0.4, mean=1.0, mode="times"),
-    "mass_scale": Rule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
-    "com_offset": Rule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
-    "contact_friction": Rule(low=0.05, high=3.0, scale="log", width=0.5),
-    "contact_timeconst": Rule(low=0.002, high=0.2, scale="log", width=0.7),
-    "contact_dampratio": Rule(low=0.05, high=3.0, scale="log", width=0.7),
-}
-PACE = ("armature", "damping", "friction", "encoder_bias", "delay")
-FULL = (*PACE, "kp", "kd", "torque_limit", "no_load_speed", "mass_scale", "com_offset")
-CONTACT = ("contact_friction", "contact_timeconst", "contact_dampratio")
-SETS: dict[str, tuple[str, ...]] = {"pace": PACE, "full": FULL, "contact": CONTACT}
-NEEDS_MOTOR = frozenset({"stall_torque", "no_load_speed"})
-_AXES = "xyz"
-_NEVER_TIED = frozenset({"encoder_bias", "com_offset"})  # a zero set by hand; an axis that mirrors
-
-
 def parameter_names(wanted: str) -> tuple[str, ...]:
     """Read a set's name or a list such as `armature,delay` or `pace,kp`; sets may stand in the list."""
     names: list[str] = []
@@ -129,7 +86,7 @@ def make_parameters(
         out += _of_name(sim, name, tie, bodies)
     if not out:
         raise TrueupError(
-            "nothing to fit: mass_scale and com_offset need the bodies named (--bodies "
+            "nothing to fit: masses, centres of mass and inertias need their bodies named (--bodies "
             f"{' '.join(sim.params.body_names[:2])})"
         )
     return tuple(out)
@@ -151,58 +108,61 @@ def apply_values(
 
 
 def _place(sim: BatchSim, entry: FitParameter, into: FloatArray, values: FloatArray) -> None:
-    if PARAMETERS[entry.name].scope == "robot":
-        into[:] = into * values if entry.mode == "times" else values
+    scope = PARAMETERS[entry.name].scope
+    view = into if entry.axis is None else into[..., entry.axis]
+    if scope == "robot":
+        view[:] = view * values if entry.mode == "times" else values
         return
-    joint = PARAMETERS[entry.name].scope == "joint"
-    known = sim.robot.spec.joint_names if joint else sim.params.body_names
+    known = sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names
     columns = [known.index(name) for name in entry.of]
-    at = into[:, columns] if entry.axis is None else into[:, columns, entry.axis]
-    new = at * values[:, None] if entry.mode == "times" else np.broadcast_to(values[:, None], at.shape)
-    if entry.axis is None:
-        into[:, columns] = new
-    else:
-        into[:, columns, entry.axis] = new
+    new = np.broadcast_to(values[:, None], (len(values), len(columns)))
+    view[:, columns] = view[:, columns] * new if entry.mode == "times" else new
 
 
 def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[FitParameter]:
-    rule, known = RULES[name], PARAMETERS[name]
-    if name in _NEVER_TIED:
-        tie = "none"
+    rule = RULES[name]
+    known = PARAMETERS[rule.name or name]
+    nominal = sim.params.get(rule.name or name)[0]
+    axes: Sequence[int | None] = range(len(known.axes)) if known.axes else (None,)
     if known.scope == "robot":
-        return [_make(name, (), rule, float(sim.params.get(name)[0]))]
-    nominal = sim.params.get(name)[0]
-    if known.scope == "joint":
-        joints = sim.robot.spec.joint_names
-        groups = [joints] if rule.shared else tied(joints, tie)
-        return [
-            _make(name, group, rule, float(np.mean([nominal[joints.index(joint)] for joint in group])))
-            for group in groups
-        ]
-    for body in bodies:
-        if body not in sim.params.body_names:
-            raise TrueupError(f"no body {body!r}{did_you_mean(body, sim.params.body_names)}")
-    groups = tied(tuple(bodies), tie)
-    if known.shape:
-        return [_make(name, group, rule, 0.0, axis) for group in groups for axis in range(3)]
-    return [_make(name, group, rule, 1.0) for group in groups]
+        return [_make(name, (), rule, nominal, axis) for axis in axes]
+    if known.scope == "body":
+        for body in bodies:
+            if body not in sim.params.body_names:
+                raise TrueupError(f"no body {body!r}{did_you_mean(body, sim.params.body_names)}")
+    names = sim.robot.spec.joint_names if known.scope == "joint" else tuple(bodies)
+    order = sim.robot.spec.joint_names if known.scope == "joint" else sim.params.body_names
+    out = []
+    for group in [names] if rule.shared else tied(names, "none" if name in NEVER_TIED else tie):
+        columns = [order.index(item) for item in group]
+        scale = float(sim.robot.spec.torque_limit[columns].mean()) if rule.of_torque else 1.0
+        out += [_make(name, group, _scaled(rule, scale), nominal[columns], axis) for axis in axes]
+    return out
+
+
+def _scaled(rule: Rule, by: float) -> Rule:
+    return replace(rule, low=rule.low * by, high=rule.high * by, width=rule.width * by) if by != 1.0 else rule
 
 
 def _make(
-    name: str, of: tuple[str, ...], rule: Rule, nominal: float, axis: int | None = None
+    name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None = None
 ) -> FitParameter:
     """One parameter; a wide bound gives way to a nominal value that is wider still, so no start is on a bound."""
-    mean = nominal if rule.mean is None else rule.mean
+    value = float(np.mean(nominal if axis is None else nominal[..., axis]))
+    mean = value if rule.mean is None else rule.mean
     low, high, scale = rule.low, rule.high, rule.scale
-    if rule.mean is None:
+    if rule.around:
+        low, high = mean + low, mean + high
+    elif rule.mean is None:
         high = max(high, 5.0 * mean)
         mean = max(mean, 5.0 * low, 1e-3)
-    shown = f"{name}[{_AXES[axis]}]" if axis is not None else name
+    known = PARAMETERS[rule.name or name]
+    shown = (rule.name or name) if axis is None else f"{rule.name or name}[{known.axes[axis]}]"
     where = "" if not of else f" {of[0]}" if len(of) == 1 else f" of {len(of)}: {of[0]}, ..."
     return FitParameter(
-        name=name,
+        name=rule.name or name,
         of=of,
-        unit="times nominal" if rule.mode == "times" else PARAMETERS[name].unit,
+        unit="times nominal" if rule.mode == "times" else known.unit,
         low=low,
         high=high,
         scale=scale,

@@ -13,13 +13,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.base_channels import BASE_CHANNELS, base_seen
 from trueup.calibrate.limbs import Colouring, colour
-from trueup.calibrate.parameters import NEEDS_MOTOR, FitParameter, apply_values, make_parameters
+from trueup.calibrate.parameters import FitParameter, Tie, apply_values, make_parameters
+from trueup.calibrate.rules import NEEDS_MOTOR, NEEDS_MOUNT, friction_model
+from trueup.calibrate.stops import near_stops
 from trueup.calibrate.windows import Windows
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.actuators import ActuatorCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
 Jacobian = NDArray[np.float32]
@@ -38,12 +41,19 @@ def fit_sim_cfg(
 ) -> SimCfg:
     """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
     physics = rate_hz * max(1, math.ceil((physics_hz or robot.spec.physics_hz) / rate_hz - 1e-3))
-    return SimCfg(
-        control_hz=rate_hz,
-        physics_hz=physics,
-        model=ModelCfg(base="free" if free_base else "fixed"),
-        actuator=ActuatorCfg(kind="dcmotor" if NEEDS_MOTOR & set(names) else "pd"),
+    cfg = SimCfg(
+        control_hz=rate_hz, physics_hz=physics, model=ModelCfg(base="free" if free_base else "fixed")
     )
+    return able_to_set(cfg, names)
+
+
+def able_to_set(cfg: SimCfg, names: Sequence[str]) -> SimCfg:
+    """A simulation that has what these parameters act on: a motor's envelope, a stand, a friction model."""
+    if NEEDS_MOTOR & set(names):
+        cfg = replace(cfg, actuator=replace(cfg.actuator, kind="dcmotor"))
+    if NEEDS_MOUNT & set(names) and cfg.model.base != "free":
+        cfg = replace(cfg, model=replace(cfg.model, base="mount"))
+    return replace(cfg, friction=friction_model(names) or cfg.friction)
 
 
 class Shooting:
@@ -61,6 +71,15 @@ class Shooting:
         self._sims: dict[int, BatchSim] = {}
         self._base: dict[int, dict[str, FloatArray]] = {}
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
+        self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
+        # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
+        self.channel_limb = np.append(
+            self.colouring.limb[self._joints], np.zeros(self._base_channels, np.intp)
+        )
+
+    @property
+    def _base_channels(self) -> int:
+        return 0 if self.windows.base_quat is None else BASE_CHANNELS
 
     @property
     def nparameter(self) -> int:
@@ -97,10 +116,9 @@ class Shooting:
             moved[row, list(group)] += step[list(group)]
         change = self.residuals(moved) - at_x
         out = np.zeros((self.nparameter, *at_x.shape), np.float32)
-        copies = at_x.shape[-1] // self.robot.spec.njoint
         for row, group in enumerate(self.colouring.groups):
             for k in group:
-                mine = np.tile(self.colouring.reach[k], copies)
+                mine = np.append(self.colouring.reach[k][self._joints], np.ones(self._base_channels, bool))
                 out[k][..., mine] = change[row][..., mine] / step[k]
         return out
 
@@ -119,14 +137,23 @@ class Shooting:
         given = {name: _tiled(array, nvector) for name, array in more.items() if array is not None}
         out = sim.rollout(_tiled(windows.target, nvector), record=("qpos", "qvel"), **given)
         self.rollouts += sim.nsim
-        seen = out["qpos"][:, :, sim.index.qpos] + sim.encoder_bias[:, None, :]
-        if windows.measured.shape[-1] > seen.shape[-1]:
-            seen = np.concatenate([seen, out["qvel"][:, :, sim.index.dof]], axis=-1)
-        seen = seen.reshape(nvector, *windows.measured.shape)
+        seen = self._seen(sim, out).reshape(nvector, *windows.measured.shape)
         left = (seen - windows.measured) / self.sigma
         lost = sim.diverged.reshape(nvector, windows.count) | ~np.isfinite(left).all(axis=(2, 3))
         left[lost] = _DIVERGED
         return np.where(windows.judged, left, 0.0)
+
+    def _seen(self, sim: BatchSim, out: dict[str, FloatArray]) -> FloatArray:
+        """(nsim, L, nchannel) as the robot's sensors would report it."""
+        windows = self.windows
+        seen = [out["qpos"][:, :, sim.index.qpos] + sim.encoder_bias[:, None, :]]
+        if len(self._joints) > self.robot.spec.njoint:
+            seen.append(out["qvel"][:, :, sim.index.dof])
+        if windows.base_quat is not None:
+            qpos = out["qpos"][:, :, sim.base_qpos : sim.base_qpos + 7]
+            qvel = out["qvel"][:, :, sim.base_dof : sim.base_dof + 6]
+            seen.append(base_seen(qpos, qvel, _tiled(windows.base_quat, sim.nsim // windows.count)))
+        return np.concatenate(seen, axis=-1)
 
     def _sim(self, nvector: int) -> BatchSim:
         """The batch for so many vectors; built when first needed, with the log's gains as its base."""
@@ -150,7 +177,7 @@ class Shooting:
         if sim.free_base and windows.base_pos is not None and windows.base_vel is not None:
             qpos[:, sim.base_qpos : sim.base_qpos + 7] = _tiled(windows.base_pos, nvector)
             qvel[:, sim.base_dof : sim.base_dof + 6] = _tiled(windows.base_vel, nvector)
-        sim.reset(qpos=qpos, qvel=qvel)
+        start_at(sim, qpos, qvel)
         sim.prime_delay(_tiled(windows.past, nvector))
 
 
@@ -160,7 +187,14 @@ def _tiled(array: FloatArray, count: int) -> FloatArray:
 
 
 def parameters_for(
-    robot: Robot, cfg: SimCfg, names: Sequence[str], *, tie: str, bodies: Sequence[str]
+    robot: Robot,
+    cfg: SimCfg,
+    names: Sequence[str],
+    *,
+    tie: Tie,
+    bodies: Sequence[str],
+    windows: Windows | None = None,
 ) -> tuple[FitParameter, ...]:
-    """The parameters of a fit with this robot's nominal values."""
-    return make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)  # type: ignore[arg-type]
+    """The parameters of a fit with this robot's nominal values; with `windows`, stops as the data met them."""
+    made = make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)
+    return made if windows is None else near_stops(made, windows)

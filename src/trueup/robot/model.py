@@ -15,16 +15,20 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
 
-Base = Literal["free", "fixed"]
+Base = Literal["free", "fixed", "mount"]
 Collisions = Literal["light", "full"]
 FLOOR = "floor"
+MOUNT_JOINTS = ("mount_x", "mount_y", "mount_z", "mount_roll", "mount_pitch", "mount_yaw")
+_MOUNT_HZ, _MOUNT_RATIO = 5.0, 0.3  # a stand that is neither stiff nor soft, until it is fitted
+_MOUNT_ARM = 0.15  # m, radius of gyration assumed for it
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCfg:
     """How the robot stands in the world.
 
-    base        "free": on its own root joint; "fixed": held in the air (or bolted down); None: as the spec says
+    base        "free": on its own root joint; "fixed": held in the air (or bolted down); "mount": held by a stand that
+                gives way (springs in six directions); None: as the spec says
     collisions  "light": only the spec's contact geoms, against the floor only; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
@@ -130,10 +134,12 @@ def _body(spec: mujoco.MjSpec, robot: Robot, name: str) -> mujoco.MjsBody:
 def _set_base(spec: mujoco.MjSpec, robot: Robot, mode: Base) -> None:
     base = _body(spec, robot, robot.spec.base.body)
     free = [joint for joint in base.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
-    if mode == "fixed":
+    if mode in ("fixed", "mount"):
         for joint in free:
             spec.delete(joint)
         base.pos = np.array([0.0, 0.0, robot.spec.base.hold_height])
+        if mode == "mount":
+            _add_mount(spec, base)
         return
     if base.parent.name != "world":
         raise TrueupError(f"base body {base.name!r} hangs on {base.parent.name!r}: only a top body can float")
@@ -141,6 +147,24 @@ def _set_base(spec: mujoco.MjSpec, robot: Robot, mode: Base) -> None:
         base.add_freejoint(name="root")
     base.pos = np.array([0.0, 0.0, robot.spec.base.stand_height])
     base.quat = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def _add_mount(spec: mujoco.MjSpec, base: mujoco.MjsBody) -> None:
+    """Springs and dampers between the world and the base: three slides, then three hinges."""
+    if base.joints:
+        raise TrueupError(f"base body {base.name!r} has joints of its own: it cannot stand on a mount")
+    mass = sum(body.mass for body in spec.bodies[1:] if body.explicitinertial) or 10.0
+    rate = 2.0 * np.pi * _MOUNT_HZ
+    for k, name in enumerate(MOUNT_JOINTS):
+        turns = k >= 3
+        size = mass * (_MOUNT_ARM**2 if turns else 1.0)
+        base.add_joint(
+            name=name,
+            type=mujoco.mjtJoint.mjJNT_HINGE if turns else mujoco.mjtJoint.mjJNT_SLIDE,
+            axis=np.eye(3)[k % 3],
+            stiffness=size * rate**2,
+            damping=2.0 * _MOUNT_RATIO * size * rate,
+        )
 
 
 def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:

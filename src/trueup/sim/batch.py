@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
+from trueup.models.friction import FrictionModel
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
 from trueup.sim.actuators import ActuatorCfg, GainTable, add_actuators
 from trueup.sim.params import Params
 from trueup.sim.sensors import Observation, SensorCfg, Sensors
-from trueup.sim.substep import SubstepModel, SubstepState
+from trueup.sim.substep import GearFriction, SubstepModel, SubstepState
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
@@ -36,11 +38,12 @@ class SimCfg:
     """Size, rates and physics of a batch.
 
     nsim          simulations
-    threads       0: all cores
+    threads       0: all cores that this process may use
     seed          of everything random
     first_row     row 0 of this batch is row `first_row` of the seed's rows
     control_hz    None: the spec's; likewise physics_hz
     max_delay_s   longest command delay that parameters may ask for
+    friction      friction model of the gears; None and M1 are the engine's own (damping and dry friction)
     """
 
     nsim: int = 1
@@ -50,6 +53,7 @@ class SimCfg:
     control_hz: float | None = None
     physics_hz: float | None = None
     max_delay_s: float = 0.04
+    friction: FrictionModel | None = None
     model: ModelCfg = field(default_factory=ModelCfg)
     actuator: ActuatorCfg = field(default_factory=ActuatorCfg)
     sensors: SensorCfg = field(default_factory=SensorCfg)
@@ -80,6 +84,9 @@ class BatchSim:
         _keep_engine_quiet()
         self.robot = robot
         self.cfg = cfg = cfg or SimCfg()
+        if substep_model is None and cfg.friction not in (None, "M1"):
+            substep_model = GearFriction(cfg.friction)
+        self.gear_friction = substep_model if isinstance(substep_model, GearFriction) else None
         if substep_model is not None and cfg.actuator.inputs != "servo":
             self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
         self.nsim = cfg.nsim
@@ -91,9 +98,12 @@ class BatchSim:
             prepare(spec)
         self.model = compile_spec(spec, robot)
         self.index = joint_index(self.model, robot)
-        self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads)
+        self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads or usable_cores())
         self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
+        self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
+        if self.gear_friction is not None:
+            self.gear_friction.start(self)
         self._delay = DelayLine(
             cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
         )
@@ -120,7 +130,7 @@ class BatchSim:
         bind, index = self.batch.bind, self.index
         self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
         self._joint_qpos, self._joint_dof = _as_slice(index.qpos), _as_slice(index.dof)
-        self._qfrc_actuator = bind("qfrc_actuator")
+        self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
         base = self.model.body(self.robot.spec.base.body)
         self.free_base = bool(base.jntnum[0]) and (
             self.model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE
@@ -151,6 +161,11 @@ class BatchSim:
         self._delay.set_delay(seconds, ids)
         self._has_delay = bool(self._delay.delay_s.any())
 
+    def set_torque_offset(self, values: FloatArray) -> None:
+        """Constant torque on every joint, (nsim, njoint)."""
+        self.torque_offset = values
+        self._qfrc_applied[:, self._joint_dof] = values
+
     @property
     def diverged(self) -> NDArray[np.bool_]:
         """Simulations in which the engine reported a bad state since their last reset."""
@@ -163,6 +178,7 @@ class BatchSim:
         self.params.refresh()
         self.batch.reset(ids, stage=_STAGE_NONE)
         self.batch.warning[rows] = 0
+        self.set_torque_offset(self.torque_offset)
         self.qpos[rows] = self.default_qpos if qpos is None else qpos
         if qvel is not None:
             self.qvel[rows] = qvel

@@ -72,3 +72,54 @@ def _quat(rotation: FloatArray) -> FloatArray:
     best = np.argmax(squares, -1)
     quat: FloatArray = np.take_along_axis(candidates, best[..., None, None], -2)[..., 0, :]
     return quat / np.linalg.norm(quat, axis=-1, keepdims=True)
+
+
+def second_moment(six: FloatArray) -> FloatArray:
+    """Sigma = tr(I)/2 1 - I, the mass-weighted second moment about the centre of mass, (..., 3, 3).
+
+    A body is possible exactly when Sigma is positive definite: that is the triangle inequality of its moments, and
+    with a positive mass the 4x4 pseudo-inertia [[Sigma + m c c^T, m c], [m c^T, m]] is then positive definite too
+    (Wensing, Kim, Slotine, arXiv 1701.04395).
+    """
+    full = matrix(six)
+    half = 0.5 * np.trace(full, axis1=-2, axis2=-1)[..., None, None]
+    return half * np.eye(3) - full
+
+
+def from_shape(shape: FloatArray, nominal: FloatArray) -> FloatArray:
+    """Inertia (..., 6) whose second moment is (L0 D)(L0 D)^T, L0 the Cholesky factor of `nominal`'s (..., 6).
+
+    D is lower triangular with exp(log xx, log yy, log zz) on its diagonal and xy, xz, yz below (Rucker and Wensing,
+    log-Cholesky parametrisation): zero gives `nominal`, and every value gives a possible body.
+    """
+    root = _root(nominal) @ _triangle(shape)
+    sigma = root @ np.swapaxes(root, -1, -2)
+    full = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
+    return np.stack([full[..., i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+
+
+def to_shape(six: FloatArray, nominal: FloatArray) -> FloatArray:
+    """The inverse of `from_shape`."""
+    factor = np.linalg.solve(_root(nominal), _root(six))
+    logs = np.log(np.diagonal(factor, axis1=-2, axis2=-1))
+    return np.concatenate([logs, np.stack([factor[..., i, j] for i, j in _BELOW], -1)], -1)
+
+
+def _root(six: FloatArray) -> FloatArray:
+    """Cholesky factor of the second moment; a flat or thin body (a moment of zero) is given a little thickness."""
+    values, axes = np.linalg.eigh(second_moment(six))
+    thick = np.maximum(values, 1e-6 * values[..., -1:])
+    root: FloatArray = np.linalg.cholesky((axes * thick[..., None, :]) @ np.swapaxes(axes, -1, -2))
+    return root
+
+
+_BELOW = ((1, 0), (2, 0), (2, 1))
+
+
+def _triangle(shape: FloatArray) -> FloatArray:
+    out = np.zeros((*shape.shape[:-1], 3, 3))
+    for k in range(3):
+        out[..., k, k] = np.exp(shape[..., k])
+    for k, (i, j) in enumerate(_BELOW):
+        out[..., i, j] = shape[..., 3 + k]
+    return out

@@ -8,64 +8,24 @@ from masses and inertias are brought up to date before the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.sim.inertia import check_inertia, compose, decompose
+from trueup.sim.inertia import check_inertia, compose, decompose, from_shape, to_shape
+from trueup.sim.parameter_table import GEAR_FRICTION, PARAMETERS, Parameter, Scope
+from trueup.sim.whole_robot import WholeRobot
 
 if TYPE_CHECKING:
     from trueup.sim.batch import BatchSim
+    from trueup.sim.substep import GearFriction
 
+__all__ = ["PARAMETERS", "Parameter", "Params", "setconst_inputs"]
 FloatArray = NDArray[np.float64]
-Scope = Literal["joint", "body", "robot"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """One name: per joint, per body or for the whole robot; extra axes; unit; smallest value allowed."""
-
-    scope: Scope
-    unit: str
-    shape: tuple[int, ...] = ()
-    low: float = -np.inf
-    doc: str = ""
-
-
-PARAMETERS: dict[str, Parameter] = {
-    "armature": Parameter(scope="joint", unit="kg m^2", low=0.0, doc="reflected rotor inertia"),
-    "damping": Parameter(scope="joint", unit="N m s/rad", low=0.0, doc="viscous friction"),
-    "friction": Parameter(scope="joint", unit="N m", low=0.0, doc="dry (Coulomb) friction"),
-    "stiffness": Parameter(scope="joint", unit="N m/rad", low=0.0, doc="spring towards the default pose"),
-    "kp": Parameter(scope="joint", unit="N m/rad", low=0.0, doc="servo position gain"),
-    "kd": Parameter(scope="joint", unit="N m s/rad", low=0.0, doc="servo velocity gain"),
-    "torque_limit": Parameter(scope="joint", unit="N m", low=0.0, doc="largest servo torque"),
-    "stall_torque": Parameter(scope="joint", unit="N m", low=1e-9, doc="envelope at rest (dcmotor)"),
-    "no_load_speed": Parameter(
-        scope="joint", unit="rad/s", low=1e-9, doc="speed at which torque vanishes (dcmotor)"
-    ),
-    "delay": Parameter(scope="joint", unit="s", low=0.0, doc="from command to torque"),
-    "encoder_bias": Parameter(scope="joint", unit="rad", doc="measured minus true position"),
-    "mass_scale": Parameter(scope="body", unit="1", low=1e-6, doc="times nominal mass and inertia"),
-    "com_offset": Parameter(
-        scope="body", unit="m", shape=(3,), doc="centre of mass minus nominal, body frame"
-    ),
-    "inertia": Parameter(
-        scope="body", unit="kg m^2", shape=(6,), doc="xx yy zz xy xz yz at the centre of mass"
-    ),
-    "contact_friction": Parameter(
-        scope="robot", unit="1", low=0.0, doc="sliding friction of every contact geom"
-    ),
-    "contact_timeconst": Parameter(
-        scope="robot", unit="s", low=1e-4, doc="softness of contacts: larger is softer"
-    ),
-    "contact_dampratio": Parameter(scope="robot", unit="1", low=1e-3, doc="below 1 contacts bounce"),
-    "gravity": Parameter(scope="robot", unit="m/s^2", shape=(3,), doc="gravity vector, world frame"),
-}
+Rows = NDArray[np.intp]
 
 
 class Params:
@@ -78,36 +38,41 @@ class Params:
         model = sim.model
         self.body_names = tuple(model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0)
         self._bodies = np.array([model.body(name).id for name in self.body_names])
-        self._contacts = np.flatnonzero((model.geom_contype | model.geom_conaffinity) != 0)
+        self._whole = WholeRobot(sim)
 
     def get(self, name: str) -> FloatArray:
         """Return (nsim, njoint | nbody | -, ...) values."""
-        entry = _entry(name)
-        joints, bodies, expand = self._sim.index.dof, self._bodies, self._batch.expand
-        model, nsim = self._sim.model, self._sim.nsim
-        match name:
-            case "armature" | "damping" | "friction":
-                return expand(_DOF_FIELD[name])[:, joints].copy()
-            case "stiffness":
-                return expand("jnt_stiffness")[:, self._sim.index.joint_id].copy()
-            case "delay":
-                return self._sim.delay.copy()
-            case "encoder_bias":
-                return self._sim.encoder_bias.copy()
-            case "mass_scale":
-                return expand("body_mass")[:, bodies] / model.body_mass[bodies]
-            case "com_offset":
-                return expand("body_ipos")[:, bodies] - model.body_ipos[bodies]
-            case "inertia":
-                return compose(expand("body_inertia")[:, bodies], expand("body_iquat")[:, bodies])
-            case "contact_friction":
-                return expand("geom_friction")[:, self._contacts, 0].max(axis=1)
-            case "contact_timeconst" | "contact_dampratio":
-                return expand("geom_solref")[:, self._contacts, _SOLREF[name]].max(axis=1)
-            case "gravity":
-                return expand("opt.gravity").reshape(nsim, 3).copy()
-        assert entry.scope == "joint"
-        return self._sim.gains.get(name)
+        _entry(name)
+        if PARAMETERS[name].scope == "robot":
+            return self._whole.get(name)
+        return self._get_body(name) if PARAMETERS[name].scope == "body" else self._get_joint(name)
+
+    def _get_joint(self, name: str) -> FloatArray:
+        sim, expand = self._sim, self._batch.expand
+        gear = self._gear(name)
+        if gear is not None:
+            return gear.get(name, (sim.nsim, sim.robot.spec.njoint))
+        if name in _DOF_FIELD:
+            return expand(_DOF_FIELD[name])[:, sim.index.dof].copy()
+        if name in _JOINT_FIELD:
+            field, column = _JOINT_FIELD[name]
+            values = expand(field)[:, sim.index.joint_id]
+            return values.copy() if column is None else values[..., column].copy()
+        if name in _SIM_ARRAY:
+            return np.array(getattr(sim, name))
+        return sim.gains.get(name)
+
+    def _get_body(self, name: str) -> FloatArray:
+        bodies, expand, model = self._bodies, self._batch.expand, self._sim.model
+        if name == "mass_scale":
+            return expand("body_mass")[:, bodies] / model.body_mass[bodies]
+        if name == "com_offset":
+            return expand("body_ipos")[:, bodies] - model.body_ipos[bodies]
+        six = compose(expand("body_inertia")[:, bodies], expand("body_iquat")[:, bodies])
+        if name == "inertia":
+            return six
+        scale = expand("body_mass")[:, bodies] / model.body_mass[bodies]
+        return to_shape(six / scale[..., None], self._nominal_inertia(bodies))
 
     def set(
         self,
@@ -170,7 +135,7 @@ class Params:
     ) -> None:
         """Write just these rows and columns: what is not named keeps its bits."""
         if columns is None:
-            self._write_robot(name, values, rows)
+            self._whole.set(name, values, rows)
         elif PARAMETERS[name].scope == "body":
             self._write_bodies(name, values, rows, self._bodies[columns])
         else:
@@ -180,17 +145,29 @@ class Params:
         self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp]
     ) -> None:
         sim, expand = self._sim, self._batch.expand
-        if name in _DOF_FIELD:
+        gear = self._gear(name)
+        if gear is not None:
+            changed = gear.get(name, (sim.nsim, sim.robot.spec.njoint))
+            changed[np.ix_(rows, columns)] = values
+            gear.set(name, changed)
+        elif name in _DOF_FIELD:
             expand(_DOF_FIELD[name])[np.ix_(rows, sim.index.dof[columns])] = values
             self._stale |= name == "armature"
-        elif name == "stiffness":
-            expand("jnt_stiffness")[np.ix_(rows, sim.index.joint_id[columns])] = values
+        elif name in _JOINT_FIELD:
+            field, column = _JOINT_FIELD[name]
+            into = expand(field) if column is None else expand(field)[..., column]
+            into[np.ix_(rows, sim.index.joint_id[columns])] = values
         elif name == "encoder_bias":
             sim.encoder_bias[np.ix_(rows, columns)] = values
         else:
-            changed = sim.delay if name == "delay" else sim.gains.get(name)
+            changed = self._get_joint(name)
             changed[np.ix_(rows, columns)] = values
-            sim.set_delay(changed) if name == "delay" else sim.gains.set(name, changed)
+            if name == "delay":
+                sim.set_delay(changed)
+            elif name == "torque_offset":
+                sim.set_torque_offset(changed)
+            else:
+                sim.gains.set(name, changed)
 
     def _write_bodies(
         self, name: str, values: FloatArray, rows: NDArray[np.intp], bodies: NDArray[np.intp]
@@ -203,22 +180,34 @@ class Params:
         elif name == "com_offset":
             expand("body_ipos")[at] = model.body_ipos[bodies] + values
         else:
+            if name == "inertia_shape":
+                scale = expand("body_mass")[at] / model.body_mass[bodies]
+                values = from_shape(values, self._nominal_inertia(bodies)) * scale[..., None]
             check_inertia(values, tuple(model.body(body).name for body in bodies))
             expand("body_inertia")[at], expand("body_iquat")[at] = decompose(values)
         self._stale = True
 
-    def _write_robot(self, name: str, values: FloatArray, rows: NDArray[np.intp]) -> None:
-        expand, contacts = self._batch.expand, np.ix_(rows, self._contacts)
-        if name == "contact_friction":
-            expand("geom_friction")[..., 0][contacts] = values[:, None]
-        elif name == "gravity":
-            expand("opt.gravity").reshape(-1, 3)[rows] = values
-        else:
-            expand("geom_solref")[..., _SOLREF[name]][contacts] = values[:, None]
+    def _nominal_inertia(self, bodies: NDArray[np.intp]) -> FloatArray:
+        return compose(self._sim.model.body_inertia[bodies], self._sim.model.body_iquat[bodies])
+
+    def _gear(self, name: str) -> GearFriction | None:
+        """The friction model that holds this coefficient, if the simulation has one."""
+        gear = self._sim.gear_friction
+        if name in GEAR_FRICTION and gear is None:
+            raise TrueupError(
+                f'parameter {name!r} needs a friction model: SimCfg(friction="M2") to "M6"', place=name
+            )
+        return gear if name in GEAR_FRICTION or name in ("damping", "friction") else None
 
 
 _DOF_FIELD = {"armature": "dof_armature", "damping": "dof_damping", "friction": "dof_frictionloss"}
-_SOLREF = {"contact_timeconst": 0, "contact_dampratio": 1}
+_JOINT_FIELD: dict[str, tuple[str, int | None]] = {
+    "stiffness": ("jnt_stiffness", None),
+    "stop_low": ("jnt_range", 0),
+    "stop_high": ("jnt_range", 1),
+    "stop_timeconst": ("jnt_solref", 0),
+}
+_SIM_ARRAY = frozenset({"delay", "encoder_bias", "torque_offset"})
 
 
 def _entry(name: str) -> Parameter:

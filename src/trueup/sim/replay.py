@@ -20,6 +20,7 @@ from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.substep import SubstepModel
+from trueup.sim.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
 
@@ -170,7 +171,7 @@ def _start(sim: BatchSim, log: Log, start: NDArray[np.intp]) -> None:
         qpos[:, at + 3 : at + 7] = log["base_quat"][start]
         qvel[:, sim.base_dof : sim.base_dof + 3] = log["base_vel"][start]
         qvel[:, sim.base_dof + 3 : sim.base_dof + 6] = log["imu_gyro"][start]
-    sim.reset(qpos=qpos, qvel=qvel)
+    start_at(sim, qpos, qvel)
     past = math.ceil(sim.cfg.max_delay_s / sim.control_dt) + 1
     before = np.maximum(start[:, None] + np.arange(-past, 0), 0)
     sim.prime_delay(log["target_pos"][before])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -48,9 +48,28 @@ class GearFriction:
     that is the clip(tau_stop, -budget, budget) of `models.friction`, solved together with contacts and limits.
     """
 
-    def __init__(self, model: FrictionModel, params: FrictionParams) -> None:
+    def __init__(self, model: FrictionModel, params: FrictionParams | None = None) -> None:
+        """Without `params` the robot's own damping and dry friction are kv and kc, the rest zero."""
         self.model: FrictionModel = model
-        self.coefficients = params
+        self._given = params
+        self.coefficients = params or FrictionParams()
+
+    def start(self, sim: BatchSim) -> None:
+        """Take the robot's own friction, unless coefficients were given; called once by the batch."""
+        if self._given is None:
+            dof = sim.index.dof
+            damping, dry = (
+                sim.batch.expand(name)[:, dof].copy() for name in ("dof_damping", "dof_frictionloss")
+            )
+            self.coefficients = FrictionParams(kv=damping, kc=dry)
+
+    def get(self, name: str, shape: tuple[int, int]) -> FloatArray:
+        """A coefficient by the name it has among a simulation's parameters, (nsim, njoint)."""
+        return np.array(np.broadcast_to(getattr(self.coefficients, _COEFFICIENT.get(name, name[9:])), shape))
+
+    def set(self, name: str, values: FloatArray) -> None:
+        """Set a coefficient (nsim, njoint)."""
+        self.coefficients = replace(self.coefficients, **{_COEFFICIENT.get(name, name[9:]): values})
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
         """Nothing is remembered; the budget is recomputed before every step."""
@@ -83,4 +102,5 @@ def external_torque(sim: BatchSim) -> FloatArray:
     return external
 
 
+_COEFFICIENT = {"damping": "kv", "friction": "kc"}  # the others: friction_kl -> kl
 _STOP_SPEED = 1e-3  # rad/s, below which a joint counts as at rest
