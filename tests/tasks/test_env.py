@@ -70,7 +70,7 @@ def test_rows_that_end_return_their_last_observation_and_begin_anew():
     assert not step.terminated.any()
     assert step.last.actor.shape == (8, env.nactor)
     assert np.abs(step.last.actor[:, :3] - before.actor[:, :3]).max() < 1.5  # continues the old episode
-    assert np.all(np.abs(step.obs.actor[:, 2]) <= 0.5 * 0.3 + 1e-6)  # joint near the default pose
+    assert np.all(np.abs(step.obs.actor[:, 3]) <= 0.2 + 1e-6)  # at most 1 rad/s at the start
     assert not step.obs.actor[:, 4].any()  # no last action
 
 

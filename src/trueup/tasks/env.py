@@ -200,8 +200,10 @@ class TaskEnv:
             row[:] = term.function(frame)
         # Row by row, not by BLAS, whose rounding may depend on the number of environments.
         reward: Float32 = (self._weights * self._terms).sum(axis=0)
-        means = self._terms.mean(axis=1).tolist()
-        return reward, {f"reward/{name}": mean for name, mean in zip(self.task.rewards, means, strict=True)}
+        names = [f"reward/{name}" for name in self.task.rewards]
+        metrics = dict(zip(names, self._terms.mean(axis=1).tolist(), strict=True))
+        metrics |= {name: float(function(frame).mean()) for name, function in self.task.metrics.items()}
+        return reward, metrics
 
     def _terminated(self) -> NDArray[np.bool_]:
         out = self.sim.diverged

@@ -30,6 +30,7 @@ class Frame:
     foot_height    (nenv, nfoot) of the sole above the ground, m
     foot_vel       (nenv, nfoot, 3) world frame, m/s
     air_time       (nenv, nfoot) s since the foot left the ground; at touchdown the length of the step just ended
+    duty           (nenv, nfoot) share of the last second or so in which the foot touched
     body_contact   (nenv,) bool: the trunk touches something
     tool_error     (nenv, 6) command pose minus tool pose: m, rotation vector
     heights        (nenv, k) ground around the base relative to the ground below it, m
@@ -55,6 +56,7 @@ class Frame:
     foot_height: Float32 = field(default_factory=_none)
     foot_vel: Float32 = field(default_factory=_none)
     air_time: Float32 = field(default_factory=_none)
+    duty: Float32 = field(default_factory=_none)
     body_contact: Bool = field(default_factory=lambda: np.zeros(0, np.bool_))
     tool_error: Float32 = field(default_factory=_none)
     heights: Float32 = field(default_factory=_none)

@@ -36,6 +36,11 @@ def velocity_error(frame: Frame) -> Float32:
     return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.command[:, :2]))
 
 
+def turn_error(frame: Frame) -> Float32:
+    """|w - w*|, rad/s, likewise."""
+    return np.abs(frame.base_spin[:, 2] - frame.command[:, 2])
+
+
 # --- posture ---
 def tilt(frame: Frame) -> Float32:
     """Squared horizontal part of gravity in the base frame: zero when upright."""

@@ -61,6 +61,7 @@ class Sense:
         self._torque = sim.batch.bind("qfrc_actuator")
         self._floating = np.zeros((nenv, self.nfoot), np.bool_)  # foot in the air at the step before
         self.frame.air_time = np.zeros((nenv, self.nfoot), np.float32)
+        self.frame.duty = np.ones((nenv, self.nfoot), np.float32)
         self._sole = np.float32(sim.model.geom(spec.feet[0]).size[0]) if self.nfoot else np.float32(0.0)
 
     @property
@@ -71,6 +72,7 @@ class Sense:
             "action": frame.action,
             "last_action": frame.last_action,
             "air_time": frame.air_time,
+            "duty": frame.duty,
             "floating": self._floating,
         }
 
@@ -100,6 +102,7 @@ class Sense:
         frame.action[ids] = 0.0
         frame.last_action[ids] = 0.0
         frame.air_time[ids] = 0.0
+        frame.duty[ids] = 1.0
         self._floating[ids] = False
 
     def _read_base(self) -> None:
@@ -128,6 +131,7 @@ class Sense:
         frame.air_time += np.float32(frame.dt)
         frame.air_time[held] = 0.0
         frame.foot_contact = contact
+        frame.duty += np.float32(frame.dt) * (contact - frame.duty)  # forgets within a second
         np.logical_not(contact, out=self._floating)
 
 

@@ -105,6 +105,7 @@ class Task:
     rewards: Mapping[str, Reward]
     terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
     score: str
+    metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)
     sensors: SensorCfg = field(default_factory=SensorCfg)

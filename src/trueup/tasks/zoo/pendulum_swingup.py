@@ -24,10 +24,10 @@ def pendulum_swingup() -> Task:
         commands=NoCommand(),
         rewards={
             "swing_up": Reward(r.swing_up, 1.0),
-            "joint_speed": Reward(r.joint_speed, -0.003),
-            "action_rate": Reward(r.action_rate, -0.003),
+            "joint_speed": Reward(r.joint_speed, -0.002),
+            "action_rate": Reward(r.action_rate, -0.001),
         },
         terminations={},
         score="swing_up",
-        start=Start(joint_pos=0.5, joint_vel=0.5),
+        start=Start(joint_pos=3.1, joint_vel=1.0),
     )

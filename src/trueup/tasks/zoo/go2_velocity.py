@@ -1,0 +1,67 @@
+"""go2-velocity: a quadruped follows forward, sideways and turning speeds."""
+
+from __future__ import annotations
+
+from trueup.policy.observation import Term
+from trueup.sim.sensors import SensorCfg
+from trueup.tasks import diagnostics as d
+from trueup.tasks import rewards as r
+from trueup.tasks.commands import VelocityCommand
+from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Start, Task
+
+TASKS = {"go2-velocity": "go2_velocity"}
+
+
+def go2_velocity() -> Task:
+    """On flat ground, up to 1 m/s forward and back, 0.5 m/s sideways, 1 rad/s."""
+    return Task(
+        name="go2-velocity",
+        robot="go2",
+        rates=Rates(control_hz=50.0, physics_hz=200.0, episode_s=20.0),
+        observations=Observations(
+            actor=(
+                Term("gyro", 0.25),
+                Term("gravity"),
+                Term("command", 2.0),
+                Term("joint_pos"),
+                Term("joint_vel", 0.05),
+                Term("action", 0.5),
+            ),
+            critic=(
+                CriticTerm("base_vel", 2.0),
+                CriticTerm("base_height", 3.0),
+                CriticTerm("foot_contact"),
+                CriticTerm("foot_height", 10.0),
+            ),
+        ),
+        actions=Actions(scale=0.25),
+        commands=VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0)),
+        rewards={
+            "track_velocity": Reward(r.track_velocity, 2.0),
+            "track_turn": Reward(r.track_turn, 1.0),
+            "tilt": Reward(r.tilt, -2.0),
+            "height": Reward(r.height(0.30), -20.0),
+            "bounce": Reward(r.bounce, -1.0),
+            "wobble": Reward(r.wobble, -0.05),
+            "energy": Reward(r.energy, -0.0005),
+            "action_rate": Reward(r.action_rate, -0.01),
+            "joint_limits": Reward(r.joint_limits, -5.0),
+            "feet_air_time": Reward(r.feet_air_time, 1.0),
+            "slip": Reward(r.slip, -0.1),
+            "collision": Reward(r.collision, -1.0),
+            "stand_still": Reward(r.stand_still, -0.2),
+            "pose": Reward(r.pose, -0.1),
+        },
+        terminations={"fallen": r.fallen, "trunk_down": r.trunk_down},
+        metrics={
+            "velocity_error": r.velocity_error,
+            "turn_error": r.turn_error,
+            "flag/shuffling": d.shuffling,
+            "flag/hopping": d.hopping,
+            "flag/saturation": d.saturation,
+            "flag/idling": d.idling,
+        },
+        score="track_velocity",
+        start=Start(joint_pos=0.1, tilt=0.09, vel=0.1, spin=0.1, any_yaw=True),
+        sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
+    )
