@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import calibrate, data, doctor, record, robot, sim, twin
+from trueup.commands import calibrate, data, doctor, record, robot, sim, train, twin
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
@@ -25,6 +25,7 @@ _VERBS: dict[type, Callable[[Any], int]] = {
     data.ConvertVerb: data.run,
     data.RecoverVerb: data.run,
     calibrate.CalibrateVerb: calibrate.run,
+    train.TrainVerb: train.run,
     sim.SimVerb: sim.run,
     doctor.DoctorVerb: doctor.run,
 }
@@ -44,6 +45,7 @@ _Verbs = (
         tyro.conf.subcommand("data", description="What was measured: check, import, convert, recover logs."),
     ]
     | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
+    | Annotated[train.TrainVerb, tyro.conf.subcommand("train")]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
     | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
 )

@@ -33,9 +33,10 @@ class ToyMirror(NamedTuple):
 
 
 class ToyEnv:
-    """x' = x + 0.2 (a - hidden) in the plane; reward 2 - |x|^2/9, so that it pays to stay; out of bounds beyond 3; time runs out after 20 steps.
+    """x' = x + 0.2 (a - hidden) in the plane; reward 2 - |x|^2/9, so that it pays to stay.
 
-    `hidden` is drawn for each episode and is the privileged factor. `poison` (a count of steps) makes rewards NaN.
+    Out of bounds beyond 3; time runs out after 20 steps. `hidden` is drawn for each episode and is the privileged
+    factor. `poison` (a count of steps) makes a reward NaN.
     """
 
     nactor, ncritic, nprivileged, naction, control_dt = 2, 4, 2, 2, 0.02

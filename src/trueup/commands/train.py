@@ -1,0 +1,101 @@
+"""`trueup train TASK --minutes 15 --out runs/NAME`: learn a policy in simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+if TYPE_CHECKING:
+    from trueup.train.config import Budget, RunCfg
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainVerb:
+    """Train a policy in simulation on this computer's cores.
+
+    In: a task (and, with --params, what a calibration knows). Out: OUT with config.json, checkpoints, metrics.jsonl,
+    TensorBoard scalars and films. Ctrl-C saves and ends; --resume continues exactly where the run was.
+    """
+
+    task: tyro.conf.Positional[str | None] = None
+    """Name of a task, e.g. go2-velocity; left out with --resume."""
+    out: Path | None = None
+    """Folder of the run."""
+    minutes: float | None = None
+    """Stop after this time, counting what a resumed run has spent already."""
+    steps: int | None = None
+    """Stop after this many control steps of all simulations together."""
+    target: float | None = None
+    """Stop when an assessment reaches it: error below it and no falls; for tasks without velocities a score."""
+    resume: Path | None = None
+    """Continue the run in this folder."""
+    seed: int = 0
+    """Of everything random."""
+    params: Path | None = None
+    """Folder or params.json of a calibration: simulations are drawn from its posterior."""
+    nenv: int = 0
+    """Simulations; 0: measured at the start."""
+    threads: int = 0
+    """Physics threads; 0: measured at the start."""
+    symmetry: bool = False
+    """Learn from mirror images too, where the task offers them."""
+    latent: int = 0
+    """Size of a latent of the hidden factors that the policy sees (first phase of RMA); 0: none."""
+    film_minutes: float = 5.0
+    """Time between short films; 0: none."""
+    save_seconds: float = 30.0
+    """Time between checkpoints."""
+    replay: Path | None = None
+    """Show the step of a dump (OUT/nan) again instead of training."""
+
+
+def run(verb: TrainVerb) -> int:
+    """Train, show, say where everything is."""
+    from rich.console import Console
+
+    from trueup.core.errors import TrueupError
+    from trueup.report.train import print_outcome, training_display
+    from trueup.train.train import replay_mishap, train
+
+    console = Console()
+    if verb.replay is not None:
+        found = replay_mishap(verb.replay)
+        console.print("\n".join(found) or "every number is finite this time")
+        return 1 if found else 0
+    out = verb.resume or verb.out
+    if out is None or (verb.resume is None and verb.task is None):
+        raise TrueupError("name a task and --out, or --resume RUN")
+    with training_display(out, console) as show:
+        outcome = train(_cfg(verb), out, _budget(verb), resume=verb.resume is not None, show=show)
+    print_outcome(out, outcome, console)
+    return 130 if outcome.reason == "interrupted" else 0
+
+
+def _cfg(verb: TrainVerb) -> RunCfg:
+    from trueup.train.config import RunCfg, default_ppo
+
+    ppo = default_ppo(verb.task or "")
+    net = replace(ppo.net, latent=verb.latent)
+    return RunCfg(
+        task=verb.task or "",
+        seed=verb.seed,
+        nenv=verb.nenv,
+        threads=verb.threads,
+        params=None if verb.params is None else str(verb.params),
+        ppo=replace(ppo, symmetry=verb.symmetry, net=net),
+    )
+
+
+def _budget(verb: TrainVerb) -> Budget:
+    from trueup.train.config import Budget
+
+    return Budget(
+        minutes=verb.minutes,
+        steps=verb.steps,
+        target=verb.target,
+        save_s=verb.save_seconds,
+        film_minutes=verb.film_minutes,
+    )

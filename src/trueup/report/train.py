@@ -1,0 +1,106 @@
+"""What a training shows while it runs, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from trueup.train.trainer import Outcome, Progress
+
+# name in the metrics -> how it is called, and its format; whatever the task does not have is left out
+_SHOWN = {
+    "reward": ("reward per step", "{:.4f}"),
+    "episode_return": ("return of an episode", "{:.2f}"),
+    "velocity_error": ("tracking error, m/s", "{:.3f}"),
+    "turn_error": ("turning error, rad/s", "{:.3f}"),
+    "terminated": ("falls per step", "{:.5f}"),
+    "terrain_level": ("terrain level", "{:.2f}"),
+    "adr/width": ("ADR, mean log width", "{:.3f}"),
+    "std": ("standard deviation of actions", "{:.3f}"),
+    "kl": ("divergence per update", "{:.4f}"),
+    "rate": ("step size", "{:.1e}"),
+}
+_LINE_EVERY_S = 30.0
+
+
+@contextmanager
+def training_display(out: Path, console: Console) -> Iterator[Callable[[Progress], None]]:
+    """A live table on a terminal; elsewhere a line every half minute."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    with Live(
+        Text("measuring this machine ..."), console=console, refresh_per_second=4, transient=True
+    ) as live:
+        yield lambda progress: live.update(progress_table(out, progress))
+
+
+def progress_table(out: Path, progress: Progress) -> Group:
+    """Where the run stands, as a table under a bar."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("run", f"{out}   (Ctrl-C saves and ends; --resume {out} continues)")
+    table.add_row("steps", f"{progress.steps:,}   {progress.steps_per_s:,.0f} a second")
+    left = "" if progress.left_s is None else f"   left {_clock(progress.left_s)}"
+    table.add_row("time", f"{_clock(progress.elapsed_s)}{left}")
+    for name, (label, form) in _SHOWN.items():
+        if name in progress.metrics:
+            table.add_row(label, form.format(progress.metrics[name]))
+    for name in sorted(progress.metrics):
+        if name.startswith("flag/") and progress.metrics[name] > 0.1:
+            table.add_row(f"[yellow]{name[5:]}[/yellow]", f"{progress.metrics[name]:.0%} of simulations")
+    return Group(ProgressBar(total=1.0, completed=progress.fraction or 0.0, width=60), table)
+
+
+def print_outcome(out: Path, outcome: Outcome, console: Console) -> None:
+    """Say how it ended and what to do next."""
+    reasons = {
+        "steps": "the steps are done",
+        "minutes": "the time is up",
+        "target": "the target is reached",
+        "interrupted": "stopped by you, saved",
+    }
+    console.print(
+        f"{reasons[outcome.reason]}: {outcome.steps:,} steps in {_clock(outcome.elapsed_s)}, "
+        f"{outcome.iteration} iterations"
+    )
+    for name, (label, form) in _SHOWN.items():
+        if name in outcome.metrics:
+            console.print(f"  {label:32s} {form.format(outcome.metrics[name])}")
+    console.print(f"run    {out}", soft_wrap=True)
+    console.print(
+        f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True
+    )
+
+
+def _lines(console: Console) -> Callable[[Progress], None]:
+    last = [-_LINE_EVERY_S]
+
+    def show(progress: Progress) -> None:
+        if progress.elapsed_s - last[0] < _LINE_EVERY_S:
+            return
+        last[0] = progress.elapsed_s
+        numbers = [
+            f"{name} {form.format(progress.metrics[name])}"
+            for name, (_, form) in _SHOWN.items()
+            if name in progress.metrics
+        ]
+        console.print(
+            f"{_clock(progress.elapsed_s)}  {progress.steps:,} steps  {progress.steps_per_s:,.0f}/s  "
+            + "  ".join(numbers),
+            soft_wrap=True,
+        )
+
+    return show
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    minutes = f"{rest // 60:02d}:{rest % 60:02d}"
+    return f"{hours}:{minutes}" if hours else minutes

@@ -1,0 +1,1 @@
+"""Simulator to policy: runs, checkpoints, resuming, assessment, films, other people's learners."""

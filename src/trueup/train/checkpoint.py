@@ -1,0 +1,92 @@
+"""Checkpoints: named arrays in safetensors, a manifest with their hash written last, two generations kept.
+
+A kill at any moment leaves at least one whole checkpoint: a folder counts only if its manifest is there and fits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from trueup.core.errors import TrueupError
+from trueup.core.files import write_atomic
+
+Arrays = dict[str, NDArray[np.generic]]
+_ARRAYS, _MANIFEST, _SCHEMA = "arrays.safetensors", "manifest.json", 1
+_KEEP = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """Arrays, and facts that are no arrays (iteration, time spent, versions)."""
+
+    arrays: Arrays
+    facts: dict[str, Any]
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write both files; the checkpoint exists from the moment its manifest does."""
+    content = save({name: np.asarray(value, order="C") for name, value in checkpoint.arrays.items()})
+    write_atomic(folder / _ARRAYS, content)
+    manifest = {
+        "schema": _SCHEMA,
+        "sha256": {_ARRAYS: hashlib.sha256(content).hexdigest()},
+        "facts": checkpoint.facts,
+    }
+    write_atomic(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    return folder
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint whose hash fits; anything else is a TrueupError."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text())
+        content = (folder / _ARRAYS).read_bytes()
+        expected, facts = manifest["sha256"][_ARRAYS], dict(manifest["facts"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrueupError(f"is not a whole checkpoint: {error}", file=folder) from None
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise TrueupError("the hash does not fit: the file was changed or damaged", file=folder / _ARRAYS)
+    try:
+        return Checkpoint(arrays=dict(load(content)), facts=facts)
+    except (SafetensorError, ValueError) as error:
+        raise TrueupError(f"cannot be read: {error}", file=folder / _ARRAYS) from None
+
+
+class Checkpoints:
+    """The checkpoints of a run, one folder for each, named by iteration."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def save(self, iteration: int, checkpoint: Checkpoint) -> Path:
+        """Write one and remove all but the newest two."""
+        folder = write_checkpoint(self.root / f"{iteration:08d}", checkpoint)
+        for old in self.folders()[_KEEP:]:
+            (old / _MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(old, ignore_errors=True)
+        return folder
+
+    def folders(self) -> list[Path]:
+        """Newest first, whole or not."""
+        if not self.root.is_dir():
+            return []
+        return sorted((path for path in self.root.iterdir() if path.name.isdigit()), reverse=True)
+
+    def newest(self) -> Checkpoint | None:
+        """The newest whole checkpoint; None if there is none yet."""
+        for folder in self.folders():
+            try:
+                return read_checkpoint(folder)
+            except TrueupError:
+                continue
+        return None

@@ -1,0 +1,70 @@
+"""What a run is: everything that decides its outcome, recorded beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+from trueup.rl.networks import NetCfg
+from trueup.rl.ppo import PpoCfg
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCfg:
+    """Decides, with the code, every parameter that training produces; a resumed run uses what was recorded.
+
+    nenv, threads  0: measured at the start, then recorded; threads do not change results
+    params         params.json of a calibration: randomise by its posterior
+    """
+
+    task: str
+    seed: int = 0
+    nenv: int = 0
+    threads: int = 0
+    params: str | None = None
+    ppo: PpoCfg = field(default_factory=PpoCfg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When to stop and how often to do what does not change the outcome; times are of the whole run, resumed or not.
+
+    minutes, steps   whichever comes first; steps are control steps of all simulations together
+    target           stop when an assessment reaches it (see `assess`)
+    save_s           between checkpoints
+    film_minutes     between films; 0: none
+    assess_minutes   between assessments, with a target only
+    """
+
+    minutes: float | None = None
+    steps: int | None = None
+    target: float | None = None
+    save_s: float = 30.0
+    film_minutes: float = 0.0
+    assess_minutes: float = 1.0
+
+
+def default_ppo(task: str) -> PpoCfg:
+    """Settings that are known to work for a built-in task; others get the defaults."""
+    if task.startswith("pendulum"):
+        net = NetCfg(actor=(64, 64), critic=(64, 64))
+        return PpoCfg(steps=16, epochs=5, gamma=0.98, entropy=0.0, net=net)
+    return PpoCfg()
+
+
+def write_config(cfg: RunCfg) -> str:
+    """As JSON text."""
+    return msgspec.json.format(msgspec.json.encode(cfg), indent=1).decode() + "\n"
+
+
+def read_config(path: Path) -> RunCfg:
+    """Read what `write_config` wrote."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunCfg)
+    except OSError:
+        raise TrueupError("no run here: config.json is missing", file=path.parent) from None
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise TrueupError(f"is not a run's config: {error}", file=path) from None

@@ -1,0 +1,86 @@
+"""RunFolder: where everything of a run is, and the scalars that grow with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trueup.core.errors import TrueupError
+from trueup.core.files import write_atomic
+from trueup.train.checkpoint import Checkpoints
+from trueup.train.config import RunCfg, read_config, write_config
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+
+class RunFolder:
+    """runs/NAME: config.json, checkpoints/, metrics.jsonl, tensorboard/, films/, policy/."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self.metrics = self.path / "metrics.jsonl"
+        self.films = self.path / "films"
+        self.policy = self.path / "policy"
+
+    def create(self, cfg: RunCfg) -> None:
+        """Begin a run; refuses to write over another."""
+        if (self.path / "config.json").exists():
+            raise TrueupError(
+                "there is a run here already; continue it with --resume or choose another --out",
+                file=self.path,
+            )
+        write_atomic(self.path / "config.json", write_config(cfg))
+
+    def config(self) -> RunCfg:
+        return read_config(self.path / "config.json")
+
+    def read_metrics(self) -> list[dict[str, float]]:
+        """One record an iteration; a torn last line is left out."""
+        rows = []
+        if self.metrics.exists():
+            for line in self.metrics.read_text().splitlines():
+                try:
+                    rows.append(json.loads(line))
+                except ValueError:
+                    break
+        return rows
+
+    def forget_after(self, iteration: int) -> None:
+        """Drop the records of iterations that a resumed run will do again."""
+        rows = [row for row in self.read_metrics() if row["iteration"] <= iteration]
+        if self.metrics.exists():
+            write_atomic(self.metrics, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+class Scalars:
+    """Appends an iteration's numbers to metrics.jsonl and to TensorBoard."""
+
+    def __init__(self, folder: RunFolder, iteration: int) -> None:
+        folder.forget_after(iteration)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        self._file = folder.metrics.open("a", buffering=1)
+        self._board = _board(folder.path / "tensorboard", iteration)
+
+    def add(self, record: dict[str, float]) -> None:
+        """Write one record; it holds `iteration` and `steps`."""
+        self._file.write(json.dumps(record) + "\n")
+        if self._board is not None:
+            for name, value in record.items():
+                self._board.add_scalar(name, value, int(record["steps"]))
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def _board(path: Path, iteration: int) -> SummaryWriter | None:
+    """A writer for TensorBoard, or None where it is not installed; what a resumed run does again is purged."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(path), purge_step=iteration + 1 if iteration else None)

@@ -1,0 +1,101 @@
+"""`train`: from a task's name to a trained run; everything the command line does, without the printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from trueup.core.errors import TrueupError
+from trueup.rl.ppo import Ppo
+from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.load import load_task, make_env
+from trueup.train.assess import Assessment, assess
+from trueup.train.config import Budget, RunCfg
+from trueup.train.folder import RunFolder
+from trueup.train.frozen import FrozenPolicy
+from trueup.train.mishap import replay
+from trueup.train.show import film_policy
+from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
+from trueup.train.tune import choose
+
+_FILM_S = 4.0
+EPISODES = 100
+
+
+def train(
+    cfg: RunCfg,
+    out: str | Path,
+    budget: Budget,
+    *,
+    resume: bool = False,
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Outcome:
+    """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent."""
+    folder = RunFolder(out)
+    if budget.minutes is None and budget.steps is None and budget.target is None:
+        raise TrueupError("a run needs an end: --minutes, --steps or --target")
+    if resume:
+        cfg = folder.config()
+    else:
+        cfg = tuned(cfg)
+        folder.create(cfg)
+    extras = _extras(cfg, folder, budget)
+    trainer = Trainer(folder, cfg, run_env(cfg, cfg.nenv), resume=resume, extras=extras)
+    return trainer.run(budget, show)
+
+
+def tuned(cfg: RunCfg) -> RunCfg:
+    """Fill in the numbers of simulations and threads that are left to this machine."""
+    load_task(cfg.task)  # a name that does not exist is the first thing to say
+    choice = choose(
+        lambda nenv, threads: run_env(cfg, nenv, threads=threads), nenv=cfg.nenv, threads=cfg.threads
+    )
+    return replace(cfg, nenv=choice.nenv, threads=choice.threads)
+
+
+def run_env(cfg: RunCfg, nenv: int, *, threads: int | None = None, stagger: bool = True) -> TaskEnv:
+    """The environment of a run, or one alike with another number of simulations."""
+    count = cfg.threads if threads is None else threads
+    return make_env(load_task(cfg.task), EnvCfg(nenv=nenv, threads=count, seed=cfg.seed, stagger=stagger))
+
+
+def assess_run(folder: RunFolder, *, episodes: int = EPISODES, seed: int = 1_000_000) -> Assessment:
+    """Assess the newest checkpoint of a run on episodes that training never saw."""
+    cfg, found = folder.config(), folder.checkpoints.newest()
+    if found is None:
+        raise TrueupError("has no checkpoint yet", file=folder.path)
+    return _assess(replace(cfg, seed=seed), FrozenPolicy(found.arrays), episodes)
+
+
+def replay_mishap(dump: Path) -> list[str]:
+    """Do the step of a dump again; returns what is not finite."""
+    cfg = RunFolder(dump.parent).config()
+    return replay(dump, lambda: run_env(cfg, cfg.nenv))
+
+
+def _assess(cfg: RunCfg, policy: FrozenPolicy, episodes: int) -> Assessment:
+    task = load_task(cfg.task)
+    env = run_env(cfg, episodes, stagger=False)
+    return assess(env, policy, task.score, task.rates.episode_s)
+
+
+def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, ...]:
+    extras = []
+    if budget.film_minutes > 0:
+        extras.append(Periodic(60.0 * budget.film_minutes, lambda ppo: _film(cfg, folder, ppo)))
+    if budget.target is not None:
+        target = budget.target
+        extras.append(Periodic(60.0 * budget.assess_minutes, lambda ppo: _reached(cfg, ppo, target)))
+    return tuple(extras)
+
+
+def _film(cfg: RunCfg, folder: RunFolder, ppo: Ppo) -> bool:
+    env = run_env(cfg, 1, threads=1, stagger=False)
+    path = folder.films / f"{ppo.steps_done:010d}.mp4"
+    film_policy(env, FrozenPolicy(ppo.state()), path, seconds=_FILM_S, width=320, height=240)
+    return False
+
+
+def _reached(cfg: RunCfg, ppo: Ppo, target: float) -> bool:
+    return _assess(replace(cfg, seed=1_000_000), FrozenPolicy(ppo.state()), EPISODES).reaches(target)

@@ -1,0 +1,188 @@
+"""The loop of a run: iterate, record, save, stop. What it computes depends on the RunCfg alone, not on the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trueup.core.errors import TrueupError
+from trueup.rl.collect import NonFiniteError
+from trueup.rl.env import Env
+from trueup.rl.ppo import Ppo
+from trueup.train.checkpoint import Checkpoint
+from trueup.train.config import Budget, RunCfg
+from trueup.train.folder import RunFolder, Scalars
+from trueup.train.mishap import dump
+from trueup.train.stop import stop_wish
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a run stands. `fraction` of the budget, `left_s` by the present pace; None without a limit."""
+
+    iteration: int
+    steps: int
+    elapsed_s: float
+    steps_per_s: float
+    fraction: float | None
+    left_s: float | None
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: 'steps', 'minutes', 'target' or 'interrupted'."""
+
+    reason: str
+    iteration: int
+    steps: int
+    elapsed_s: float
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Periodic:
+    """Something done now and then, beside the training: films, assessments. True from `run` ends the training."""
+
+    every_s: float
+    run: Callable[[Ppo], bool]
+    last_s: float = 0.0
+
+    def due(self, elapsed_s: float) -> bool:
+        return elapsed_s - self.last_s >= self.every_s
+
+
+class Trainer:
+    """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit."""
+
+    def __init__(
+        self, folder: RunFolder, cfg: RunCfg, env: Env, *, resume: bool, extras: tuple[Periodic, ...] = ()
+    ) -> None:
+        self.folder, self.cfg, self.extras = folder, cfg, extras
+        self.ppo = Ppo(env, cfg.ppo, cfg.seed)
+        self._before_s = 0.0
+        found = folder.checkpoints.newest() if resume else None
+        if found is not None:
+            self.ppo.restore(found.arrays)
+            self._before_s = float(found.facts["elapsed_s"])
+        self._start = time.monotonic()
+        self._saved = time.monotonic()
+        for extra in extras:
+            extra.last_s = self._before_s
+
+    @property
+    def elapsed_s(self) -> float:
+        """Wall clock of the whole run; what was lost to a kill is not counted twice."""
+        return self._before_s + time.monotonic() - self._start
+
+    def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> Outcome:
+        """Train until the budget is spent, a target is reached or somebody presses Ctrl-C; always ends saved."""
+        scalars, pace = Scalars(self.folder, self.ppo.iteration), _Pace(self)
+        metrics: dict[str, float] = {}
+        try:
+            with stop_wish() as wish:
+                reason = _spent(budget, self)
+                while reason is None:
+                    metrics = self._iterate()
+                    progress = pace.progress(budget, metrics)
+                    scalars.add(_record(progress))
+                    show(progress)
+                    reason = "interrupted" if wish.asked else self._extras() or _spent(budget, self)
+                    if reason is not None or time.monotonic() - self._saved >= budget.save_s:
+                        self.save()
+        finally:
+            scalars.close()
+            self.ppo.close()
+        return Outcome(
+            reason=reason,
+            iteration=self.ppo.iteration,
+            steps=self.ppo.steps_done,
+            elapsed_s=self.elapsed_s,
+            metrics=metrics,
+        )
+
+    def save(self) -> Path:
+        """Write a checkpoint."""
+        facts = {
+            "iteration": self.ppo.iteration,
+            "steps": self.ppo.steps_done,
+            "elapsed_s": self.elapsed_s,
+            "task": self.cfg.task,
+        }
+        path = self.folder.checkpoints.save(
+            self.ppo.iteration, Checkpoint(arrays=self.ppo.state(), facts=facts)
+        )
+        self._saved = time.monotonic()
+        return path
+
+    def _iterate(self) -> dict[str, float]:
+        before = {name: value.copy() for name, value in self.ppo.state().items()}
+        try:
+            return self.ppo.iterate()
+        except NonFiniteError as error:
+            place = dump(self.folder.path / "nan", self.ppo, before, error)
+            raise TrueupError(
+                f"{error.what} is not finite in iteration {self.ppo.iteration}, step {error.step}, "
+                f"rows {error.rows[:8].tolist()}; state and action are kept: "
+                f"`trueup train --replay {place}` shows the step again",
+                file=place,
+            ) from error
+
+    def _extras(self) -> str | None:
+        for extra in self.extras:
+            if extra.due(self.elapsed_s):
+                stop = extra.run(self.ppo)
+                extra.last_s = self.elapsed_s
+                if stop:
+                    return "target"
+        return None
+
+
+def _spent(budget: Budget, trainer: Trainer) -> str | None:
+    if budget.steps is not None and trainer.ppo.steps_done >= budget.steps:
+        return "steps"
+    if budget.minutes is not None and trainer.elapsed_s >= 60.0 * budget.minutes:
+        return "minutes"
+    return None
+
+
+class _Pace:
+    """Steps per second, smoothed over some iterations."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer, self._rate = trainer, 0.0
+        self._time, self._steps = time.monotonic(), trainer.ppo.steps_done
+
+    def progress(self, budget: Budget, metrics: dict[str, float]) -> Progress:
+        trainer, now = self._trainer, time.monotonic()
+        steps, elapsed = trainer.ppo.steps_done, trainer.elapsed_s
+        rate = (steps - self._steps) / max(now - self._time, 1e-9)
+        self._rate = rate if self._rate == 0.0 else 0.8 * self._rate + 0.2 * rate
+        self._time, self._steps = now, steps
+        left = []
+        if budget.steps is not None:
+            left.append((steps / budget.steps, (budget.steps - steps) / max(self._rate, 1e-9)))
+        if budget.minutes is not None:
+            left.append((elapsed / (60 * budget.minutes), 60 * budget.minutes - elapsed))
+        fraction, left_s = max(left) if left else (None, None)
+        return Progress(
+            iteration=trainer.ppo.iteration,
+            steps=steps,
+            elapsed_s=elapsed,
+            steps_per_s=self._rate,
+            fraction=None if fraction is None else min(1.0, fraction),
+            left_s=None if left_s is None else max(0.0, left_s),
+            metrics=metrics,
+        )
+
+
+def _record(progress: Progress) -> dict[str, float]:
+    return {
+        "iteration": progress.iteration,
+        "steps": progress.steps,
+        "elapsed_s": round(progress.elapsed_s, 3),
+        "steps_per_s": round(progress.steps_per_s, 1),
+        **progress.metrics,
+    }

@@ -1,0 +1,155 @@
+"""The loop of a run on the pendulum: budgets, records, resuming, Ctrl-C, mishaps."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trueup.core.errors import TrueupError
+from trueup.rl.networks import NetCfg
+from trueup.rl.ppo import PpoCfg
+from trueup.train.config import Budget, RunCfg, read_config
+from trueup.train.folder import RunFolder
+from trueup.train.frozen import FrozenPolicy
+from trueup.train.train import assess_run, replay_mishap, run_env, train, tuned
+
+NET = NetCfg(actor=(32, 32), critic=(32, 32))
+CFG = RunCfg(
+    task="pendulum-swingup", seed=3, nenv=32, threads=1, ppo=PpoCfg(steps=8, minibatches=2, epochs=2, net=NET)
+)
+STEP = 32 * 8
+
+
+def _final(path):
+    return RunFolder(path).checkpoints.newest()
+
+
+def _assert_same(a, b):
+    assert a.arrays.keys() == b.arrays.keys()
+    for name, value in a.arrays.items():
+        np.testing.assert_array_equal(value, b.arrays[name], err_msg=name)
+
+
+def test_a_run_leaves_config_metrics_board_and_checkpoint(tmp_path):
+    outcome = train(CFG, tmp_path, Budget(steps=4 * STEP))
+    assert (outcome.reason, outcome.iteration, outcome.steps) == ("steps", 4, 4 * STEP)
+    assert read_config(tmp_path / "config.json") == CFG
+    rows = RunFolder(tmp_path).read_metrics()
+    assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
+    assert {"reward", "kl", "rate", "steps_per_s", "reward/swing_up"} <= rows[-1].keys()
+    assert list((tmp_path / "tensorboard").iterdir())
+    assert _final(tmp_path).facts["steps"] == 4 * STEP
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
+    train(CFG, tmp_path / "whole", Budget(steps=12 * STEP))
+    train(CFG, tmp_path / "parts", Budget(steps=5 * STEP))
+    train(CFG, tmp_path / "parts", Budget(steps=12 * STEP), resume=True)
+    _assert_same(_final(tmp_path / "whole"), _final(tmp_path / "parts"))
+    records = [RunFolder(tmp_path / name).read_metrics() for name in ("whole", "parts")]
+    for whole, parts in zip(*records, strict=True):
+        assert whole["reward"] == parts["reward"]
+
+
+def test_threads_do_not_change_the_outcome(tmp_path):
+    train(CFG, tmp_path / "one", Budget(steps=3 * STEP))
+    train(replace(CFG, threads=2), tmp_path / "two", Budget(steps=3 * STEP))
+    _assert_same(_final(tmp_path / "one"), _final(tmp_path / "two"))
+
+
+def test_records_of_lost_iterations_are_not_doubled(tmp_path):
+    train(CFG, tmp_path, Budget(steps=3 * STEP))
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text() + json.dumps({"iteration": 4, "steps": 0}) + '\n{"itera')
+    train(CFG, tmp_path, Budget(steps=5 * STEP), resume=True)
+    assert [row["iteration"] for row in RunFolder(tmp_path).read_metrics()] == [1, 2, 3, 4, 5]
+
+
+def test_ctrl_c_saves_and_ends(tmp_path):
+    def press(progress):
+        if progress.iteration == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = train(CFG, tmp_path, Budget(steps=100 * STEP), show=press)
+    assert (outcome.reason, outcome.iteration) == ("interrupted", 2)
+    assert _final(tmp_path).facts["iteration"] == 2
+
+
+def test_time_spent_before_counts(tmp_path):
+    train(CFG, tmp_path, Budget(steps=2 * STEP))
+    spent = _final(tmp_path).facts["elapsed_s"]
+    outcome = train(CFG, tmp_path, Budget(minutes=spent / 60 / 2), resume=True)
+    assert (outcome.reason, outcome.iteration) == ("minutes", 2)
+
+
+def test_a_run_is_not_written_over(tmp_path):
+    train(CFG, tmp_path, Budget(steps=STEP))
+    with pytest.raises(TrueupError, match="--resume"):
+        train(CFG, tmp_path, Budget(steps=STEP))
+
+
+def test_a_run_without_end_or_task_is_refused(tmp_path):
+    with pytest.raises(TrueupError, match="--minutes"):
+        train(CFG, tmp_path, Budget())
+    with pytest.raises(TrueupError, match="pendulum-swingup"):
+        train(replace(CFG, task="pendulum-swingupp"), tmp_path, Budget(steps=1))
+    with pytest.raises(TrueupError, match="no run here"):
+        train(CFG, tmp_path / "none", Budget(steps=1), resume=True)
+
+
+def test_a_state_that_goes_bad_is_dumped_and_shown_again(tmp_path, monkeypatch):
+    """A reward that is not finite once a simulation has made 13 steps: found in that step, kept, seen again."""
+    from trueup.tasks.env import TaskEnv
+
+    reward = TaskEnv._reward
+
+    def poisoned(self):
+        values, metrics = reward(self)
+        values[self._steps == 13] = np.nan
+        return values, metrics
+
+    monkeypatch.setattr(TaskEnv, "_reward", poisoned)
+    with pytest.raises(TrueupError, match="not finite") as found:
+        train(CFG, tmp_path, Budget(steps=100 * STEP))
+    assert "--replay" in str(found.value)
+    rows = json.loads((tmp_path / "nan" / "manifest.json").read_text())["facts"]["rows"]
+    assert replay_mishap(tmp_path / "nan") == [f"reward: rows {rows}"]
+
+
+def test_size_and_threads_are_chosen_and_recorded(tmp_path):
+    chosen = tuned(replace(CFG, nenv=0, threads=0))
+    assert chosen.nenv in (256, 512, 1024)
+    assert chosen.threads >= 1
+    assert tuned(CFG) == CFG
+
+
+@pytest.mark.medium
+def test_training_swings_the_pendulum_up(tmp_path):
+    from trueup.train.config import default_ppo
+
+    cfg = RunCfg(task="pendulum-swingup", nenv=128, threads=1, ppo=default_ppo("pendulum-swingup"))
+    train(cfg, tmp_path, Budget(steps=70_000, save_s=600.0))
+    result = assess_run(RunFolder(tmp_path), episodes=20)
+    assert result.score > 0.7
+    assert result.falls == 0
+    assert result.reaches(0.7)
+    assert not result.reaches(0.99)
+
+
+def test_the_frozen_policy_is_the_actor_without_noise(tmp_path):
+    import torch
+
+    from trueup.rl.ppo import Ppo
+
+    env = run_env(CFG, 8)
+    ppo = Ppo(env, CFG.ppo, 0)
+    ppo.iterate()
+    obs = env.reset()
+    expected = ppo.actor.forward(
+        torch.tensor(ppo.collector.actor_normalizer(obs.actor)), torch.empty(8, 0)
+    ).numpy()
+    np.testing.assert_allclose(FrozenPolicy(ppo.state())(obs), expected, rtol=1e-4, atol=1e-6)
+    ppo.close()
