@@ -12,7 +12,7 @@ from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.inertia import compose, decompose, matrix
 from trueup.sim.parameter_table import GEAR_FRICTION
 from trueup.sim.params import PARAMETERS, setconst_inputs
-from trueup.sim.randomize import Randomizer, Uniform
+from trueup.sim.randomize import Draw, Randomizer
 
 
 def make(kind="pd", nsim=4, base=None) -> BatchSim:
@@ -170,9 +170,9 @@ def test_randomised_values_fill_their_range_and_differ_per_joint():
     Randomizer(
         sim,
         {
-            "kp": Uniform(operation="scale", low=0.8, high=1.2),
-            "delay": Uniform(operation="set", low=0.0, high=0.02, each=False),
-            "com_offset": Uniform(operation="set", low=-0.03, high=0.03, of=("base",)),
+            "kp": Draw(operation="scale", low=0.8, high=1.2),
+            "delay": Draw(operation="set", low=0.0, high=0.02, each=False),
+            "com_offset": Draw(operation="set", low=-0.03, high=0.03, of=("base",)),
         },
     ).apply()
     scale = sim.params.get("kp") / sim.robot.spec.kp
@@ -190,7 +190,7 @@ def test_randomised_values_fill_their_range_and_differ_per_joint():
 
 def test_fresh_draws_for_some_rows_leave_the_rest():
     sim = make(nsim=8)
-    randomizer = Randomizer(sim, {"kp": Uniform(operation="scale", low=0.5, high=1.5)})
+    randomizer = Randomizer(sim, {"kp": Draw(operation="scale", low=0.5, high=1.5)})
     randomizer.apply()
     before = sim.params.get("kp")
     randomizer.apply(np.array([3]))

@@ -34,7 +34,7 @@ class Params:
     def __init__(self, sim: BatchSim) -> None:
         self._sim = sim
         self._batch = sim.batch
-        self._stale = False  # engine constants derived from what was written
+        self._stale = np.zeros(sim.nsim, np.bool_)  # rows whose derived engine constants are out of date
         model = sim.model
         self.body_names = tuple(model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0)
         self._bodies = np.array([model.body(name).id for name in self.body_names])
@@ -109,9 +109,9 @@ class Params:
 
     def refresh(self) -> None:
         """Recompute the engine's derived constants if masses, inertias or armatures were written."""
-        if self._stale:
-            self._batch.set_const()
-            self._stale = False
+        if self._stale.any():
+            self._batch.set_const(None if self._stale.all() else np.flatnonzero(self._stale))
+            self._stale[:] = False
 
     def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
         """Columns of the joints or bodies named; None for a parameter of the whole robot."""
@@ -152,7 +152,8 @@ class Params:
             gear.set(name, changed)
         elif name in _DOF_FIELD:
             expand(_DOF_FIELD[name])[np.ix_(rows, sim.index.dof[columns])] = values
-            self._stale |= name == "armature"
+            if name == "armature":
+                self._stale[rows] = True
         elif name in _JOINT_FIELD:
             field, column = _JOINT_FIELD[name]
             into = expand(field) if column is None else expand(field)[..., column]
@@ -185,7 +186,7 @@ class Params:
                 values = from_shape(values, self._nominal_inertia(bodies)) * scale[..., None]
             check_inertia(values, tuple(model.body(body).name for body in bodies))
             expand("body_inertia")[at], expand("body_iquat")[at] = decompose(values)
-        self._stale = True
+        self._stale[rows] = True
 
     def _nominal_inertia(self, bodies: NDArray[np.intp]) -> FloatArray:
         return compose(self._sim.model.body_inertia[bodies], self._sim.model.body_iquat[bodies])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,13 @@ from trueup.core.rows import RowRandom
 from trueup.policy.action import ActionMap
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
+from trueup.sim.adr import AdrCfg
 from trueup.sim.batch import BatchSim
 from trueup.tasks.build import Parts, build
 from trueup.tasks.mirror import Mirror
 from trueup.tasks.start import start_states
 from trueup.tasks.task import Task
+from trueup.tasks.variation import Variation
 
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
@@ -55,6 +58,9 @@ class EnvCfg:
     """Size and seed of an environment.
 
     threads   0: all cores
+    randomize, pushes   whether the task's are used
+    params    folder of a calibration: identified parameters are drawn from its posterior
+    adr       let the task's ranges grow from the calibrated point by success
     stagger   let the first episodes end at different times, so that resets spread out
     """
 
@@ -62,6 +68,10 @@ class EnvCfg:
     threads: int = 0
     seed: int = 0
     first_row: int = 0
+    randomize: bool = True
+    pushes: bool = True
+    params: Path | None = None
+    adr: AdrCfg | None = None
     stagger: bool = True
 
 
@@ -79,13 +89,23 @@ class TaskEnv:
         self._builder = ObservationBuilder(parts.observation, self.nenv)
         self._map = ActionMap(parts.action)
         self._commands, self._sense = parts.commands, parts.sense
-        self.nactor, self.naction, self.nprivileged = parts.observation.nactor, self._map.naction, 0
+        self.variation = Variation(
+            self.sim,
+            task.randomize if self.cfg.randomize else {},
+            task.pushes if self.cfg.pushes else None,
+            self.cfg.params,
+            self.cfg.adr,
+        )
+        self.nactor, self.naction = parts.observation.nactor, self._map.naction
+        self.nprivileged = self.variation.factors.shape[1]
         self._steps = np.zeros(self.nenv, np.int64)
         self._limit = round(task.rates.episode_s / self.control_dt)
         self._random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
         self._weights: Float32 = np.array(
             [[r.weight * self.control_dt] for r in task.rewards.values()], np.float32
         )
+        self._score = list(task.rewards).index(task.score)
+        self._scores = np.zeros(self.nenv)  # sum of the score over the episode so far
         self._terms = np.zeros((len(task.rewards), self.nenv), np.float32)
         self.mirror: Mirror | None = None
         self.obs = self.reset()
@@ -108,6 +128,7 @@ class TaskEnv:
             raise TrueupError(f"actions must have shape {(self.nenv, self.naction)}, found {action.shape}")
         sense, commands = self._sense, self._commands
         sense.act(action)
+        self.variation.advance()
         self.sim.step(self._map.target(action))
         frame = sense.read(commands.values)
         self._steps += 1
@@ -120,9 +141,12 @@ class TaskEnv:
         obs = self._observe(actor)
         ended = np.flatnonzero(terminated | truncated)
         last = Obs(*(part[ended] for part in obs))
+        self._scores += self._terms[self._score]
         if len(ended):
+            self._finish(ended, terminated)
             self._restart(ended, obs)
         metrics["terminated"] = float(terminated.mean())
+        metrics |= self.variation.metrics()
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 
@@ -136,31 +160,42 @@ class TaskEnv:
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from what `state` of an environment built alike returned."""
-        self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
         for name, values in self._memory().items():
             if name not in state or state[name].shape != values.shape:
                 raise TrueupError(f"this state is of another environment: {name!r} does not fit", place=name)
             values[...] = state[name]
+        self.variation.restored()
+        self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
         self._sense.frame.command = self._commands.values
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
         out: dict[str, NDArray[np.generic]] = {
             "steps": self._steps,
+            "scores": self._scores,
             "start": self._random.counter,
             "history": self._builder.history.frames,
         }
         out |= {f"command/{name}": values for name, values in self._commands.memory().items()}
+        out |= {f"variation/{name}": values for name, values in self.variation.memory().items()}
         out |= {f"sense/{name}": values for name, values in self._sense.memory.items()}
         return out
 
     # --- inside ---
     def _begin(self, ids: Ids) -> None:
         qpos, qvel = start_states(self.task.start, self.sim, self._random, ids)
+        self.variation.begin(ids)
         self.sim.reset(ids, qpos=qpos, qvel=qvel)
+        self.variation.begun(ids)
         self._steps[ids] = 0
+        self._scores[ids] = 0.0
         self._sense.reset(ids)
         self._commands.reset(ids)
+
+    def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
+        """Judge episodes: the mean score; what a fall cut off counts as zero."""
+        length = np.where(terminated[ids], self._limit, self._steps[ids])
+        self.variation.ended(ids, self._scores[ids] / length)
 
     def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
@@ -175,6 +210,7 @@ class TaskEnv:
         actor = self._builder.restart(rows, self._commands.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
+        obs.privileged[ids] = self.variation.factors[ids]
 
     def _reading(self) -> Reading:
         seen = self.sim.observe()
@@ -183,7 +219,7 @@ class TaskEnv:
         )
 
     def _observe(self, actor: Float32) -> Obs:
-        return Obs(actor, self._critic(actor, None), np.zeros((self.nenv, 0), np.float32))
+        return Obs(actor, self._critic(actor, None), self.variation.factors.copy())
 
     def _critic(self, actor: Float32, ids: Ids | None) -> Float32:
         rows = slice(None) if ids is None else ids
@@ -192,6 +228,7 @@ class TaskEnv:
         for term in self.task.observations.critic:
             values = getattr(frame, term.field)[rows]
             parts.append((values.reshape(len(actor), -1) * np.float32(term.scale)).astype(np.float32))
+        parts.append(self.variation.factors[rows])
         return np.concatenate(parts, axis=1)
 
     def _reward(self) -> tuple[Float32, dict[str, float]]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import Term
+from trueup.sim.push import PushCfg
+from trueup.sim.randomize import Ranges
 from trueup.sim.sensors import SensorCfg
 from trueup.tasks.commands import CommandCfg
 from trueup.tasks.frame import Frame
@@ -109,6 +111,8 @@ class Task:
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)
     sensors: SensorCfg = field(default_factory=SensorCfg)
+    randomize: Ranges = field(default_factory=dict)
+    pushes: PushCfg | None = None
     engine: Engine = field(default_factory=Engine)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from trueup.policy.observation import Term
+from trueup.sim.push import PushCfg
+from trueup.sim.randomize import locomotion_ranges
 from trueup.sim.sensors import SensorCfg
 from trueup.tasks import diagnostics as d
 from trueup.tasks import rewards as r
@@ -63,5 +65,7 @@ def go2_velocity() -> Task:
         },
         score="track_velocity",
         start=Start(joint_pos=0.1, tilt=0.09, vel=0.1, spin=0.1, any_yaw=True),
+        randomize=locomotion_ranges("base"),
+        pushes=PushCfg(newton=80.0),
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
     )

@@ -1,0 +1,140 @@
+"""From drawn numbers to the simulator's parameters: nominal values, operations, and names that stand for several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.sim.batch import BatchSim
+from trueup.sim.fitted import Fitted
+from trueup.sim.params import PARAMETERS
+from trueup.sim.payload import with_payload
+
+if TYPE_CHECKING:
+    from trueup.sim.randomize import Draw
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
+STRENGTH, PAYLOAD, RESTITUTION = "motor_strength", "payload", "restitution"
+VIRTUAL = (STRENGTH, PAYLOAD, RESTITUTION)
+_DRIVEN = ("kp", "kd", "torque_limit")
+_TRUNK = ("mass_scale", "com_offset", "inertia")
+_BOUNCE = ("contact_dampratio", "contact_timeconst")
+_PARTS = {STRENGTH: _DRIVEN, PAYLOAD: _TRUNK, RESTITUTION: _BOUNCE}
+_PAYLOAD_UP = 0.1  # m above the base's origin
+
+
+class Targets:
+    """Writes the parameters that a set of ranges and a posterior touch."""
+
+    def __init__(self, sim: BatchSim, ranges: Mapping[str, Draw], fitted: Fitted | None) -> None:
+        self._sim, self._ranges, self._fitted = sim, ranges, fitted
+        names = [part for name in ranges for part in _PARTS.get(name, (name,))]
+        if "mass_scale" in names:
+            names.append("inertia")  # follows the mass, from nominal: rounding must not add up over resets
+        if fitted is not None:
+            names += fitted.names
+        self.touched = tuple(dict.fromkeys(names))
+        self._nominal = {name: sim.params.get(name)[0] for name in self.touched}
+        self._base = sim.params.body_names.index(sim.robot.spec.base.body) if sim.free_base else 0
+        self._cache: dict[str, tuple[tuple[str, ...] | None, Ids | None]] = {}
+
+    def nominal(self, name: str) -> FloatArray:
+        """The simulator's own value of a parameter, one row."""
+        return self._nominal[name]
+
+    def width(self, name: str) -> int:
+        """How many numbers a range with `each` draws."""
+        if name == STRENGTH:
+            return self._sim.robot.spec.njoint
+        if name in VIRTUAL:
+            return 1
+        return self._columns(name, self._nominal[name]).size
+
+    def write(
+        self, drawn: Mapping[str, FloatArray], posterior: FloatArray, rows: Ids, only: list[str] | None
+    ) -> None:
+        """Compute and write every touched parameter of `rows`, or those that the names in `only` touch."""
+        parts = self.touched if only is None else [p for name in only for p in _PARTS.get(name, (name,))]
+        new = {name: self._value(name, drawn, posterior, len(rows)) for name in parts if name != "inertia"}
+        if PAYLOAD in drawn and any(name in parts for name in _TRUNK):
+            for name in _TRUNK[:2]:
+                new.setdefault(name, self._value(name, drawn, posterior, len(rows)))
+            self._load(new, drawn[PAYLOAD][:, 0])
+        elif "mass_scale" in new:
+            new["inertia"] = self._nominal["inertia"] * new["mass_scale"][:, :, None]
+        if RESTITUTION in drawn and any(name in parts for name in _BOUNCE):
+            ratio = damp_ratio(drawn[RESTITUTION][:, 0])
+            new["contact_dampratio"] = ratio
+            new["contact_timeconst"] = self._nominal["contact_timeconst"] / ratio
+        for name in sorted(new, key=list(PARAMETERS).index):  # mass before inertia
+            columns = self._names_written(name)
+            values = new[name] if columns is None else new[name][:, self._where(name, columns)]
+            self._sim.params.set(name, values, of=columns, ids=rows)
+
+    def _value(
+        self, name: str, drawn: Mapping[str, FloatArray], posterior: FloatArray, count: int
+    ) -> FloatArray:
+        nominal = self._nominal[name]
+        value: FloatArray = np.repeat(nominal[None], count, axis=0)
+        if name in drawn:
+            self._operate(name, value, drawn[name])
+        if name in _DRIVEN and STRENGTH in drawn:
+            value *= drawn[STRENGTH]
+        if self._fitted is not None:
+            self._fitted.place(name, value, nominal, posterior)
+        return value
+
+    def _operate(self, name: str, value: FloatArray, numbers: FloatArray) -> None:
+        draw = self._ranges[name]
+        names = self._names_written(name) if draw.of is not None else None
+        at = slice(None) if names is None else self._where(name, draw.of or ())
+        part = value[:, at] if value.ndim > 1 else value
+        shaped = numbers.reshape(part.shape) if draw.each else numbers.reshape(-1, *(1,) * (part.ndim - 1))
+        result = {"scale": part * shaped, "add": part + shaped, "set": shaped + 0.0 * part}[draw.operation]
+        if value.ndim > 1:
+            value[:, at] = result
+        else:
+            value[:] = result
+
+    def _load(self, new: dict[str, FloatArray], payload: FloatArray) -> None:
+        """Put a payload on the base: its mass, centre of mass and inertia become those of both together."""
+        scale, offset = new["mass_scale"], new["com_offset"]
+        inertia = self._nominal["inertia"] * scale[:, :, None]
+        body, b = self._sim.model.body(self._sim.robot.spec.base.body), self._base
+        mass = float(body.mass[0])
+        up = np.array([0.0, 0.0, _PAYLOAD_UP]) - body.ipos
+        loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload, up)
+        scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
+        new["inertia"] = inertia
+
+    def _names_written(self, name: str) -> tuple[str, ...] | None:
+        """Bodies that are written: those drawn, not all (an inertia that is not touched keeps its bits)."""
+        if PARAMETERS[name].scope != "body":
+            return None
+        base = self._sim.robot.spec.base.body
+        asked: dict[str, None] = dict.fromkeys([base] if PAYLOAD in self._ranges else [])
+        for source in ("mass_scale", "com_offset") if name == "inertia" else (name,):
+            if source in self._ranges:
+                asked |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
+        if self._fitted is not None:
+            asked |= dict.fromkeys(self._fitted.bodies(name))
+        return tuple(asked)
+
+    def _columns(self, name: str, nominal: FloatArray) -> FloatArray:
+        of = self._ranges[name].of
+        return nominal if of is None else nominal[self._where(name, of)]
+
+    def _where(self, name: str, of: tuple[str, ...]) -> Ids:
+        joints = PARAMETERS[name].scope == "joint"
+        known = self._sim.robot.spec.joint_names if joints else self._sim.params.body_names
+        return np.array([known.index(item) for item in of], np.intp)
+
+
+def damp_ratio(restitution: FloatArray) -> FloatArray:
+    """Damping ratio of a contact that returns the share `restitution` of the speed; 1 for none."""
+    log = np.log(np.clip(restitution, 1e-3, 0.999))
+    return np.where(restitution < 1e-3, 1.0, -log / np.sqrt(np.pi**2 + log**2))

@@ -1,0 +1,93 @@
+"""Variation: what differs between copies and episodes: randomised parameters, their curriculum, pushes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
+from trueup.sim.adr import Adr, AdrCfg
+from trueup.sim.batch import BatchSim
+from trueup.sim.fitted import read_fitted
+from trueup.sim.push import PushCfg, Pushes
+from trueup.sim.randomize import Randomizer, Ranges
+
+Ids = NDArray[np.intp]
+Float32 = NDArray[np.float32]
+
+
+class Variation:
+    """Draws for episodes that begin, and within them. Absent parts cost nothing."""
+
+    def __init__(
+        self,
+        sim: BatchSim,
+        ranges: Ranges,
+        pushes: PushCfg | None,
+        params: Path | None = None,
+        adr: AdrCfg | None = None,
+    ) -> None:
+        fitted = None if params is None else read_fitted(params, sim)
+        self.randomizer = Randomizer(sim, ranges, fitted) if ranges or fitted is not None else None
+        self.adr: Adr | None = None
+        if adr is not None:
+            if self.randomizer is None or not ranges:
+                raise TrueupError("ADR needs ranges to grow: this environment randomises nothing")
+            self.adr = Adr(self.randomizer, adr, RowRandom(sim.cfg.seed, "adr", sim.nsim, sim.cfg.first_row))
+        self._pushes = Pushes(sim, pushes) if pushes is not None and sim.free_base else None
+        if self.randomizer is not None:
+            self.randomizer.apply()
+            self._factors = self.randomizer.factors
+        else:
+            self._factors = np.zeros((sim.nsim, 0), np.float32)
+
+    @property
+    def factors(self) -> Float32:
+        """Hidden factors of every row, (nsim, n)."""
+        return self._factors
+
+    def begin(self, ids: Ids) -> None:
+        """Draw what episodes of rows `ids` will meet; call before their simulations are reset."""
+        if self.randomizer is None:
+            return
+        pins = None if self.adr is None else self.adr.choose(ids)
+        self.randomizer.reset(ids, pins)
+        self._factors[ids] = self.randomizer.factors_of(ids)
+
+    def begun(self, ids: Ids) -> None:
+        """The simulations of rows `ids` have been reset."""
+        if self._pushes is not None:
+            self._pushes.reset(ids)
+
+    def ended(self, ids: Ids, performance: NDArray[np.floating]) -> None:
+        """Tell how well the episodes of rows `ids` went, in [0, 1]."""
+        if self.adr is not None:
+            self.adr.report(ids, np.asarray(performance, np.float64))
+
+    def advance(self) -> None:
+        """A control step is about to be made."""
+        if self.randomizer is not None and self.randomizer.advance():
+            self._factors = self.randomizer.factors
+        if self._pushes is not None:
+            self._pushes.advance()
+
+    def metrics(self) -> dict[str, float]:
+        """What a curriculum has to show."""
+        return {} if self.adr is None else self.adr.metrics()
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays for a checkpoint."""
+        out: dict[str, NDArray[np.generic]] = {}
+        for name, part in (("draw", self.randomizer), ("adr", self.adr), ("push", self._pushes)):
+            if part is not None:
+                out |= {f"{name}/{key}": values for key, values in part.memory().items()}
+        return out
+
+    def restored(self) -> None:
+        """The live arrays have been filled from a checkpoint: bring them into the simulation."""
+        if self.randomizer is not None:
+            self.randomizer.write()
+            self._factors = self.randomizer.factors
