@@ -19,6 +19,7 @@ from trueup.robot.load import Robot
 FloatArray = NDArray[np.float64]
 Part = dict[str, "FloatArray | NDArray[np.bool_]"]
 SATURATED = 0.98  # of the torque limit
+_ALWAYS = 0.5  # of the samples
 _AFTER_S = 0.05  # a joint still carries the error of a saturated moment for about this long
 
 
@@ -45,7 +46,11 @@ def cut_log(
     if "joint_vel" in log:
         sensed.append(true_velocity(log["joint_vel"], velocity))
         sigma.append(velocity_noise(sensed[1], velocity))
-    fine = ~saturated(robot, log, velocity) if mask_saturated else np.ones_like(position, bool)
+    full = saturated(robot, log, velocity) if mask_saturated else np.zeros_like(position, bool)
+    always = (
+        full.mean(axis=0) > _ALWAYS
+    )  # then the gains are not the servo's, and masking would leave nothing
+    fine = ~full | always
     fine = np.concatenate([fine] * len(sensed), axis=1)
     part: Part = {
         "past": log["target_pos"][np.maximum(start[:, None] + np.arange(-past, 0), 0)],
@@ -56,6 +61,7 @@ def cut_log(
         "judged": keep[:, :, None] & fine[rows + 1],
         "sigma": np.concatenate(sigma),
         "moved": np.ptp(position, axis=0) / np.maximum(sigma[0], 1e-4),
+        "always": always,
     }
     for name in ("target_vel", "target_torque"):
         if name in log and np.any(log[name]):

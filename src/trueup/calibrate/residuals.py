@@ -29,6 +29,7 @@ Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
 _DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
 _STEP = 0.01  # of a finite difference, in prior widths
+_STEP_IN_CONTACT = 0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
 
 
 def fit_sim_cfg(
@@ -54,6 +55,12 @@ def able_to_set(cfg: SimCfg, names: Sequence[str]) -> SimCfg:
     if NEEDS_MOUNT & set(names) and cfg.model.base != "free":
         cfg = replace(cfg, model=replace(cfg.model, base="mount"))
     return replace(cfg, friction=friction_model(names) or cfg.friction)
+
+
+def as_delivered(cfg: SimCfg) -> SimCfg:
+    """The simulation as it would be without a fit: no stand that gives way, the engine's own friction."""
+    base = "fixed" if cfg.model.base == "mount" else cfg.model.base
+    return replace(cfg, model=replace(cfg.model, base=base), friction=None)
 
 
 class Shooting:
@@ -110,7 +117,8 @@ class Shooting:
         at_x  residuals of x, (nwindow, L, nchannel)
         """
         high = self.bounds[1]
-        step = np.where(x + _STEP <= high, _STEP, -_STEP)
+        size = _STEP if self.windows.base_quat is None else _STEP_IN_CONTACT
+        step = np.where(x + size <= high, size, -size)
         moved = np.repeat(x[None], len(self.colouring.groups), axis=0)
         for row, group in enumerate(self.colouring.groups):
             moved[row, list(group)] += step[list(group)]

@@ -22,13 +22,15 @@ from trueup.robot.load import Robot
 FloatArray = NDArray[np.float64]
 __all__ = ["WindowCfg", "Windows", "cut_windows", "saturated"]
 _WINDOWS = 8
+_FREE_WINDOW_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowCfg:
     """How logs are cut.
 
-    window_s   judged part of a window; None: an eighth of the data, between 0.5 and 2 s; inf: whole logs, open loop
+    window_s   judged part of a window; None: an eighth of the data, between 0.5 and 2 s (with a free base 0.1 s and no
+               warm-up); inf: whole logs, open loop
     warm_up_s  simulated before it and not judged
     max_windows  more than these are thinned evenly: minutes of data say little more and cost as much
     max_delay_s  commands this old may still be under way at a window's start
@@ -67,6 +69,9 @@ class Windows:
     measured  (nwindow, L, nchannel)
     judged    (nwindow, L, nchannel) bool
     sigma     (nchannel,) noise
+    still     (njoint,) joints that hardly moved
+    base_quat (nwindow, L, 4) measured; what the rotation channels are relative to
+    notes     what a reader of the result should know about the data
     """
 
     rate_hz: float
@@ -84,10 +89,9 @@ class Windows:
     measured: FloatArray
     judged: NDArray[np.bool_]
     sigma: FloatArray
-    still: NDArray[np.bool_]  # (njoint,) joints that hardly moved
-    base_quat: FloatArray | None = (
-        None  # (nwindow, L, 4) measured; what the rotation channels are relative to
-    )
+    still: NDArray[np.bool_]
+    base_quat: FloatArray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -101,9 +105,11 @@ def cut_windows(
     logs = [log.with_joint_order(robot.spec.joint_names) for log in logs]
     rate = logs[0].rate_hz
     logs = [_on_clock(log, rate) for log in logs]
+    window_s, warm_up_s, most = cfg.judged_s(logs), cfg.warm_up_s, cfg.max_windows
     if free_base:
         need_base(logs)
-    window_s, warm_up_s = cfg.judged_s(logs), cfg.warm_up_s
+        if cfg.window_s is None:  # soon after a contact two motions have nothing in common any more
+            window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
     parts = [
         cut_log(
             robot,
@@ -116,7 +122,7 @@ def cut_windows(
         )
         for log in logs
     ]
-    return _thinned(_stack(robot, logs, parts, rate), cfg.max_windows)
+    return _thinned(_stack(robot, logs, parts, rate), most)
 
 
 def _on_clock(log: Log, rate: float) -> Log:
@@ -154,8 +160,19 @@ def _stack(robot: Robot, logs: Sequence[Log], parts: list[Part], rate: float) ->
         base_vel=join("base_vel"),
         base_quat=join("base_quat"),
         sigma=noise,
+        notes=_gain_note(robot, np.max([part["always"] for part in parts], axis=0)),
         still=np.max([part["moved"] for part in parts], axis=0) < _MOVES_NOISES,
         **must,
+    )
+
+
+def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:
+    names = [joint for joint, wrong in zip(robot.spec.joint_names, always, strict=True) if wrong]
+    if not names:
+        return ()
+    return (
+        f"with the spec's gain {', '.join(names)} would be at the torque limit most of the time, and yet followed: "
+        "that gain is not the servo's. Fit the gains too: --params servo",
     )
 
 
