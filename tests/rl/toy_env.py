@@ -63,6 +63,7 @@ class ToyEnv:
 
     def reset(self):
         self._restart(np.arange(self.nenv))
+        self.age[:] = np.arange(self.nenv) % self.limit  # so that episodes do not end together
         return self._see()
 
     def step(self, action):

@@ -13,7 +13,7 @@ from trueup.rl.networks import NetCfg
 from trueup.rl.ppo import PpoCfg
 from trueup.train.config import Budget, RunCfg, read_config
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import FrozenPolicy
+from trueup.train.frozen import frozen
 from trueup.train.train import assess_run, replay_mishap, run_env, train, tuned
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32))
@@ -151,5 +151,5 @@ def test_the_frozen_policy_is_the_actor_without_noise(tmp_path):
     expected = ppo.actor.forward(
         torch.tensor(ppo.collector.actor_normalizer(obs.actor)), torch.empty(8, 0)
     ).numpy()
-    np.testing.assert_allclose(FrozenPolicy(ppo.state())(obs), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(frozen(ppo.state())(obs), expected, rtol=1e-4, atol=1e-6)
     ppo.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
@@ -44,6 +44,10 @@ class TrainVerb:
     """Learn from mirror images too, where the task offers them."""
     latent: int = 0
     """Size of a latent of the hidden factors that the policy sees (first phase of RMA); 0: none."""
+    teacher: Path | None = None
+    """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
+    student: Literal["latent", "action"] = "latent"
+    """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
     film_minutes: float = 5.0
     """Time between short films; 0: none."""
     save_seconds: float = 30.0
@@ -75,6 +79,7 @@ def run(verb: TrainVerb) -> int:
 
 
 def _cfg(verb: TrainVerb) -> RunCfg:
+    from trueup.rl.distill import DistillCfg
     from trueup.train.config import RunCfg, default_ppo
 
     ppo = default_ppo(verb.task or "")
@@ -86,6 +91,8 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         threads=verb.threads,
         params=None if verb.params is None else str(verb.params),
         ppo=replace(ppo, symmetry=verb.symmetry, net=net),
+        teacher=None if verb.teacher is None else str(verb.teacher),
+        distill=None if verb.teacher is None else DistillCfg(kind=verb.student),
     )
 
 

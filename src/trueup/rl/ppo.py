@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trueup.rl.collect import Collector, NonFiniteError
-from trueup.rl.env import Env, State
+from trueup.rl.env import Env, Floats, State
 from trueup.rl.gae import bootstrap_timeouts, gae
 from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
 from trueup.rl.mirror import Reflection
@@ -59,7 +59,8 @@ class Ppo:
 
     def __init__(self, env: Env, cfg: PpoCfg, seed: int = 0) -> None:
         torch.set_num_threads(1)  # the simulator's threads and ours share the cores
-        self.cfg, self.seed, self.iteration, self.rate = cfg, seed, 0, cfg.rate
+        self.env, self.cfg, self.seed, self.iteration, self.rate = env, cfg, seed, 0, cfg.rate
+        self.steps = cfg.steps
         self.rollout = Rollout(env, cfg.steps)
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
         rows = max(self.batch, env.nenv)
@@ -76,7 +77,11 @@ class Ppo:
     @property
     def steps_done(self) -> int:
         """Control steps of all copies together."""
-        return self.iteration * self.rollout.steps * self.collector.env.nenv
+        return self.iteration * self.steps * self.env.nenv
+
+    def actions(self, t: int) -> Floats:
+        """What was done at step `t` of this iteration."""
+        return self.rollout.at(self.rollout.action, t).numpy().copy()
 
     def iterate(self) -> dict[str, float]:
         """Collect, judge, learn; returns what is worth plotting."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from trueup.rl.env import Env, Floats, Obs
+from trueup.rl.env import Env
+from trueup.train.frozen import Policy
 
 ERROR = "velocity_error"
 
@@ -37,7 +37,7 @@ class Assessment:
         return asdict(self)
 
 
-def assess(env: Env, act: Callable[[Obs], Floats], score: str, seconds: float = 20.0) -> Assessment:
+def assess(env: Env, policy: Policy, score: str, seconds: float = 20.0) -> Assessment:
     """Run one episode in every row of an environment that does not stagger its episodes.
 
     A row that falls begins anew; its later steps count in the means, the fall counts once.
@@ -47,7 +47,8 @@ def assess(env: Env, act: Callable[[Obs], Floats], score: str, seconds: float = 
     sums: dict[str, float] = {}
     steps = round(seconds / env.control_dt)
     for _ in range(steps):
-        step = env.step(np.ascontiguousarray(act(obs), np.float32))
+        step = env.step(np.ascontiguousarray(policy(obs), np.float32))
+        policy.restart(step.ended)
         obs = step.obs
         fallen |= step.terminated
         for name, value in step.metrics.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from trueup.core.errors import TrueupError
+from trueup.rl.distill import DistillCfg
 from trueup.rl.networks import NetCfg
 from trueup.rl.ppo import PpoCfg
 
@@ -18,6 +19,7 @@ class RunCfg:
 
     nenv, threads  0: measured at the start, then recorded; threads do not change results
     params         params.json of a calibration: randomise by its posterior
+    teacher        folder of the run whose policy teaches, with `distill`
     """
 
     task: str
@@ -26,6 +28,8 @@ class RunCfg:
     threads: int = 0
     params: str | None = None
     ppo: PpoCfg = field(default_factory=PpoCfg)
+    teacher: str | None = None
+    distill: DistillCfg | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.train.checkpoint import Checkpoints
+from trueup.train.checkpoint import Checkpoint, Checkpoints
 from trueup.train.config import RunCfg, read_config, write_config
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ class RunFolder:
 
     def config(self) -> RunCfg:
         return read_config(self.path / "config.json")
+
+    def newest(self) -> Checkpoint:
+        """The newest whole checkpoint."""
+        found = self.checkpoints.newest()
+        if found is None:
+            raise TrueupError("has no checkpoint yet", file=self.path)
+        return found
 
     def read_metrics(self) -> list[dict[str, float]]:
         """One record an iteration; a torn last line is left out."""

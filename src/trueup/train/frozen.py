@@ -1,9 +1,10 @@
-"""FrozenPolicy: a trained actor as plain NumPy, for assessments, films and the live view. Acts without noise."""
+"""Frozen policies: a trained actor or student as plain NumPy, for assessments, films and the live view. No noise."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,27 @@ from numpy.typing import NDArray
 from trueup.policy.normalizer import Normalizer
 from trueup.rl.collect import part
 from trueup.rl.env import Floats, Obs
+from trueup.rl.trace import Trace
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
+class Policy(Protocol):
+    """Acts for a number of rows; may remember the past of each."""
+
+    def __call__(self, obs: Obs) -> Floats: ...
+    def restart(self, rows: NDArray[np.intp]) -> None:
+        """The episodes of these rows ended."""
+        ...
+
+
+def frozen(arrays: Arrays, nrow: int = 1) -> Policy:
+    """The policy in a learner's state or checkpoint: PPO's actor, or a student for `nrow` rows."""
+    return FrozenStudent(arrays, nrow) if "trace" in arrays else FrozenPolicy(arrays)
+
+
 class FrozenPolicy:
-    """Mean action of a learner's state or checkpoint; with an encoder it also needs the privileged factors."""
+    """Mean action of PPO's actor; with an encoder it also needs the privileged factors."""
 
     def __init__(self, arrays: Arrays) -> None:
         state = dict(arrays)
@@ -29,8 +45,39 @@ class FrozenPolicy:
         """Actions (n, naction) of observations (n, nactor)."""
         x = self.normalizer(obs.actor)
         if self.encoder:
-            x = np.concatenate([x, forward(self.encoder, self._privileged(obs.privileged))], axis=1)
+            x = np.concatenate([x, self.latent(obs)], axis=1)
         return forward(self.layers, x)
+
+    def latent(self, obs: Obs) -> Floats:
+        """z = mu(e)."""
+        return forward(self.encoder, self._privileged(obs.privileged))
+
+    def restart(self, rows: NDArray[np.intp]) -> None:
+        """Remembers nothing."""
+
+
+class FrozenStudent:
+    """A student: estimates the latent from its own past, or acts on that past itself."""
+
+    def __init__(self, arrays: Arrays, nrow: int) -> None:
+        self.teacher, state = FrozenPolicy(arrays), dict(arrays)
+        self.layers = _layers(state, "student/student/")
+        _, length, size = state["trace"].shape
+        self._trace, naction = Trace(nrow, length, size), state["last_action"].shape[1]
+        self._last: Floats = np.zeros((nrow, naction), np.float32)
+        self._acts = bool(state["student_acts"])
+
+    def __call__(self, obs: Obs) -> Floats:
+        x = self.teacher.normalizer(obs.actor)
+        out = forward(self.layers, self._trace.push(x, self._last))
+        if not self._acts:
+            out = forward(self.teacher.layers, np.concatenate([x, out], axis=1))
+        self._last = out.copy()
+        return out
+
+    def restart(self, rows: NDArray[np.intp]) -> None:
+        self._trace.restart(rows)
+        self._last[rows] = 0.0
 
 
 Layers = list[tuple[Floats, Floats]]

@@ -14,28 +14,28 @@ import numpy as np
 from trueup.core.errors import TrueupError
 from trueup.rl.collect import NonFiniteError, part
 from trueup.rl.env import Env, Floats, State
-from trueup.rl.ppo import Ppo
+from trueup.rl.learner import Learner
 from trueup.train.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
-def dump(folder: Path, ppo: Ppo, before: State, error: NonFiniteError) -> Path:
+def dump(folder: Path, learner: Learner, before: State, error: NonFiniteError) -> Path:
     """Write state and action of the bad step; `before` is the learner's state at the start of the iteration.
 
     A gradient that is not finite belongs to no step: the whole learner before the iteration is written.
     """
     facts = {
         "what": error.what,
-        "iteration": ppo.iteration,
+        "iteration": learner.iteration,
         "step": error.step,
         "rows": error.rows[:64].tolist(),
     }
-    if error.step >= ppo.rollout.steps:
+    if error.step >= learner.steps:
         return write_checkpoint(folder, Checkpoint(arrays=before, facts=facts | {"kind": "iteration"}))
-    env = ppo.collector.env
+    env = learner.env
     env.restore(part(before, "env/"))
     for t in range(error.step):
-        env.step(ppo.rollout.at(ppo.rollout.action, t).numpy().copy())
-    action = ppo.rollout.at(ppo.rollout.action, error.step).numpy().copy()
+        env.step(learner.actions(t))
+    action = learner.actions(error.step)
     arrays = {f"env/{name}": value for name, value in env.state().items()} | {"action": action}
     return write_checkpoint(folder, Checkpoint(arrays=arrays, facts=facts | {"kind": "step"}))
 

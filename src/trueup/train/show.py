@@ -8,18 +8,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.rl.env import Floats, Obs
+from trueup.rl.env import Obs
 from trueup.robot.model import ModelCfg, build_spec, compile_spec
 from trueup.sim.film import dress, film
 from trueup.tasks.env import TaskEnv
+from trueup.train.frozen import Policy
 
 
-def episode_qpos(env: TaskEnv, act: Callable[[Obs], Floats], seconds: float) -> NDArray[np.float64]:
+def episode_qpos(env: TaskEnv, policy: Policy, seconds: float) -> NDArray[np.float64]:
     """Positions (T, nq) of row 0, from the start of an episode; ends where the episode ends."""
     obs: Obs = env.reset()
     frames = [env.sim.qpos[0].copy()]
     for _ in range(round(seconds / env.control_dt)):
-        step = env.step(np.ascontiguousarray(act(obs), np.float32))
+        step = env.step(np.ascontiguousarray(policy(obs), np.float32))
         if 0 in step.ended:
             break
         obs = step.obs
@@ -29,7 +30,7 @@ def episode_qpos(env: TaskEnv, act: Callable[[Obs], Floats], seconds: float) -> 
 
 def film_policy(
     env: TaskEnv,
-    act: Callable[[Obs], Floats],
+    policy: Policy,
     path: Path,
     *,
     seconds: float = 5.0,
@@ -38,7 +39,7 @@ def film_policy(
     progress: Callable[[float], None] | None = None,
 ) -> Path:
     """Film row 0 of an environment of one simulation, in real time."""
-    qpos = episode_qpos(env, act, seconds)
+    qpos = episode_qpos(env, policy, seconds)
     spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
     dress(spec)
     model = compile_spec(spec, env.robot)

@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
+from trueup.rl.distill import Distiller
+from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.assess import Assessment, assess
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import FrozenPolicy
+from trueup.train.frozen import Policy, frozen
 from trueup.train.mishap import replay
 from trueup.train.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
@@ -41,7 +43,7 @@ def train(
         cfg = tuned(cfg)
         folder.create(cfg)
     extras = _extras(cfg, folder, budget)
-    trainer = Trainer(folder, cfg, run_env(cfg, cfg.nenv), resume=resume, extras=extras)
+    trainer = Trainer(folder, cfg, make_learner(cfg), resume=resume, extras=extras)
     return trainer.run(budget, show)
 
 
@@ -54,6 +56,21 @@ def tuned(cfg: RunCfg) -> RunCfg:
     return replace(cfg, nenv=choice.nenv, threads=choice.threads)
 
 
+def make_learner(cfg: RunCfg) -> Learner:
+    """PPO, or the student of a teacher."""
+    env = run_env(cfg, cfg.nenv)
+    if cfg.distill is None:
+        return Ppo(env, cfg.ppo, cfg.seed)
+    if cfg.teacher is None:
+        raise TrueupError("a student needs a teacher: --teacher RUN")
+    folder = RunFolder(cfg.teacher)
+    if cfg.distill.kind == "latent" and not folder.config().ppo.net.latent:
+        raise TrueupError(
+            "this teacher has no latent to estimate: train it with --latent 8", file=cfg.teacher
+        )
+    return Distiller(env, folder.config().ppo.net, folder.newest().arrays, cfg.distill, cfg.seed)
+
+
 def run_env(cfg: RunCfg, nenv: int, *, threads: int | None = None, stagger: bool = True) -> TaskEnv:
     """The environment of a run, or one alike with another number of simulations."""
     count = cfg.threads if threads is None else threads
@@ -62,10 +79,7 @@ def run_env(cfg: RunCfg, nenv: int, *, threads: int | None = None, stagger: bool
 
 def assess_run(folder: RunFolder, *, episodes: int = EPISODES, seed: int = 1_000_000) -> Assessment:
     """Assess the newest checkpoint of a run on episodes that training never saw."""
-    cfg, found = folder.config(), folder.checkpoints.newest()
-    if found is None:
-        raise TrueupError("has no checkpoint yet", file=folder.path)
-    return _assess(replace(cfg, seed=seed), FrozenPolicy(found.arrays), episodes)
+    return _assess(replace(folder.config(), seed=seed), frozen(folder.newest().arrays, episodes), episodes)
 
 
 def replay_mishap(dump: Path) -> list[str]:
@@ -74,7 +88,7 @@ def replay_mishap(dump: Path) -> list[str]:
     return replay(dump, lambda: run_env(cfg, cfg.nenv))
 
 
-def _assess(cfg: RunCfg, policy: FrozenPolicy, episodes: int) -> Assessment:
+def _assess(cfg: RunCfg, policy: Policy, episodes: int) -> Assessment:
     task = load_task(cfg.task)
     env = run_env(cfg, episodes, stagger=False)
     return assess(env, policy, task.score, task.rates.episode_s)
@@ -83,19 +97,19 @@ def _assess(cfg: RunCfg, policy: FrozenPolicy, episodes: int) -> Assessment:
 def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, ...]:
     extras = []
     if budget.film_minutes > 0:
-        extras.append(Periodic(60.0 * budget.film_minutes, lambda ppo: _film(cfg, folder, ppo)))
+        extras.append(Periodic(60.0 * budget.film_minutes, lambda learner: _film(cfg, folder, learner)))
     if budget.target is not None:
         target = budget.target
-        extras.append(Periodic(60.0 * budget.assess_minutes, lambda ppo: _reached(cfg, ppo, target)))
+        extras.append(Periodic(60.0 * budget.assess_minutes, lambda learner: _reached(cfg, learner, target)))
     return tuple(extras)
 
 
-def _film(cfg: RunCfg, folder: RunFolder, ppo: Ppo) -> bool:
+def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
     env = run_env(cfg, 1, threads=1, stagger=False)
-    path = folder.films / f"{ppo.steps_done:010d}.mp4"
-    film_policy(env, FrozenPolicy(ppo.state()), path, seconds=_FILM_S, width=320, height=240)
+    path = folder.films / f"{learner.steps_done:010d}.mp4"
+    film_policy(env, frozen(learner.state()), path, seconds=_FILM_S, width=320, height=240)
     return False
 
 
-def _reached(cfg: RunCfg, ppo: Ppo, target: float) -> bool:
-    return _assess(replace(cfg, seed=1_000_000), FrozenPolicy(ppo.state()), EPISODES).reaches(target)
+def _reached(cfg: RunCfg, learner: Learner, target: float) -> bool:
+    return _assess(replace(cfg, seed=1_000_000), frozen(learner.state(), EPISODES), EPISODES).reaches(target)

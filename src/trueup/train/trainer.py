@@ -9,8 +9,7 @@ from pathlib import Path
 
 from trueup.core.errors import TrueupError
 from trueup.rl.collect import NonFiniteError
-from trueup.rl.env import Env
-from trueup.rl.ppo import Ppo
+from trueup.rl.learner import Learner
 from trueup.train.checkpoint import Checkpoint
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder, Scalars
@@ -47,7 +46,7 @@ class Periodic:
     """Something done now and then, beside the training: films, assessments. True from `run` ends the training."""
 
     every_s: float
-    run: Callable[[Ppo], bool]
+    run: Callable[[Learner], bool]
     last_s: float = 0.0
 
     def due(self, elapsed_s: float) -> bool:
@@ -58,14 +57,19 @@ class Trainer:
     """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit."""
 
     def __init__(
-        self, folder: RunFolder, cfg: RunCfg, env: Env, *, resume: bool, extras: tuple[Periodic, ...] = ()
+        self,
+        folder: RunFolder,
+        cfg: RunCfg,
+        learner: Learner,
+        *,
+        resume: bool,
+        extras: tuple[Periodic, ...] = (),
     ) -> None:
-        self.folder, self.cfg, self.extras = folder, cfg, extras
-        self.ppo = Ppo(env, cfg.ppo, cfg.seed)
+        self.folder, self.cfg, self.extras, self.learner = folder, cfg, extras, learner
         self._before_s = 0.0
         found = folder.checkpoints.newest() if resume else None
         if found is not None:
-            self.ppo.restore(found.arrays)
+            self.learner.restore(found.arrays)
             self._before_s = float(found.facts["elapsed_s"])
         self._start = time.monotonic()
         self._saved = time.monotonic()
@@ -79,7 +83,7 @@ class Trainer:
 
     def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> Outcome:
         """Train until the budget is spent, a target is reached or somebody presses Ctrl-C; always ends saved."""
-        scalars, pace = Scalars(self.folder, self.ppo.iteration), _Pace(self)
+        scalars, pace = Scalars(self.folder, self.learner.iteration), _Pace(self)
         metrics: dict[str, float] = {}
         try:
             with stop_wish() as wish:
@@ -94,11 +98,11 @@ class Trainer:
                         self.save()
         finally:
             scalars.close()
-            self.ppo.close()
+            self.learner.close()
         return Outcome(
             reason=reason,
-            iteration=self.ppo.iteration,
-            steps=self.ppo.steps_done,
+            iteration=self.learner.iteration,
+            steps=self.learner.steps_done,
             elapsed_s=self.elapsed_s,
             metrics=metrics,
         )
@@ -106,25 +110,25 @@ class Trainer:
     def save(self) -> Path:
         """Write a checkpoint."""
         facts = {
-            "iteration": self.ppo.iteration,
-            "steps": self.ppo.steps_done,
+            "iteration": self.learner.iteration,
+            "steps": self.learner.steps_done,
             "elapsed_s": self.elapsed_s,
             "task": self.cfg.task,
         }
         path = self.folder.checkpoints.save(
-            self.ppo.iteration, Checkpoint(arrays=self.ppo.state(), facts=facts)
+            self.learner.iteration, Checkpoint(arrays=self.learner.state(), facts=facts)
         )
         self._saved = time.monotonic()
         return path
 
     def _iterate(self) -> dict[str, float]:
-        before = {name: value.copy() for name, value in self.ppo.state().items()}
+        before = {name: value.copy() for name, value in self.learner.state().items()}
         try:
-            return self.ppo.iterate()
+            return self.learner.iterate()
         except NonFiniteError as error:
-            place = dump(self.folder.path / "nan", self.ppo, before, error)
+            place = dump(self.folder.path / "nan", self.learner, before, error)
             raise TrueupError(
-                f"{error.what} is not finite in iteration {self.ppo.iteration}, step {error.step}, "
+                f"{error.what} is not finite in iteration {self.learner.iteration}, step {error.step}, "
                 f"rows {error.rows[:8].tolist()}; state and action are kept: "
                 f"`trueup train --replay {place}` shows the step again",
                 file=place,
@@ -133,7 +137,7 @@ class Trainer:
     def _extras(self) -> str | None:
         for extra in self.extras:
             if extra.due(self.elapsed_s):
-                stop = extra.run(self.ppo)
+                stop = extra.run(self.learner)
                 extra.last_s = self.elapsed_s
                 if stop:
                     return "target"
@@ -141,7 +145,7 @@ class Trainer:
 
 
 def _spent(budget: Budget, trainer: Trainer) -> str | None:
-    if budget.steps is not None and trainer.ppo.steps_done >= budget.steps:
+    if budget.steps is not None and trainer.learner.steps_done >= budget.steps:
         return "steps"
     if budget.minutes is not None and trainer.elapsed_s >= 60.0 * budget.minutes:
         return "minutes"
@@ -153,11 +157,11 @@ class _Pace:
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer, self._rate = trainer, 0.0
-        self._time, self._steps = time.monotonic(), trainer.ppo.steps_done
+        self._time, self._steps = time.monotonic(), trainer.learner.steps_done
 
     def progress(self, budget: Budget, metrics: dict[str, float]) -> Progress:
         trainer, now = self._trainer, time.monotonic()
-        steps, elapsed = trainer.ppo.steps_done, trainer.elapsed_s
+        steps, elapsed = trainer.learner.steps_done, trainer.elapsed_s
         rate = (steps - self._steps) / max(now - self._time, 1e-9)
         self._rate = rate if self._rate == 0.0 else 0.8 * self._rate + 0.2 * rate
         self._time, self._steps = now, steps
@@ -168,7 +172,7 @@ class _Pace:
             left.append((elapsed / (60 * budget.minutes), 60 * budget.minutes - elapsed))
         fraction, left_s = max(left) if left else (None, None)
         return Progress(
-            iteration=trainer.ppo.iteration,
+            iteration=trainer.learner.iteration,
             steps=steps,
             elapsed_s=elapsed,
             steps_per_s=self._rate,

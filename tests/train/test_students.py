@@ -1,0 +1,51 @@
+"""From a teacher's run to a student's run on disk."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_trainer import CFG, STEP
+
+from trueup.core.errors import TrueupError
+from trueup.rl.distill import DistillCfg, Distiller
+from trueup.train.config import Budget
+from trueup.train.folder import RunFolder
+from trueup.train.frozen import FrozenStudent, frozen
+from trueup.train.train import assess_run, make_learner, train
+
+
+def _student_cfg(teacher):
+    return replace(CFG, teacher=str(teacher), distill=DistillCfg(kind="action", history=5, hidden=(16,)))
+
+
+def test_a_student_trains_resumes_and_is_assessed(tmp_path):
+    train(CFG, tmp_path / "teacher", Budget(steps=3 * STEP))
+    cfg = _student_cfg(tmp_path / "teacher")
+    train(cfg, tmp_path / "whole", Budget(steps=6 * STEP))
+    train(cfg, tmp_path / "parts", Budget(steps=2 * STEP))
+    train(cfg, tmp_path / "parts", Budget(steps=6 * STEP), resume=True)
+    whole, parts = (RunFolder(tmp_path / name).newest().arrays for name in ("whole", "parts"))
+    for name, value in whole.items():
+        np.testing.assert_array_equal(value, parts[name], err_msg=name)
+    assert assess_run(RunFolder(tmp_path / "whole"), episodes=4).episodes == 4
+
+
+def test_the_frozen_student_does_what_the_learning_one_does(tmp_path):
+    train(CFG, tmp_path / "teacher", Budget(steps=STEP))
+    learner = make_learner(_student_cfg(tmp_path / "teacher"))
+    assert isinstance(learner, Distiller)
+    policy = frozen(learner.state(), CFG.nenv)
+    assert isinstance(policy, FrozenStudent)
+    obs = learner.obs
+    for t in range(3):
+        action = policy(obs)
+        np.testing.assert_allclose(action, learner._act(t), rtol=1e-4, atol=1e-6)
+        step = learner.env.step(action)
+        learner.obs, learner.last_action, obs = step.obs, action, step.obs
+
+
+def test_a_teacher_without_latent_cannot_teach_one(tmp_path):
+    train(CFG, tmp_path / "teacher", Budget(steps=STEP))
+    cfg = replace(CFG, teacher=str(tmp_path / "teacher"), distill=DistillCfg(kind="latent"))
+    with pytest.raises(TrueupError, match="--latent"):
+        make_learner(cfg)
