@@ -56,7 +56,7 @@ RULES: dict[str, Rule] = {
     "torque_offset": Rule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
     "stop_low": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
     "stop_high": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
-    "stop_timeconst": Rule(low=0.004, high=0.3, scale="log", width=0.7, mean=0.02, shared=True),
+    "stop_timeconst": Rule(low=0.004, high=0.3, scale="log", width=0.7, mean=0.04),
     "kp": _factor(0.3, 3.0, 0.3),
     "kd": _factor(0.1, 10.0, 0.5),
     # position servos of hobby class: the gain that a model file carries may be a hundred times the servo's

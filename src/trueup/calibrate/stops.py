@@ -14,7 +14,7 @@ from trueup.calibrate.windows import Windows
 FloatArray = NDArray[np.float64]
 _PUSHED = 0.1  # rad that a command must go beyond the furthest position for a stop to be suspected
 _NEAR = 0.3  # rad from its nominal stop: a joint that stays further away says nothing about it
-_DEPTH = 0.1  # rad that a soft stop is pressed in
+_DEPTH = 0.2  # rad that a soft stop is pressed in
 
 
 def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[FitParameter, ...]:
@@ -30,9 +30,8 @@ def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[Fi
         if found:
             mean = float(np.clip(np.mean(found), entry.low + 0.05, entry.high - 0.05))
             out.append(msgspec.structs.replace(entry, prior=mean))
-    if not any(entry.name in ("stop_low", "stop_high") for entry in out):
-        out = [entry for entry in out if entry.name != "stop_timeconst"]
-    return tuple(out)
+    held = {joint for entry in out if entry.name in ("stop_low", "stop_high") for joint in entry.of}
+    return tuple(entry for entry in out if entry.name != "stop_timeconst" or held & set(entry.of))
 
 
 def _met(joint: int, windows: Windows, sign: float, nominal: float) -> float | None:
