@@ -61,9 +61,9 @@ def test_stops_begin_where_the_joint_was_held_and_others_are_left_out():
     target[:, 2] += 1.2
     windows = cut_windows(GO2, [with_signal(log, joint_pos=pos, target_pos=target)], WindowCfg(window_s=0.5))
     sim = BatchSim(GO2, fit_sim_cfg(GO2, RATE, ("stop_high", "stop_low")))
-    kept = near_stops(make_parameters(sim, ("stop_low", "stop_high", "stop_timeconst")), windows)
-    assert [entry.label for entry in kept] == ["stop_high FL_calf_joint", "stop_timeconst"]
-    assert kept[0].prior == pytest.approx(-1.05, abs=0.02)
+    kept = near_stops(make_parameters(sim, ("stop_low", "stop_high", "stop_stiffness")), windows)
+    assert [entry.label for entry in kept] == ["stop_high FL_calf_joint", "stop_stiffness FL_calf_joint"]
+    assert kept[0].prior == pytest.approx(-1.15, abs=0.02)
 
 
 def test_a_gain_that_would_always_saturate_is_named_and_nothing_is_masked():

@@ -45,10 +45,22 @@ def test_a_constant_torque_moves_a_joint_by_torque_over_gain():
 def test_a_stop_holds_the_joint_before_its_target():
     sim = held()
     sim.params.set("stop_high", -1.7, of="FL_calf_joint")
-    sim.params.set("stop_timeconst", 0.01)
+    sim.params.set("stop_stiffness", 40.0)
+    sim.params.set("stop_damping", 0.5)
+    sim.params.set("friction", 0.0)
+    sim.params.set("gravity", 0.0)
     sim.reset()
-    pos = settle(sim)
-    assert -1.72 < pos[0, 2] < -1.6  # default -1.5
+    pressed = settle(sim)[0, 2] + 1.7
+    pull = 20.0 * (0.2 - pressed)  # kp times what is missing to the target of -1.5
+    assert pressed == pytest.approx(pull / 40.0, rel=0.05)
+
+
+def test_stiffness_and_damping_of_a_stop_are_set_one_by_one():
+    sim = held(nsim=2)
+    before = sim.params.get("stop_damping")
+    sim.params.set("stop_stiffness", 40.0, of="FL_calf_joint", ids=np.array([1]))
+    np.testing.assert_allclose(sim.params.get("stop_damping"), before, rtol=1e-9)
+    assert sim.params.get("stop_stiffness")[1, 2] == pytest.approx(40.0)
 
 
 def test_a_stand_starts_where_it_carries_the_weight():

@@ -56,7 +56,8 @@ RULES: dict[str, Rule] = {
     "torque_offset": Rule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
     "stop_low": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
     "stop_high": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
-    "stop_timeconst": Rule(low=0.004, high=0.3, scale="log", width=0.7, mean=0.04),
+    "stop_stiffness": Rule(low=2.0, high=3e3, scale="log", width=1.0, mean=60.0),
+    "stop_damping": Rule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
     "kp": _factor(0.3, 3.0, 0.3),
     "kd": _factor(0.1, 10.0, 0.5),
     # position servos of hobby class: the gain that a model file carries may be a hundred times the servo's
@@ -90,7 +91,7 @@ PACE = ("armature", "damping", "friction", "encoder_bias", "delay")
 MASSES = ("mass_scale", "com_offset", "inertia_shape")
 FULL = (*PACE, "kp", "kd", "torque_limit", "no_load_speed", *MASSES)
 CONTACT = ("contact_friction", "contact_timeconst", "contact_dampratio")
-STOPS = ("stop_low", "stop_high", "stop_timeconst")
+STOPS = ("stop_low", "stop_high", "stop_stiffness", "stop_damping")
 HUNG = (*PACE, "torque_offset", "tilt", *STOPS, "mount_stiffness", "mount_damping")
 SERVO = (*PACE, "servo_kp", "servo_kd", "torque_limit")
 

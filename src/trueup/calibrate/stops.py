@@ -31,7 +31,7 @@ def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[Fi
             mean = float(np.clip(np.mean(found), entry.low + 0.05, entry.high - 0.05))
             out.append(msgspec.structs.replace(entry, prior=mean))
     held = {joint for entry in out if entry.name in ("stop_low", "stop_high") for joint in entry.of}
-    return tuple(entry for entry in out if entry.name != "stop_timeconst" or held & set(entry.of))
+    return tuple(entry for entry in out if not entry.name.startswith("stop_") or held & set(entry.of))
 
 
 def _met(joint: int, windows: Windows, sign: float, nominal: float) -> float | None:

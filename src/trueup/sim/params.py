@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.sim.inertia import check_inertia, compose, decompose, from_shape, to_shape
+from trueup.sim.joint_stops import get_stop, set_stop
 from trueup.sim.parameter_table import GEAR_FRICTION, PARAMETERS, Parameter, Scope
 from trueup.sim.whole_robot import WholeRobot
 
@@ -60,6 +61,8 @@ class Params:
             return values.copy() if column is None else values[..., column].copy()
         if name in _SIM_ARRAY:
             return np.array(getattr(sim, name))
+        if name in _STOP:
+            return get_stop(sim, name)
         return sim.gains.get(name)
 
     def _get_body(self, name: str) -> FloatArray:
@@ -112,6 +115,10 @@ class Params:
         if self._stale.any():
             self._batch.set_const(None if self._stale.all() else np.flatnonzero(self._stale))
             self._stale[:] = False
+
+    def mark_stale(self, rows: Rows) -> None:
+        """Masses, inertias or armatures of rows were written past `set`."""
+        self._stale[rows] = True
 
     def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
         """Columns of the joints or bodies named; None for a parameter of the whole robot."""
@@ -167,6 +174,8 @@ class Params:
                 sim.set_delay(changed)
             elif name == "torque_offset":
                 sim.set_torque_offset(changed)
+            elif name in _STOP:
+                set_stop(sim, name, changed)
             else:
                 sim.gains.set(name, changed)
 
@@ -206,8 +215,8 @@ _JOINT_FIELD: dict[str, tuple[str, int | None]] = {
     "stiffness": ("jnt_stiffness", None),
     "stop_low": ("jnt_range", 0),
     "stop_high": ("jnt_range", 1),
-    "stop_timeconst": ("jnt_solref", 0),
 }
+_STOP = frozenset({"stop_stiffness", "stop_damping"})
 _SIM_ARRAY = frozenset({"delay", "encoder_bias", "torque_offset"})
 
 
