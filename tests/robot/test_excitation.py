@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation import ExcitationCfg, excite
-from trueup.robot.excitation_limits import Bounds, LimitCfg, joint_bounds
+from trueup.robot.excitation_limits import Bounds, LimitCfg, joint_bounds, sensible_rate_hz
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.plan import Plan, join_plans, min_jerk, move_distance, move_plan, move_time, scale_plan
 from trueup.robot.spec import RobotSpec
@@ -313,3 +313,8 @@ def test_amplitude_of_a_sine_by_hand() -> None:
     hz = np.array([0.1, 1.0, 10.0])
     by_hand = [0.5, 2.0 / (2 * np.pi), 40.0 / (20 * np.pi) ** 2]
     assert bounds.at(hz) == pytest.approx(by_hand)
+
+
+def test_stiff_servos_are_commanded_faster_by_default() -> None:
+    rates = {name: sensible_rate_hz(load_robot(name).spec) for name in ("go2", "so101", "pendulum")}
+    assert rates == {"go2": 200.0, "so101": 400.0, "pendulum": 200.0}

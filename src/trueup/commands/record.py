@@ -11,6 +11,7 @@ import tyro
 from trueup.robot.waves import Kind
 
 if TYPE_CHECKING:
+    from trueup.robot.spec import RobotSpec
     from trueup.sim.session import SessionCfg
 
 
@@ -26,15 +27,15 @@ class RecordVerb:
     robot: tyro.conf.Positional[str]
     """Built-in name, or your robot's folder or spec."""
     driver: str = "twin:mild"
-    """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one."""
+    """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one; FILE.py:FUNCTION is your own."""
     excitation: Kind = "multisine"
     """Shape of the motion."""
     seconds: float = 20.0
     """Length of the motion; the ways there and back come on top."""
     out: Path | None = None
     """Log to write (.mcap); required unless --dry-run."""
-    rate: float = 200.0
-    """Commands and log rows per second."""
+    rate: float | None = None
+    """Commands and log rows per second (default: 200, more for servos so stiff that targets would have to crawl)."""
     joints: tuple[str, ...] = field(default=())
     """Joints that move (default: all)."""
     one_by_one: bool = False
@@ -71,7 +72,8 @@ def run(verb: RecordVerb) -> int:
             "--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)"
         )
     console = Console()
-    robot, cfg = load_robot(verb.robot), _session(verb)
+    robot = load_robot(verb.robot)
+    cfg = _session(verb, robot.spec)
     with console.status("rehearsing the plan in the model"):
         rehearsal = plan_session(robot, cfg)
     print_rehearsal(robot, rehearsal, console)
@@ -92,19 +94,20 @@ def run(verb: RecordVerb) -> int:
     return 0 if session.result.ended == "done" and report.usable else 1
 
 
-def _session(verb: RecordVerb) -> SessionCfg:
+def _session(verb: RecordVerb, spec: RobotSpec) -> SessionCfg:
     from trueup.robot.excitation import ExcitationCfg
-    from trueup.robot.excitation_limits import LimitCfg
+    from trueup.robot.excitation_limits import LimitCfg, sensible_rate_hz
     from trueup.sim.session import SessionCfg
 
+    limits = LimitCfg(amplitude_rad=verb.amplitude)
     excitation = ExcitationCfg(
         kind=verb.excitation,
         seconds=verb.seconds,
-        rate_hz=verb.rate,
+        rate_hz=sensible_rate_hz(spec, limits) if verb.rate is None else verb.rate,
         seed=verb.seed,
         order="one_by_one" if verb.one_by_one else "together",
         joints=verb.joints,
-        limits=LimitCfg(amplitude_rad=verb.amplitude),
+        limits=limits,
     )
     return SessionCfg(
         driver=verb.driver,

@@ -15,6 +15,8 @@ from trueup.core.errors import TrueupError
 from trueup.robot.spec import RobotSpec
 
 FloatArray = NDArray[np.float64]
+RATES_HZ = (200.0, 400.0, 500.0)
+WALKING_PACE = 1.0  # rad/s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,18 @@ def joint_bounds(spec: RobotSpec, cfg: LimitCfg, *, rate_hz: float) -> tuple[Bou
         )
         for room, limit, slow in zip(rooms, spec.velocity_limit, smooth, strict=True)
     )
+
+
+def sensible_rate_hz(spec: RobotSpec, cfg: LimitCfg | None = None) -> float:
+    """The lowest customary command rate at which no servo is so stiff that its targets must crawl.
+
+    See `burst_fraction`: the allowed velocity rises with the rate. One that lets every joint move at WALKING_PACE (or
+    at what its own limit grants) will do.
+    """
+    cfg = cfg or LimitCfg()
+    wanted = np.minimum(WALKING_PACE, cfg.velocity_fraction * spec.velocity_limit)
+    per_hz = 2.0 * cfg.burst_fraction * spec.torque_limit / np.maximum(spec.kp, 1e-9)
+    return next((rate for rate in RATES_HZ if (rate * per_hz >= wanted).all()), RATES_HZ[-1])
 
 
 def fit_into(wave: FloatArray, bounds: Bounds, dt: float) -> FloatArray:

@@ -185,3 +185,19 @@ def test_stiff_draws_are_lowered_and_the_truth_says_so() -> None:
     assert any("stiffness drawn" in note for note in twin.truth.notes)
     assert twin.truth.transmission is not None
     assert np.allclose(twin.plant.model.tendon_stiffness, twin.truth.transmission.stiffness)
+
+
+def test_dry_friction_is_solved_to_the_end_on_every_robot() -> None:
+    """More work of the engine's solver must not change how a twin moves."""
+    for name in ("go2", "so101", "z1"):
+        robot = load_robot(name)
+        plain, thorough = (Twin(robot, TwinCfg(preset="worn", seed=3)) for _ in range(2))
+        options = thorough.plant.model.opt
+        options.iterations, options.ls_iterations = 500, 500
+        pose, zero = robot.spec.default_pose, np.zeros(robot.spec.njoint)
+        for k in range(80):
+            target = pose + 0.1 * np.sin(0.05 * k + np.arange(robot.spec.njoint))
+            for twin in (plain, thorough):
+                twin.command(np.stack([target, zero, robot.spec.kp, robot.spec.kd, zero]))
+                twin.period()
+        assert np.abs(plain.plant.position - thorough.plant.position).max() < 1e-6, name

@@ -4,6 +4,7 @@ twin:harmonic                      start a twin in the background, in real time
 twin:harmonic?seed=7&lockstep=1    options after a question mark (see TWIN_OPTIONS)
 twin:my/preset.toml                one's own preset
 twin@127.0.0.1:7000                a twin that is running
+my_robot.py:make_driver?port=x     one's own driver (see `own`)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import unquote
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.drivers.base import Driver
+from trueup.robot.drivers.own import is_own, make_own
 from trueup.robot.drivers.twin import TwinDriver
 from trueup.robot.drivers.twin_process import TwinOptions
 from trueup.robot.load import Robot
@@ -21,6 +23,7 @@ from trueup.robot.load import Robot
 KINDS = {
     "twin:PRESET[?seed=7&lockstep=1]": "a virtual robot, started in the background",
     "twin@HOST:PORT": "a virtual robot that is running (`trueup twin serve`)",
+    "FILE.py:FUNCTION or MODULE:FUNCTION": "your own driver (docs/record.md)",
 }
 
 
@@ -38,6 +41,8 @@ def open_driver(
         return TwinDriver(robot, twin_options(reference.removeprefix("twin:"), wanted))
     if reference.startswith("twin@"):
         return TwinDriver(robot, address=_address(reference.removeprefix("twin@")))
+    if is_own(reference):
+        return make_own(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
     known = "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
     raise TrueupError(f"no driver {reference!r}; known are {known}")
 

@@ -11,9 +11,10 @@ import socket
 import struct
 import time
 from types import TracebackType
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.drivers import wire
@@ -25,7 +26,6 @@ from trueup.robot.load import Robot
 FloatArray = NDArray[np.float64]
 Address = tuple[str, int]
 _RESEND_S = 0.02
-_FIELDS = ("target_pos", "target_vel", "kp", "kd", "torque")
 
 
 class TwinDriver:
@@ -97,10 +97,11 @@ class TwinDriver:
 
     def write(self, command: Command) -> Command:
         """Send a command; returns it as it was sent. Limits are the twin's own business, as on a robot."""
-        sent = Command(**{name: self._array(name, getattr(command, name)) for name in _FIELDS})
+        rows = self._rows(command)
         self._sequence += 1
-        self._send(wire.encode_command(self._sequence, self._now(), sent))
-        return sent
+        self._send(wire.encode_rows(self._sequence, time.monotonic(), rows))
+        target_pos, target_vel, kp, kd, torque = rows
+        return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
 
     def damp(self) -> Command:
         """Let the joints give way against damping."""
@@ -128,6 +129,13 @@ class TwinDriver:
         self.close()
 
     # --- what only twins can do ---
+    @property
+    def twin_pid(self) -> int:
+        """Process id of the twin that this driver started."""
+        if self._process is None:
+            raise TrueupError("this driver has no twin of its own running")
+        return self._process.pid
+
     def tick(self) -> None:
         """Lock-step: let one command period pass without a command, as if the driver hung."""
         if self.realtime:
@@ -177,10 +185,11 @@ class TwinDriver:
 
     def _await_answer(self) -> None:
         """Lock-step: wait for the state that follows the newest command, sending it again when it seems lost."""
-        deadline = time.monotonic() + self._timeout
+        deadline = 0.0
         while self._pending:
             frame = self._receive()
             if frame is None:
+                deadline = deadline or time.monotonic() + self._timeout
                 self._look_alive(deadline)
                 self._need_socket().send(self._pending)
             elif frame.kind is Kind.STATE and self._note(frame) == self._pending_sequence:
@@ -267,13 +276,27 @@ class TwinDriver:
     def _now(self) -> float:
         return time.monotonic()
 
-    def _array(self, name: str, values: ArrayLike) -> FloatArray:
-        array = np.array(values, np.float64)
-        if array.shape != (len(self.joint_names),):
-            raise TrueupError(
-                f"{name} takes {len(self.joint_names)} numbers, found shape {array.shape}", place=name
-            )
-        return array
+    def _rows(self, command: Command) -> FloatArray:
+        """The command as (5, njoint) numbers of its own."""
+        fields = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
+        shape = (wire.COMMAND_ROWS, len(self.joint_names))
+        try:
+            rows = np.array(fields, np.float64)
+        except ValueError:  # of different lengths
+            rows = np.zeros(0)
+        if rows.shape != shape:
+            self._refuse(command)
+        return rows
+
+    def _refuse(self, command: Command) -> NoReturn:
+        """Raise for the first field that is not one number per joint."""
+        for name, values in vars(command).items():
+            found = np.shape(values)
+            if found != (len(self.joint_names),):
+                raise TrueupError(
+                    f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name
+                )
+        raise TrueupError("a command is made of numbers")
 
     def _let_go(self) -> None:
         if self._socket is not None:

@@ -61,6 +61,11 @@ class TwinProcess:
     def is_running(self) -> bool:
         return self._child.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._child.pid
+
     def last_words(self) -> str:
         """Return the end of what the child wrote to its standard error."""
         size = self._errors.seek(0, os.SEEK_END)

@@ -20,6 +20,7 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,8 @@ _CRC = struct.Struct("<I")
 _COUNT = struct.Struct("<H")
 _STATE = struct.Struct("<HHId")  # joints, has IMU, sequence of the newest command, voltage
 _WELCOME = struct.Struct("<HBBdd")  # joints, lock-step, has IMU, command rate, physics rate
-_IMU_NUMBERS = 10  # quaternion 4, gyro 3, accelerometer 3
+_NUMBER = np.dtype("<f8")
+IMU_NUMBERS = 10  # quaternion 4, gyro 3, accelerometer 3
 
 
 class Kind(enum.IntEnum):
@@ -60,8 +62,7 @@ class Kind(enum.IntEnum):
 _KINDS = {int(kind): kind for kind in Kind}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A frame whose envelope is sound; its payload is not looked at yet."""
 
     kind: Kind
@@ -138,8 +139,13 @@ def decode(data: bytes) -> Frame:
 def encode_command(sequence: int, time_s: float, command: Command) -> bytes:
     """Return the frame of a command."""
     rows = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
-    numbers = np.concatenate(rows).astype("<f8", copy=False)
-    return encode(Kind.COMMAND, sequence, time_s, _COUNT.pack(len(command.target_pos)) + numbers.tobytes())
+    return encode_rows(sequence, time_s, np.stack(rows))
+
+
+def encode_rows(sequence: int, time_s: float, rows: FloatArray) -> bytes:
+    """Return the frame of a command whose rows (5, njoint) are target_pos, target_vel, kp, kd, torque."""
+    numbers = rows.astype(_NUMBER, copy=False).tobytes()
+    return encode(Kind.COMMAND, sequence, time_s, _COUNT.pack(rows.shape[1]) + numbers)
 
 
 def command_rows(frame: Frame) -> FloatArray:
@@ -147,7 +153,7 @@ def command_rows(frame: Frame) -> FloatArray:
     _expect(frame, Kind.COMMAND)
     njoint = _joint_count(frame, _COUNT)
     _expect_size(frame, _COUNT.size + COMMAND_ROWS * njoint * 8)
-    numbers = np.frombuffer(frame.payload, "<f8", offset=_COUNT.size)
+    numbers = np.frombuffer(frame.payload, _NUMBER, -1, _COUNT.size)
     return numbers.reshape(COMMAND_ROWS, njoint).astype(np.float64, copy=False)
 
 
@@ -157,15 +163,65 @@ def parse_command(frame: Frame) -> Command:
     return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
 
 
+class Report(NamedTuple):
+    """A state as it travels: `numbers` are position, velocity, torque, temperature of the joints, then the IMU if any.
+
+    acknowledged  the sequence of the newest command that was handled
+    """
+
+    sequence: int
+    time_s: float
+    njoint: int
+    has_imu: bool
+    acknowledged: int
+    voltage: float
+    numbers: FloatArray
+
+    def state(self) -> RobotState:
+        """The numbers by name."""
+        n, numbers = self.njoint, self.numbers
+        fields = {
+            "sequence": self.sequence,
+            "time_s": self.time_s,
+            "joint_pos": numbers[:n],
+            "joint_vel": numbers[n : 2 * n],
+            "joint_torque": numbers[2 * n : 3 * n],
+            "joint_temperature": numbers[3 * n : 4 * n],
+            "voltage": self.voltage,
+        }
+        if self.has_imu:
+            imu = numbers[4 * n :]
+            fields |= {"imu_quat": imu[:4], "imu_gyro": imu[4:7], "imu_acc": imu[7:]}
+        state = object.__new__(
+            RobotState
+        )  # the frozen class sets field by field, which takes as long as the rest
+        vars(state).update(fields)
+        return state
+
+
+def encode_report(report: Report) -> bytes:
+    """Return the frame of a state as it travels."""
+    sequence, time_s, njoint, has_imu, acknowledged, voltage, numbers = report
+    head = _STATE.pack(njoint, has_imu, acknowledged & 0xFFFFFFFF, voltage)
+    return encode(Kind.STATE, sequence, time_s, head + numbers.astype(_NUMBER, copy=False).tobytes())
+
+
 def encode_state(state: RobotState, acknowledged: int) -> bytes:
     """Return the frame of a state; `acknowledged` is the sequence of the newest command that was handled."""
     parts = [state.joint_pos, state.joint_vel, state.joint_torque, state.joint_temperature]
-    has_imu = state.imu_quat is not None and state.imu_gyro is not None and state.imu_acc is not None
-    if state.imu_quat is not None and state.imu_gyro is not None and state.imu_acc is not None:
-        parts += [state.imu_quat, state.imu_gyro, state.imu_acc]
-    numbers = np.concatenate(parts).astype("<f8", copy=False)
-    head = _STATE.pack(len(state.joint_pos), has_imu, acknowledged & 0xFFFFFFFF, state.voltage)
-    return encode(Kind.STATE, state.sequence, state.time_s, head + numbers.tobytes())
+    imu = [part for part in (state.imu_quat, state.imu_gyro, state.imu_acc) if part is not None]
+    has_imu = len(imu) == 3
+    return encode_report(
+        Report(
+            sequence=state.sequence,
+            time_s=state.time_s,
+            njoint=len(state.joint_pos),
+            has_imu=has_imu,
+            acknowledged=acknowledged,
+            voltage=state.voltage,
+            numbers=np.concatenate(parts + imu if has_imu else parts),
+        )
+    )
 
 
 def parse_state(frame: Frame) -> tuple[RobotState, int]:
@@ -175,22 +231,10 @@ def parse_state(frame: Frame) -> tuple[RobotState, int]:
     _, has_imu, acknowledged, voltage = _STATE.unpack_from(frame.payload)
     if has_imu not in (0, 1):
         raise TrueupError(f"a state says 0 or 1 for its IMU, found {has_imu}", place="frame")
-    _expect_size(frame, _STATE.size + 8 * (4 * njoint + _IMU_NUMBERS * has_imu))
-    numbers = np.frombuffer(frame.payload, "<f8", offset=_STATE.size).astype(np.float64)
-    joints, imu = numbers[: 4 * njoint].reshape(4, njoint), numbers[4 * njoint :]
-    state = RobotState(
-        sequence=frame.sequence,
-        time_s=frame.time_s,
-        joint_pos=joints[0],
-        joint_vel=joints[1],
-        joint_torque=joints[2],
-        joint_temperature=joints[3],
-        voltage=voltage,
-        imu_quat=imu[:4] if has_imu else None,
-        imu_gyro=imu[4:7] if has_imu else None,
-        imu_acc=imu[7:] if has_imu else None,
-    )
-    return state, acknowledged
+    _expect_size(frame, _STATE.size + 8 * (4 * njoint + IMU_NUMBERS * has_imu))
+    numbers = np.frombuffer(frame.payload, _NUMBER, -1, _STATE.size).astype(np.float64)
+    report = Report(frame.sequence, frame.time_s, njoint, has_imu, acknowledged, voltage, numbers)
+    return report.state(), acknowledged
 
 
 def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:

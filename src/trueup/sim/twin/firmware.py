@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.drivers.base import RobotState
-from trueup.robot.drivers.wire import TapCounts
+from trueup.robot.drivers.wire import Report, TapCounts
 from trueup.robot.load import Robot
 from trueup.robot.model import Base
 from trueup.robot.spec import RobotSpec
@@ -66,6 +66,7 @@ class Twin:
         self._readings = Readings(self.plant, model, noise, robot.spec.imu)
         self._spec = robot.spec
         self._low, self._high = _command_limits(robot.spec)
+        self._is_above, self._is_below = np.zeros_like(self._low, bool), np.zeros_like(self._low, bool)
         self._timeout = math.ceil(cfg.command_timeout_s * self.physics_hz - 1e-9)
         self._deadline: int | None = None  # physics step at which damping sets in
         self._counts = dict.fromkeys(asdict(TapCounts()), 0)
@@ -101,7 +102,7 @@ class Twin:
         if rows.shape != self._low.shape:
             counts["malformed"] += 1
             return False
-        if not ((rows >= self._low) & (rows <= self._high)).all():  # false for NaN
+        if not self._is_within_limits(rows):
             fault = self._fault(rows)
             counts[fault] += 1
             if fault != "beyond_limits":
@@ -113,6 +114,14 @@ class Twin:
         self.plant.push(rows, arrival)
         self._deadline = math.floor(arrival) + self._timeout
         return True
+
+    def _is_within_limits(self, rows: FloatArray) -> bool:
+        """Whether every number of a command is allowed; a NaN is not."""
+        above, below = self._is_above, self._is_below
+        np.greater_equal(rows, self._low, above)
+        np.less_equal(rows, self._high, below)
+        np.logical_and(above, below, above)
+        return np.count_nonzero(above) == above.size
 
     def _fault(self, rows: FloatArray) -> str:
         """Return the counter for a command that is outside the limits in some way."""
@@ -142,8 +151,12 @@ class Twin:
 
     def state(self) -> RobotState:
         """Return a reading of the present; every call is a new one."""
+        return self.report(0).state()
+
+    def report(self, acknowledged: int) -> Report:
+        """The same as it goes over the wire; `acknowledged` is the sequence of the newest command."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        return self._readings.take(self._sequence)
+        return self._readings.take(self._sequence, acknowledged)
 
 
 def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:

@@ -1,6 +1,7 @@
 """Friction of the twin's joints, before every physics step: Stribeck with load (M4 of `models.friction`), or LuGre.
 
-Arrays are worked on in place: at a thousand steps a second allocation is what costs.
+Arrays are worked on in place (the last argument of each operation is where it writes): at a thousand steps a second
+every allocation, keyword and number that must become an array costs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Protocol
 
 import mujoco
 import numpy as np
+from numpy import absolute, add, divide, exp, multiply, power, subtract
 from numpy.typing import NDArray
 
 from trueup.sim.twin.truth import FrictionTruth
@@ -29,27 +31,28 @@ class StribeckFriction:
         self, truth: FrictionTruth, coulomb: FloatArray, velocity: FloatArray, out: FloatArray, load: Load
     ) -> None:
         self._velocity, self._out, self._load = velocity, out, load
-        self._coulomb, self._stiction = coulomb.copy(), truth.stiction.copy()
         self._stribeck = _Stribeck(truth)
-        self._kl, self._kls = truth.load.copy(), truth.load_rest.copy()
-        self._has_load = bool(self._kl.any() or self._kls.any())
-        self._share, self._through, self._part = (np.zeros_like(coulomb) for _ in range(3))
+        self._base = np.stack([coulomb, truth.stiction])
+        self._coulomb, self._stiction = self._base
+        self._per_load = np.stack([truth.load, truth.load_rest])
+        self._has_load = bool(self._per_load.any())
+        self._share, self._speed, self._through = (np.zeros_like(coulomb) for _ in range(3))
+        self._budget = self._base.copy()
+        self._moving, self._resting = self._budget
 
     def __call__(self) -> None:
-        share = self._stribeck(self._velocity, self._share)
+        share = self._stribeck(self._velocity, self._speed, self._share)
         if not self._has_load:
-            np.multiply(share, self._stiction, out=share)
-            np.add(share, self._coulomb, out=self._out)
+            multiply(share, self._stiction, share)
+            add(share, self._coulomb, self._out)
             return
-        through, part = self._through, self._part
+        through, budget = self._through, self._budget
         self._load(through)
-        np.abs(through, out=through)
-        np.multiply(self._kls, through, out=part)
-        np.add(part, self._stiction, out=part)
-        np.multiply(part, share, out=part)
-        np.multiply(self._kl, through, out=through)
-        np.add(part, through, out=part)
-        np.add(part, self._coulomb, out=self._out)
+        absolute(through, through)
+        multiply(self._per_load, through, budget)
+        add(budget, self._base, budget)
+        multiply(self._resting, share, share)
+        add(self._moving, share, self._out)
 
 
 class LuGreFriction:
@@ -58,7 +61,7 @@ class LuGreFriction:
     z' = dq - s0 |dq| z / g(dq),   tau = -(s0 z + s1 z'),   g = Fc + (Fs - Fc) exp(-|dq/dqs|^alpha)
 
     The bending is stepped implicitly, z+ = (z + dq dt)/(1 + s0 |dq| dt/g): stable at any speed, |s0 z| never above g.
-    It is kept as z/dt and g as g/(s0 dt), which saves two operations a step.
+    It is kept as z/dt and g as g/(s0 dt), which saves two operations a step: z+ = (z + dq) g/(g + |dq|).
     """
 
     def __init__(
@@ -71,21 +74,22 @@ class LuGreFriction:
         self._stribeck = _Stribeck(truth)
         self._of_bend = -(stiffness * dt + truth.bristle_damping)
         self._of_bend_before = truth.bristle_damping.copy()
-        self._bend, self._next, self._level, self._part = (np.zeros_like(coulomb) for _ in range(4))
+        self._bend, self._next, self._level, self._speed = (np.zeros_like(coulomb) for _ in range(4))
 
     def __call__(self) -> None:
-        level, part, before, after = self._level, self._part, self._bend, self._next
-        self._stribeck(self._velocity, level)
-        np.multiply(level, self._stiction, out=level)
-        np.add(level, self._coulomb, out=level)
-        np.abs(self._velocity, out=part)
-        np.divide(part, level, out=part)
-        np.add(part, 1.0, out=part)
-        np.add(before, self._velocity, out=after)
-        np.divide(after, part, out=after)
-        np.multiply(before, self._of_bend_before, out=part)
-        np.multiply(after, self._of_bend, out=level)
-        np.add(part, level, out=self._out)
+        level, speed, before, after = self._level, self._speed, self._bend, self._next
+        velocity = self._velocity
+        absolute(velocity, speed)
+        self._stribeck.at(speed, level)
+        multiply(level, self._stiction, level)
+        add(level, self._coulomb, level)
+        add(before, velocity, after)
+        multiply(after, level, after)
+        add(level, speed, level)
+        divide(after, level, after)
+        multiply(before, self._of_bend_before, speed)
+        multiply(after, self._of_bend, level)
+        add(speed, level, self._out)
         self._bend, self._next = after, before
 
 
@@ -97,16 +101,21 @@ class _Stribeck:
         self._is_one, self._is_two = bool((self._power == 1.0).all()), bool((self._power == 2.0).all())
         self._factor = -1.0 / truth.stribeck_vel**self._power
 
-    def __call__(self, velocity: FloatArray, out: FloatArray) -> FloatArray:
+    def __call__(self, velocity: FloatArray, speed: FloatArray, out: FloatArray) -> FloatArray:
+        """Return the share of the rest friction in `out`; `speed` is room to work in."""
+        return self.at(velocity if self._is_two else absolute(velocity, speed), out)
+
+    def at(self, speed: FloatArray, out: FloatArray) -> FloatArray:
         """Return the share of the rest friction in `out`."""
         if self._is_two:
-            np.multiply(velocity, velocity, out=out)
+            multiply(speed, speed, out)
+            multiply(out, self._factor, out)
+        elif self._is_one:
+            multiply(speed, self._factor, out)
         else:
-            np.abs(velocity, out=out)
-            if not self._is_one:
-                np.power(out, self._power, out=out)
-        np.multiply(out, self._factor, out=out)
-        return np.exp(out, out=out)
+            power(speed, self._power, out)
+            multiply(out, self._factor, out)
+        return exp(out, out)
 
 
 class RotorLoad:
@@ -117,7 +126,7 @@ class RotorLoad:
         self._motor_torque, self._spring = data.qfrc_actuator[rotors], data.qfrc_spring[rotors]
 
     def __call__(self, out: FloatArray) -> None:
-        np.subtract(self._motor_torque, self._spring, out=out)
+        subtract(self._motor_torque, self._spring, out)
 
 
 class RigidLoad:

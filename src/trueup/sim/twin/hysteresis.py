@@ -9,6 +9,7 @@ area: torque that depends on the past, which no function of the present state re
 from __future__ import annotations
 
 import numpy as np
+from numpy import absolute, add, divide, multiply, subtract
 from numpy.typing import NDArray
 
 from trueup.sim.twin.truth import TransmissionTruth
@@ -19,23 +20,24 @@ FloatArray = NDArray[np.float64]
 class Hysteresis:
     """Adds the element's torque to the motor and writes it to the link, before every physics step.
 
-    Stepped implicitly, z+ = (z + d' dt/x0)/(1 + |d'| dt/x0), and kept as z x0/dt.
+    Stepped implicitly, z+ = (z + d' dt/x0)/(1 + |d'| dt/x0), and kept as y = z x0/dt:
+    y+ = (y + d') c/(c + |d'|) with c = x0/dt.
     """
 
     def __init__(
         self, truth: TransmissionTruth, rate: FloatArray, motor: FloatArray, link: FloatArray, dt: float
     ) -> None:
         self._rate, self._motor, self._link = rate, motor, link
-        self._per_turn = dt / truth.hysteresis_rad
-        self._torque = truth.hysteresis * self._per_turn
+        self._turn = truth.hysteresis_rad / dt
+        self._torque = truth.hysteresis / self._turn
         self._state, self._divisor = np.zeros_like(self._torque), np.zeros_like(self._torque)
 
     def __call__(self) -> None:
-        divisor, state = self._divisor, self._state
-        np.abs(self._rate, out=divisor)
-        np.multiply(divisor, self._per_turn, out=divisor)
-        np.add(divisor, 1.0, out=divisor)
-        np.add(state, self._rate, out=state)
-        np.divide(state, divisor, out=state)
-        np.multiply(state, self._torque, out=self._link)
-        np.subtract(self._motor, self._link, out=self._motor)
+        divisor, state, turn = self._divisor, self._state, self._turn
+        absolute(self._rate, divisor)
+        add(divisor, turn, divisor)
+        add(state, self._rate, state)
+        multiply(state, turn, state)
+        divide(state, divisor, state)
+        multiply(state, self._torque, self._link)
+        subtract(self._motor, self._link, self._motor)

@@ -55,6 +55,8 @@ class Plant:
         self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
         self._gains = self.motors.gains
         self._effects = self._build_effects(plant)
+        self._given, self._is_all = np.zeros(spec.njoint), np.zeros(spec.njoint, bool)
+        self._all = np.full(spec.njoint, _ALL)
         self._warm_every = max(1, round(_WARM_S / self.dt)) if self.motors.is_variable else 0
         self._start(plant)
 
@@ -137,7 +139,11 @@ class Plant:
     @property
     def is_saturated(self) -> bool:
         """Whether a motor gave all it could in the newest physics step."""
-        return bool((np.abs(self.force) >= _ALL * self.motors.available).any())
+        given, is_all = self._given, self._is_all
+        np.absolute(self.force, given)
+        np.divide(given, self.motors.available, given)
+        np.greater_equal(given, self._all, is_all)
+        return bool(np.count_nonzero(is_all))
 
     @property
     def diverged(self) -> int:

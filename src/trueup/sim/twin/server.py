@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import signal
 import sys
@@ -34,6 +35,8 @@ def serve(
     twin = Twin(robot or load_robot(cfg.robot), cfg.twin)
     server = TwinServer(twin, cfg)
     seal(twin.name, twin.truth)
+    gc.collect()
+    gc.freeze()  # what is here stays: collections while the robot moves need not look at it
     with _stops_on_signal():
         _log.info("twin %s listens on %s:%d", twin.name, *server.address)
         if on_ready is not None:

@@ -118,7 +118,7 @@ class TwinServer:
             self._listen_until(due, due - period)
             self._pass_period()
             if self._driver is not None:
-                self._send(wire.encode_state(self.twin.state(), max(self._newest, 0)), self._driver)
+                self._send(wire.encode_report(self.twin.report(max(self._newest, 0))), self._driver)
             late = time.perf_counter() - due
             if late > period:
                 self.twin.count("overruns")
@@ -184,7 +184,7 @@ class TwinServer:
             self._take(frame, ahead)
         if self._cfg.lockstep:
             self._pass_period()
-            self._answer = wire.encode_state(self.twin.state(), self._newest)
+            self._answer = wire.encode_report(self.twin.report(self._newest))
             self._send(self._answer, address)
 
     def _take(self, frame: Frame, ahead: float) -> None:
@@ -220,7 +220,7 @@ class TwinServer:
         if (
             self._cfg.lockstep and self._newest < 0
         ):  # a hello that comes again gets the same first state again
-            self._answer = wire.encode_state(self.twin.state(), 0) if is_new else self._answer
+            self._answer = wire.encode_report(self.twin.report(0)) if is_new else self._answer
             self._send(self._answer, address)
 
     def _send(self, packet: bytes, address: Address) -> None:
