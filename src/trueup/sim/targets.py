@@ -12,6 +12,7 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.fitted import Fitted
 from trueup.sim.params import PARAMETERS
 from trueup.sim.payload import with_payload
+from trueup.sim.row_writer import Writer, row_writer
 
 if TYPE_CHECKING:
     from trueup.sim.randomize import Draw
@@ -40,7 +41,16 @@ class Targets:
         self.touched = tuple(dict.fromkeys(names))
         self._nominal = {name: sim.params.get(name)[0] for name in self.touched}
         self._base = sim.params.body_names.index(sim.robot.spec.base.body) if sim.free_base else 0
-        self._cache: dict[str, tuple[tuple[str, ...] | None, Ids | None]] = {}
+        self._columns_of = {
+            name: self._where(name, draw.of)
+            for name, draw in ranges.items()
+            if draw.of is not None and name not in VIRTUAL
+        }
+        self._writers: dict[str, tuple[Ids | None, Writer]] = {}
+        for name in self.touched:
+            bodies = self._names_written(name)
+            columns = None if bodies is None else self._where(name, bodies)
+            self._writers[name] = columns, row_writer(sim, name, bodies)
 
     def nominal(self, name: str) -> FloatArray:
         """The simulator's own value of a parameter, one row."""
@@ -70,10 +80,9 @@ class Targets:
             ratio = damp_ratio(drawn[RESTITUTION][:, 0])
             new["contact_dampratio"] = ratio
             new["contact_timeconst"] = self._nominal["contact_timeconst"] / ratio
-        for name in sorted(new, key=list(PARAMETERS).index):  # mass before inertia
-            columns = self._names_written(name)
-            values = new[name] if columns is None else new[name][:, self._where(name, columns)]
-            self._sim.params.set(name, values, of=columns, ids=rows)
+        for name, values in new.items():
+            columns, write = self._writers[name]
+            write(values if columns is None else values[:, columns], rows)
 
     def _value(
         self, name: str, drawn: Mapping[str, FloatArray], posterior: FloatArray, count: int
@@ -90,15 +99,17 @@ class Targets:
 
     def _operate(self, name: str, value: FloatArray, numbers: FloatArray) -> None:
         draw = self._ranges[name]
-        names = self._names_written(name) if draw.of is not None else None
-        at = slice(None) if names is None else self._where(name, draw.of or ())
-        part = value[:, at] if value.ndim > 1 else value
+        at = self._columns_of.get(name)
+        part = value if at is None else value[:, at]
         shaped = numbers.reshape(part.shape) if draw.each else numbers.reshape(-1, *(1,) * (part.ndim - 1))
-        result = {"scale": part * shaped, "add": part + shaped, "set": shaped + 0.0 * part}[draw.operation]
-        if value.ndim > 1:
-            value[:, at] = result
+        if draw.operation == "scale":
+            part *= shaped
+        elif draw.operation == "add":
+            part += shaped
         else:
-            value[:] = result
+            part[...] = shaped
+        if at is not None:
+            value[:, at] = part
 
     def _load(self, new: dict[str, FloatArray], payload: FloatArray) -> None:
         """Put a payload on the base: its mass, centre of mass and inertia become those of both together."""
@@ -125,8 +136,8 @@ class Targets:
         return tuple(asked)
 
     def _columns(self, name: str, nominal: FloatArray) -> FloatArray:
-        of = self._ranges[name].of
-        return nominal if of is None else nominal[self._where(name, of)]
+        at = self._columns_of.get(name)
+        return nominal if at is None else nominal[at]
 
     def _where(self, name: str, of: tuple[str, ...]) -> Ids:
         joints = PARAMETERS[name].scope == "joint"

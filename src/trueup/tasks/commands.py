@@ -67,6 +67,10 @@ class Commands:
     def advance(self) -> None:
         """One control step has passed."""
 
+    def hold(self, values: NDArray[np.floating]) -> None:
+        """Ask the same of every row until its episode ends."""
+        self.values[:] = values
+
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """The live arrays that a checkpoint must hold."""
         return {}
@@ -90,6 +94,10 @@ class _Held(Commands):
         ids = np.flatnonzero(self._left <= 0)
         if len(ids):
             self.reset(ids)
+
+    def hold(self, values: NDArray[np.floating]) -> None:
+        super().hold(values)
+        self._left[:] = np.iinfo(np.int64).max // 2
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         return {"values": self.values, "left": self._left, "counter": self._random.counter}

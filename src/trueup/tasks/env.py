@@ -150,6 +150,10 @@ class TaskEnv:
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 
+    def hold_command(self, values: NDArray[np.floating]) -> None:
+        """Ask the same of every row from now on, until its episode ends."""
+        self._commands.hold(values)
+
     # --- checkpoints ---
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that changes, as plain arrays by flat names; `restore` continues bit for bit."""
@@ -189,8 +193,8 @@ class TaskEnv:
         self.variation.begun(ids)
         self._steps[ids] = 0
         self._scores[ids] = 0.0
-        self._sense.reset(ids)
         self._commands.reset(ids)
+        self._sense.reset(ids, self._commands.values)
 
     def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
         """Judge episodes: the mean score; what a fall cut off counts as zero."""
@@ -199,7 +203,6 @@ class TaskEnv:
 
     def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
-        self._sense.read(self._commands.values)
         reading = self._reading()
         rows = Reading(
             joint_pos=reading.joint_pos[ids],

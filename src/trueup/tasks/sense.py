@@ -16,6 +16,7 @@ from trueup.sim.batch import BatchSim
 from trueup.tasks.frame import Frame
 
 Float32 = NDArray[np.float32]
+Rows = slice | NDArray[np.intp]
 _FOUND = 1  # contact sensor: report whether there is a contact, and nothing else
 
 
@@ -83,54 +84,78 @@ class Sense:
 
     def read(self, command: Float32) -> Frame:
         """Bring the frame up to date after a control step."""
-        sim, frame = self._sim, self.frame
-        frame.joint_pos = sim.joint_pos.astype(np.float32)
-        frame.joint_vel = sim.joint_vel.astype(np.float32)
-        frame.joint_torque = sim.joint_torque.astype(np.float32)
+        frame = self.frame
+        for name, values in self._measure(slice(None), command).items():
+            setattr(frame, name, values)
         frame.command = command
-        if sim.free_base:
-            self._read_base()
         if self.nfoot:
-            self._read_feet()
-        if self._chain is not None:
-            frame.tool_error = tool_error(self._chain, frame.joint_pos, command)
+            self._walk()
         return frame
 
-    def reset(self, ids: NDArray[np.intp]) -> None:
-        """Forget the past of rows `ids`."""
+    def reset(self, ids: NDArray[np.intp], command: Float32) -> None:
+        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now."""
         frame = self.frame
         frame.action[ids] = 0.0
         frame.last_action[ids] = 0.0
         frame.air_time[ids] = 0.0
         frame.duty[ids] = 1.0
         self._floating[ids] = False
+        if frame.nenv:  # else nothing has been read yet
+            for name, values in self._measure(ids, command[ids]).items():
+                getattr(frame, name)[ids] = values
+            if self.nfoot:
+                frame.touchdown[ids] = False
 
-    def _read_base(self) -> None:
-        sim, frame = self._sim, self.frame
+    def _measure(self, rows: Rows, command: Float32) -> dict[str, NDArray[np.generic]]:
+        """Fields of the frame that follow from the present state of some rows."""
+        sim = self._sim
+        joint_pos: Float32 = sim.joint_pos[rows].astype(np.float32)
+        out: dict[str, NDArray[np.generic]] = {
+            "joint_pos": joint_pos,
+            "joint_vel": sim.joint_vel[rows].astype(np.float32),
+            "joint_torque": sim.joint_torque[rows].astype(np.float32),
+        }
+        if sim.free_base:
+            out |= self._base(rows)
+        if self.nfoot:
+            out |= self._feet(rows)
+        if self._chain is not None:
+            out["tool_error"] = tool_error(self._chain, joint_pos, command)
+        return out
+
+    def _base(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
+        sim = self._sim
         at, dof = sim.base_qpos, sim.base_dof
-        w, x, y, z = np.ascontiguousarray(sim.qpos[:, at + 3 : at + 7].T, np.float32)
-        velocity = np.ascontiguousarray(sim.qvel[:, dof : dof + 3].T, np.float32)
-        frame.base_spin = sim.qvel[:, dof + 3 : dof + 6].astype(np.float32)
-        frame.base_vel = rotate_back((w, x, y, z), velocity)
-        frame.gravity = np.stack(
-            [-2 * (x * z - w * y), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=1
-        )
-        frame.base_height = sim.qpos[:, at + 2].astype(np.float32)
+        z_quat = np.ascontiguousarray(sim.qpos[rows, at + 2 : at + 7].T, np.float32)
+        motion = np.ascontiguousarray(sim.qvel[rows, dof : dof + 6].T, np.float32)
+        w, x, y, z = z_quat[1:]
+        gravity = np.stack([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=1)
+        return {
+            "base_spin": np.ascontiguousarray(motion[3:].T),
+            "base_vel": rotate_back((w, x, y, z), motion[:3]),
+            "gravity": gravity,
+            "base_height": z_quat[0].copy(),
+        }
 
-    def _read_feet(self) -> None:
-        frame, n, body = self.frame, self.nfoot, self._nbody
-        data = self._sensordata
-        contact: NDArray[np.bool_] = data[:, :n] > 0.0
-        frame.body_contact = np.any(data[:, n : n + body] > 0.0, axis=1)
-        start = n + body
-        frame.foot_height = (data[:, start + 2 : start + 3 * n : 3] - self._sole).astype(np.float32)
-        frame.foot_vel = data[:, start + 3 * n : start + 6 * n].astype(np.float32).reshape(-1, n, 3)
-        # A step ends when a foot that was in the air touches; its length stays readable in that frame.
+    def _feet(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
+        n, start = self.nfoot, self.nfoot + self._nbody
+        data = self._sensordata[rows]
+        return {
+            "foot_contact": data[:, :n] > 0.0,
+            "body_contact": np.any(data[:, n:start] > 0.0, axis=1),
+            "foot_height": (data[:, start + 2 : start + 3 * n : 3] - self._sole).astype(np.float32),
+            "foot_vel": data[:, start + 3 * n :].astype(np.float32).reshape(-1, n, 3),
+        }
+
+    def _walk(self) -> None:
+        """Count the time that feet spend in the air.
+
+        A step ends when a foot that was in the air touches; its length stays readable in that frame.
+        """
+        frame, contact = self.frame, self.frame.foot_contact
         frame.touchdown = np.logical_and(contact, self._floating)
-        held = contact & ~frame.touchdown
         frame.air_time += np.float32(frame.dt)
-        frame.air_time[held] = 0.0
-        frame.foot_contact = contact
+        frame.air_time[contact & ~frame.touchdown] = 0.0
         frame.duty += np.float32(frame.dt) * (contact - frame.duty)  # forgets within a second
         np.logical_not(contact, out=self._floating)
 
@@ -150,7 +175,7 @@ def rotate_back(quat: tuple[Float32, ...], vectors: Float32) -> Float32:
     )
 
 
-def tool_error(chain: Chain, joint_pos: Float32, command: Float32) -> Float32:
+def tool_error(chain: Chain, joint_pos: NDArray[np.floating], command: Float32) -> Float32:
     """Command pose (n, 7) minus tool pose: position and rotation vector, (n, 6)."""
     position, rotation = chain.tool_pose(joint_pos)
     turn = rotation_error(matrices(command[:, 3:7]), rotation)

@@ -9,7 +9,7 @@ from trueup.sim.sensors import SensorCfg
 from trueup.tasks import diagnostics as d
 from trueup.tasks import rewards as r
 from trueup.tasks.commands import VelocityCommand
-from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Start, Task
+from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 
 TASKS = {"go2-velocity": "go2_velocity"}
 
@@ -36,7 +36,9 @@ def go2_velocity() -> Task:
                 CriticTerm("foot_height", 10.0),
             ),
         ),
-        actions=Actions(scale=0.25),
+        # Joints with this much damping answer slowly: small, soft targets would hide exploration from the ground.
+        servo=Servo(kp=30.0, kd=0.5),
+        actions=Actions(scale=0.5),
         commands=VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0)),
         rewards={
             "track_velocity": Reward(r.track_velocity, 2.0),
@@ -45,11 +47,11 @@ def go2_velocity() -> Task:
             "height": Reward(r.height(0.30), -20.0),
             "bounce": Reward(r.bounce, -1.0),
             "wobble": Reward(r.wobble, -0.05),
-            "energy": Reward(r.energy, -0.0005),
-            "action_rate": Reward(r.action_rate, -0.01),
+            "energy": Reward(r.energy, -0.0002),
+            "action_rate": Reward(r.action_rate, -0.005),
             "joint_limits": Reward(r.joint_limits, -5.0),
             "feet_air_time": Reward(r.feet_air_time, 1.0),
-            "slip": Reward(r.slip, -0.1),
+            "slip": Reward(r.slip, -0.05),
             "collision": Reward(r.collision, -1.0),
             "stand_still": Reward(r.stand_still, -0.2),
             "pose": Reward(r.pose, -0.1),
