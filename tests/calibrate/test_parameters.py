@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueup.calibrate.parameters import apply_values, make_parameters, parameter_names, tied
+from trueup.calibrate.parameters import apply_values, carry_over, make_parameters, parameter_names, tied
 from trueup.calibrate.rules import FULL, PACE
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
@@ -83,3 +83,16 @@ def test_values_reach_the_simulation_and_a_second_call_leaves_nothing_of_the_fir
         np.testing.assert_allclose(sim.params.get("armature"), 0.02)
         at = sim.params.body_names.index("FL_calf")
         np.testing.assert_allclose(sim.params.get("com_offset")[:, at], [[0.01, 0, -0.01]] * 2, atol=1e-12)
+
+
+def test_the_stand_of_the_recording_is_left_behind_and_the_rest_carried_over():
+    stand = BatchSim(load_robot("go2"), SimCfg(model=ModelCfg(base="mount")))
+    parameters = make_parameters(stand, ("armature", "tilt", "mount_stiffness", "torque_offset"))
+    values = np.array([[float(entry.to_value(np.array(0.5))) for entry in parameters]])
+    carry_over(stand, parameters, values)
+    assert stand.params.get("tilt")[0, 0] > 0
+    free = BatchSim(load_robot("go2"), SimCfg())
+    carry_over(free, parameters, values)
+    np.testing.assert_allclose(free.params.get("armature"), stand.params.get("armature"))
+    np.testing.assert_allclose(free.params.get("torque_offset"), stand.params.get("torque_offset"))
+    assert free.params.get("tilt")[0].tolist() == [0.0, 0.0]

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Mode, Rule, Scale
+from trueup.calibrate.rules import NEEDS_MOUNT, NEVER_TIED, RULES, SETS, Mode, Rule, Scale
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.sim.batch import BatchSim
 from trueup.sim.params import PARAMETERS
@@ -105,6 +105,25 @@ def apply_values(
             if entry.name == name:
                 _place(sim, entry, new, values[:, k])
         sim.params.set(name, new)
+
+
+def carry_over(sim: BatchSim, parameters: Sequence[FitParameter], values: FloatArray) -> None:
+    """Write fitted (nsim, nparameter) values into a simulation of any kind; factors multiply what is set now.
+
+    How the robot was held while it was recorded (its stand, the tilt on it) is left behind where there is no stand.
+    """
+    keep = [
+        k
+        for k, entry in enumerate(parameters)
+        if sim.cfg.model.base == "mount" or not _held(entry, parameters)
+    ]
+    kept = [parameters[k] for k in keep]
+    apply_values(sim, kept, values[:, keep], {entry.name: sim.params.get(entry.name) for entry in kept})
+
+
+def _held(entry: FitParameter, parameters: Sequence[FitParameter]) -> bool:
+    on_stand = any(other.name in NEEDS_MOUNT for other in parameters)
+    return entry.name in NEEDS_MOUNT or (entry.name == "tilt" and on_stand)
 
 
 def _place(sim: BatchSim, entry: FitParameter, into: FloatArray, values: FloatArray) -> None:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter, apply_values
+from trueup.calibrate.parameters import FitParameter, carry_over
 from trueup.calibrate.score import Score
 from trueup.calibrate.verdict import Word
 from trueup.core.errors import TrueupError
@@ -123,8 +123,7 @@ class Calibration(_Entry, frozen=True, kw_only=True):
             raise TrueupError(
                 f"this calibration is of {self.robot!r} with other joints than {sim.robot.spec.name!r}"
             )
-        base = {entry.name: sim.params.get(entry.name) for entry in self.parameters}
-        apply_values(sim, self.parameters, np.broadcast_to(new, (sim.nsim, len(self.estimates))), base)
+        carry_over(sim, self.parameters, np.broadcast_to(new, (sim.nsim, len(self.estimates))))
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Draw (count, nparameter) values from the posterior, inside the bounds."""
