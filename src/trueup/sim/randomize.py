@@ -154,6 +154,13 @@ class Randomizer:
         """The hidden factors of every row: drawn numbers in [-1, 1] of their full range, posterior draws in sigmas."""
         return self.factors_of(np.arange(self._sim.nsim))
 
+    @property
+    def factor_names(self) -> list[tuple[str, int]]:
+        """Name and number of columns of each hidden factor."""
+        shown = [entry for entry in self._entries if entry.draw.factor]
+        names = [(entry.name, entry.columns.stop - entry.columns.start) for entry in shown]
+        return [*names, ("posterior", self.posterior.shape[1])]
+
     def factors_of(self, ids: Ids) -> NDArray[np.float32]:
         """The hidden factors of rows `ids`."""
         values = self.values[ids]

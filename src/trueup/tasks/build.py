@@ -15,7 +15,15 @@ from trueup.policy.chain import Chain
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.tasks.commands import CommandCfg, Commands, NoCommand, VelocityCommand, VelocityCommands
+from trueup.tasks.arm import arm_chain, reachable_poses
+from trueup.tasks.commands import (
+    Commands,
+    NoCommand,
+    PoseCommand,
+    PoseCommands,
+    VelocityCommand,
+    VelocityCommands,
+)
 from trueup.tasks.sense import Sense, add_sensors
 from trueup.tasks.task import Servo, Task
 
@@ -51,10 +59,19 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
                 setattr(spec.option, name, value)
 
     sim = BatchSim(robot, cfg, prepare=prepare)
-    chain: Chain | None = None
     action = _action_spec(task, robot)
     random = RowRandom(seed, "command", nenv, first_row)
-    commands = _commands(task.commands, nenv, sim.control_dt, random)
+    chain: Chain | None = None
+    commands: Commands
+    match task.commands:
+        case NoCommand():
+            commands = Commands(nenv)
+        case VelocityCommand() as velocity:
+            commands = VelocityCommands(velocity, nenv, sim.control_dt, random)
+        case PoseCommand() as pose:
+            chain = arm_chain(sim.model, robot)
+            table = reachable_poses(chain, robot, action.moved, pose, seed)
+            commands = PoseCommands(pose, table, nenv, sim.control_dt, random)
     observation = ObservationSpec(
         joint_names=robot.spec.joint_names,
         default_pose=tuple(robot.spec.default_pose.tolist()),
@@ -92,12 +109,3 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         scale=scales,
         clip=task.actions.clip,
     )
-
-
-def _commands(cfg: CommandCfg, nenv: int, dt: float, random: RowRandom) -> Commands:
-    match cfg:
-        case NoCommand():
-            return Commands(nenv)
-        case VelocityCommand():
-            return VelocityCommands(cfg, nenv, dt, random)
-    raise TrueupError(f"no command source for {type(cfg).__name__}")

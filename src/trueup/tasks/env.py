@@ -18,7 +18,7 @@ from trueup.policy.reading import Reading
 from trueup.sim.adr import AdrCfg
 from trueup.sim.batch import BatchSim
 from trueup.tasks.build import Parts, build
-from trueup.tasks.mirror import Mirror
+from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.start import start_states
 from trueup.tasks.task import Task
 from trueup.tasks.variation import Variation
@@ -107,7 +107,7 @@ class TaskEnv:
         self._score = list(task.rewards).index(task.score)
         self._scores = np.zeros(self.nenv)  # sum of the score over the episode so far
         self._terms = np.zeros((len(task.rewards), self.nenv), np.float32)
-        self.mirror: Mirror | None = None
+        self.mirror = self._mirror() if task.symmetric else None
         self.obs = self.reset()
         self.ncritic = self.obs.critic.shape[1]
 
@@ -186,6 +186,15 @@ class TaskEnv:
         return out
 
     # --- inside ---
+    def _mirror(self) -> Mirror | None:
+        if self.cfg.params is not None:
+            return None  # posterior draws of single joints have no counterpart
+        draws = self.variation.randomizer
+        critic = [term.field for term in self.task.observations.critic]
+        return make_mirror(
+            self.sim, self.observation_spec, critic, [] if draws is None else draws.factor_names
+        )
+
     def _begin(self, ids: Ids) -> None:
         qpos, qvel = start_states(self.task.start, self.sim, self._random, ids)
         self.variation.begin(ids)

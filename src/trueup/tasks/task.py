@@ -107,6 +107,7 @@ class Task:
     rewards: Mapping[str, Reward]
     terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
     score: str
+    symmetric: bool = False  # left and right may be exchanged
     metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)

@@ -66,6 +66,7 @@ def go2_velocity() -> Task:
             "flag/idling": d.idling,
         },
         score="track_velocity",
+        symmetric=True,
         start=Start(joint_pos=0.1, tilt=0.09, vel=0.1, spin=0.1, any_yaw=True),
         randomize=locomotion_ranges("base"),
         pushes=PushCfg(newton=80.0),

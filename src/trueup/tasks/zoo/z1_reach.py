@@ -1,0 +1,56 @@
+"""z1-reach: an arm brings its tool to a pose, position first."""
+
+from __future__ import annotations
+
+from trueup.policy.observation import Term
+from trueup.sim.randomize import Draw
+from trueup.sim.sensors import SensorCfg
+from trueup.tasks import rewards as r
+from trueup.tasks.commands import PoseCommand
+from trueup.tasks.task import Actions, Observations, Rates, Reward, Start, Task
+
+TASKS = {"z1-reach": "z1_reach"}
+_ARM = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")
+
+
+def z1_reach() -> Task:
+    """Poses come from joint positions, so each can be reached; the policy sees the tool's error in the base frame."""
+    return Task(
+        name="z1-reach",
+        robot="z1",
+        rates=Rates(control_hz=25.0, physics_hz=250.0, episode_s=8.0),
+        observations=Observations(
+            actor=(
+                Term("tool_error", 3.0),
+                Term("joint_pos"),
+                Term("joint_vel", 0.3),
+                Term("command", 2.0),
+                Term("action", 0.5),
+            ),
+        ),
+        # Absolute targets over most of each joint's range.
+        actions=Actions(scale=(1.6, 1.0, 1.0, 0.9, 0.8, 1.6), moved=_ARM, clip=3.0),
+        commands=PoseCommand(hold_s=(3.0, 5.0)),
+        rewards={
+            "tool_near": Reward(r.tool_near, 1.0),
+            "tool_close": Reward(r.tool_close, 2.0),
+            "tool_aligned": Reward(r.tool_aligned, 0.5),
+            "tool_distance": Reward(r.tool_distance, -1.0),
+            "action_rate": Reward(r.action_rate, -0.02),
+            "joint_speed": Reward(r.joint_speed, -0.01),
+            "joint_limits": Reward(r.joint_limits, -1.0),
+        },
+        terminations={},
+        metrics={"tool_distance": r.tool_distance, "tool_angle": r.tool_angle},
+        score="tool_near",
+        start=Start(joint_pos=0.5),
+        randomize={
+            "kp": Draw(operation="scale", low=0.7, high=1.3, factor=True, each=False),
+            "kd": Draw(operation="scale", low=0.7, high=1.3, factor=True, each=False),
+            "torque_limit": Draw(operation="scale", low=0.85, high=1.0),
+            "friction": Draw(operation="scale", low=0.3, high=2.0),
+            "mass_scale": Draw(operation="set", low=0.85, high=1.15),
+            "delay": Draw(operation="set", low=0.0, high=0.02, each=False, factor=True),
+        },
+        sensors=SensorCfg(joint_pos_rad=0.002, joint_vel_rad_s=0.1),
+    )
