@@ -160,8 +160,15 @@ def unit_normalised(s: Sample, strength: int, rng: np.random.Generator) -> Case:
 def frozen(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     pos, vel = s.log["joint_pos"].copy(), s.log["joint_vel"].copy()
     j, rows = int(rng.integers(pos.shape[1])), len(pos)
-    start = int(rng.integers(rows // 10, rows // 2))
-    stop = rows if strength else start + int(0.6 * s.plan.rate)
+    length = int(0.6 * s.plan.rate)
+    starts = np.arange(rows // 10, max(rows // 10 + 1, min(rows // 2, rows - length)))
+    if (
+        not strength
+    ):  # a sensor that freezes while its joint rests loses nothing: take a stretch in which it moves
+        travel = np.array([np.ptp(pos[k : k + length, j]) for k in starts])
+        starts = starts[travel >= min(0.25 * np.ptp(pos[:, j]), travel.max())]
+    start = int(rng.choice(starts))
+    stop = rows if strength else start + length
     pos[start:stop, j] = pos[start, j]
     if rng.random() < 0.5:
         vel[start:stop, j] = vel[start, j]
@@ -185,7 +192,9 @@ def encoder_jump(s: Sample, strength: int, rng: np.random.Generator) -> Case:
 def encoder_wrap(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     pos = s.log["joint_pos"].copy()
     j = int(rng.integers(pos.shape[1]))
-    edge = float(np.percentile(pos[:, j], 50 if strength else 98))
+    # at rest on its highest level a coarse encoder may never read more than its 98th percentile
+    highest = float(pos[:, j].max()) - 0.05 * float(np.ptp(pos[:, j]))
+    edge = min(highest, float(np.percentile(pos[:, j], 50 if strength else 98)))
     pos[pos[:, j] > edge, j] -= 2 * np.pi
     return _case(s, rng, joint_pos=pos)
 
@@ -394,6 +403,14 @@ def command_early(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     return _shift(s, -s.plan.hold * (2 if strength else 1), rng)
 
 
+def pairing_unknown(s: Sample, strength: int, rng: np.random.Generator) -> Case:
+    """Motion of one tone, which any lag explains, when weak; commands that never change when strong."""
+    if not strength:
+        return _sine(s, 1.0, 0.2, rng)
+    held = np.tile(s.log["target_pos"][:1], (len(s.log), 1))
+    return _case(s, rng, target_pos=held, joint_torque=None)
+
+
 def _many(seed: int) -> Sample:
     return clean_as(seed, njoint=6 if seed % 2 else 12)
 
@@ -436,6 +453,7 @@ BASES: dict[str, Callable[[int], Sample]] = {
     "sign_flip": clean,
     "command_late": _broad,
     "command_early": _policy,
+    "pairing_unknown": _long,
 }
 
 PLANTS: dict[str, Plant] = {
@@ -463,6 +481,7 @@ PLANTS: dict[str, Plant] = {
         ),
         *(narrow_excitation, velocity_sign, velocity_scale, velocity_lag, velocity_order, velocity_unrelated),
         *(joint_names, joint_order, joint_sign, column_swap, sign_flip, command_late, command_early),
+        pairing_unknown,
     )
 }
 

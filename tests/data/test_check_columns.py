@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -180,3 +182,46 @@ def test_noise_and_quantum_are_recovered() -> None:
 def test_smoothing_keeps_a_constant_and_runs_are_half_open() -> None:
     np.testing.assert_allclose(smooth(np.full((40, 2), 3.0), 4), 3.0)
     assert runs(np.array([1, 1, 0, 1], bool)) == [(0, 2), (3, 4)]
+
+
+def around(pose: list[float], centre: list[float]) -> tuple[Log, Reference]:
+    """A log around `centre` of a robot whose default pose is `pose`, with limits 0.6 rad either way."""
+    log, ones = wave(), np.ones(3)
+    moved = {name: log[name] + np.array(centre) for name in ("joint_pos", "target_pos")}
+    reference = replace(
+        robot(),
+        position_low=np.array(pose) - 0.6 * ones,
+        position_high=np.array(pose) + 0.6 * ones,
+        default_pose=np.array(pose),
+    )
+    return wave(**moved), reference
+
+
+def test_negated_joints_are_told_by_sign_and_exchanged_ones_by_order() -> None:
+    negated = check_log(*around([1.0, -1.4, 0.1], [-1.0, 1.4, 0.1]))
+    assert {f.code for f in negated.alarms} == {"joint_sign"}
+    exchanged = check_log(*around([1.0, -1.4, 0.1], [-1.4, 1.0, 0.1]))
+    assert {f.code for f in exchanged.alarms} == {"joint_order"}
+
+
+def test_where_order_and_sign_explain_alike_both_are_told() -> None:
+    report = check_log(*around([1.2, -1.2, 0.1], [-1.2, 1.2, 0.1]))
+    assert {"joint_sign", "joint_order"} <= report.codes
+
+
+def test_a_target_in_degrees_is_found_behind_a_slow_servo() -> None:
+    log = wave()
+    target = np.degrees(np.roll(log["target_pos"], -20, axis=0))  # 0.1 s ahead of its joint
+    finding = only(wave(target_pos=target), "unit_degrees")
+    assert finding.signal == "target_pos"
+
+
+def test_a_leap_at_rest_is_a_jump_and_a_leap_to_the_command_a_frozen_sensor() -> None:
+    log = wave()
+    pos, target = log["joint_pos"].copy(), log["target_pos"].copy()
+    pos[400:700, 1], target[380:700, 1] = 0.2, 0.2
+    pos[550, 1] = 0.6
+    assert only(wave(joint_pos=pos, target_pos=target), "encoder_jump").joints == ("b",)
+    pos = log["joint_pos"].copy()
+    pos[400:520, 1] = pos[400, 1]
+    assert only(wave(joint_pos=pos), "frozen").joints == ("b",)

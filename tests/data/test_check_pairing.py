@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -68,3 +69,34 @@ def test_a_robot_that_hardly_moves_gives_no_verdict() -> None:
     still = np.tile(pos.mean(axis=0), (len(pos), 1))
     log = replace(sample.log, signals={**sample.log.signals, "target_pos": still})
     assert "command_lag_rows" not in check_log(log).measured
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda log: shifted(log, 0).window(0, 50), "50 rows are too few"),
+        (lambda log: replace(log, time=log.time[0] + 0.05 * np.arange(len(log))), "rows are 50 ms apart"),
+        (lambda log: _held(log), "commands of the joints that move do not change"),
+    ],
+)
+def test_where_no_verdict_is_possible_the_reason_is_told(change: Callable[[Log], Log], why: str) -> None:
+    sample = clean_as(3, njoint=6, rate=200, excitation="holds", seconds=6.0, delay=2.0, torque=False)
+    finding = next(f for f in check_log(change(sample.log)).findings if f.code == "pairing_unknown")
+    assert why in finding.evidence
+    assert finding.level == "note"
+
+
+def _held(log: Log) -> Log:
+    first = np.tile(log["target_pos"][:1], (len(log), 1))
+    return replace(log, signals={**log.signals, "target_pos": first})
+
+
+def test_a_verdict_leaves_no_doubt_to_note() -> None:
+    assert "pairing_unknown" not in check_log(policy(4, torque=True).log).codes
+
+
+def test_late_commands_of_a_stiff_servo_in_a_slow_log_are_found() -> None:
+    """At 50 Hz these servos swing within a few rows; the lag is blurred but still before the command."""
+    sample = clean_as(20050, njoint=6, rate=50, excitation="multisine", seconds=12.0, torque=False)
+    assert "command_late" in check_log(shifted(sample.log, 4)).codes
+    assert "command_late" not in check_log(sample.log).codes

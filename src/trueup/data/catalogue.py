@@ -187,4 +187,9 @@ CATALOGUE: dict[str, Entry] = {
         "Compare with the known transport delay. If it is real, let the fit's delay bounds include it; "
         "else shift the target columns later by one control step.",
     ),
+    "pairing_unknown": Entry(
+        "Commands written down a step early or late would stay unseen, and a fitted delay would absorb them.",
+        "Record at 200 Hz or more, every joint with a multisine or random holds up to the servo's bandwidth, for 10 s "
+        "or longer; log the torque too: it answers a command at once.",
+    ),
 }

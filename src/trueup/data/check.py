@@ -22,14 +22,13 @@ from trueup.data.checks_torque import check_torque_magnitude, check_torque_sign
 from trueup.data.checks_units import DEGREE, check_units, degree_columns
 from trueup.data.checks_velocity import check_velocity
 from trueup.data.finding import Finding, Report, ranked
-from trueup.data.lag import command_lag
+from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
 from trueup.data.log import Log
 from trueup.data.reference import Reference
 from trueup.data.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
 
 __all__ = ["Reference", "Report", "check_log"]
 
-SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
 FEWEST_ROWS = 20  # below, only the table itself can be judged
 
 
@@ -61,20 +60,25 @@ def check_log(
 def _content(view: LogView, found: list[Finding], measured: dict[str, float]) -> Report:
     """Checks of what the columns hold; earlier ones blame joints that later ones then leave alone."""
     found = found + check_quantisation(view) + check_frozen(view) + check_stale(view)
-    fast = view.dt <= SLOWEST_DYNAMICS_S
+    fast, before = view.dt <= SLOWEST_DYNAMICS_S, set(view.blamed)
     if fast:
         found += check_jumps(view)
+    leapt = view.blamed - before
     found += check_excitation(view)
     found += check_tracking(view) + check_order(view) + check_limits(view)
-    found += check_saturation(view) + check_clipping(view) + check_torque_magnitude(view)
-    if fast:
-        wrong = check_velocity(view)
-        found += wrong
-        lag = command_lag(replace(view, vel=None) if wrong else view)
-        if lag is not None:
-            measured |= {"command_lag_s": lag.rows * view.dt, "command_lag_rows": lag.rows}
-        pairing = check_pairing(view, lag)
-        found += pairing or check_torque_sign(view)
+    found += check_saturation(view, leapt) + check_clipping(view)
+    unsigned = check_torque_magnitude(view)
+    found += unsigned
+    if not fast:
+        return Report(findings=ranked(found + check_pairing(view, None)), measured=measured)
+    wrong = check_velocity(view)
+    lag = command_lag(replace(view, vel=None) if wrong else view)
+    if lag is not None:
+        measured |= {"command_lag_s": lag.rows * view.dt, "command_lag_rows": lag.rows}
+    pairing = check_pairing(view, lag)
+    if not unsigned and {f.level for f in pairing} <= {"note"}:
+        found += check_torque_sign(view)
+    found += wrong + pairing
     return Report(findings=ranked(found), measured=measured)
 
 

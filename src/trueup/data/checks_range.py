@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from trueup.data.finding import Finding, Level, make_finding
 from trueup.data.view import FloatArray, LogView, runs, smooth, spread
 
 AT_LIMIT = 0.98
-SATURATED_SHARE = 0.01
+SATURATED_SHARE, HARMFUL_SHARE = 0.01, 0.03  # below the second a fit can leave the rows out
 TOO_SMALL_RAD = 0.02
 FEWEST_LEVELS = 100  # distinct values below the extreme
 SLOW_RAD_S2 = 1.0
 NARROW_SHARE = 0.97
 
 
-def check_saturation(view: LogView) -> list[Finding]:
-    """Report torque and velocity at their limit, or cut flat."""
+def check_saturation(view: LogView, leapt: Set[int] = frozenset()) -> list[Finding]:
+    """Report torque and velocity at their limit, or cut flat; a position that `leapt` says nothing against them."""
     found = []
-    torque = {j: _flat_share(view.torque[:, j]) for j in view.fair} if view.torque is not None else {}
+    joints = sorted({*view.fair, *leapt})
+    torque = {j: _flat_share(view.torque[:, j]) for j in joints} if view.torque is not None else {}
     if view.reference is not None and view.torque is not None:
-        for j in view.fair:
+        for j in joints:
             top = float(view.reference.torque_limit[j])
             size = np.abs(view.torque[:, j]) / top  # far above the limit is told as a limit exceeded
             torque[j] = max(torque[j], float(np.mean((size >= AT_LIMIT) & (size < 1.05))))
     found += _saturated(view, "torque_saturated", "joint_torque", torque)
     if view.reference is not None and view.vel is not None:
         top_speed = view.reference.velocity_limit
-        speed = {j: float(np.mean(np.abs(view.vel[:, j]) >= 0.95 * top_speed[j])) for j in view.fair}
+        speed = {j: float(np.mean(np.abs(view.vel[:, j]) >= 0.95 * top_speed[j])) for j in joints}
         found += _saturated(view, "velocity_saturated", "joint_vel", speed)
     return found
 
@@ -52,9 +55,10 @@ def _saturated(view: LogView, code: str, signal: str, shares: dict[int, float]) 
     j, share = max(bad.items(), key=lambda item: item[1])
     text = f"{view.names[j]} is at its largest {signal} in {share:.1%} of the rows"
     who = [view.names[k] for k in sorted(bad)]
+    level: Level = "warning" if share > HARMFUL_SHARE else "note"
     return [
         make_finding(
-            code, "warning", text, signal=signal, joints=who, score=0.4 + share, numbers={"share": share}
+            code, level, text, signal=signal, joints=who, score=0.4 + share, numbers={"share": share}
         )
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.data.assignment import cheapest_order
 from trueup.data.finding import Finding, Level, make_finding
 from trueup.data.log import SIGNALS
 from trueup.data.reference import Reference
@@ -12,6 +13,10 @@ from trueup.data.view import BoolArray, FloatArray, LogView, correlation, smooth
 
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
+CHANGE_RAD = 0.15  # a column is moved or negated only if it comes nearer to the default pose by this much
+UNDECIDED_RAD = (
+    0.05  # distance from the default pose for each wrong joint, below which two explanations are alike
+)
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
 
@@ -46,8 +51,10 @@ def check_tracking(view: LogView) -> list[Finding]:
     joints = [j for j in view.fair if np.ptp(target[:, j]) > 0.02 and view.moving[j]]
     flips = [j for j in joints if _flipped(pos[:, j], target[:, j], view.dt)]
     swaps = _swaps(view, pos, target, joints)
-    if set(flips) & set(swaps):  # both explain some joints: the one that explains more of them does
-        swaps, flips = (swaps, []) if len(swaps) > len(flips) else ({}, flips)
+    if set(flips) & set(swaps):  # both explain some joints: the one that comes nearer to their commands does
+        turned = sum(_apart(pos[:, j], -target[:, j], view.dt) for j in flips) / len(flips)
+        moved = sum(_apart(pos[:, j], target[:, k], view.dt) for j, k in swaps.items()) / len(swaps)
+        swaps, flips = (swaps, []) if moved < turned else ({}, flips)
     found = []
     if swaps:
         text = "; ".join(
@@ -93,17 +100,17 @@ def _apart(pos: FloatArray, target: FloatArray, dt: float) -> float:
 
 
 def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]) -> dict[int, int]:
-    """Joint -> joint whose command it follows instead of its own: nearer in shape and in level, both ways round."""
+    """Joint -> joint whose command it follows instead of its own: nearer in shape and in level, in the best order."""
     apart = np.array([[_apart(pos[:, j], target[:, k], view.dt) for k in joints] for j in joints])
     out: dict[int, int] = {}
-    for a, j in enumerate(joints):
-        b = int(np.argmin(apart[a]))
-        if b == a or int(np.argmin(apart[:, b])) != a or apart[a, b] > 0.6 * apart[a, a]:
+    for a, b in enumerate(cheapest_order(apart.reshape(len(joints), len(joints)))):
+        if b == a or apart[a, b] > 0.6 * apart[a, a]:
             continue
-        own, best = (_together(pos[:, j], target[:, k], view.dt) for k in (j, joints[b]))
+        j, k = joints[a], joints[int(b)]
+        own, best = (_together(pos[:, j], target[:, i], view.dt) for i in (j, k))
         # much nearer in level is enough: some delay makes any two waves of one frequency alike in shape
         if best > 0.6 and (1 - best < 0.4 * (1 - own) or apart[a, b] < 0.35 * apart[a, a]):
-            out[j] = joints[b]
+            out[j] = k
     return out if len(out) > 1 else {}
 
 
@@ -114,26 +121,55 @@ def _flipped(pos: FloatArray, target: FloatArray, dt: float) -> bool:
 
 
 def check_order(view: LogView) -> list[Finding]:
-    """Report columns that fit the robot only negated, or only in another order."""
+    """Report columns that fit the robot only negated, or only in another order.
+
+    Both are tried on the limits; the default pose decides between them, and where it cannot, both are told.
+    """
     if view.reference is None:
         return []
-    ref, joints = view.reference, view.fair
+    ref = view.reference
     low, high = np.percentile(view.pos, [1, 99], axis=0)
-    fits = (low[:, None] > ref.position_low - BEYOND_RAD) & (high[:, None] < ref.position_high + BEYOND_RAD)
+    middle = (low + high) / 2
+    inside = (low[:, None] > ref.position_low - BEYOND_RAD) & (high[:, None] < ref.position_high + BEYOND_RAD)
     turned = (-high > ref.position_low - BEYOND_RAD) & (-low < ref.position_high + BEYOND_RAD)
-    wrong = [j for j in joints if not fits[j, j]]
-    middle, pose = np.median(view.pos, axis=0), ref.default_pose
-    nearer = np.abs(middle + pose) < np.abs(middle - pose)  # to the default pose, once negated
-    signs = [j for j in wrong if turned[j] and nearer[j] and _mostly_outside(view, j)]
-    order = _rearranged(fits, wrong) if len(joints) == len(view.names) else None
-    if order is not None and (
-        len(signs) < len(wrong)
-        or _misfit(middle, pose[order], wrong) < _misfit(-middle, pose, wrong) + 0.1 * len(wrong)
-    ):
-        return _order(view, order, "the joints' limits", "error")
-    if signs:
-        return _signs(view, signs, "the joint's limits")
-    return _by_pose(view, fits)
+    wrong = [j for j in view.fair if not inside[j, j]]
+    if not wrong:
+        return _by_pose(view, inside & _within(view))
+    order = _rearranged(view, middle, inside & _within(view), wrong)
+    flips = _flips(view, middle, turned, wrong)
+    moved = [] if order is None else [j for j, k in enumerate(order) if j != k]
+    by_order = np.inf if order is None else _misfit(middle, ref.default_pose[order], moved)
+    by_sign = _misfit(
+        np.where(np.isin(np.arange(len(middle)), flips), -middle, middle), ref.default_pose, flips
+    )
+    if not set(wrong) <= set(flips):
+        by_sign = np.inf
+    found = []
+    if order is not None and by_order < by_sign + UNDECIDED_RAD * len(wrong):
+        found += _order(view, order, "the joints' limits", "error")
+    outside = [j for j in flips if j not in wrong or _mostly_outside(view, j)]
+    if outside and (order is None or by_sign < by_order + UNDECIDED_RAD * len(wrong)):
+        found += _signs(view, outside, "the joint's limits")
+    return found
+
+
+def _within(view: LogView) -> BoolArray:
+    """Whether the column of joint j keeps the limits of speed and torque of joint k, [j, k]."""
+    assert view.reference is not None
+    keeps = np.ones((len(view.names), len(view.names)), bool)
+    limits = ((view.vel, view.reference.velocity_limit), (view.torque, view.reference.torque_limit))
+    for values, limit in limits:
+        if values is not None:
+            keeps &= np.percentile(np.abs(values), 99.5, axis=0)[:, None] < 1.1 * limit
+    return np.asarray(keeps)
+
+
+def _flips(view: LogView, middle: FloatArray, turned: BoolArray, wrong: list[int]) -> list[int]:
+    """Joints that fit the limits and the default pose better when negated."""
+    assert view.reference is not None
+    pose = view.reference.default_pose
+    gain = np.abs(middle - pose) - np.abs(middle + pose)
+    return [j for j in view.fair if turned[j] and gain[j] > (0 if j in wrong else FAR_POSE_RAD)]
 
 
 def _mostly_outside(view: LogView, j: int) -> bool:
@@ -143,8 +179,9 @@ def _mostly_outside(view: LogView, j: int) -> bool:
     return float(np.mean((view.pos[:, j] < low) | (view.pos[:, j] > high))) > 0.3
 
 
-def _misfit(middle: FloatArray, pose: FloatArray, joints: list[int]) -> float:
-    return float(np.sum(np.abs(middle - pose)[joints]))
+def _misfit(middle: FloatArray, pose: FloatArray, changed: list[int]) -> float:
+    """Distance of all joints from the default pose, and a price for every column that is said to be wrong."""
+    return float(np.sum(np.abs(middle - pose))) + CHANGE_RAD * len(changed)
 
 
 def _by_pose(view: LogView, fits: BoolArray) -> list[Finding]:
@@ -158,34 +195,24 @@ def _by_pose(view: LogView, fits: BoolArray) -> list[Finding]:
     rest_near = all(near[j, j] for j in view.fair if j not in far)
     if signs and len(signs) == len(far) and rest_near and len(view.names) > 1:
         return _signs(view, signs, "the default pose", "warning")
-    order = _rearranged(near & fits, far) if len(view.fair) == len(view.names) else None
+    order = _rearranged(view, middle, near & fits, far)
     return [] if order is None else _order(view, order, "the default pose", "warning")
 
 
-def _rearranged(fits: BoolArray, wrong: list[int]) -> NDArray[np.intp] | None:
-    """A robot joint for every column such that all fit, keeping columns that fit where they are if possible.
+def _rearranged(
+    view: LogView, middle: FloatArray, fits: BoolArray, wrong: list[int]
+) -> NDArray[np.intp] | None:
+    """A robot joint for every column such that all fit, near the default pose and with few columns moved.
 
-    Augmenting paths (Kuhn 1955) from the identity; None when fewer than two columns are wrong or no such order exists.
+    None when fewer than two columns are wrong or no such order exists.
     """
-    if len(wrong) < 2:
+    assert view.reference is not None
+    if len(wrong) < 2 or len(view.fair) < len(view.names):
         return None
     n = len(fits)
-    column_of = [j if fits[j, j] else -1 for j in range(n)]
-
-    def place(j: int, seen: set[int]) -> bool:
-        for k in sorted(range(n), key=lambda k: column_of[k] >= 0):
-            if fits[j, k] and k not in seen:
-                seen.add(k)
-                if column_of[k] < 0 or place(column_of[k], seen):
-                    column_of[k] = j
-                    return True
-        return False
-
-    if not all(place(j, set()) for j in range(n) if j not in column_of):
-        return None
-    order = np.empty(n, np.intp)
-    order[column_of] = np.arange(n)
-    return order
+    apart = np.minimum(np.abs(middle[:, None] - view.reference.default_pose), 10.0)
+    order = cheapest_order(apart + CHANGE_RAD * (1 - np.eye(n)) + 100.0 * n * ~fits)
+    return order if all(fits[j, k] for j, k in enumerate(order)) else None
 
 
 def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.data.finding import Finding, Level, make_finding
 from trueup.data.log import Log
@@ -91,12 +92,15 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     told, moved = (
         float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside)
     )
-    quick = float(np.percentile(np.abs(np.diff(view.pos[:, j])), 99.5))
+    steps = np.abs(np.diff(view.pos[:, j]))
+    quick = float(np.percentile(steps, 99.5))
+    fastest = float(np.delete(steps, min(stop, len(steps) - 1)).max(initial=0.0))
     leap = abs(float(view.pos[min(stop + 1, view.rows - 1), j] - view.pos[stop, j]))
-    # a leap on release proves motion in between, unless a fresh command explains it
-    leapt = leap > max(3 * quick, 0.02, 8 * view.noise[j]) and told < 0.5 * leap
+    # a leap on release proves motion in between, unless a fresh command explains it: then it is no faster than others
+    sudden = (leap > 3 * quick and told < 0.5 * leap) or leap > 1.8 * fastest > 0
+    leapt = leap > max(0.02, 8 * view.noise[j]) and sudden and _caught_up(view, j, start, stop)
     wide = float(spread(view.pos[:, j : j + 1])[0])
-    travel = abs(float(np.sum(view.vel[inside, j]))) * view.dt if view.vel is not None else 0.0
+    travel = float(np.ptp(np.cumsum(view.vel[inside, j]))) * view.dt if view.vel is not None else 0.0
     asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
     silent = _silent(view, j, start, stop)
     ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
@@ -104,6 +108,18 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
         leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
     )
     return Stop(start, stop, moved, proven) if proven or ignored else None
+
+
+def _caught_up(view: LogView, j: int, start: int, stop: int) -> bool:
+    """Whether the step after rows start..stop can be a catching up: not undone, and the command asks for it."""
+    after = view.pos[stop : stop + 3, j] - view.pos[stop, j]
+    if len(after) > 2 and abs(float(after[2])) < 0.3 * abs(float(after[1])):
+        return False
+    if view.target is None or len(after) < 2:
+        return True
+    moved = float(np.ptp(view.target[start : stop + 1, j]))
+    left = float(view.target[stop, j] - view.pos[stop, j])
+    return moved > 0.3 * abs(float(after[1])) or abs(left - float(after[1])) < abs(left)
 
 
 def _silent(view: LogView, j: int, start: int, stop: int) -> bool:
@@ -164,7 +180,7 @@ def check_jumps(view: LogView) -> list[Finding]:
         if len(turn):
             wraps[j] = len(turn)
             continue
-        rows = np.flatnonzero(_impossible(view, j, step))
+        rows = _impossible(view, j, step)
         if len(rows):
             leaps[j] = (int(rows[np.argmax(np.abs(step[rows]))]), float(np.max(np.abs(step[rows]))))
     found = []
@@ -192,15 +208,10 @@ def check_jumps(view: LogView) -> list[Finding]:
     return found
 
 
-def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
-    """Flags of steps that the joint cannot have made."""
+def _impossible(view: LogView, j: int, step: FloatArray) -> NDArray[np.intp]:
+    """Rows before steps that the joint cannot have made."""
     size = np.abs(step)
     noise = 8 * view.noise[j] + 2 * view.quantum[j]
-    still = max(10, round(ANSWER_S / view.dt))
-    moves = np.concatenate([np.zeros(still), np.cumsum(size > 0)])
-    released = (
-        moves[still - 1 : -1] == moves[: len(size)]
-    )  # the first step after a standstill is told as frozen
     padded = np.pad(size, 2, mode="edge")
     around = np.max(np.stack([padded[k : k + len(size)] for k in (0, 1, 3, 4)]), axis=0)
     alone = (size > 3 * around + noise) & (size > max(0.03, noise)) & view.regular
@@ -215,11 +226,24 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> BoolArray:
     outer = np.max(np.stack([padded[k : k + len(size)] for k in (0, 1, 4)]), axis=0)
     spike &= size > 4 * outer + noise
     if view.reference is None:
-        return np.asarray((alone | spike) & ~released)
+        return _not_released(view, j, size, alone | spike)
     limit = float(view.reference.velocity_limit[j]) * view.dt
     # above the limit for many rows is fast motion, not a jump
     beyond = (size > 1.5 * limit + noise) & (size > np.maximum(1.5 * outer, 2 * fast)) & view.regular
-    return np.asarray((alone | spike | beyond) & ~released)
+    return _not_released(view, j, size, alone | spike | beyond)
+
+
+def _not_released(view: LogView, j: int, size: FloatArray, strange: BoolArray) -> NDArray[np.intp]:
+    """Rows of strange steps without those that end a standstill and catch up with the command: told as frozen."""
+    still = max(10, round(ANSWER_S / view.dt))
+    return np.array(
+        [
+            k
+            for k in np.flatnonzero(strange)
+            if k < still or size[k - still : k].any() or not _caught_up(view, j, int(k) - still, int(k))
+        ],
+        np.intp,
+    )
 
 
 def check_quantisation(view: LogView) -> list[Finding]:

@@ -13,6 +13,7 @@ from trueup.data.reference import Reference
 from trueup.data.view import FloatArray, correlation, spread
 
 DEGREE = 180.0 / np.pi
+TRAIL_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
 PLAUSIBLE_RAD = 4.0 * np.pi  # without a robot: two turns either way
 
 
@@ -27,7 +28,7 @@ def degree_columns(
         if turns[j] <= 0:
             continue
         if target is not None:
-            ratio = _ratio(pos[:, j], target[:, j], 0.5)
+            ratio = _ratio(*_matched(pos[:, j], target[:, j], dt), 0.5)
             if _is_degree(ratio, 1.6):
                 out["joint_pos"].add(j)
             elif _is_degree(1 / ratio if ratio > 0 else 0.0, 1.6):
@@ -56,6 +57,13 @@ def _is_degree(ratio: float, slack: float) -> bool:
     return DEGREE / slack < ratio < DEGREE * slack
 
 
+def _matched(pos: FloatArray, target: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
+    """Position and command, cut so that they move together most: a servo may trail a fast command by half a swing."""
+    rows = sorted({min(round(delay / dt), len(pos) // 4) for delay in TRAIL_S})
+    pairs = [(pos[k:], target[: len(target) - k]) for k in rows]
+    return max(pairs, key=lambda pair: abs(correlation(*pair)))
+
+
 def _ratio(a: FloatArray, b: FloatArray, least: float) -> float:
     """Size of a against b when they move together, else 0."""
     if abs(correlation(a, b)) < least:
@@ -75,10 +83,12 @@ def _speed_ratio(pos: FloatArray, vel: FloatArray, dt: float) -> float:
 def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
     """Whether a column is far outside of what the joint can do, and inside when read as degrees."""
     low, high = (float(x) for x in np.percentile(pos, [0.5, 99.5]))
-    wide, step = high - low, np.abs(np.diff(pos))
-    leaps = step[step > 0.3 * wide]
-    # one leap makes the range, or full turns do: a jump or a wrapped angle, not a unit
-    if 0 < len(leaps) <= 2 or (len(leaps) and np.all(np.abs(leaps - 2 * np.pi) < 0.5)):
+    wide, step = high - low, np.diff(pos)
+    leaps = np.abs(step) > 0.3 * wide
+    smooth = float(np.ptp(np.cumsum(np.where(leaps, 0.0, step))))
+    turns = leaps.any() and bool(np.all(np.abs(np.abs(step[leaps]) - 2 * np.pi) < 0.5))
+    # few leaps make the range, or full turns do: a jump or a wrapped angle, not a unit
+    if (0 < np.count_nonzero(leaps) <= 2 or turns) and smooth < 0.5 * wide:
         return False
     if reference is None:
         net = abs(float(pos[-1] - pos[0]))

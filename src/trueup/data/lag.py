@@ -21,6 +21,8 @@ import numpy as np
 
 from trueup.data.view import FloatArray, LogView, smooth
 
+SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
+FEWEST_ROWS, FEWEST_CHANGES, REGULAR_SHARE = 60, 2, 0.8
 FEWEST_VOTES = 3
 FEWEST_SHARE = {
     "torque": 0.4,
@@ -50,6 +52,7 @@ class Fit(NamedTuple):
     alone    whether no lag far from it explains nearly as much
     acausal  residual of the best lag that is not negative, in residuals of this one
     brake_s  damping over stiffness of the fitted servo: how far it trails a ramp
+    stiff    whether the servo swings within a few rows: differences over rows then blur the lag by about a row
     """
 
     lag: float
@@ -57,6 +60,7 @@ class Fit(NamedTuple):
     alone: bool
     acausal: float
     brake_s: float
+    stiff: bool
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Lag:
     votes    number of joints (and halves of the log) that could tell
     source   "torque" or "acceleration"
     brake_s  median over the votes
+    stiff    whether votes of stiff servos had to be counted
     """
 
     rows: float
@@ -77,6 +82,7 @@ class Lag:
     votes: int
     source: str
     brake_s: float
+    stiff: bool
 
 
 def command_lag(view: LogView) -> Lag | None:
@@ -86,31 +92,33 @@ def command_lag(view: LogView) -> Lag | None:
 
 
 def _vote(view: LogView, source: str) -> Lag | None:
-    """One vote a joint on the whole log; a robot of few joints also votes on both halves."""
+    """One vote a joint on the whole log; a robot of few joints also votes on halves and thirds."""
     joints = [j for j in view.fair if view.moving[j]]
-    if view.target is None or view.rows < 60 or not joints or np.mean(view.regular) < 0.8:
+    if view.target is None or view.rows < FEWEST_ROWS or not joints or np.mean(view.regular) < REGULAR_SHARE:
         return None
-    half = view.rows // 2
     parts = [slice(0, view.rows)]
     if len(joints) < FEWEST_VOTES:
-        parts += [slice(0, half), slice(half, view.rows)]
+        parts += [slice(k * view.rows // n, (k + 1) * view.rows // n) for n in (2, 3) for k in range(n)]
     fits = [_joint_lag(view, j, part, source) for j in joints for part in parts]
-    votes = [fit for fit in fits if fit is not None]
-    if len(votes) < max(FEWEST_VOTES, FEWEST_SHARE[source] * len(fits)):
+    every = [fit for fit in fits if fit is not None]
+    sharp = [fit for fit in every if not fit.stiff]
+    needed = max(FEWEST_VOTES, FEWEST_SHARE[source] * len(fits))
+    votes = sharp if len(sharp) >= needed else every
+    if len(votes) < needed:
         return None
     lags = np.array([fit.lag for fit in votes])
     before = float(np.mean([fit.lag < 0 and fit.acausal > CONTRAST_ACAUSAL for fit in votes]))
     median = float(np.median(lags))
     error = 1.4826 * float(np.median(np.abs(lags - median))) / float(np.sqrt(len(lags)))
     brake_s = float(np.median([fit.brake_s for fit in votes]))
-    return Lag(median, max(error, STEP / 4), before, len(votes), source, brake_s)
+    return Lag(median, max(error, STEP / 4), before, len(votes), source, brake_s, votes is every)
 
 
 def _joint_lag(view: LogView, j: int, part: slice, source: str) -> Fit | None:
     """Best lag of one joint in one part, None when the fit is too poor or too flat to tell."""
     assert view.target is not None
     command = view.target[part, j]
-    if np.ptp(command) < max(0.02, 10 * view.noise[j]) or np.count_nonzero(np.diff(command)) < 3:
+    if np.ptp(command) < max(0.02, 10 * view.noise[j]) or np.count_nonzero(np.diff(command)) < FEWEST_CHANGES:
         return None
     best: Fit | None = None
     # the low-pass behind which the servo explains most: narrower ones let noise in, wider ones only leave friction
@@ -258,20 +266,21 @@ def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: flo
     """Say how far the best lag can be trusted; dt is 0 where rows are instants, not differences.
 
     Alone: more than `clear` rows away every residual is larger, visibly and beyond the noise, else a periodic command
-    fools the fit. A servo that swings within a few rows cannot be read from differences over rows.
+    fools the fit.
     """
     k, residual = solved.best, solved.residual
     least = max(float(residual[k]), 1e-300)
     away = float(residual[np.abs(lags - lags[k]) >= clear].min(initial=np.inf))
     alone = away > max(CONTRAST * least, least + SURE * noise) and 0 < k < len(lags) - 1
     stiffness, damping = -float(solved.others[0]), -float(solved.others[1])
-    slow = float(np.sqrt(stiffness)) * dt < FASTEST_SERVO
+    stiff = float(np.sqrt(stiffness)) * dt > FASTEST_SERVO
     causal = float(residual[lags >= 0].min())
     acausal = causal / least if causal > least + SURE * noise else 1.0
     return Fit(
         lag=float(lags[k]),
         quality=1.0 - least / solved.around,
-        alone=alone and slow,
+        alone=alone,
         acausal=acausal,
         brake_s=damping / stiffness,
+        stiff=stiff,
     )
