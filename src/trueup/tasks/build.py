@@ -15,6 +15,7 @@ from trueup.policy.chain import Chain
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.terrain import Terrain
 from trueup.tasks.arm import arm_chain, reachable_poses
 from trueup.tasks.commands import (
     Commands,
@@ -24,6 +25,7 @@ from trueup.tasks.commands import (
     VelocityCommand,
     VelocityCommands,
 )
+from trueup.tasks.ground import Ground
 from trueup.tasks.sense import Sense, add_sensors
 from trueup.tasks.task import Servo, Task
 
@@ -51,7 +53,11 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
         sensors=task.sensors,
     )
 
+    terrain = None if task.terrain is None else Terrain(task.terrain, seed)
+
     def prepare(spec: mujoco.MjSpec) -> None:
+        if terrain is not None:
+            terrain.add_to(spec)
         add_sensors(spec, robot)
         for name in ("iterations", "ls_iterations"):
             value = getattr(task.engine, name)
@@ -72,6 +78,7 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
             chain = arm_chain(sim.model, robot)
             table = reachable_poses(chain, robot, action.moved, pose, seed)
             commands = PoseCommands(pose, table, nenv, sim.control_dt, random)
+    ground = Ground(terrain)
     observation = ObservationSpec(
         joint_names=robot.spec.joint_names,
         default_pose=tuple(robot.spec.default_pose.tolist()),
@@ -79,9 +86,11 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
         ncommand=commands.ncommand,
         naction=len(action.moved),
         history=task.observations.history,
+        nheight=ground.grid[0] * ground.grid[1],
         chain=chain,
     )
-    return Parts(sim, observation, action, commands, Sense(sim, len(action.moved), commands.ncommand, chain))
+    sense = Sense(sim, ground, len(action.moved), commands.ncommand, chain)
+    return Parts(sim, observation, action, commands, sense)
 
 
 def with_servo(robot: Robot, servo: Servo) -> Robot:

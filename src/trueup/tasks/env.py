@@ -18,6 +18,7 @@ from trueup.policy.reading import Reading
 from trueup.sim.adr import AdrCfg
 from trueup.sim.batch import BatchSim
 from trueup.tasks.build import Parts, build
+from trueup.tasks.climb import Climb
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.start import start_states
 from trueup.tasks.task import Task
@@ -61,6 +62,7 @@ class EnvCfg:
     randomize, pushes   whether the task's are used
     params    folder of a calibration: identified parameters are drawn from its posterior
     adr       let the task's ranges grow from the calibrated point by success
+    level     of the terrain for every row; None: the curriculum decides
     stagger   let the first episodes end at different times, so that resets spread out
     """
 
@@ -72,6 +74,7 @@ class EnvCfg:
     pushes: bool = True
     params: Path | None = None
     adr: AdrCfg | None = None
+    level: int | None = None
     stagger: bool = True
 
 
@@ -96,6 +99,11 @@ class TaskEnv:
             self.cfg.params,
             self.cfg.adr,
         )
+        terrain = self._sense.ground.terrain
+        self.climb: Climb | None = None
+        if terrain is not None:
+            draws = RowRandom(self.cfg.seed, "climb", self.nenv, self.cfg.first_row)
+            self.climb = Climb(terrain, self.nenv, draws, self.cfg.first_row, self.cfg.level)
         self.nactor, self.naction = parts.observation.nactor, self._map.naction
         self.nprivileged = self.variation.factors.shape[1]
         self._steps = np.zeros(self.nenv, np.int64)
@@ -134,7 +142,7 @@ class TaskEnv:
         self._steps += 1
         reward, metrics = self._reward()
         terminated = self._terminated()
-        truncated = (self._steps >= self._limit) & ~terminated
+        truncated = self._truncated() & ~terminated
         commands.advance()
         frame.command = commands.values
         actor = self._builder.step(self._reading(), commands.values, frame.action)
@@ -147,6 +155,8 @@ class TaskEnv:
             self._restart(ended, obs)
         metrics["terminated"] = float(terminated.mean())
         metrics |= self.variation.metrics()
+        if self.climb is not None:
+            metrics |= self.climb.metrics()
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 
@@ -181,6 +191,8 @@ class TaskEnv:
             "history": self._builder.history.frames,
         }
         out |= {f"command/{name}": values for name, values in self._commands.memory().items()}
+        if self.climb is not None:
+            out |= {f"climb/{name}": values for name, values in self.climb.memory().items()}
         out |= {f"variation/{name}": values for name, values in self.variation.memory().items()}
         out |= {f"sense/{name}": values for name, values in self._sense.memory.items()}
         return out
@@ -192,11 +204,15 @@ class TaskEnv:
         draws = self.variation.randomizer
         critic = [term.field for term in self.task.observations.critic]
         return make_mirror(
-            self.sim, self.observation_spec, critic, [] if draws is None else draws.factor_names
+            self.sim,
+            self.observation_spec,
+            critic,
+            [] if draws is None else draws.factor_names,
+            self._sense.ground.grid,
         )
 
     def _begin(self, ids: Ids) -> None:
-        qpos, qvel = start_states(self.task.start, self.sim, self._random, ids)
+        qpos, qvel = start_states(self.task.start, self.sim, self._random, ids, self.climb)
         self.variation.begin(ids)
         self.sim.reset(ids, qpos=qpos, qvel=qvel)
         self.variation.begun(ids)
@@ -209,6 +225,8 @@ class TaskEnv:
         """Judge episodes: the mean score; what a fall cut off counts as zero."""
         length = np.where(terminated[ids], self._limit, self._steps[ids])
         self.variation.ended(ids, self._scores[ids] / length)
+        if self.climb is not None:
+            self.climb.ended(ids, self._place())
 
     def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
@@ -218,6 +236,7 @@ class TaskEnv:
             joint_vel=reading.joint_vel[ids],
             gyro=None if reading.gyro is None else reading.gyro[ids],
             gravity=None if reading.gravity is None else reading.gravity[ids],
+            heights=None if reading.heights is None else reading.heights[ids],
         )
         actor = self._builder.restart(rows, self._commands.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
@@ -227,8 +246,15 @@ class TaskEnv:
     def _reading(self) -> Reading:
         seen = self.sim.observe()
         return Reading(
-            joint_pos=seen.joint_pos, joint_vel=seen.joint_vel, gyro=seen.gyro, gravity=seen.gravity
+            joint_pos=seen.joint_pos,
+            joint_vel=seen.joint_vel,
+            gyro=seen.gyro,
+            gravity=seen.gravity,
+            heights=self._sense.frame.heights if self.climb is not None else None,
         )
+
+    def _place(self) -> NDArray[np.floating]:
+        return self.sim.qpos[:, self.sim.base_qpos : self.sim.base_qpos + 2]
 
     def _observe(self, actor: Float32) -> Obs:
         return Obs(actor, self._critic(actor, None), self.variation.factors.copy())
@@ -253,6 +279,13 @@ class TaskEnv:
         metrics = dict(zip(names, self._terms.mean(axis=1).tolist(), strict=True))
         metrics |= {name: float(function(frame).mean()) for name, function in self.task.metrics.items()}
         return reward, metrics
+
+    def _truncated(self) -> NDArray[np.bool_]:
+        out: NDArray[np.bool_] = self._steps >= self._limit
+        if self.climb is not None:
+            self.climb.advance(self._commands.values, self.control_dt)
+            out |= self.climb.crossed(self._place())
+        return out
 
     def _terminated(self) -> NDArray[np.bool_]:
         out = self.sim.diverged

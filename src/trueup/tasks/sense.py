@@ -14,6 +14,7 @@ from trueup.policy.chain import Chain, matrices, rotation_error
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim
 from trueup.tasks.frame import Frame
+from trueup.tasks.ground import Ground
 
 Float32 = NDArray[np.float32]
 Rows = slice | NDArray[np.intp]
@@ -43,8 +44,10 @@ def _sensor(spec: mujoco.MjSpec, kind: mujoco.mjtSensor, geom: str) -> mujoco.Mj
 class Sense:
     """Reads one BatchSim into one Frame; `memory` holds what must survive a checkpoint."""
 
-    def __init__(self, sim: BatchSim, naction: int, ncommand: int, chain: Chain | None) -> None:
-        self._sim, self._chain = sim, chain
+    def __init__(
+        self, sim: BatchSim, ground: Ground, naction: int, ncommand: int, chain: Chain | None
+    ) -> None:
+        self._sim, self.ground, self._chain = sim, ground, chain
         spec, nenv = sim.robot.spec, sim.nsim
         self.nfoot = len(spec.feet) if sim.free_base else 0
         self._nbody = len([name for name in spec.contact_geoms if name not in spec.feet]) if self.nfoot else 0
@@ -126,24 +129,27 @@ class Sense:
     def _base(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
         sim = self._sim
         at, dof = sim.base_qpos, sim.base_dof
-        z_quat = np.ascontiguousarray(sim.qpos[rows, at + 2 : at + 7].T, np.float32)
+        pose = np.ascontiguousarray(sim.qpos[rows, at : at + 7].T, np.float32)
         motion = np.ascontiguousarray(sim.qvel[rows, dof : dof + 6].T, np.float32)
-        w, x, y, z = z_quat[1:]
+        w, x, y, z = pose[3:]
+        below = self.ground.below(pose[0], pose[1])
         gravity = np.stack([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=1)
         return {
             "base_spin": np.ascontiguousarray(motion[3:].T),
             "base_vel": rotate_back((w, x, y, z), motion[:3]),
             "gravity": gravity,
-            "base_height": z_quat[0].copy(),
+            "base_height": pose[2] - below,
+            "heights": self.ground.around(pose[:2], (w, x, y, z), below),
         }
 
     def _feet(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
         n, start = self.nfoot, self.nfoot + self._nbody
         data = self._sensordata[rows]
+        x, y, z = (data[:, start + k : start + 3 * n : 3] for k in range(3))
         return {
             "foot_contact": data[:, :n] > 0.0,
             "body_contact": np.any(data[:, n:start] > 0.0, axis=1),
-            "foot_height": (data[:, start + 2 : start + 3 * n : 3] - self._sole).astype(np.float32),
+            "foot_height": (z - self._sole).astype(np.float32) - self.ground.below(x, y),
             "foot_vel": data[:, start + 3 * n :].astype(np.float32).reshape(-1, n, 3),
         }
 

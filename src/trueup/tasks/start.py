@@ -7,15 +7,16 @@ from numpy.typing import NDArray
 
 from trueup.core.rows import RowRandom
 from trueup.sim.batch import BatchSim
+from trueup.tasks.climb import Climb
 from trueup.tasks.task import Start
 
 FloatArray = NDArray[np.float64]
 
 
 def start_states(
-    start: Start, sim: BatchSim, random: RowRandom, ids: NDArray[np.intp]
+    start: Start, sim: BatchSim, random: RowRandom, ids: NDArray[np.intp], climb: Climb | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return qpos (rows, nq) and qvel (rows, nv) about the default pose at rest."""
+    """Return qpos (rows, nq) and qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
     njoint = sim.robot.spec.njoint
     unit = 2.0 * random.uniform(2 * njoint + 9, ids) - 1.0
     qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
@@ -29,6 +30,9 @@ def start_states(
         yaw = np.pi * rest[:, 2] if start.any_yaw else 0.0 * rest[:, 2]
         at, dof = sim.base_qpos, sim.base_dof
         qpos[:, at + 3 : at + 7] = heading_and_tilt(yaw, start.tilt * rest[:, 0], start.tilt * rest[:, 1])
+        if climb is not None:
+            qpos[:, at : at + 2] = climb.middle(ids)
+            qpos[:, at + 2] += climb.terrain.height_at(*qpos[:, at : at + 2].T.astype(np.float32))
         qvel[:, dof : dof + 3] = start.vel * rest[:, 3:6]
         qvel[:, dof + 3 : dof + 6] = start.spin * rest[:, 6:9]
     return qpos, qvel

@@ -14,6 +14,7 @@ from trueup.policy.observation import Term
 from trueup.sim.push import PushCfg
 from trueup.sim.randomize import Ranges
 from trueup.sim.sensors import SensorCfg
+from trueup.sim.terrain import TerrainCfg
 from trueup.tasks.commands import CommandCfg
 from trueup.tasks.frame import Frame
 
@@ -114,6 +115,7 @@ class Task:
     sensors: SensorCfg = field(default_factory=SensorCfg)
     randomize: Ranges = field(default_factory=dict)
     pushes: PushCfg | None = None
+    terrain: TerrainCfg | None = None
     engine: Engine = field(default_factory=Engine)
 
     def __post_init__(self) -> None:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trueup.policy.observation import Term
 from trueup.sim.push import PushCfg
 from trueup.sim.randomize import locomotion_ranges
 from trueup.sim.sensors import SensorCfg
+from trueup.sim.terrain import TerrainCfg
 from trueup.tasks import diagnostics as d
 from trueup.tasks import rewards as r
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 
-TASKS = {"go2-velocity": "go2_velocity"}
+TASKS = {"go2-velocity": "go2_velocity", "go2-velocity-rough": "go2_velocity_rough"}
+
+
+def go2_velocity_rough() -> Task:
+    """Over bumps, slopes, stairs, blocks, gaps and stones, from easy to hard; the critic sees the ground."""
+    task = go2_velocity()
+    watched = (*task.observations.critic, CriticTerm("heights", 5.0))
+    return replace(
+        task,
+        name="go2-velocity-rough",
+        observations=replace(task.observations, critic=watched),
+        commands=VelocityCommand(hold_s=(8.0, 12.0), standing=0.05),
+        terrain=TerrainCfg(),
+    )
 
 
 def go2_velocity() -> Task:

@@ -1,0 +1,73 @@
+"""Climb: the terrain curriculum. Who does well goes to a harder row, who does not to an easier one.
+
+A robot starts in the middle of its patch. It goes up a level when it has crossed more than half of the patch, that is,
+when it has reached the patch's edge; down when it covered less than half of the way that was commanded; and to any
+level when it leaves the last one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.rows import RowRandom
+from trueup.sim.terrain import Terrain
+
+FloatArray = NDArray[np.float64]
+Float32 = NDArray[np.float32]
+Ids = NDArray[np.intp]
+
+
+class Climb:
+    """Level and kind of ground of every row, and how far it came."""
+
+    def __init__(
+        self, terrain: Terrain, nenv: int, random: RowRandom, first_row: int, level: int | None
+    ) -> None:
+        self.terrain, self._random, self._fixed = terrain, random, level is not None
+        kinds, levels = len(terrain.cfg.kinds), terrain.cfg.levels
+        self.kind = (first_row + np.arange(nenv)) % kinds
+        start = np.minimum(2, levels - 1) * random.uniform(1)[:, 0]  # the easy ones first
+        self.level = np.round(start).astype(np.int64) if level is None else np.full(nenv, level)
+        self.asked = np.zeros(nenv, np.float32)  # way that was commanded in this episode, m
+
+    def middle(self, ids: Ids) -> FloatArray:
+        """Middle of the patch of each row."""
+        return self.terrain.middle(self.level[ids], self.kind[ids])
+
+    def advance(self, command: Float32, dt: float) -> None:
+        """One control step has passed."""
+        self.asked += np.hypot(command[:, 0], command[:, 1]) * np.float32(dt)
+
+    def away(self, position: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Distance of world positions (nenv, 2) from the middle of each row's patch along x or y, the larger."""
+        return np.abs(position - self.terrain.middle(self.level, self.kind)).max(axis=1)
+
+    def crossed(self, position: NDArray[np.floating]) -> NDArray[np.bool_]:
+        """Rows that have reached the edge of their patch."""
+        return self.away(position) > 0.5 * self.terrain.cfg.patch_m
+
+    def ended(self, ids: Ids, position: NDArray[np.floating]) -> None:
+        """Episodes of rows `ids` ended at (nenv, 2) positions: move rows up or down."""
+        if not self._fixed:
+            way = self.away(position)[ids]
+            up = way > 0.5 * self.terrain.cfg.patch_m
+            down = ~up & (way < 0.5 * self.asked[ids])
+            level = self.level[ids] + up - down
+            top = self.terrain.cfg.levels
+            anywhere = np.floor(top * self._random.uniform(1, ids)[:, 0]).astype(np.int64)
+            self.level[ids] = np.where(level >= top, anywhere, np.maximum(level, 0))
+        self.asked[ids] = 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """Mean level, over all and by kind."""
+        out = {"terrain/level": float(self.level.mean())}
+        for k, kind in enumerate(self.terrain.cfg.kinds):
+            rows = self.kind == k
+            if rows.any():
+                out[f"terrain/{kind}"] = float(self.level[rows].mean())
+        return out
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays for a checkpoint."""
+        return {"level": self.level, "asked": self.asked, "counter": self._random.counter}
