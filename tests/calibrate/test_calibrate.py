@@ -7,8 +7,8 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.fit import FitCfg, Fitter
-from trueup.calibrate.prepare import split
+from trueup.calibrate.descent import Descent
+from trueup.calibrate.fit import FitCfg
 from trueup.calibrate.residuals import Shooting
 from trueup.calibrate.result import Calibration, read_calibration, write_calibration
 from trueup.core.errors import TrueupError
@@ -57,7 +57,7 @@ def test_joints_that_did_not_move_are_not_called_identified(fit):
             estimate = fit.calibration.find(name, ROBOT.spec.joint_names[joint])
             assert estimate.verdict == "not visible"
             assert estimate.ratio == 1.0
-            assert "hardly moved" in estimate.advice
+            assert "was not moved" in estimate.advice
 
 
 @pytest.mark.medium
@@ -68,6 +68,8 @@ def test_held_out_error_falls_to_the_noise(fit):
     assert nominal.open_loop_mean > 5e-3
     assert calibrated.open_loop_mean < 6e-4
     assert calibrated.spread[0] <= calibrated.open_loop_mean <= calibrated.spread[1] * 1.05
+    assert len(calibrated.joint_spread) == ROBOT.spec.njoint
+    assert all(low <= high for low, high in calibrated.joint_spread)
     assert not fit.calibration.misfit.structured
 
 
@@ -95,7 +97,7 @@ def test_the_result_survives_the_disk_and_sets_a_simulation(fit, tmp_path):
 def test_a_fit_that_begins_at_an_earlier_result_is_done_at_once(fit):
     log = planted_log(ROBOT, TRUTH, still=STILL)
     again = calibrate(ROBOT, [log], replace(CFG, check=False), start=fit.calibration)
-    assert again.calibration.effort.iterations <= 5
+    assert again.calibration.effort.iterations < fit.calibration.effort.iterations
     for old, new in zip(fit.calibration.estimates, again.calibration.estimates, strict=True):
         if old.verdict == "identified":
             assert abs(new.value - old.value) < 0.5 * old.standard_error
@@ -136,13 +138,6 @@ def test_bad_logs_are_refused_with_a_remedy():
         calibrate(ROBOT, [bare], CFG)
 
 
-def test_the_last_part_of_every_log_is_kept_back():
-    log = planted_log(ROBOT, TRUTH, seconds=2.0)
-    train, held = split([log, log], 0.25)
-    assert [len(part) for part in (*train, *held)] == [300, 300, 100, 100]
-    assert split([log], 0.0) == ([log], [])
-
-
 def test_a_fit_needs_sane_settings():
     with pytest.raises(TrueupError, match="at least 1"):
         FitCfg(starts=0)
@@ -151,12 +146,12 @@ def test_a_fit_needs_sane_settings():
 
 
 def test_steps_stay_inside_the_box():
-    entry = Fitter.__new__(Fitter)
+    entry = Descent.__new__(Descent)
     entry.low, entry.high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
-    entry._owner = np.array([0, -1])
+    entry.owner = np.array([0, -1])
     hessian, gradient = np.array([[2.0, 0.9], [0.9, 1.0]]), np.array([-4.0, 0.1])
     x = np.array([0.5, 0.0])
-    new = entry._step(hessian, gradient, x, np.zeros(2))
+    new = entry.step(hessian, gradient, x, np.zeros(2))
     assert new[0] == pytest.approx(1.0)
     # with the first held at its bound the second minimises what is left: d1 = -(0.1 + 0.9 * 0.5) / 1
     assert new[1] == pytest.approx(-0.55, abs=1e-6)

@@ -79,6 +79,6 @@ def test_autocovariance_skips_samples_that_are_not_judged():
 def test_model_error_widens_what_it_touches_and_never_beyond_the_prior():
     reach = np.array([[True, False], [False, True], [True, True]])
     factor = model_error(np.array([1.1e-3, 7e-3]), np.array([1e-3, 1e-3]), reach)
-    np.testing.assert_allclose(factor, [1.0, 7.0, 5.0])
+    np.testing.assert_allclose(factor, [1.0, 13.0, np.sqrt(85.0)])
     found = Posterior(covariance=np.diag([0.01, 0.01, 0.09]), correlation_time_s=np.zeros(2))
-    np.testing.assert_allclose(widened(found, factor).deviation, [0.1, 0.7, 1.0])
+    np.testing.assert_allclose(widened(found, factor / 2).deviation, [0.05, 0.65, 1.0])

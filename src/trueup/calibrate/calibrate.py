@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -15,15 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._version import __version__
+from trueup.calibrate.baselines import BASELINES
+from trueup.calibrate.checkpoint import Checkpoint, problem_key
 from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
-from trueup.calibrate.judge import judge
+from trueup.calibrate.holdout import Split, by_gain, hold_out
+from trueup.calibrate.judge import judge, still_joints
 from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
-from trueup.calibrate.prepare import check, in_order, split
-from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
+from trueup.calibrate.prepare import check, in_order, moves
+from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
+from trueup.calibrate.residuals import as_delivered
 from trueup.calibrate.result import SCHEMA, Calibration, Effort, write_calibration
 from trueup.calibrate.score import Scored, score
+from trueup.calibrate.time_step import step_effect, step_notes
 from trueup.calibrate.uncertainty import Posterior
-from trueup.calibrate.windows import WindowCfg, cut_windows
+from trueup.calibrate.valleys import settled
+from trueup.calibrate.windows import WindowCfg
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
@@ -40,7 +46,7 @@ class CalibrateCfg:
     tie       "side": left and right joints share their values
     bodies    whose mass and centre of mass are fitted, if asked for
     base      "fixed": held in the air or bolted down; "free": needs the base's state in the log
-    holdout   last part of every log that is kept for scoring when no held-out logs are given
+    holdout   share that is kept for scoring when no held-out logs are given: see `holdout`
     physics_hz  at least, for the result; what a coarser step gets wrong would be put into armature and delay (at
                 200 Hz: 20 % and 0.8 ms on a go2). Set it to your training rate to fit that step's errors on purpose.
     check     refuse logs that the validator calls unusable
@@ -75,7 +81,11 @@ class Fit:
         self.calibration.apply(sim)
 
     def write(self, folder: str | Path) -> Path:
-        return write_calibration(self.calibration, folder)
+        """Write DIR/params.json; the state of a fit that came to its end is no longer needed."""
+        path = write_calibration(self.calibration, folder)
+        if not self.calibration.effort.interrupted:
+            Checkpoint(folder).clear()
+        return path
 
 
 def calibrate(
@@ -86,23 +96,32 @@ def calibrate(
     holdout: Sequence[Log] = (),
     start: Calibration | None = None,
     progress: Progress | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
 ) -> Fit:
     """Fit the robot's parameters to logs and score the fit on data it has not seen.
 
-    holdout  logs to score on; without, the last part of every log (cfg.holdout) is kept back
+    holdout  logs to score on; without, a part is kept back (cfg.holdout): a gain, whole logs, or the end of the log
     start    an earlier calibration to begin from
+    folder   keeps the state of the fit while it runs; `resume` goes on from what a killed one left there
     """
     cfg = cfg or CalibrateCfg()
     began = time.monotonic()
     notes = [note for log in (*logs, *holdout) for note in check(robot, log, refuse=cfg.check)]
     logs, holdout = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
-    train, held = (logs, holdout) if holdout else split(logs, cfg.holdout)
-    shooting, rough = _shootings(robot, train, cfg)
-    fitter = Fitter(shooting, cfg.fit, progress, rough=rough)
-    solution = fitter.run(None if start is None else _start(start, shooting.parameters))
-    effort = _effort(shooting, rough, solution, time.monotonic() - began)
-    judged = judge(shooting, solution)
-    before = score(robot, train, shooting.cfg)
+    split = _split(logs, holdout, cfg)
+    problem = make_problem(robot, split.train, _problem_cfg(cfg), whole=cfg.fit.method in BASELINES)
+    shooting = problem.fine
+    if cfg.base == "fixed":
+        moves(robot, still_joints(shooting.windows))
+    solution = _solve(problem, cfg, start, progress, None if folder is None else Checkpoint(folder), resume)
+    if cfg.fit.method not in BASELINES and not solution.interrupted:
+        solution = settled(shooting, solution, cfg.fit.loss)
+    effort = _effort(problem, solution, time.monotonic() - began)
+    judged = judge(shooting, solution, cfg.fit.loss)
+    effect = step_effect(shooting, solution.x, solution.residuals, solution.jacobian)
+    told = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
+    before = score(robot, split.train, as_delivered(shooting.cfg))
     draft = Calibration(
         schema=SCHEMA,
         robot=robot.spec.name,
@@ -117,23 +136,57 @@ def calibrate(
         holdout_nominal=None,
         holdout_calibrated=None,
         provenance=_provenance(logs, holdout, cfg, shooting.cfg.physics_hz),
-        notes=tuple(dict.fromkeys([*notes, *judged.notes])),
+        notes=tuple(
+            dict.fromkeys(
+                [*notes, *shooting.windows.notes, *judged.notes, *told, *_end_notes(solution), split.how]
+            )
+        ),
     )
-    return _scored(robot, draft, train, held, shooting.cfg, judged.posterior, before)
+    return _scored(robot, draft, split.train, split.held, shooting.cfg, judged.posterior, before)
 
 
-def _shootings(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg) -> tuple[Shooting, Shooting]:
-    """The problem with the physics asked for, and with the spec's for the way there."""
-    names, free = parameter_names(cfg.params), cfg.base == "free"
-    limits = {"torque_limit", "stall_torque", "no_load_speed"}
-    windows = cut_windows(robot, logs, cfg.window, free_base=free, mask_saturated=not limits & set(names))
-    out = []
-    for physics_hz in (cfg.physics_hz, min(cfg.physics_hz, robot.spec.physics_hz)):
-        sim = fit_sim_cfg(robot, windows.rate_hz, names, free_base=free, physics_hz=physics_hz)
-        sim = replace(sim, max_delay_s=cfg.window.max_delay_s)
-        parameters = parameters_for(robot, sim, names, tie=cfg.tie, bodies=cfg.bodies, windows=windows)
-        out.append(Shooting(robot, windows, parameters, sim))
-    return out[0], out[1]
+def _split(logs: Sequence[Log], holdout: Sequence[Log], cfg: CalibrateCfg) -> Split:
+    if not holdout:
+        fits_gains = bool({"kp", "kd"} & set(parameter_names(cfg.params)))
+        return hold_out(logs, cfg.holdout, fits_gains=fits_gains)
+    train, held = ([part for log in group for part in by_gain(log)] for group in (logs, holdout))
+    return Split(train=train, held=held, how="held out: the logs given for it")
+
+
+def _problem_cfg(cfg: CalibrateCfg) -> ProblemCfg:
+    return ProblemCfg(
+        params=cfg.params,
+        tie=cfg.tie,
+        bodies=cfg.bodies,
+        free_base=cfg.base == "free",
+        physics_hz=cfg.physics_hz,
+        window=cfg.window,
+    )
+
+
+def _solve(
+    problem: Problem,
+    cfg: CalibrateCfg,
+    start: Calibration | None,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None,
+    resume: bool,
+) -> Solution:
+    fine = problem.fine
+    key = problem_key(fine.windows, fine.parameters, f"{fine.cfg} {cfg.fit}")
+    resumed = checkpoint.load(key, cfg.fit.method) if checkpoint is not None and resume else None
+    fitter = Fitter(problem, cfg.fit, progress=progress, checkpoint=checkpoint)
+    fitter.state.key = key
+    return fitter.run(None if start is None else _start(start, fine.parameters), resumed)
+
+
+def _end_notes(solution: Solution) -> list[str]:
+    """What the reader must know about how the fit ended."""
+    if solution.interrupted:
+        return ["the fit was stopped before its end: these are the best values so far; go on with --resume"]
+    if not solution.converged:
+        return ["the fit had not settled when it ended: intervals may be too narrow"]
+    return []
 
 
 def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArray:
@@ -149,12 +202,11 @@ def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArr
     return x
 
 
-def _effort(shooting: Shooting, rough: Shooting, solution: Solution, seconds: float) -> Effort:
-    rollouts, windows = shooting.rollouts + rough.rollouts, shooting.windows
+def _effort(problem: Problem, solution: Solution, seconds: float) -> Effort:
     return Effort(
         seconds=seconds,
-        rollouts=rollouts,
-        simulated_s=rollouts * windows.target.shape[1] / windows.rate_hz,
+        rollouts=problem.rollouts,
+        simulated_s=problem.simulated_s,
         iterations=solution.iterations,
         converged=solution.converged,
         interrupted=solution.interrupted,
@@ -174,7 +226,7 @@ def _scored(
     after = score(robot, train, sim, draft.apply)
     done = msgspec.structs.replace(draft, fit_calibrated=after.score)
     if held:
-        before, after = score(robot, held, sim), score(robot, held, sim, draft.apply)
+        before, after = score(robot, held, as_delivered(sim)), score(robot, held, sim, draft.apply)
         done = msgspec.structs.replace(done, holdout_nominal=before.score, holdout_calibrated=after.score)
     shown = tuple(held or train)
     return Fit(calibration=done, posterior=found, shown=shown, nominal=before, calibrated=after)

@@ -17,11 +17,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.baselines import BASELINES, Search, run_baseline
+from trueup.calibrate.baselines import BASELINES, run_baseline
 from trueup.calibrate.checkpoint import Checkpoint, FitState
 from trueup.calibrate.descent import Descent, Loss, Point
-from trueup.calibrate.residuals import Jacobian, Shooting
-from trueup.calibrate.search import draw_starts, evolve
+from trueup.calibrate.problem import Problem
+from trueup.calibrate.residuals import Jacobian
+from trueup.calibrate.search import Search, draw_starts, evolve
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
@@ -67,34 +68,6 @@ class FitCfg:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One problem in several finenesses, all with the same parameters.
-
-    fine    what the result is judged on
-    bridge  the same windows with coarse physics
-    rough   some of the windows with coarse physics
-    whole   whole logs with the fine physics, for baselines; None: `fine`
-    """
-
-    fine: Shooting
-    bridge: Shooting | None = None
-    rough: Shooting | None = None
-    whole: Shooting | None = None
-
-    @property
-    def rollouts(self) -> int:
-        """Windows simulated so far."""
-        parts = {id(part): part for part in (self.fine, self.bridge, self.rough, self.whole) if part}
-        return sum(part.rollouts for part in parts.values())
-
-    @property
-    def simulated_s(self) -> float:
-        """Robot time simulated so far."""
-        parts = {id(part): part for part in (self.fine, self.bridge, self.rough, self.whole) if part}
-        return sum(p.rollouts * p.windows.target.shape[1] / p.windows.rate_hz for p in parts.values())
-
-
-@dataclass(frozen=True, kw_only=True)
 class Solution:
     """Where a fit ended: x, its cost, and what the uncertainty needs."""
 
@@ -107,7 +80,7 @@ class Solution:
     interrupted: bool = False
 
 
-class _OutOfTime(Exception):
+class _OutOfTimeError(Exception):
     """The budget is spent."""
 
 
@@ -145,7 +118,7 @@ class Fitter:
                 self.problem.fine.sigma = np.array(resumed.sigma)
         try:
             converged = self._run(first)
-        except _OutOfTime:
+        except _OutOfTimeError:
             _LOG.warning("the time given is over: the best point so far is kept")
         except KeyboardInterrupt:
             _LOG.warning("stopped: the best point so far is kept")
@@ -290,7 +263,7 @@ class Fitter:
         if self._checkpoint is not None:
             self._checkpoint.save(state)
         if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
-            raise _OutOfTime
+            raise _OutOfTimeError
 
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
         """Begin a phase; costs of another physics or under other weights do not compare."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.descent import Descent, Loss
 from trueup.calibrate.fit import Solution
+from trueup.calibrate.profile import Direction, check_profile
 from trueup.calibrate.residuals import Shooting
 from trueup.calibrate.result import Estimate, Misfit
 from trueup.calibrate.uncertainty import Posterior, model_error, posterior, widened
 from trueup.calibrate.verdict import Verdict, hide_still, verdicts
+from trueup.calibrate.windows import Windows
 
 FloatArray = NDArray[np.float64]
 _NORMAL_95 = 1.96
+_ASKED_NOISES = 30.0  # commands that change by less ask for nothing
+_NO_DELAY = 0.01  # prior widths from the bound
+_NOISE_FLOOR = 1e-4  # rad: better encoders do not make a joint move
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A solution with its uncertainty; x has the prior where a joint did not move."""
+    """A solution with its uncertainty; x has the prior where a joint was not moved."""
 
     x: FloatArray
     posterior: Posterior
@@ -29,29 +35,76 @@ class Judged:
     notes: tuple[str, ...]
 
 
-def judge(shooting: Shooting, solution: Solution) -> Judged:
+def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judged:
     """Return what the data says about every parameter, and how sure it is."""
     windows = shooting.windows
-    still = frozenset(np.array(windows.joint_names)[windows.still].tolist())
+    still = still_joints(windows)
     found = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
     misfit = _misfit(shooting, solution, found)
     factor = model_error(np.array(misfit.left), np.array(misfit.noise), _acts_on(shooting))
-    found, hidden = hide_still(shooting.parameters, widened(found, factor), still)
+    found, checked = check_profile(
+        Descent(shooting, loss), solution.x, solution.residuals, solution.jacobian, widened(found, factor)
+    )
+    found, hidden = hide_still(shooting.parameters, found, still)
     x = np.where(hidden, 0.0, solution.x)
     words = verdicts(shooting.parameters, x, found, still)
-    notes: tuple[str, ...] = ()
-    if misfit.structured:
-        notes = (
-            f"more is left over than noise: standard errors were widened {np.median(factor):.1f} times for what the "
-            "model lacks",
-        )
     return Judged(
         x=x,
         posterior=found,
         estimates=_estimates(shooting, x, found, words),
         misfit=misfit,
-        notes=notes,
+        notes=(*_notes(shooting, misfit, factor, checked, still), *_pairing_notes(shooting, x)),
     )
+
+
+def still_joints(windows: Windows) -> frozenset[str]:
+    """Joints that hardly moved, or were not asked to and only shook because others moved."""
+    noise = np.maximum(windows.sigma[: len(windows.joint_names)], _NOISE_FLOOR)
+    asked = np.ptp(windows.target, axis=(0, 1)) / noise
+    if windows.torque is not None:
+        asked = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, asked)
+    still = windows.still | (asked < _ASKED_NOISES)
+    return frozenset(np.array(windows.joint_names)[still].tolist())
+
+
+def _notes(
+    shooting: Shooting,
+    misfit: Misfit,
+    factor: FloatArray,
+    checked: tuple[Direction, ...],
+    still: frozenset[str],
+) -> Iterator[str]:
+    if misfit.structured:
+        ratio = np.array(misfit.left) / np.array(misfit.noise)
+        worst = np.argsort(-ratio)[:3]
+        names = ", ".join(f"{shooting.windows.joint_names[k]} {ratio[k]:.1f}x" for k in worst)
+        yield (
+            f"the residual is structured: more is left over than noise ({names}; alike for "
+            f"{1e3 * np.median(misfit.memory_s):.0f} ms). Standard errors were widened {np.median(factor):.1f} times "
+            "for what the model lacks; a richer set of parameters or a learned actuator model would explain more"
+        )
+    flat = [direction for direction in checked if direction.factor > 1.0]
+    if flat:
+        names = ", ".join(shooting.parameters[_leader(direction)].label for direction in flat[:3])
+        yield f"the cost rises less than its curvature says along {names}: those intervals were widened"
+    if still:
+        yield f"not moved: {', '.join(sorted(still))}; their parameters keep their prior"
+
+
+def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
+    """A delay that wants to be negative: answers come before their commands."""
+    for k, entry in enumerate(shooting.parameters):
+        if entry.name == "delay" and x[k] - entry.x_bounds[0] < _NO_DELAY:
+            yield (
+                "the delay ended at zero: commands may be written down one row after the states that they caused; look "
+                "at how rows pair them (`trueup data check`) and shift target_pos by a row if so"
+            )
+            return
+
+
+def _leader(direction: Direction) -> int:
+    """The parameter that a direction is mostly about."""
+    return int(direction.members[np.abs(direction.vector).argmax()])
 
 
 def _estimates(

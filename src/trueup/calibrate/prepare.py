@@ -1,10 +1,8 @@
-"""Logs made ready for a fit: refused or accepted, in the robot's joint order, on an even clock, split."""
+"""Logs made ready for a fit: refused or accepted, in the robot's joint order, on an even clock."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.check import check_log
 from trueup.data.log import Log
 from trueup.data.resample import is_uniform, resample
@@ -18,7 +16,7 @@ def check(robot: Robot, log: Log, *, refuse: bool = True) -> list[str]:
     """Refuse what cannot be fitted; return warnings that the result should carry."""
     for name in ("joint_pos", "target_pos"):
         log[name]  # says what is missing and what is there
-    log.with_joint_order(robot.spec.joint_names)
+    _same_joints(robot, log)
     seconds = float(log.time[-1] - log.time[0]) if len(log) > 1 else 0.0
     if seconds < _SHORTEST_S:
         raise TrueupError(
@@ -40,13 +38,29 @@ def in_order(robot: Robot, log: Log) -> Log:
     return log if is_uniform(log) else resample(log, log.rate_hz)
 
 
-def split(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Log]]:
-    """Keep the last part of every log back; two logs or more and whole motions would be better: give them."""
-    if fraction <= 0.0:
-        return list(logs), []
-    cuts = [round(len(log) * (1.0 - fraction)) for log in logs]
-    pairs = list(zip(logs, cuts, strict=True))
-    return (
-        [log.window(0, cut) for log, cut in pairs],
-        [log.window(cut, len(log)) for log, cut in pairs if len(log) - cut >= 2],
+def moves(robot: Robot, still: frozenset[str]) -> None:
+    """Refuse data in which no joint was moved."""
+    if still >= set(robot.spec.joint_names):
+        raise TrueupError(
+            "no joint was moved in these logs: nothing can be learned about the dynamics; record an excitation, for "
+            f"example `trueup record --robot {robot.spec.name} --excitation multisine --seconds 20`",
+            place="target_pos",
+        )
+
+
+def _same_joints(robot: Robot, log: Log) -> None:
+    """Refuse a log of another robot, or one in which joints are missing."""
+    missing = [name for name in robot.spec.joint_names if name not in log.joint_names]
+    if not missing:
+        return
+    if len(missing) == robot.spec.njoint:
+        raise TrueupError(
+            f"this log is of another robot than {robot.spec.name!r}: it has no joint {missing[0]!r}, its joints are "
+            f"{', '.join(log.joint_names[:3])}, ...; give the robot that was recorded (--robot), or a mapping with "
+            "its joint names"
+        )
+    raise TrueupError(
+        f"this log has no joint {missing[0]!r} ({len(missing)} of {robot.spec.njoint} are missing)"
+        f"{did_you_mean(missing[0], log.joint_names)}; record all joints of {robot.spec.name!r}, or name them in a "
+        "mapping"
     )

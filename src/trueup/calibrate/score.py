@@ -27,6 +27,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     open_loop   per joint, root mean square over whole logs
     window      per joint, over windows of 0.5 s from measured states
     spread      5 % and 95 % of the mean open-loop error over bootstrap draws of 1 s blocks
+    joint_spread  the same per joint
     """
 
     open_loop: list[float]
@@ -34,6 +35,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     open_loop_mean: float
     window_mean: float
     spread: tuple[float, float]
+    joint_spread: list[tuple[float, float]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +55,9 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
         for log in logs
         if len(log) > SCORE_WINDOW_S * log.rate_hz + 1
     ]
-    squares = [_block_squares(result) for result in whole]
-    open_loop = np.sqrt(np.concatenate(squares).mean(axis=0))
+    squares = np.concatenate([_block_squares(result) for result in whole])
+    open_loop = np.sqrt(squares.mean(axis=0))
+    draws = _bootstrap(squares)
     window = _pooled(windows) if windows else open_loop
     return Scored(
         score=Score(
@@ -62,7 +65,8 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
             window=window.tolist(),
             open_loop_mean=float(open_loop.mean()),
             window_mean=float(window.mean()),
-            spread=_spread(np.concatenate(squares)),
+            spread=_ends(draws.mean(axis=1)),
+            joint_spread=[_ends(column) for column in draws.T],
         ),
         replays=tuple(whole),
     )
@@ -87,9 +91,13 @@ def _pooled(results: Sequence[Replay]) -> FloatArray:
     return np.sqrt((np.concatenate([_errors(result) for result in results]) ** 2).mean(axis=0))
 
 
-def _spread(squares: FloatArray) -> tuple[float, float]:
+def _bootstrap(squares: FloatArray) -> FloatArray:
+    """Open-loop errors (draws, njoint) of blocks drawn with replacement."""
     rng = np.random.default_rng(0)
     picks = rng.integers(0, len(squares), (_DRAWS, len(squares)))
-    means = np.sqrt(squares[picks].mean(axis=1)).mean(axis=1)
-    low, high = np.percentile(means, [5, 95])
+    return np.sqrt(squares[picks].mean(axis=1))
+
+
+def _ends(values: FloatArray) -> tuple[float, float]:
+    low, high = np.percentile(values, [5, 95])
     return float(low), float(high)

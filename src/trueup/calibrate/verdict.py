@@ -17,7 +17,6 @@ Word = Literal["identified", "weak", "not visible"]
 IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
 _ON_BOUND = 1e-3  # of the box
 _ALIKE = 0.7  # correlation from which two parameters stand in each other's way
-MOTION = frozenset({"armature", "damping", "friction", "kp", "kd", "torque_limit", "no_load_speed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,26 @@ _SHOWS = {
     "no_load_speed": "large fast swings that reach the speed limit",
     "mass_scale": "slow motion over the whole range (gravity) with known gains",
     "com_offset": "holds in many different poses",
+    "inertia_shape": "fast turns about several axes: whole-limb swings up to the speed limit",
+    "torque_offset": "slow approaches of the same poses from both sides",
+    "stop_low": "slow pushes against the lower stop",
+    "stop_high": "slow pushes against the upper stop",
+    "stop_stiffness": "pushes of several strengths against the stop",
+    "stop_damping": "fast arrivals at the stop",
+    "tilt": "slow motion of all limbs over their whole range",
+    "mount_stiffness": "swings of all limbs together, slow to fast",
+    "mount_damping": "swings of all limbs together that stop at once",
+    "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
+    "friction_dqs": "a ladder of slow speeds",
+    "friction_alpha": "a ladder of slow speeds",
+    "friction_kl": "the same motion with a second load (a known extra mass)",
+    "friction_kls": "holds and slow starts with a second load",
+    "friction_km": "the same motion with a second load (a known extra mass)",
+    "friction_ke": "the same motion with a second load (a known extra mass)",
+    "friction_kms": "holds and slow starts with a second load",
+    "friction_kes": "holds and slow starts with a second load",
+    "friction_kmq": "the load driving the motor: lowering a heavy mass",
+    "friction_keq": "the motor driving the load: lifting a heavy mass",
     "contact_friction": "sliding contacts: pushes and turns on the ground",
     "contact_timeconst": "landings and drops",
     "contact_dampratio": "landings and drops from several heights",
@@ -80,7 +99,7 @@ _SEPARATES = {
 def verdicts(
     parameters: Sequence[FitParameter], x: FloatArray, found: Posterior, still: frozenset[str]
 ) -> tuple[Verdict, ...]:
-    """Judge every parameter; `still` are joints that hardly moved."""
+    """Judge every parameter; `still` are joints that were not moved."""
     correlation = found.correlation - np.eye(len(x))
     return tuple(
         _judge(k, parameters, float(x[k]), found, correlation[k], still) for k in range(len(parameters))
@@ -90,7 +109,11 @@ def verdicts(
 def hide_still(
     parameters: Sequence[FitParameter], found: Posterior, still: frozenset[str]
 ) -> tuple[Posterior, NDArray[np.bool_]]:
-    """Give parameters of motion of joints that did not move their prior back; returns which they were."""
+    """Give parameters of joints that were not moved their prior back; returns which they were.
+
+    A joint at rest sticks: friction, encoder bias and gravity then answer for each other, and a linearisation does not
+    see it.
+    """
     hidden = np.array([_hidden(entry, still) for entry in parameters])
     covariance = found.covariance.copy()
     covariance[hidden] = 0.0
@@ -100,7 +123,7 @@ def hide_still(
 
 
 def _hidden(entry: FitParameter, still: frozenset[str]) -> bool:
-    return entry.name in MOTION and bool(entry.of) and all(joint in still for joint in entry.of)
+    return bool(entry.of) and all(joint in still for joint in entry.of)
 
 
 def _judge(
@@ -132,7 +155,7 @@ def _judge(
 def _advice(entry: FitParameter, other: FitParameter | None, on_bound: bool, hidden: bool) -> str:
     shows = _SHOWS.get(entry.name, "a motion that depends on it")
     if hidden:
-        return f"the joint hardly moved; record {shows}"
+        return f"the joint was not moved; record {shows}"
     if on_bound:
         return (
             "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
