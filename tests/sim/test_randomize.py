@@ -1,0 +1,188 @@
+"""Randomisation: distributions, moments, composed names, posterior."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from trueup.core.errors import TrueupError
+from trueup.robot.load import load_robot
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.fitted import read_fitted
+from trueup.sim.payload import with_payload
+from trueup.sim.randomize import Draw, Randomizer, locomotion_ranges
+from trueup.sim.targets import damp_ratio
+
+
+def make(nsim=64, robot="go2", seed=0):
+    return BatchSim(load_robot(robot), SimCfg(nsim=nsim, threads=1, seed=seed))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "log_uniform", "normal"])
+def test_draws_follow_their_distribution(distribution):
+    sim = make(2000, "pendulum")
+    draw = Draw(operation="set", low=0.5, high=2.0, distribution=distribution)
+    Randomizer(sim, {"damping": draw}).apply()
+    values = sim.params.get("damping")[:, 0]
+    assert values.min() >= 0.5
+    assert values.max() <= 2.0
+    median = {"uniform": 1.25, "log_uniform": 1.0, "normal": 1.25}[distribution]
+    assert abs(np.median(values) - median) < 0.06
+    if distribution == "normal":
+        assert (
+            abs(values.std() - 0.375 * 0.88) < 0.03
+        )  # a normal cut at two deviations has 0.88 of its deviation
+
+
+def test_motor_strength_scales_gains_and_limit_together():
+    sim = make(8)
+    Randomizer(sim, {"motor_strength": Draw(operation="scale", low=0.5, high=1.5)}).apply()
+    share = sim.params.get("kp") / sim.robot.spec.kp
+    assert np.ptp(share) > 0.5
+    np.testing.assert_allclose(sim.params.get("kd") / sim.robot.spec.kd, share)
+    np.testing.assert_allclose(sim.params.get("torque_limit") / sim.robot.spec.torque_limit, share)
+
+
+def test_payload_moves_mass_and_centre_as_by_hand():
+    mass, com, inertia = with_payload(
+        np.array([2.0]),
+        np.zeros((1, 3)),
+        np.ones((1, 6)) * [1, 1, 1, 0, 0, 0],
+        np.array([2.0]),
+        np.array([0, 0, 0.2]),
+    )
+    assert mass[0] == 4.0
+    np.testing.assert_allclose(com[0], [0, 0, 0.1])
+    np.testing.assert_allclose(inertia[0], [1.04, 1.04, 1.0, 0, 0, 0])
+
+
+def test_payload_is_carried_by_the_base():
+    sim = make(16)
+    Randomizer(sim, {"payload": Draw(operation="set", low=1.0, high=1.0)}).apply()
+    base = sim.params.body_names.index("base")
+    nominal = sim.model.body("base").mass[0]
+    np.testing.assert_allclose(sim.params.get("mass_scale")[:, base] * nominal, nominal + 1.0)
+    assert (sim.params.get("com_offset")[:, base, 2] > 0.0).all()
+    others = [k for k in range(len(sim.params.body_names)) if k != base]
+    np.testing.assert_array_equal(sim.params.get("mass_scale")[:, others], 1.0)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.2, 0.5])
+def test_a_dropped_ball_bounces_as_asked(restitution):
+    ratio = damp_ratio(np.array([restitution]))[0]
+    expected = 1.0 if restitution == 0 else np.exp(-np.pi * ratio / np.sqrt(1 - ratio**2))
+    assert abs(expected - restitution) < 1e-9 or restitution == 0
+
+
+def test_each_moment_draws_when_it_should():
+    sim = make(4, "pendulum")
+    ranges = {
+        "kp": Draw(operation="scale", low=0.5, high=1.5, moment="startup"),
+        "damping": Draw(operation="scale", low=0.5, high=1.5, moment="reset"),
+        "friction": Draw(operation="scale", low=0.5, high=1.5, moment="interval", interval_s=(0.05, 0.05)),
+        "torque_limit": Draw(operation="scale", low=0.5, high=1.5, moment="step"),
+    }
+    randomizer = Randomizer(sim, ranges)
+    randomizer.apply()
+
+    def look():
+        return {name: sim.params.get(name).copy() for name in ranges}
+
+    first = look()
+    randomizer.reset(np.array([1]))
+    second = look()
+    np.testing.assert_array_equal(first["kp"], second["kp"])
+    changed = (first["damping"] != second["damping"])[:, 0]
+    np.testing.assert_array_equal(changed, [False, True, False, False])
+    randomizer.advance()
+    third = look()
+    assert (third["torque_limit"] != second["torque_limit"]).all()
+    np.testing.assert_array_equal(third["friction"], second["friction"])
+    for _ in range(5):
+        randomizer.advance()
+    assert (look()["friction"] != second["friction"]).all()
+    np.testing.assert_array_equal(look()["damping"], second["damping"])
+
+
+def test_rows_written_later_are_as_if_written_at_once():
+    """The quick writers agree with `params.set`, and rounding does not add up over resets."""
+    sim, other = make(6, seed=2), make(6, seed=2)
+    randomizer = Randomizer(sim, locomotion_ranges("base"))
+    randomizer.apply()
+    for k in range(20):
+        randomizer.reset(np.array([k % 6, (k + 3) % 6]))
+    twin = Randomizer(other, locomotion_ranges("base"))
+    for name, values in twin.memory().items():
+        values[...] = randomizer.memory()[name]
+    twin.write()
+    for name in ("kp", "kd", "torque_limit", "damping", "friction", "armature", "delay", "encoder_bias",
+                 "mass_scale", "com_offset", "inertia", "contact_friction", "contact_dampratio",
+                 "contact_timeconst", "gravity"):  # fmt: skip
+        np.testing.assert_array_equal(sim.params.get(name), other.params.get(name), err_msg=name)
+
+
+def test_hidden_factors_are_the_drawn_numbers_in_their_ranges():
+    sim = make(32)
+    ranges = {
+        "contact_friction": Draw(operation="set", low=0.5, high=1.5, factor=True),
+        "kp": Draw(operation="scale", low=0.8, high=1.2),
+    }
+    randomizer = Randomizer(sim, ranges)
+    randomizer.apply()
+    np.testing.assert_allclose(
+        randomizer.factors[:, 0], 2.0 * (sim.params.get("contact_friction") - 1.0), atol=1e-6
+    )
+    assert randomizer.factors.shape == (32, 1)
+
+
+def calibration(tmp_path, sim):
+    """A params.json of two identified parameters, correlated, and one that is not visible."""
+
+    def one(name, of, verdict, prior, mode="set"):
+        parameter = {
+            "name": name, "of": of, "unit": "", "low": 0.0, "high": 100.0, "scale": "linear", "offset": 0.0,
+            "prior": prior, "width": 0.1, "mode": mode, "axis": None, "label": "",
+        }  # fmt: skip
+        return {"parameter": parameter, "verdict": verdict, "value": prior}
+
+    joints = sim.robot.spec.joint_names
+    content = {
+        "robot": "go2",
+        "joint_names": joints,
+        "estimates": [
+            one("damping", [joints[0]], "identified", 3.0),
+            one("kp", list(joints), "identified", 0.9, "times"),
+            one("friction", [joints[1]], "not visible", 0.7),
+        ],
+        "x": [1.0, 0.0, 0.0],
+        "covariance": [[0.04, 0.03, 0.0], [0.03, 0.04, 0.0], [0.0, 0.0, 1.0]],
+    }
+    (tmp_path / "params.json").write_bytes(msgspec.json.encode(content))
+    return tmp_path
+
+
+def test_identified_parameters_come_from_the_posterior_and_the_rest_from_ranges(tmp_path):
+    sim = make(2000)
+    fitted = read_fitted(calibration(tmp_path, sim), sim)
+    ranges = {
+        "damping": Draw(operation="scale", low=0.5, high=0.6),
+        "friction": Draw(operation="scale", low=2, high=3),
+    }
+    Randomizer(sim, ranges, fitted).apply()
+    damping, kp = sim.params.get("damping"), sim.params.get("kp") / sim.robot.spec.kp
+    assert abs(damping[:, 0].mean() - 3.1) < 0.005  # prior 3.0 plus x = 1 width of 0.1
+    assert abs(damping[:, 0].std() - 0.02) < 0.002
+    assert (damping[:, 1] <= 0.6 * sim.model.dof_damping[7]).all()
+    assert np.ptp(kp, axis=1).max() < 1e-12
+    assert abs(np.corrcoef(damping[:, 0], kp[:, 0])[0, 1] - 0.75) < 0.03
+    assert (sim.params.get("friction")[:, 1] >= 2 * sim.model.dof_frictionloss[7]).all()
+
+
+def test_a_calibration_of_another_robot_is_refused(tmp_path):
+    folder = calibration(tmp_path, make(1))
+    with pytest.raises(TrueupError, match="other joints"):
+        read_fitted(folder, make(1, "pendulum"))
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(TrueupError, match="payload"):
+        Randomizer(make(1), {"payloads": Draw(operation="set", low=0, high=1)})

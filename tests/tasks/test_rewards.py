@@ -1,0 +1,140 @@
+"""Rewards, terminations and red flags on frames made by hand."""
+
+import numpy as np
+import pytest
+
+from trueup.tasks import diagnostics as d
+from trueup.tasks import rewards as r
+from trueup.tasks.frame import Frame
+
+
+def frame(**fields):
+    """Two quadrupeds: both stand still in the default pose, asked to walk and to stand."""
+    f = Frame(dt=0.02)
+    f.joint_pos = np.zeros((2, 12), np.float32)
+    f.joint_vel = np.zeros((2, 12), np.float32)
+    f.joint_torque = np.zeros((2, 12), np.float32)
+    f.joint_low, f.joint_high = np.full(12, -1.0, np.float32), np.full(12, 1.0, np.float32)
+    f.torque_limit, f.default_pose = np.full(12, 20.0, np.float32), np.zeros(12, np.float32)
+    f.action, f.last_action = np.zeros((2, 12), np.float32), np.zeros((2, 12), np.float32)
+    f.command = np.array([[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
+    f.base_vel, f.base_spin = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    f.gravity = np.tile(np.array([0, 0, -1], np.float32), (2, 1))
+    f.base_height = np.full(2, 0.3, np.float32)
+    f.foot_contact, f.touchdown = np.ones((2, 4), bool), np.zeros((2, 4), bool)
+    f.foot_height, f.foot_vel = np.zeros((2, 4), np.float32), np.zeros((2, 4, 3), np.float32)
+    f.air_time, f.duty = np.zeros((2, 4), np.float32), np.ones((2, 4), np.float32)
+    f.body_contact = np.zeros(2, bool)
+    f.tool_error = np.zeros((2, 6), np.float32)
+    for name, values in fields.items():
+        getattr(f, name)[...] = values
+    return f
+
+
+def test_tracking_is_one_when_right_and_falls_with_the_error():
+    np.testing.assert_allclose(r.track_velocity(frame()), [np.exp(-1.0), 1.0], rtol=1e-6)
+    np.testing.assert_allclose(r.track_velocity(frame(base_vel=[[0.5, 0, 0], [0, 0, 0]])), 1.0)
+    np.testing.assert_allclose(
+        r.track_turn(frame(base_spin=[[0, 0, 0.5], [0, 0, 0]])), [np.exp(-1.0), 1.0], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        r.velocity_error(frame(base_vel=[[0.5, 0.3, 0], [0, 0, 0]])), [0.3, 0.0], atol=1e-7
+    )
+    np.testing.assert_allclose(
+        r.turn_error(frame(base_spin=[[0, 0, -0.4], [0, 0, 0]])), [0.4, 0.0], atol=1e-7
+    )
+
+
+def test_posture_terms():
+    np.testing.assert_allclose(r.tilt(frame(gravity=[[0.6, 0, -0.8], [0, 0, -1]])), [0.36, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(r.height(0.35)(frame()), 0.0025, rtol=1e-4)
+    np.testing.assert_allclose(r.bounce(frame(base_vel=[[0, 0, 2], [0, 0, 0]])), [4.0, 0.0])
+    np.testing.assert_allclose(r.wobble(frame(base_spin=[[1, 2, 9], [0, 0, 0]])), [5.0, 0.0])
+    np.testing.assert_allclose(r.pose(frame(joint_pos=0.5)), 3.0)
+
+
+def test_stand_still_counts_only_where_asked_to_stand():
+    np.testing.assert_allclose(r.stand_still(frame(joint_pos=0.1)), [0.0, 1.2], rtol=1e-6)
+
+
+def test_effort_terms():
+    f = frame(joint_vel=2.0, joint_torque=-3.0)
+    np.testing.assert_allclose(r.energy(f), 72.0)
+    np.testing.assert_allclose(r.torque(f), 108.0)
+    np.testing.assert_allclose(r.joint_speed(f), 48.0)
+    np.testing.assert_allclose(r.action_rate(frame(action=1.0, last_action=0.5)), 3.0)
+
+
+def test_joint_limits_count_what_is_beyond_95_percent():
+    f = frame()
+    f.joint_pos[0, 0], f.joint_pos[0, 1], f.joint_pos[1, 0] = 1.0, -0.97, 0.94
+    np.testing.assert_allclose(r.joint_limits(f), [0.05 + 0.02, 0.0], atol=1e-6)
+
+
+def test_air_time_pays_for_long_steps_at_touchdown_only():
+    f = frame(air_time=0.4)
+    np.testing.assert_array_equal(r.feet_air_time(f), 0.0)
+    f.touchdown[:, 0] = True
+    np.testing.assert_allclose(r.feet_air_time(f), [0.2, 0.0], rtol=1e-6)  # the second is asked to stand
+    f.air_time[:] = 5.0
+    np.testing.assert_allclose(r.feet_air_time(f), [0.3, 0.0], rtol=1e-6)
+
+
+def test_slip_and_clearance_look_at_feet_on_and_off_the_ground():
+    f = frame(foot_vel=[0.3, 0.4, 9.0])
+    f.foot_contact[0, 1:] = False
+    np.testing.assert_allclose(r.slip(f), [0.25, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(r.clearance(f), [3 * 0.08**2 * 0.5, 0.0], rtol=1e-5)
+
+
+def test_collisions_and_falls():
+    f = frame(body_contact=[True, False], gravity=[[0, 0, -1], [0.9, 0, -0.4]])
+    np.testing.assert_array_equal(r.collision(f), [1.0, 0.0])
+    np.testing.assert_array_equal(r.trunk_down(f), [True, False])
+    np.testing.assert_array_equal(r.fallen(f), [False, True])
+
+
+def test_tool_terms():
+    f = frame(tool_error=[[0.03, 0, 0, 0, 0.7, 0], [0, 0, 0, 0, 0, 0]])
+    np.testing.assert_allclose(r.tool_distance(f), [0.03, 0.0], atol=1e-7)
+    np.testing.assert_allclose(r.tool_close(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.tool_near(f), [1 - np.tanh(0.15), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.tool_aligned(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+
+
+def test_swing_up_is_one_upright():
+    f = frame()
+    f.joint_pos[:, 0] = [np.pi, 0.0]
+    np.testing.assert_allclose(r.swing_up(f), [1.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "term", [r.track_velocity, r.tilt, r.energy, r.slip, r.feet_air_time, d.hopping, d.shuffling]
+)
+def test_terms_are_float32_of_one_number_a_row(term):
+    assert term(frame()).shape == (2,)
+    assert term(frame()).dtype == np.float32
+
+
+# --- red flags ---
+def test_shuffling_is_sliding_with_all_feet_low():
+    np.testing.assert_array_equal(d.shuffling(frame(foot_vel=[0.3, 0, 0])), [1.0, 0.0])
+    np.testing.assert_array_equal(d.shuffling(frame(foot_vel=[0.3, 0, 0], foot_height=0.05)), 0.0)
+    np.testing.assert_array_equal(d.shuffling(frame()), 0.0)
+
+
+def test_hopping_is_an_uneven_share_of_the_ground():
+    np.testing.assert_array_equal(
+        d.hopping(frame(duty=[[0.9, 0.5, 0.5, 0.1], [0.5, 0.5, 0.6, 0.5]])), [1.0, 0.0]
+    )
+
+
+def test_saturation_is_the_share_of_joints_at_their_limit():
+    f = frame()
+    f.joint_torque[0, :3] = -19.5
+    np.testing.assert_allclose(d.saturation(f), [0.25, 0.0])
+
+
+def test_idling_is_not_going_where_asked():
+    np.testing.assert_array_equal(d.idling(frame()), [1.0, 0.0])
+    np.testing.assert_array_equal(d.idling(frame(base_vel=[[0.3, 0, 0], [0, 0, 0]])), 0.0)
