@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.policy.action import ActionMap
+from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.sim.adr import AdrCfg
@@ -163,6 +164,19 @@ class TaskEnv:
     def hold_command(self, values: NDArray[np.floating]) -> None:
         """Ask the same of every row from now on, until its episode ends."""
         self._commands.hold(values)
+
+    def policy_spec(self) -> PolicySpec:
+        """What a policy trained here carries to the robot."""
+        spec = self.robot.spec
+        return PolicySpec(
+            task=self.task.name,
+            robot=spec.name,
+            control_hz=1.0 / self.control_dt,
+            kp=tuple(spec.kp.tolist()),
+            kd=tuple(spec.kd.tolist()),
+            observation=self.observation_spec,
+            action=self.action_spec,
+        )
 
     # --- checkpoints ---
     def state(self) -> dict[str, NDArray[np.generic]]:
