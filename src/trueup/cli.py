@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import calibrate, data, doctor, record, robot, sim, train, twin
+from trueup.commands import calibrate, data, doctor, play, record, robot, sim, train, twin
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
     robot.ListVerb: robot.run,
     robot.InspectVerb: robot.run,
     robot.InitVerb: robot.run,
+    robot.ExportVerb: robot.run,
     twin.ServeVerb: twin.run,
     twin.RevealVerb: twin.run,
     twin.TwinsVerb: twin.run,
@@ -26,6 +27,7 @@ _VERBS: dict[type, Callable[[Any], int]] = {
     data.RecoverVerb: data.run,
     calibrate.CalibrateVerb: calibrate.run,
     train.TrainVerb: train.run,
+    play.PlayVerb: play.run,
     sim.SimVerb: sim.run,
     doctor.DoctorVerb: doctor.run,
 }
@@ -33,7 +35,7 @@ _VERBS: dict[type, Callable[[Any], int]] = {
 # in the order of the loop
 _Verbs = (
     Annotated[
-        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init.")
+        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export.")
     ]
     | Annotated[
         twin.TwinVerb,
@@ -46,6 +48,7 @@ _Verbs = (
     ]
     | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
     | Annotated[train.TrainVerb, tyro.conf.subcommand("train")]
+    | Annotated[play.PlayVerb, tyro.conf.subcommand("play")]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
     | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
 )

@@ -36,6 +36,10 @@ class TrainVerb:
     """Of everything random."""
     params: Path | None = None
     """Folder or params.json of a calibration: simulations are drawn from its posterior."""
+    randomize: bool = True
+    """Draw masses, friction, delays and so on by the task's ranges, and push."""
+    adr: bool = False
+    """Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes."""
     nenv: int = 0
     """Simulations; 0: measured at the start."""
     threads: int = 0
@@ -90,6 +94,8 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         nenv=verb.nenv,
         threads=verb.threads,
         params=None if verb.params is None else str(verb.params),
+        randomize=verb.randomize,
+        adr=verb.adr,
         ppo=replace(ppo, symmetry=verb.symmetry, net=net),
         teacher=None if verb.teacher is None else str(verb.teacher),
         distill=None if verb.teacher is None else DistillCfg(kind=verb.student),

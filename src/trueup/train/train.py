@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from trueup.core.errors import TrueupError
 from trueup.rl.distill import Distiller
 from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
+from trueup.sim.adr import AdrCfg
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.assess import Assessment, assess
@@ -23,6 +25,7 @@ from trueup.train.tune import choose
 
 _FILM_S = 4.0
 EPISODES = 100
+ASSESS_SEED = 1_000_000  # rows that no training draws
 
 
 def train(
@@ -71,15 +74,36 @@ def make_learner(cfg: RunCfg) -> Learner:
     return Distiller(env, folder.config().ppo.net, folder.newest().arrays, cfg.distill, cfg.seed)
 
 
-def run_env(cfg: RunCfg, nenv: int, *, threads: int | None = None, stagger: bool = True) -> TaskEnv:
-    """The environment of a run, or one alike with another number of simulations."""
-    count = cfg.threads if threads is None else threads
-    return make_env(load_task(cfg.task), EnvCfg(nenv=nenv, threads=count, seed=cfg.seed, stagger=stagger))
+def run_env(
+    cfg: RunCfg,
+    nenv: int,
+    *,
+    threads: int | None = None,
+    stagger: bool = True,
+    randomize: bool | None = None,
+    pushes: bool | None = None,
+) -> TaskEnv:
+    """The environment of a run, or one alike with another number of simulations; None means as in the run."""
+    randomize = cfg.randomize if randomize is None else randomize
+    env_cfg = EnvCfg(
+        nenv=nenv,
+        threads=cfg.threads if threads is None else threads,
+        seed=cfg.seed,
+        randomize=randomize,
+        pushes=cfg.randomize if pushes is None else pushes,
+        params=Path(cfg.params) if cfg.params is not None and randomize else None,
+        adr=AdrCfg() if cfg.adr and randomize else None,
+        stagger=stagger,
+    )
+    return make_env(load_task(cfg.task), env_cfg)
 
 
-def assess_run(folder: RunFolder, *, episodes: int = EPISODES, seed: int = 1_000_000) -> Assessment:
-    """Assess the newest checkpoint of a run on episodes that training never saw."""
-    return _assess(replace(folder.config(), seed=seed), frozen(folder.newest().arrays, episodes), episodes)
+def assess_run(
+    folder: RunFolder, *, episodes: int = EPISODES, seed: int = ASSESS_SEED, randomize: bool = False
+) -> Assessment:
+    """Assess the newest checkpoint of a run on episodes that training never saw; nominal or randomised."""
+    cfg = replace(folder.config(), seed=seed)
+    return _assess(cfg, frozen(folder.newest().arrays, episodes), episodes, randomize)
 
 
 def replay_mishap(dump: Path) -> list[str]:
@@ -88,9 +112,11 @@ def replay_mishap(dump: Path) -> list[str]:
     return replay(dump, lambda: run_env(cfg, cfg.nenv))
 
 
-def _assess(cfg: RunCfg, policy: Policy, episodes: int) -> Assessment:
+def _assess(cfg: RunCfg, policy: Policy, episodes: int, randomize: bool) -> Assessment:
+    """A policy that sees the hidden factors cannot do without them: it is always assessed randomised."""
     task = load_task(cfg.task)
-    env = run_env(cfg, episodes, stagger=False)
+    randomize = randomize or (cfg.ppo.net.latent > 0 and cfg.distill is None)
+    env = run_env(cfg, episodes, stagger=False, randomize=randomize, pushes=randomize)
     return assess(env, policy, task.score, task.rates.episode_s)
 
 
@@ -100,7 +126,9 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
         extras.append(Periodic(60.0 * budget.film_minutes, lambda learner: _film(cfg, folder, learner)))
     if budget.target is not None:
         target = budget.target
-        extras.append(Periodic(60.0 * budget.assess_minutes, lambda learner: _reached(cfg, learner, target)))
+        extras.append(
+            Periodic(60.0 * budget.assess_minutes, lambda learner: _reached(cfg, folder, learner, target))
+        )
     return tuple(extras)
 
 
@@ -111,5 +139,16 @@ def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
     return False
 
 
-def _reached(cfg: RunCfg, learner: Learner, target: float) -> bool:
-    return _assess(replace(cfg, seed=1_000_000), frozen(learner.state(), EPISODES), EPISODES).reaches(target)
+def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) -> bool:
+    """Assess and keep the result; true if it reaches the target."""
+    policy = frozen(learner.state(), EPISODES)
+    result = _assess(replace(cfg, seed=ASSESS_SEED), policy, EPISODES, randomize=False)
+    record = {
+        "steps": learner.steps_done,
+        "falls": result.falls,
+        "error": result.error,
+        "score": result.score,
+    }
+    with (folder.path / "assessments.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    return result.reaches(target)

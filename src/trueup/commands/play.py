@@ -1,0 +1,64 @@
+"""`trueup play RUN`: watch a policy, as a film or live in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayVerb:
+    """Watch what a run has learned.
+
+    In: a run's folder. Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
+    """
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    film: Path | None = None
+    """Write a film here (.mp4 or .gif) instead of opening the live view."""
+    seconds: float | None = None
+    """Length of the film (default 10), or time after which the live view ends (default: at Ctrl-C)."""
+    randomize: bool = False
+    """Draw masses, friction, delays and so on as in training; default: the robot as it is."""
+    host: str = "127.0.0.1"
+    """Address the page is served at; 0.0.0.0 lets other computers look on."""
+    port: int = 8080
+    """Port the page is served at; the next free one if it is taken."""
+    seed: int = 0
+    """Of everything random."""
+
+
+def run(verb: PlayVerb) -> int:
+    """Film, or serve until Ctrl-C."""
+    import time
+
+    from rich.console import Console
+
+    from trueup.report.progress import progress_bar
+    from trueup.train.play import open_run
+    from trueup.train.show import film_policy
+    from trueup.train.stop import stop_wish
+
+    console = Console()
+    env, policy = open_run(verb.run, randomize=verb.randomize, seed=verb.seed)
+    if verb.film is not None:
+        with progress_bar("filming", console) as progress:
+            film_policy(
+                env, policy, verb.film, seconds=verb.seconds or 10.0, width=640, height=480, progress=progress
+            )
+        console.print(f"film   {verb.film}", soft_wrap=True)
+        return 0
+    from trueup.train.live import LiveView
+
+    view = LiveView(env, policy, host=verb.host, port=verb.port)
+    console.print(f"page   {view.url}   (Ctrl-C ends)", soft_wrap=True)
+    end = None if verb.seconds is None else time.monotonic() + verb.seconds
+    try:
+        with stop_wish() as wish:
+            view.run(lambda: wish.asked or (end is not None and time.monotonic() > end))
+    finally:
+        view.close()
+    return 0
