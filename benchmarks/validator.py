@@ -57,14 +57,15 @@ class BenchCfg:
 
 def main(cfg: BenchCfg) -> None:
     seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
-    before = published() if published().get("first_seed") == cfg.first_seed else {}
-    found = {key: before[key] for key in ("flaws", "clean", "twins", "recordings") if key in before}
+    fresh: dict[str, Any] = {}
     if cfg.part != "twins":
-        found = {**found, "flaws": flaws(seeds), "clean": false_alarms(seeds)}
+        fresh |= {"flaws": flaws(seeds), "clean": false_alarms(seeds)}
     if cfg.part != "flaws":
-        found = {**found, "twins": twin_alarms(cfg.twin_logs, cfg.first_seed)}
+        fresh["twins"] = twin_alarms(cfg.twin_logs, cfg.first_seed)
     if cfg.recordings is not None:
-        found["recordings"] = recorded(cfg.recordings)
+        fresh["recordings"] = recorded(cfg.recordings)
+    kept = published() if published().get("first_seed") == cfg.first_seed else {}
+    found = {key: kept[key] for key in ("flaws", "clean", "twins", "recordings") if key in kept} | fresh
     numbers = {**summary(found), "seeds": cfg.seeds, "first_seed": cfg.first_seed, **found}
     numbers["blocks"] = [
         *(tried for tried in published().get("blocks", []) if tried["first_seed"] != cfg.first_seed),

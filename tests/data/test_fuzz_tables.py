@@ -1,4 +1,4 @@
-"""Mutated files: every one ends in success or a TrueupError, within two seconds and 512 MB.
+"""Mutated files: every one ends in success or a TrueupError, within two seconds of processor time and 512 MB.
 
 `TRUEUP_FUZZ=1000` runs that many inputs for each format; fewer by default.
 """
@@ -271,13 +271,13 @@ def test_mutated_files_end_in_success_or_trueup_error(
         path = _write(
             tmp_path, ending, (mutate_inside(ending, original, rng) if k % 3 else mutate(original, rng))
         )
-        start = time.perf_counter()
+        start, last_usage.cpu_s = time.process_time(), 0.0
         try:
             use(path, kind)
             tally["success"] += 1
         except TrueupError as error:
             refusals.append((error.file, str(error)))
-        worst_s = max(worst_s, time.perf_counter() - start)
+        worst_s = max(worst_s, time.process_time() - start + last_usage.cpu_s)
         if kind in ("parquet", "hdf5"):
             tally["killed"] += last_usage.exit_status != 0
             worst_child = max(worst_child, last_usage.peak_bytes)

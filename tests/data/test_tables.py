@@ -192,10 +192,10 @@ def test_npz_keeps_numbers_of_any_kind_and_order(tmp_path: Path) -> None:
 def test_npz_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = npz(tmp_path, q=np.zeros(12_000_000))
     assert path.stat().st_size < 200_000
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(TrueupError, match="91 MiB"):
         read_table(path, ["q"])
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_npz_objects_are_never_read(tmp_path: Path) -> None:

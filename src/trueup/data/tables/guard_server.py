@@ -42,7 +42,8 @@ def main() -> None:
             _child(request)
         _, status, usage = os.wait4(child, 0)
         scale = 1 if sys.platform == "darwin" else 1024
-        reply = {"status": status, "peak_bytes": usage.ru_maxrss * scale}
+        cpu_s = usage.ru_utime + usage.ru_stime
+        reply = {"status": status, "peak_bytes": usage.ru_maxrss * scale, "cpu_s": cpu_s}
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 

@@ -27,14 +27,15 @@ from trueup.core.errors import TrueupError
 from trueup.data.tables.guard_server import WORD, answer
 from trueup.data.tables.table import Table, allowed_bytes
 
-_CPU_S = 1.2  # plus a second for every 20 MB of file
+_CPU_S = 0.7  # plus a second for every 20 MB of file
 
 
 @dataclass
 class Usage:
-    """What the last guarded read cost: peak resident memory of the child and how it ended."""
+    """What the last guarded read cost: peak resident memory and processor time of the child, and how it ended."""
 
     peak_bytes: int = 0
+    cpu_s: float = 0.0
     exit_status: int = 0
 
 
@@ -136,7 +137,8 @@ class _Server:
                 if not isinstance(error, (OSError, ValueError)):
                     raise
                 raise TrueupError("cannot be read: the reading process ended; try again", file=file) from None
-        last_usage.peak_bytes, last_usage.exit_status = answer["peak_bytes"], answer["status"]
+        last_usage.peak_bytes, last_usage.cpu_s = answer["peak_bytes"], answer["cpu_s"]
+        last_usage.exit_status = answer["status"]
         return int(answer["status"])
 
 
