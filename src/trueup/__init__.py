@@ -13,9 +13,12 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
+    from trueup.calibrate.active import plan_active
+    from trueup.calibrate.result import read_calibration
     from trueup.data.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
+    from trueup.face import calibrate
     from trueup.robot.init import init_robot
     from trueup.robot.inspect import inspect_robot
     from trueup.robot.load import Robot, load_robot, zoo_names
@@ -33,11 +36,14 @@ __all__ = [
     "SimCfg",
     "TrueupError",
     "__version__",
+    "calibrate",
     "check_log",
     "drop",
     "init_robot",
     "inspect_robot",
     "load_robot",
+    "plan_active",
+    "read_calibration",
     "read_log",
     "record",
     "replay",
@@ -55,6 +61,8 @@ _HOME = {
     "init_robot": "trueup.robot.init",
     "inspect_robot": "trueup.robot.inspect",
     "load_robot": "trueup.robot.load",
+    "plan_active": "trueup.calibrate.active",
+    "read_calibration": "trueup.calibrate.result",
     "read_log": "trueup.data.files",
     "record": "trueup.sim.session",
     "replay": "trueup.sim.replay",
@@ -62,7 +70,13 @@ _HOME = {
 }
 
 
+# stages whose package is also the verb, see `core.verb_package`
+_STAGES = frozenset({"calibrate"})
+
+
 def __getattr__(name: str) -> object:
+    if name in _STAGES:
+        return importlib.import_module(f"trueup.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'trueup' has no attribute {name!r}")

@@ -1,69 +1,41 @@
 """Export: the calibrated robot opens again with the estimates in it, and every loss is declared."""
 
+import ast
+import xml.etree.ElementTree as ET
+
 import msgspec
 import numpy as np
 import pytest
+from made_calibration import made_calibration
+from planted_logs import planted_log
 
-from trueup.calibrate.export import export_robot
-from trueup.calibrate.parameters import make_parameters
-from trueup.calibrate.result import Calibration, Effort, Estimate, Misfit
-from trueup.calibrate.score import Score
+from trueup.calibrate.export import export_calibration, export_robot
+from trueup.calibrate.result import Calibration, read_calibration
+from trueup.calibrate.tables import TableCfg
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.replay import replay
 
 ROBOT = load_robot("go2")
 CFG = SimCfg(model=ModelCfg(base="fixed"))
-NAMES = ("armature", "friction", "delay", "kp", "torque_limit", "mass_scale", "com_offset")
+NAMES = ("armature", "damping", "friction", "encoder_bias", "delay", "kp", "kd", "torque_limit")
+MASSES = ("mass_scale", "com_offset")
 
 
 @pytest.fixture(scope="module")
 def result() -> Calibration:
-    """A calibration with every parameter 0.3 prior widths off its prior."""
-    parameters = make_parameters(BatchSim(ROBOT, CFG), NAMES, bodies=("FL_calf",))
-    estimates = tuple(
-        Estimate(
-            parameter=entry,
-            value=float(entry.to_value(np.array(0.3))),
-            standard_error=0.0,
-            interval=(0.0, 0.0),
-            verdict="identified",
-            ratio=0.1,
-            partner="",
-            correlation=0.0,
-            on_bound=False,
-            advice="",
-        )
-        for entry in parameters
-    )
-    count, zero = len(estimates), [0.0] * 12
-    empty = Score(open_loop=zero, window=zero, open_loop_mean=0.0, window_mean=0.0, spread=(0.0, 0.0))
-    return Calibration(
-        schema=1,
-        robot="go2",
-        joint_names=ROBOT.spec.joint_names,
-        estimates=estimates,
-        x=[0.3] * count,
-        covariance=(0.01 * np.eye(count)).tolist(),
-        misfit=Misfit(noise=[1.0], left=[1.0], memory_s=[0.0]),
-        effort=Effort(seconds=0, rollouts=0, simulated_s=0, iterations=0, converged=True, interrupted=False),
-        fit_nominal=empty,
-        fit_calibrated=empty,
-        holdout_nominal=None,
-        holdout_calibrated=None,
-        provenance={},
-    )
+    return made_calibration(ROBOT, (*NAMES, *MASSES), bodies=("FL_calf",))
 
 
 def test_the_exported_robot_equals_the_calibrated_simulation_but_for_the_declared_losses(result, tmp_path):
     export = export_robot(ROBOT, result, tmp_path / "robot")
-    assert export.losses
-    assert all(loss.startswith("delay") for loss in export.losses)
+    assert {loss.split()[0].rstrip(":") for loss in export.losses} == {"delay", "encoder_bias"}
     calibrated = BatchSim(ROBOT, CFG)
     result.apply(calibrated)
     written = BatchSim(load_robot(export.folder), CFG)
-    for name in ("armature", "friction", "damping", "kp", "torque_limit", "inertia"):
+    for name in ("armature", "friction", "damping", "kp", "kd", "torque_limit", "inertia"):
         np.testing.assert_allclose(
             written.params.get(name), calibrated.params.get(name), rtol=1e-6, atol=1e-12
         )
@@ -72,10 +44,86 @@ def test_the_exported_robot_equals_the_calibrated_simulation_but_for_the_declare
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
 
 
+def test_the_exported_robot_replays_as_the_calibrated_one_does(tmp_path):
+    held = made_calibration(ROBOT, ("armature", "damping", "friction", "mass_scale"), bodies=("FL_calf",))
+    folder = export_robot(ROBOT, held, tmp_path / "robot").folder
+    log = planted_log(ROBOT, {}, seconds=2.0)
+    there, here = replay(load_robot(folder), log), replay(ROBOT, log, prepare=held.apply)
+    np.testing.assert_allclose(there.joint_pos, here.joint_pos, atol=1e-7)
+    assert np.abs(here.joint_pos - replay(ROBOT, log).joint_pos).max() > 1e-3
+
+
+def numbers(text: str) -> dict[str, object]:
+    """Keyword arguments of every call in a Python text that hold literals."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return {word.arg: ast.literal_eval(word.value) for call in calls for word in call.keywords}
+
+
+def test_isaac_lab_gets_the_calibrated_numbers_and_delays_in_its_steps(result, tmp_path):
+    export = export_calibration(ROBOT, result, "isaaclab", tmp_path / "lab", TableCfg(physics_hz=200.0))
+    found = numbers((export.folder / "actuators_isaaclab.py").read_text())
+    sim = BatchSim(ROBOT, CFG)
+    result.apply(sim)
+    for field, name in {"stiffness": "kp", "armature": "armature", "viscous_friction": "damping"}.items():
+        want = dict(zip(ROBOT.spec.joint_names, sim.params.get(name)[0], strict=True))
+        assert found[field] == pytest.approx(want, rel=1e-5)
+    assert found["friction"] == found["dynamic_friction"]
+    seconds = result.find("delay").value
+    assert found["min_delay"] == found["max_delay"] == round(seconds * 200)
+    words = (export.folder / "LOSSES.md").read_text()
+    assert f"delay: {1e3 * seconds:.2f} ms" in words
+    assert "encoder_bias" in words
+    assert "mass_scale FL_calf: masses are in the model" in words
+
+
+def test_mjlab_gets_one_actuator_a_joint(result, tmp_path):
+    export = export_calibration(ROBOT, result, "mjlab", tmp_path / "lab")
+    text = (export.folder / "actuators_mjlab.py").read_text()
+    assert text.count("BuiltinPositionActuatorCfg(") == ROBOT.spec.njoint
+    assert f"armature={result.find('armature', 'FL_hip_joint').value:.6g}" in text
+    assert read_calibration(export.folder) == result
+
+
+def test_urdf_gets_friction_and_damping_and_says_that_armature_is_lost(result, tmp_path):
+    export = export_calibration(ROBOT, result, "urdf", tmp_path / "urdf")
+    joints = ET.parse(export.folder / "joints.urdf.xml").getroot().findall("joint")
+    assert [joint.get("name") for joint in joints] == list(ROBOT.spec.joint_names)
+    friction = float(joints[3].find("dynamics").get("friction"))
+    assert friction == pytest.approx(result.find("friction", ROBOT.spec.joint_names[3]).value, rel=1e-5)
+    lost = " ".join(export.losses)
+    assert all(word in lost for word in ("armature", "kp, kd", "delay", "encoder_bias"))
+
+
+def test_load_dependent_friction_is_declared_as_reduced(tmp_path):
+    names = ("friction", "friction_kl", "stop_low")
+    held = made_calibration(load_robot("pendulum"), names)
+    for to in ("mjcf", "isaaclab"):
+        export = export_calibration(load_robot("pendulum"), held, to, tmp_path / to)
+        lost = " ".join(export.losses)
+        assert "friction_kl" in lost
+        assert "constant" in lost
+        assert "stop_low" in lost
+
+
 def test_a_folder_that_holds_something_is_left_alone(result, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(TrueupError, match="not empty"):
-        export_robot(ROBOT, result, tmp_path)
+    for to in ("mjcf", "urdf"):
+        with pytest.raises(TrueupError, match="not empty"):
+            export_calibration(ROBOT, result, to, tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_body_without_its_own_inertial_is_a_declared_loss(result, tmp_path):
+    estimate = result.find("mass_scale")
+    entry = msgspec.structs.replace(estimate.parameter, of=("nobody",))
+    odd = msgspec.structs.replace(
+        result,
+        estimates=(msgspec.structs.replace(estimate, parameter=entry),),
+        x=[0.3],
+        covariance=[[0.01]],
+    )
+    export = export_robot(ROBOT, odd, tmp_path / "robot")
+    assert any("nobody" in loss for loss in export.losses)
 
 
 def test_a_result_of_other_joints_is_refused(result):

@@ -1,7 +1,8 @@
-"""The calibrated robot as a folder of its own: model.xml and spec.toml with the estimates written in.
+"""The calibrated robot for others to use: a robot folder of its own, or tables for URDF, Isaac Lab and mjlab.
 
-Passive joint dynamics and masses go into the model, gains and limits into the spec. What neither can hold (delay,
-encoder bias, contact) is declared as a loss and stays in params.json, which travels along.
+In the folder passive joint dynamics and masses go into the model, gains and limits into the spec. What a form cannot
+hold (a fraction of a step of delay, an encoder's bias, friction that grows with load) is declared as a loss, in words,
+in what is returned and in LOSSES.md beside it; params.json, which holds everything, travels along.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from trueup.calibrate.result import Calibration, Estimate, write_calibration
+from trueup.calibrate.tables import TABLES, TableCfg
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
@@ -21,6 +24,8 @@ from trueup.robot.load import SPEC_FILE, Robot, load_robot
 from trueup.robot.model import compile_model
 from trueup.robot.spec import JointSpec, RobotSpec, spec_to_toml
 
+Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
+LOSSES_FILE = "LOSSES.md"
 _JOINT_ATTRIBUTE = {
     "armature": "armature",
     "damping": "damping",
@@ -35,7 +40,12 @@ _REASON = {
     "contact_friction": "contact is set per simulation (`Calibration.apply`)",
     "contact_timeconst": "contact is set per simulation (`Calibration.apply`)",
     "contact_dampratio": "contact is set per simulation (`Calibration.apply`)",
+    "torque_offset": "a model has no constant torque: feed it forward",
+    "tilt": "how the robot hung in its stand is not a property of the robot",
+    "mount_stiffness": "the stand is not a part of the robot",
+    "mount_damping": "the stand is not a part of the robot",
 }
+_FRICTION = "friction beyond the constant part is dropped: MJCF knows Coulomb friction and damping"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,24 +56,53 @@ class Export:
     losses: tuple[str, ...]
 
 
+def export_calibration(
+    robot: Robot, result: Calibration, to: Format, out: str | Path, cfg: TableCfg | None = None
+) -> Export:
+    """Write the calibrated robot in one of the forms into the folder `out`."""
+    if to == "mjcf":
+        return export_robot(robot, result, out)
+    if to not in TABLES:
+        raise TrueupError(f"no export called {to!r}; there are mjcf, {', '.join(TABLES)}")
+    folder = _empty(out)
+    name, text, losses = TABLES[to](robot, result, cfg or TableCfg())
+    write_atomic(folder / name, text)
+    return _finished(folder, result, losses)
+
+
 def export_robot(robot: Robot, result: Calibration, out: str | Path) -> Export:
     """Write the calibrated robot; `load_robot(out)` gives it back, and the model file opens anywhere MJCF does."""
-    folder = Path(out)
     if robot.model_path.suffix == ".urdf" or not (robot.model_path.parent / SPEC_FILE).is_file():
         raise TrueupError(
             "only a robot folder can be exported; make one with `trueup robot init`", file=robot.model_path
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise TrueupError("exists and is not empty; choose another folder", file=folder)
+    folder = _empty(out)
     shutil.copytree(robot.model_path.parent, folder, dirs_exist_ok=True)
     tree = parse_xml(robot.model_path.read_bytes(), robot.model_path)
     losses = [
         f"{estimate.parameter.label}: {why}" for estimate in result.estimates if (why := _put(tree, estimate))
     ]
+    losses += [
+        f"option {name}={value:g}: give it again when loading" for name, value in robot.options.items()
+    ]
     write_atomic(folder / robot.model_path.name, write_xml(tree)[0] + "\n")
     write_atomic(folder / SPEC_FILE, spec_to_toml(calibrated_spec(robot.spec, result)))
-    write_calibration(result, folder)
     compile_model(load_robot(folder))  # what was written must open again
+    return _finished(folder, result, losses)
+
+
+def _empty(out: str | Path) -> Path:
+    folder = Path(out)
+    if folder.exists() and any(folder.iterdir()):
+        raise TrueupError("exists and is not empty; choose another folder", file=folder)
+    return folder
+
+
+def _finished(folder: Path, result: Calibration, losses: list[str]) -> Export:
+    """What every form carries along: the whole result, and what this form lost of it."""
+    lines = [f"- {loss}" for loss in losses] or ["Nothing was lost."]
+    write_atomic(folder / LOSSES_FILE, "\n".join(["# What this export could not hold", "", *lines, ""]))
+    write_calibration(result, folder)
     return Export(folder=folder, losses=tuple(losses))
 
 
@@ -101,6 +140,8 @@ def _put(tree: Node, estimate: Estimate) -> str:
             return _write_body(node, estimate)
 
     else:
+        if entry.name.startswith("friction_"):
+            return _FRICTION
         return _REASON.get(entry.name, "the model has no place for it")
     missing = [name for name in entry.of if name not in nodes or not write(nodes[name])]
     return f"not in this model file itself for {', '.join(missing)}" if missing else ""

@@ -18,7 +18,8 @@ class CalibrateVerb:
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions. Out: DIR/params.json
     (estimates, standard errors, covariance, verdicts, scores on held-out data) and DIR/index.html. Ctrl-C keeps the
-    best so far.
+    best so far; what a killed fit left in DIR is taken up with --resume. Then: `trueup record --excitation active
+    --for DIR` for what stayed weak, `trueup robot export DIR` for other simulators.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]
@@ -28,17 +29,19 @@ class CalibrateVerb:
     out: Path
     """Folder for the result."""
     params: str = "pace"
-    """pace, full, contact, or names: armature,delay or pace,kp,kd."""
+    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""
     tie: Literal["none", "side", "all"] = "none"
     """side: left and right joints share their values."""
     bodies: tuple[str, ...] = ()
-    """Bodies whose mass and centre of mass are fitted, if --params asks for them."""
+    """Bodies whose mass, centre of mass and inertia are fitted, if --params asks for them."""
+    base: Literal["fixed", "free"] = "fixed"
+    """fixed: held in the air or bolted down; free: on the ground, with the base's state in the log."""
     holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: the last quarter of every log is kept back)."""
+    """Logs to score on (default: a part of the logs is kept back)."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
-    method: Literal["auto", "local", "global"] = "auto"
-    """local: from the nominal values; auto: from the best draws too; global: CMA-ES first."""
+    method: Literal["auto", "local", "global", "random", "lbfgsb", "pace"] = "auto"
+    """local: from the nominal values; auto: from the best draws too; global: CMA-ES first; the others are baselines."""
     loss: Literal["linear", "huber"] = "linear"
     """huber: outliers count less."""
     physics: float = 1000.0
@@ -47,6 +50,8 @@ class CalibrateVerb:
     """Length of the windows that are simulated from measured states, s (default: by the length of the data)."""
     start: Path | None = None
     """Begin from an earlier params.json."""
+    resume: bool = False
+    """Go on from where a stopped or killed fit with the same --out was."""
     seed: int = 0
     """Of the draws."""
     page: bool = True
@@ -57,27 +62,35 @@ def run(verb: CalibrateVerb) -> int:
     """Read, fit, print, write."""
     from rich.console import Console
 
-    from trueup.calibrate.calibrate import calibrate
-    from trueup.calibrate.result import read_calibration
-    from trueup.data.files import read_log
-    from trueup.report.calibrate import print_fit, write_fit_page
+    from trueup.core.errors import TrueupError
+    from trueup.face import calibrate
+    from trueup.report.calibrate import print_fit
     from trueup.report.progress import progress_bar
-    from trueup.robot.load import load_robot
 
+    if not verb.logs:
+        raise TrueupError("no log was named: trueup calibrate LOG... --robot ROBOT --out DIR")
     console = Console()
-    robot, start = load_robot(verb.robot), None if verb.start is None else read_calibration(verb.start)
-    logs = [read_log(path, verb.mapping) for path in verb.logs]
-    holdout = [read_log(path, verb.mapping) for path in verb.holdout]
     with progress_bar("calibrating", console) as progress:
-        fit = calibrate(robot, logs, _cfg(verb), holdout=holdout, start=start, progress=progress)
+        fit = calibrate(
+            verb.robot,
+            verb.logs,
+            config(verb),
+            holdout=verb.holdout,
+            mapping=verb.mapping,
+            start=verb.start,
+            progress=progress,
+            folder=verb.out,
+            resume=verb.resume,
+        )
     print_fit(fit, console)
     console.print(f"params {fit.write(verb.out)}", soft_wrap=True)
     if verb.page:
-        console.print(f"page   {write_fit_page(fit, verb.out / 'index.html')}", soft_wrap=True)
+        console.print(f"page   {fit.report(verb.out / 'index.html')}", soft_wrap=True)
     return 130 if fit.calibration.effort.interrupted else 0
 
 
-def _cfg(verb: CalibrateVerb) -> CalibrateCfg:
+def config(verb: CalibrateVerb) -> CalibrateCfg:
+    """The flags as the config that `tu.calibrate` takes."""
     from trueup.calibrate.calibrate import CalibrateCfg
     from trueup.calibrate.fit import FitCfg
     from trueup.calibrate.windows import WindowCfg
@@ -86,6 +99,7 @@ def _cfg(verb: CalibrateVerb) -> CalibrateCfg:
         params=verb.params,
         tie=verb.tie,
         bodies=verb.bodies,
+        base=verb.base,
         physics_hz=verb.physics,
         window=WindowCfg(window_s=verb.window),
         fit=FitCfg(method=verb.method, loss=verb.loss, seed=verb.seed),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from trueup.robot.waves import Kind
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trueup.calibrate.active import ActivePlan
+    from trueup.robot.load import Robot
     from trueup.robot.spec import RobotSpec
     from trueup.sim.session import SessionCfg
 
@@ -28,10 +32,12 @@ class RecordVerb:
     """Built-in name, or your robot's folder or spec."""
     driver: str = "twin:mild"
     """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one; FILE.py:FUNCTION is your own."""
-    excitation: Kind = "multisine"
-    """Shape of the motion."""
+    excitation: Kind | Literal["active"] = "multisine"
+    """Shape of the motion; active: sought for what the calibration --for could not tell."""
+    for_: Annotated[Path | None, tyro.conf.arg(name="for")] = None
+    """A calibration (its folder or params.json) whose weak parameters an active motion shall show."""
     seconds: float = 20.0
-    """Length of the motion; the ways there and back come on top."""
+    """Length of the motion (active: at most); the ways there and back come on top."""
     out: Path | None = None
     """Log to write (.mcap); required unless --dry-run."""
     rate: float | None = None
@@ -60,6 +66,7 @@ def run(verb: RecordVerb) -> int:
 
     from trueup.core.errors import TrueupError
     from trueup.data.check import check_log
+    from trueup.report.active import print_active
     from trueup.report.log import print_report, write_log_page
     from trueup.report.progress import progress_bar
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
@@ -74,12 +81,17 @@ def run(verb: RecordVerb) -> int:
     console = Console()
     robot = load_robot(verb.robot)
     cfg = _session(verb, robot.spec)
-    with console.status("rehearsing the plan in the model"):
-        rehearsal = plan_session(robot, cfg)
+    active = _active(verb, robot, cfg, console) if verb.excitation == "active" else None
+    if active is not None:
+        rehearsal = active.rehearsal
+        print_active(active, console)
+    else:
+        with console.status("rehearsing the plan in the model"):
+            rehearsal = plan_session(robot, cfg)
     print_rehearsal(robot, rehearsal, console)
     if verb.dry_run:
         if verb.page is not None:
-            console.print(f"page   {write_plan_page(robot, rehearsal, verb.page)}")
+            console.print(f"page   {write_plan_page(robot, rehearsal, verb.page, active)}")
         return 0
     with progress_bar("recording", console) as progress:
         session = run_session(robot, cfg, rehearsal, progress=progress)
@@ -94,6 +106,31 @@ def run(verb: RecordVerb) -> int:
     return 0 if session.result.ended == "done" and report.usable else 1
 
 
+def _active(verb: RecordVerb, robot: Robot, session: SessionCfg, console: Console) -> ActivePlan:
+    """Seek the motion that shows what an earlier calibration could not tell."""
+    from trueup.calibrate.active import ActiveCfg, plan_active
+    from trueup.calibrate.result import read_calibration
+    from trueup.core.errors import TrueupError
+    from trueup.report.progress import progress_bar
+
+    if verb.for_ is None:
+        raise TrueupError(
+            "an active excitation needs --for DIR, the calibration whose weak parameters it shall show"
+        )
+    if verb.joints or verb.one_by_one:
+        raise TrueupError(
+            "an active excitation chooses its joints itself: leave out --joints and --one-by-one"
+        )
+    cfg = ActiveCfg(
+        seconds=verb.seconds,
+        rate_hz=session.excitation.rate_hz,
+        seed=verb.seed,
+        limits=session.excitation.limits,
+    )
+    with progress_bar("seeking a motion", console) as progress:
+        return plan_active(robot, read_calibration(verb.for_), cfg, progress=progress)
+
+
 def _session(verb: RecordVerb, spec: RobotSpec) -> SessionCfg:
     from trueup.robot.excitation import ExcitationCfg
     from trueup.robot.excitation_limits import LimitCfg, sensible_rate_hz
@@ -101,7 +138,7 @@ def _session(verb: RecordVerb, spec: RobotSpec) -> SessionCfg:
 
     limits = LimitCfg(amplitude_rad=verb.amplitude)
     excitation = ExcitationCfg(
-        kind=verb.excitation,
+        kind="multisine" if verb.excitation == "active" else verb.excitation,
         seconds=verb.seconds,
         rate_hz=sensible_rate_hz(spec, limits) if verb.rate is None else verb.rate,
         seed=verb.seed,

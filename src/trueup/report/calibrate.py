@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import io
+import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.result import Calibration, Estimate
+from trueup.report.calibrate_plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Page, Status
-from trueup.report.traces import COLOURS, joint_traces
+from trueup.report.traces import joint_traces
 
-FloatArray = NDArray[np.float64]
 _COLOUR = {"identified": "green", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "weak": "warn", "not visible": "bad"}
 STRUCTURED = (
@@ -38,20 +37,20 @@ def print_fit(fit: Fit, console: Console | None = None) -> None:
     )
     if result.misfit.structured:
         console.print(STRUCTURED, style="yellow")
-    for line in next_recording(result):
-        console.print(f"next: {line}", markup=False)
+    for labels, advice in next_recording(result):
+        console.print(f"next: {labels}: {advice}", markup=False)
     for note in result.notes:
         console.print(f"note: {note}", style="dim", markup=False)
 
 
-def next_recording(result: Calibration) -> list[str]:
-    """Advice, each piece once, with the parameters it is for."""
+def next_recording(result: Calibration) -> list[tuple[str, str]]:
+    """(parameters, advice): each piece of advice once, with the parameters it is for."""
     pieces: dict[str, list[str]] = {}
     for estimate in result.estimates:
         if estimate.advice:
             pieces.setdefault(estimate.advice, []).append(estimate.parameter.label)
     return [
-        f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}: {advice}"
+        (f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}", advice)
         for advice, labels in pieces.items()
     ]
 
@@ -61,60 +60,102 @@ def write_fit_page(fit: Fit, path: Path) -> Path:
     return fit_page(fit).write(path)
 
 
+def fit_text(fit: Fit) -> str:
+    """What `print_fit` shows, as plain text."""
+    out = io.StringIO()
+    print_fit(fit, Console(file=out, width=120))
+    return out.getvalue()
+
+
 def fit_page(fit: Fit) -> Page:
-    """Verdicts, scores, traces, residual spectrum, correlations, what to record next."""
+    """Verdicts, what to record next, scores, parameters, traces, residual spectrum, correlations."""
     result = fit.calibration
     page = Page(f"Calibration of {result.robot}", "From logs to a simulator that fits.")
+    _summary(page, result)
+    if advice := next_recording(result):
+        page.section("What to record next")
+        page.table(("parameters", "record"), advice)
+        page.text("A motion made for just these, within the robot's limits:")
+        page.code(f"trueup record {result.robot} --excitation active --for DIR --out next.mcap")
+    _scores(page, result)
+    _traces(page, fit)
+    page.section("Parameters")
+    page.plot(
+        intervals(result.estimates),
+        "Estimates with 95 % intervals, in prior widths from the prior: an interval as wide as the prior (-2 to 2) "
+        "says that the data told nothing.",
+    )
+    columns = (
+        "parameter",
+        "estimate",
+        "+-",
+        "95 % from",
+        "to",
+        "unit",
+        "verdict",
+        "nearest partner",
+    )
+    page.table(columns, [_row(estimate) for estimate in result.estimates])
+    page.section("Correlations")
+    page.plot(
+        correlation_map(fit),
+        "Posterior correlation of every pair of parameters. Deep colours off the diagonal: the data cannot tell the "
+        "two apart.",
+    )
+    _provenance(page, result)
+    return page
+
+
+def _summary(page: Page, result: Calibration) -> None:
     words = [estimate.verdict for estimate in result.estimates]
     page.badges(*(Badge(_STATUS[word], f"{words.count(word)} {word}") for word in _STATUS if word in words))
+    nominal = result.holdout_nominal or result.fit_nominal
+    calibrated = result.holdout_calibrated or result.fit_calibrated
+    held = "held-out" if result.holdout_nominal is not None else "fitted"
     page.facts(
         {
+            f"{held} error, nominal": f"{1e3 * nominal.open_loop_mean:.2f} mrad",
+            f"{held} error, calibrated": f"{1e3 * calibrated.open_loop_mean:.2f} mrad",
+            "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
+            "left over by the fit": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
             "parameters": len(words),
             "time": f"{result.effort.seconds:.1f} s",
-            "windows simulated": result.effort.rollouts,
-            "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
-            "left over": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
         }
     )
     if result.misfit.structured:
         page.text(STRUCTURED)
-    _scores(page, result)
-    page.section("Parameters")
-    columns = (
-        "parameter",
-        "unit",
-        "estimate",
-        "standard error",
-        "95 % interval",
-        "verdict",
-        "nearest partner",
-        "to do",
-    )
-    page.table(columns, [_row(estimate) for estimate in result.estimates])
-    if advice := next_recording(result):
-        page.section("What to record next")
-        page.text("\n\n".join(advice))
-    _traces(page, fit)
-    page.section("Correlations")
-    page.plot(_correlation_map(fit), "Posterior correlation of every pair of parameters.")
-    page.section("Provenance")
-    page.table(("what", "value"), [(key, str(value)) for key, value in result.provenance.items()])
     for note in result.notes:
         page.text(note)
-    return page
+
+
+def _provenance(page: Page, result: Calibration) -> None:
+    page.section("Where it comes from")
+    plain = {key: value for key, value in result.provenance.items() if isinstance(value, str | int | float)}
+    effort = result.effort
+    page.table(
+        ("what", "value"),
+        [
+            *((key, str(value)) for key, value in plain.items()),
+            ("windows simulated", str(effort.rollouts)),
+            ("robot time simulated", f"{effort.simulated_s:,.0f} s"),
+            ("iterations", str(effort.iterations)),
+        ],
+    )
+    rest = {key: value for key, value in result.provenance.items() if key not in plain}
+    page.code(json.dumps(rest, indent=1))
 
 
 def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
     low, high = estimate.interval
     return (
         estimate.parameter.label,
-        estimate.parameter.unit,
         estimate.value,
         estimate.standard_error,
-        f"{low:.4g} .. {high:.4g}" + (" (on its bound)" if estimate.on_bound else ""),
-        Badge(_STATUS[estimate.verdict], estimate.verdict),
-        f"{estimate.partner} ({estimate.correlation:+.2f})" if estimate.partner else "",
-        estimate.advice,
+        low,
+        high,
+        estimate.parameter.unit,
+        Badge(_STATUS[estimate.verdict], estimate.verdict + (", on its bound" if estimate.on_bound else "")),
+        f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
     )
 
 
@@ -177,52 +218,17 @@ def _traces(page: Page, fit: Fit) -> None:
     nominal, calibrated = fit.nominal.replays[0], fit.calibrated.replays[0]
     names, measured = fit.calibration.joint_names, calibrated.measured_pos[0]
     page.section("Open-loop replay")
-    page.text("Drag to zoom, double-click to reset.")
+    page.text(
+        "The recorded commands in the simulator from the first measured state on. Drag to zoom, double-click to reset; "
+        "click a name in the legend to hide it."
+    )
     signals = {"measured": measured, "nominal": nominal.joint_pos[0], "calibrated": calibrated.joint_pos[0]}
     page.plot(joint_traces(calibrated.time, signals, names, "rad"))
     page.section("Spectrum of the error")
     dt = float(calibrated.time[1] - calibrated.time[0])
     page.plot(
-        _spectra(
+        spectra(
             {"nominal": nominal.joint_pos[0] - measured, "calibrated": calibrated.joint_pos[0] - measured}, dt
         ),
         "Root mean square over joints, mrad per root hertz.",
     )
-
-
-def _spectra(errors: dict[str, FloatArray], dt: float) -> Any:
-    figure = import_module("plotly.graph_objects").Figure()
-    signal = import_module("scipy.signal")
-    for k, (name, error) in enumerate(errors.items()):
-        frequency, power = signal.welch(error, 1.0 / dt, nperseg=min(512, len(error)), axis=0)
-        figure.add_scatter(
-            x=frequency[1:],
-            y=1e3 * np.sqrt(power.mean(axis=1))[1:],
-            name=name,
-            mode="lines",
-            line={"color": COLOURS[k + 1]},
-        )
-    figure.update_layout(
-        template="none",
-        height=360,
-        xaxis={"type": "log", "title": {"text": "Hz"}},
-        yaxis={"type": "log", "title": {"text": "mrad/√Hz"}},
-    )
-    return figure
-
-
-def _correlation_map(fit: Fit) -> Any:
-    labels = [estimate.parameter.label for estimate in fit.calibration.estimates]
-    figure = import_module("plotly.graph_objects").Figure()
-    figure.add_heatmap(
-        z=fit.posterior.correlation.round(3), x=labels, y=labels, zmin=-1, zmax=1, colorscale="RdBu"
-    )
-    size = max(420, 14 * len(labels) + 180)
-    figure.update_layout(
-        template="none",
-        height=size,
-        margin={"l": 190, "b": 170, "t": 20},
-        yaxis={"autorange": "reversed", "tickfont": {"size": 10}},
-        xaxis={"tickfont": {"size": 10}},
-    )
-    return figure

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from trueup.calibrate.active import ActivePlan
+from trueup.report.active import add_active
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot
@@ -39,12 +41,14 @@ def print_result(result: RecordResult, path: Path, console: Console) -> None:
         console.print(f"the loop was late {result.loop.overruns} times", style="yellow")
 
 
-def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path) -> Path:
-    """The plan and its rehearsal as zoomable traces."""
+def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path, active: ActivePlan | None = None) -> Path:
+    """The plan and its rehearsal as zoomable traces; an active one with what it should tell."""
     page = Page(f"Plan for {robot.spec.name}", "Rehearsed in the model; nothing has moved.")
     page.facts({"length": f"{rehearsal.plan.seconds:.1f} s", "rate": f"{1 / rehearsal.plan.dt:g} Hz"})
     for note in rehearsal.notes:
         page.text(note)
+    if active is not None:
+        add_active(page, active)
     for quantity, traces in plan_figure_data(rehearsal.plan, rehearsal).items():
         page.section(quantity.capitalize())
         page.plot(joint_traces(rehearsal.plan.time, traces, robot.spec.joint_names, _UNITS[quantity]))

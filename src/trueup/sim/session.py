@@ -14,6 +14,7 @@ from trueup.data.mcap_read import read_mcap
 from trueup.data.mcap_write import LogWriter
 from trueup.robot.drivers.open import open_driver
 from trueup.robot.excitation import ExcitationCfg, excite
+from trueup.robot.excitation_limits import LimitCfg
 from trueup.robot.load import Robot
 from trueup.robot.plan import Plan
 from trueup.robot.record import RecordCfg, RecordResult, record_meta
@@ -135,14 +136,17 @@ def record(
     driver: str = "twin:mild",
     excitation: Kind = "multisine",
     seconds: float = 20.0,
+    amplitude: float = 0.4,
     seed: int = 0,
     out: str | Path | None = None,
 ) -> Log:
-    """Excite the robot and return its log; raises if the recording did not run to its end."""
+    """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short."""
     cfg = SessionCfg(
         driver=driver,
         out=None if out is None else Path(out),
-        excitation=ExcitationCfg(kind=excitation, seconds=seconds, seed=seed),
+        excitation=ExcitationCfg(
+            kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)
+        ),
     )
     session = run_session(robot, cfg)
     if session.result.ended != "done":

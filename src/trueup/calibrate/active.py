@@ -1,0 +1,252 @@
+"""Active excitation: the motion that would best show what an earlier calibration could not tell.
+
+Segment after segment, from rest to rest, a Fourier motion is sought that makes the trace of the covariance of the weak
+parameters smallest (A-optimal, what is known already included), by CMA-ES on the Fisher information of batched
+rollouts, averaged over draws of the posterior. Limbs that do not feel each other are sought side by side in the same
+rollouts. Every segment is rehearsed (position, velocity, torque, self-collision); what the rehearsal makes smaller
+stays smaller. It ends when the predicted standard errors reach the target, or when the time is used up, and says which.
+After SPI-Active (arXiv 2505.14266) and ASID (arXiv 2404.12308).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.fisher import Forecaster, deviations, weak_of
+from trueup.calibrate.motion import NUMBERS, MotionSpace
+from trueup.calibrate.populations import Populations
+from trueup.calibrate.result import Calibration, Estimate
+from trueup.calibrate.verdict import IDENTIFIED, VISIBLE, Word
+from trueup.core.errors import TrueupError
+from trueup.robot.excitation import ExcitationCfg, excite
+from trueup.robot.excitation_limits import LimitCfg, joint_bounds
+from trueup.robot.load import Robot
+from trueup.robot.plan import Plan, clock, join_plans
+from trueup.robot.waves import Kind
+from trueup.sim.rehearse import Rehearsal, RehearseCfg, rehearse
+
+FloatArray = NDArray[np.float64]
+BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
+_STILL_S = 0.25  # rest between segments
+_FARTHEST = 20  # times the time allowed: farther than that no length is predicted
+_PENALTY = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveCfg:
+    """How to seek.
+
+    seconds      at most, of the whole plan; segment_s: of one motion from rest to rest
+    target       standard error over prior width at which a parameter counts as identified, with a margin
+    generations, population   of CMA-ES, per segment
+    draws        points of the posterior at which motions must be good: the mean and draws
+    """
+
+    seconds: float = 20.0
+    segment_s: float = 5.0
+    rate_hz: float = 200.0
+    seed: int = 0
+    target: float = 0.8 * IDENTIFIED
+    generations: int = 10
+    population: int = 12
+    draws: int = 2
+    limits: LimitCfg = field(default_factory=LimitCfg)
+    rehearse: RehearseCfg = field(default_factory=RehearseCfg)
+
+    def __post_init__(self) -> None:
+        if self.segment_s < 2.0 or self.seconds < self.segment_s:
+            raise TrueupError(
+                f"an active plan needs at least one segment of 2 s or more; {self.seconds:g} s were allowed for "
+                f"segments of {self.segment_s:g} s"
+            )
+        if min(self.generations, self.draws) < 1 or self.population < 4 or not 0.0 < self.target < 1.0:
+            raise TrueupError(
+                "generations and draws must be at least 1, population 4, target between 0 and 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One weak parameter: its estimate now, and the standard error that the plan should leave, in prior widths."""
+
+    estimate: Estimate
+    after: float
+
+    @property
+    def word(self) -> Word:
+        """The verdict that is to be expected."""
+        return "identified" if self.after < IDENTIFIED else "weak" if self.after < VISIBLE else "not visible"
+
+    @property
+    def standard_error(self) -> float:
+        """After the plan, in the parameter's unit."""
+        return self.after * self.estimate.parameter.slope(self.estimate.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivePlan:
+    """A rehearsed plan with what it should tell.
+
+    reached   every weak parameter should be identified afterwards
+    seconds_needed  of such motion until then; None: no length will do
+    others    predicted root mean square standard error (prior widths) of the usual excitations, same limits and time
+    after     of this plan
+    """
+
+    rehearsal: Rehearsal
+    expected: tuple[Expected, ...]
+    reached: bool
+    seconds_needed: float | None
+    before: float
+    after: float
+    others: dict[str, float]
+
+    @property
+    def gain(self) -> float:
+        """How many times smaller the standard errors are than after the best of the usual excitations."""
+        return min(self.others.values()) / self.after if self.others else 1.0
+
+
+def plan_active(
+    robot: Robot,
+    result: Calibration,
+    cfg: ActiveCfg | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> ActivePlan:
+    """Plan the motion that would best show the weak parameters of an earlier calibration."""
+    return _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None)).plan()
+
+
+class _Planner:
+    """One plan under way: segments so far and what is known after them."""
+
+    def __init__(
+        self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]
+    ) -> None:
+        self._robot, self._result, self._cfg, self._progress = robot, result, cfg, progress
+        self._weak = weak_of(result)
+        if not len(self._weak):
+            raise TrueupError("every parameter of this calibration is identified: there is nothing to record")
+        self._forecast = Forecaster(robot, result, rate_hz=cfg.rate_hz, draws=cfg.draws, seed=cfg.seed)
+        self._bounds = list(joint_bounds(robot.spec, cfg.limits, rate_hz=cfg.rate_hz))
+        self._segments = max(1, int(cfg.seconds / (cfg.segment_s + _STILL_S)))
+
+    def plan(self) -> ActivePlan:
+        known = self._forecast.before
+        parts: list[Plan] = []
+        for k in range(self._segments):
+            segment = self._segment(k, known)
+            parts.append(segment)
+            told = self._forecast(segment.target_pos[None]).information[:, 0]
+            known = known + told if known.ndim == 3 else known[None] + told
+            if self._rms_reached(known):
+                break
+        whole = rehearse(self._robot, replace(join_plans(*parts), meta=self._meta()), self._cfg.rehearse)
+        self._progress(1.0)
+        return self._judged(whole)
+
+    def _segment(self, number: int, known: FloatArray) -> Plan:
+        """The best motion found from here, rehearsed; joints that it had to make smaller stay so."""
+        cfg = self._cfg
+        rows = round(cfg.segment_s * cfg.rate_hz)
+        space = MotionSpace(
+            pose=self._robot.spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz
+        )
+        limb = self._forecast.limb
+        search = Populations(limb, NUMBERS, cfg.population, seed=cfg.seed + 1000 * number)
+        for generation in range(cfg.generations):
+            targets = space.targets(search.ask())
+            search.tell(self._costs(targets, known))
+            self._progress((number + (generation + 1) / cfg.generations) / self._segments)
+        target = space.targets(search.best[None])[0]
+        still = np.repeat(target[-1:], round(_STILL_S * cfg.rate_hz), axis=0)
+        target = np.concatenate([target, still])
+        plan = Plan(
+            time=clock(len(target), cfg.rate_hz), joint_names=self._robot.spec.joint_names, target_pos=target
+        )
+        passed = rehearse(self._robot, plan, cfg.rehearse)
+        self._bounds = [
+            replace(bounds, amplitude=bounds.amplitude * float(scale))
+            for bounds, scale in zip(self._bounds, passed.scale, strict=True)
+        ]
+        return passed.plan
+
+    def _costs(self, targets: FloatArray, known: FloatArray) -> FloatArray:
+        """(K, nlimb): trace of the weak parameters that a limb feels, and a penalty for torque beyond the limit."""
+        found = self._forecast(targets)
+        before = known[:, None] if known.ndim == 3 else known
+        trace = (deviations(before, found.information) ** 2).mean(axis=0)[:, self._weak]
+        owner, limb = self._forecast.owner[self._weak], self._forecast.limb
+        excess = np.maximum(0.0, self._torque(targets, found.joint_pos) - 1.0)
+        columns = [
+            trace[:, (owner == g) | (owner < 0)].sum(axis=1) + _PENALTY * excess[:, limb == g].sum(axis=1)
+            for g in range(int(limb.max()) + 1)
+        ]
+        return np.stack(columns, axis=1)
+
+    def _torque(self, targets: FloatArray, path: FloatArray) -> FloatArray:
+        """(K, njoint) largest servo torque over what may be used."""
+        spec = self._robot.spec
+        asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
+        allowed = self._cfg.rehearse.torque_fraction * spec.torque_limit
+        return np.asarray((np.abs(asked) / allowed).max(axis=1), np.float64)
+
+    def _rms_reached(self, known: FloatArray) -> bool:
+        return bool((self._after(known) <= self._cfg.target).all())
+
+    def _after(self, known: FloatArray) -> FloatArray:
+        """(nweak,) standard errors, root mean square over the draws."""
+        spread = deviations(known, np.zeros_like(known))
+        spread = spread if spread.ndim == 2 else spread[None]
+        return np.asarray(np.sqrt((spread**2).mean(axis=0))[self._weak], np.float64)
+
+    def _told(self, plan: Plan) -> FloatArray:
+        return self._forecast(plan.target_pos[None]).information[:, 0]
+
+    def _judged(self, whole: Rehearsal) -> ActivePlan:
+        before = self._forecast.before
+        told = self._told(whole.plan)
+        after = self._after(before + told)
+        others = {}
+        for kind in BASELINES:
+            other = excite(self._robot.spec, self._usual(kind, whole.plan.seconds))
+            passed = rehearse(self._robot, other, self._cfg.rehearse)
+            others[kind] = _rms(self._after(before + self._told(passed.plan)))
+        return ActivePlan(
+            rehearsal=whole,
+            expected=tuple(
+                Expected(estimate=self._result.estimates[k], after=float(value))
+                for k, value in zip(self._weak, after, strict=True)
+            ),
+            reached=bool((after <= self._cfg.target).all()),
+            seconds_needed=self._needed(told, whole.plan.seconds),
+            before=_rms(self._after(before)),
+            after=_rms(after),
+            others=others,
+        )
+
+    def _needed(self, told: FloatArray, seconds: float) -> float | None:
+        """Time until all are identified if information goes on to come as it does."""
+        for share in np.geomspace(0.05, _FARTHEST, 120):
+            if (self._after(self._forecast.before + share * told) <= self._cfg.target).all():
+                return float(share * seconds)
+        return None
+
+    def _usual(self, kind: Kind, seconds: float) -> ExcitationCfg:
+        cfg = self._cfg
+        return ExcitationCfg(
+            kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits
+        )
+
+    def _meta(self) -> dict[str, object]:
+        names = [self._result.estimates[k].parameter.label for k in self._weak]
+        return {"kind": "active", "seed": self._cfg.seed, "for": names}
+
+
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt((values**2).mean()))

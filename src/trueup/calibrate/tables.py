@@ -1,0 +1,197 @@
+"""Joint tables of a calibrated robot in the words of others: URDF, Isaac Lab, mjlab; with what each cannot hold.
+
+Numbers are read off a simulation that the calibration was applied to, so that they are those that were fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.residuals import able_to_set
+from trueup.calibrate.result import Calibration
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import BatchSim, SimCfg
+
+FloatArray = NDArray[np.float64]
+_NAMES = ("armature", "damping", "friction", "kp", "kd", "torque_limit", "delay", "encoder_bias", "stiffness")
+_LOAD = "friction that depends on load or speed is reduced to its constant part"
+_NOWHERE = "has no field there: use params.json"
+_STAND = "how the robot hung in its stand is not a property of the robot"
+_ELSEWHERE = {
+    "mass_scale": "masses are in the model: export mjcf and convert that",
+    "com_offset": "centres of mass are in the model: export mjcf and convert that",
+    "inertia_shape": "inertias are in the model: use params.json",
+    "contact_friction": "contact is a property of materials there: set it by hand",
+    "contact_timeconst": "contact softness has no equal there",
+    "contact_dampratio": "contact damping has no equal there",
+    "stall_torque": "the torque-speed line is not in this table",
+    "no_load_speed": "the torque-speed line is not in this table",
+    "torque_offset": "a constant torque has no field: feed it forward",
+    "tilt": _STAND,
+    "mount_stiffness": _STAND,
+    "mount_damping": _STAND,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCfg:
+    """physics_hz: of the simulator that will read the table, for delays in steps; None: the spec's."""
+
+    physics_hz: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.physics_hz is not None and self.physics_hz <= 0:
+            raise TrueupError(f"physics_hz must be positive, found {self.physics_hz}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointTable:
+    """Calibrated numbers (njoint,) by name, SI units, and the delay in steps of `physics_hz`."""
+
+    names: tuple[str, ...]
+    values: dict[str, FloatArray]
+    velocity: FloatArray
+    physics_hz: float
+
+    @property
+    def delay_steps(self) -> int:
+        return int(np.round(self.values["delay"].mean() * self.physics_hz))
+
+
+def joint_table(robot: Robot, result: Calibration, cfg: TableCfg) -> JointTable:
+    """Read the calibrated values of every joint off a simulation."""
+    names = [entry.name for entry in result.parameters]
+    sim = BatchSim(robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), names))
+    result.apply(sim)
+    return JointTable(
+        names=robot.spec.joint_names,
+        values={name: sim.params.get(name)[0] for name in _NAMES},
+        velocity=robot.spec.velocity_limit,
+        physics_hz=cfg.physics_hz or robot.spec.physics_hz,
+    )
+
+
+def common_losses(result: Calibration, table: JointTable) -> list[str]:
+    """What no joint table holds."""
+    out = [
+        f"{entry.label}: {_LOAD if entry.name.startswith('friction_') else _ELSEWHERE.get(entry.name, _NOWHERE)}"
+        for entry in result.parameters
+        if entry.name not in _NAMES
+    ]
+    bias = table.values["encoder_bias"]
+    if bias.any():
+        out.append(
+            f"encoder_bias: no field (largest {1e3 * np.abs(bias).max():.1f} mrad): subtract it from what is measured "
+            "and from what is commanded"
+        )
+    return out
+
+
+def delay_loss(table: JointTable) -> list[str]:
+    """How far a delay in whole steps is from the one that was found."""
+    found, whole = float(table.values["delay"].mean()), table.delay_steps / table.physics_hz
+    if abs(found - whole) < 1e-6:
+        return []
+    return [
+        f"delay: {1e3 * found:.2f} ms is {found * table.physics_hz:.2f} steps at {table.physics_hz:g} Hz; rounded to "
+        f"{table.delay_steps} ({1e3 * (whole - found):+.2f} ms)"
+    ]
+
+
+def passive_loss(table: JointTable) -> list[str]:
+    return ["stiffness: joint springs have no field"] if table.values["stiffness"].any() else []
+
+
+def urdf_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+    """`<dynamics>` and `<limit>` of every joint, to be merged into a URDF."""
+    table = joint_table(robot, result, cfg)
+    value = table.values
+    lines = [
+        f'  <joint name="{name}">\n'
+        f'    <dynamics damping="{value["damping"][k]:.6g}" friction="{value["friction"][k]:.6g}"/>\n'
+        f'    <limit lower="{robot.spec.position_low[k]:.6g}" upper="{robot.spec.position_high[k]:.6g}" '
+        f'effort="{value["torque_limit"][k]:.6g}" velocity="{table.velocity[k]:.6g}"/>\n'
+        f"  </joint>"
+        for k, name in enumerate(table.names)
+    ]
+    losses = [
+        f"armature: URDF has no rotor inertia (largest {value['armature'].max():.3g} kg m^2)",
+        "kp, kd: URDF has no servo gains",
+        *([f"delay: URDF has none ({1e3 * value['delay'].mean():.2f} ms)"] if value["delay"].any() else []),
+        *passive_loss(table),
+        *common_losses(result, table),
+    ]
+    head = "<!-- Calibrated joint dynamics: merge into the joints of the same names. Losses: LOSSES.md. -->"
+    return (
+        "joints.urdf.xml",
+        "\n".join([head, f'<robot name="{robot.spec.name}">', *lines, "</robot>", ""]),
+        losses,
+    )
+
+
+def isaaclab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+    """An actuator configuration for `ArticulationCfg.actuators`; field names of Isaac Lab 2.x, read by 3.x too."""
+    table = joint_table(robot, result, cfg)
+    fields = {
+        "effort_limit": table.values["torque_limit"],
+        "velocity_limit": table.velocity,
+        "stiffness": table.values["kp"],
+        "damping": table.values["kd"],
+        "armature": table.values["armature"],
+        "friction": table.values["friction"],
+        "dynamic_friction": table.values["friction"],
+        "viscous_friction": table.values["damping"],
+    }
+    body = "\n".join(f"    {name}={_dict(table.names, values)}," for name, values in fields.items())
+    text = (
+        f'"""Calibrated actuators of {robot.spec.name}, for a physics step of 1/{table.physics_hz:g} s. '
+        f'Losses: LOSSES.md."""\n\n'
+        "from isaaclab.actuators import DelayedPDActuatorCfg\n\n"
+        "ACTUATORS = DelayedPDActuatorCfg(\n"
+        f"    joint_names_expr={list(table.names)!r},\n{body}\n"
+        f"    min_delay={table.delay_steps},\n    max_delay={table.delay_steps},\n)\n"
+    )
+    losses = [
+        *delay_loss(table),
+        "friction: in N m (Isaac Sim 5 and later); older ones read a coefficient without unit",
+        *passive_loss(table),
+        *common_losses(result, table),
+    ]
+    return "actuators_isaaclab.py", text, losses
+
+
+def mjlab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+    """One actuator configuration a joint, for `EntityArticulationInfoCfg.actuators`."""
+    table = joint_table(robot, result, cfg)
+    value = table.values
+    entries = [
+        "    BuiltinPositionActuatorCfg(\n"
+        f"        target_names_expr=({name!r},),\n"
+        f"        stiffness={value['kp'][k]:.6g},\n        damping={value['kd'][k]:.6g},\n"
+        f"        effort_limit={value['torque_limit'][k]:.6g},\n        armature={value['armature'][k]:.6g},\n"
+        f"        frictionloss={value['friction'][k]:.6g},\n        viscous_damping={value['damping'][k]:.6g},\n"
+        f"        delay_min_lag={table.delay_steps},\n        delay_max_lag={table.delay_steps},\n    ),"
+        for k, name in enumerate(table.names)
+    ]
+    text = (
+        f'"""Calibrated actuators of {robot.spec.name}, for a physics step of 1/{table.physics_hz:g} s. '
+        f'Losses: LOSSES.md."""\n\n'
+        "from mjlab.actuator import BuiltinPositionActuatorCfg\n\n"
+        "ACTUATORS = (\n" + "\n".join(entries) + "\n)\n"
+    )
+    losses = [*delay_loss(table), *passive_loss(table), *common_losses(result, table)]
+    return "actuators_mjlab.py", text, losses
+
+
+def _dict(names: Sequence[str], values: FloatArray) -> str:
+    return "{" + ", ".join(f"{name!r}: {value:.6g}" for name, value in zip(names, values, strict=True)) + "}"
+
+
+Writer = Callable[[Robot, Calibration, TableCfg], tuple[str, str, list[str]]]
+TABLES: dict[str, Writer] = {"urdf": urdf_table, "isaaclab": isaaclab_table, "mjlab": mjlab_table}

@@ -1,0 +1,85 @@
+"""The Python face of verbs whose results can be shown: the command line calls these and prints.
+
+Functions without a page of their own (`load_robot`, `record`, `replay`, ...) are reached through `trueup` directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal
+
+from trueup.calibrate import calibrate as stage
+from trueup.calibrate.calibrate import CalibrateCfg, Fit
+from trueup.calibrate.export import Export, Format, export_calibration
+from trueup.calibrate.fit import Progress
+from trueup.calibrate.result import Calibration, read_calibration
+from trueup.calibrate.verdict import Word
+from trueup.data.files import read_log
+from trueup.data.log import Log
+from trueup.report.calibrate import fit_text, write_fit_page
+from trueup.robot.load import Robot, load_robot
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedFit(Fit):
+    """A fit that can be looked at: `table()`, `verdicts`, `report("fit.html")`, `export("isaaclab", "out/")`."""
+
+    robot: Robot
+
+    @property
+    def verdicts(self) -> dict[str, Word]:
+        """identified, weak or not visible, by parameter."""
+        return {entry.parameter.label: entry.verdict for entry in self.calibration.estimates}
+
+    def table(self) -> str:
+        """Parameters with standard errors and verdicts, and the errors on held-out data, as text."""
+        return fit_text(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page."""
+        return write_fit_page(self, Path(path))
+
+    def export(self, to: Format, out: str | Path) -> Export:
+        """Write the calibrated robot for a simulator."""
+        return export_calibration(self.robot, self.calibration, to, out)
+
+
+def calibrate(
+    robot: Robot | str,
+    logs: Sequence[Log | str | Path] | Log | str | Path,
+    cfg: CalibrateCfg | None = None,
+    *,
+    params: str | None = None,
+    tie: Literal["none", "side", "all"] | None = None,
+    holdout: Sequence[Log | str | Path] = (),
+    mapping: str | None = None,
+    start: Calibration | str | Path | None = None,
+    progress: Progress | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+) -> CalibratedFit:
+    """Fit a robot's simulator to logs (or files of them); `params` and `tie` stand for those of `cfg`.
+
+    The other options are those of `trueup.calibrate.calibrate.calibrate`.
+    """
+    cfg = cfg or CalibrateCfg()
+    cfg = replace(cfg, params=params or cfg.params, tie=tie or cfg.tie)
+    robot = load_robot(robot) if isinstance(robot, str) else robot
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    fit = stage.calibrate(
+        robot,
+        [_log(log, mapping) for log in given],
+        cfg,
+        holdout=[_log(log, mapping) for log in holdout],
+        start=read_calibration(start) if isinstance(start, str | Path) else start,
+        progress=progress,
+        folder=folder,
+        resume=resume,
+    )
+    return CalibratedFit(robot=robot, **{entry.name: getattr(fit, entry.name) for entry in fields(fit)})
+
+
+def _log(log: Log | str | Path, mapping: str | None) -> Log:
+    return log if isinstance(log, Log) else read_log(log, mapping)

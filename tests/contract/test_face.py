@@ -1,0 +1,43 @@
+"""The Python face: a stage's package is also its verb, in any order of imports, with the command line's config."""
+
+import subprocess
+import sys
+
+import pytest
+
+import trueup as tu
+from trueup.calibrate.calibrate import CalibrateCfg
+from trueup.commands.calibrate import CalibrateVerb, config
+from trueup.core.errors import TrueupError
+
+ORDERS = {
+    "verb first": "import trueup as tu; f = tu.calibrate; import trueup.calibrate.parameters; g = tu.calibrate",
+    "package first": "import trueup.calibrate; import trueup as tu; f = trueup.calibrate; g = tu.calibrate",
+    "submodule first": "import trueup.calibrate.fit as m; import trueup as tu; f = g = tu.calibrate; m.FitCfg",
+    "from": "from trueup import calibrate as f; from trueup.calibrate import fit; import trueup; g = trueup.calibrate",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_stage_is_a_package_and_a_verb_whatever_was_imported_first(order):
+    code = (
+        f"{ORDERS[order]}\n"
+        "import sys, trueup\n"
+        "assert f is g is sys.modules['trueup.calibrate'], (f, g)\n"
+        "assert callable(f) and f.__path__\n"
+        "try:\n    f('go2', ['nowhere.mcap'])\n"
+        "except trueup.TrueupError as error:\n    assert 'no such file' in str(error)\n"
+        "else:\n    raise SystemExit('it was not called')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_flags_left_alone_give_the_config_of_the_function():
+    verb = CalibrateVerb(logs=(), robot="go2", out=None)  # type: ignore[arg-type]
+    assert config(verb) == CalibrateCfg()
+
+
+def test_the_verb_names_a_missing_file():
+    with pytest.raises(TrueupError, match="no such file"):
+        tu.calibrate("go2", "nowhere.mcap", params="pace")

@@ -1,0 +1,130 @@
+"""The page of a calibration in a real browser without network: everything drawn, nothing missing, not too large."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
+from made_calibration import made_calibration
+
+from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.score import Scored
+from trueup.calibrate.uncertainty import Posterior
+from trueup.core.machine import find_browser
+from trueup.data.log import Log
+from trueup.report.calibrate import fit_text, next_recording, write_fit_page
+from trueup.robot.load import load_robot
+from trueup.sim.replay import Replay
+
+ROBOT = load_robot("go2")
+NAMES = ("armature", "damping", "friction", "encoder_bias", "delay")
+
+
+def made_fit() -> Fit:
+    """A fit of 49 parameters, some weak, with 15 s of replays."""
+    result = made_calibration(ROBOT, NAMES, deviation={"friction": 0.4, "damping": 0.9})
+    time = np.arange(3000) / 200
+    measured = 0.3 * np.sin(np.outer(time, np.linspace(2, 9, 12)))
+    rng = np.random.default_rng(0)
+
+    def replayed(error: float) -> Scored:
+        shown = (measured + error * np.cumsum(rng.standard_normal(measured.shape), axis=0))[None]
+        one = Replay(
+            start=np.zeros(1, np.intp),
+            time=time,
+            joint_names=ROBOT.spec.joint_names,
+            joint_pos=shown,
+            joint_vel=shown,
+            measured_pos=measured[None],
+            diverged=np.zeros(1, bool),
+        )
+        return Scored(score=result.fit_nominal, replays=(one,))
+
+    log = Log(time=time, joint_names=ROBOT.spec.joint_names, signals={"joint_pos": measured})
+    found = Posterior(covariance=np.array(result.covariance), correlation_time_s=np.full(24, 0.005))
+    return Fit(
+        calibration=result, posterior=found, shown=(log,), nominal=replayed(1e-3), calibrated=replayed(1e-4)
+    )
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_fit_page(made_fit(), tmp_path_factory.mktemp("fit") / "index.html")
+
+
+@pytest.fixture(scope="module")
+def tab(page_file: Path) -> Iterator[Any]:
+    from playwright import sync_api as playwright
+
+    path = find_browser()
+    if path is None or "chrom" not in path:
+        pytest.fail("no Chromium here: scripts/system-packages.sh installs it")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
+        page.complaints = []
+        page.on(
+            "console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(page_file.as_uri())
+        for plot in page.query_selector_all(".plot"):
+            plot.scroll_into_view_if_needed()
+        while page.evaluate("document.querySelectorAll('.plot:not([data-drawn=yes])').length"):
+            page.wait_for_timeout(100)
+        yield page
+        browser.close()
+
+
+@pytest.mark.medium
+def test_everything_is_drawn_without_network_and_without_complaint(tab):
+    assert len(tab.query_selector_all(".plot")) == 4  # traces, spectrum, intervals, correlations
+    assert tab.complaints == []
+    words = tab.evaluate("document.body.innerText")
+    for part in ("What to record next", "Open-loop replay", "Spectrum of the error", "Correlations"):
+        assert part in words
+    assert "25 identified" in words
+    assert "12 weak" in words
+    assert "12 not visible" in words
+
+
+@pytest.mark.medium
+def test_every_joint_is_shown_measured_nominal_and_calibrated(tab):
+    lines = tab.evaluate("document.querySelector('.plot').querySelectorAll('.trace path.js-line').length")
+    assert lines == 3 * ROBOT.spec.njoint
+
+
+@pytest.mark.medium
+def test_labels_of_parameters_do_not_cover_each_other(tab):
+    """Every parameter's name beside the intervals has its own place."""
+    boxes = tab.evaluate("[...document.querySelectorAll('.plot')][2].querySelectorAll('.ytick text').length")
+    assert boxes == len(made_fit().calibration.estimates)
+    tops = tab.evaluate(
+        "[...[...document.querySelectorAll('.plot')][2].querySelectorAll('.ytick text')]"
+        ".map((text) => text.getBoundingClientRect().top).sort((a, b) => a - b)"
+    )
+    assert np.diff(tops).min() > 9
+
+
+@pytest.mark.medium
+def test_the_page_does_not_need_scrolling_sideways(tab):
+    assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.medium
+def test_the_page_is_moderate_in_size(page_file):
+    assert page_file.stat().st_size < 8_000_000
+
+
+def test_the_text_names_every_parameter_and_each_advice_once():
+    fit = made_fit()
+    text = fit_text(fit)
+    assert all(entry.parameter.label in text for entry in fit.calibration.estimates)
+    assert text.count("record something that shows it") == 1
+    assert next_recording(fit.calibration)[0][0].endswith("and 21 more")
