@@ -33,7 +33,7 @@ from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
 
-GO2_SETS = ("pace", "pace,kp", "hung", "hung,kp")
+GO2_SETS = ("pace", "pace,kp", "hung,kp")
 GO2_TARGET = 0.015  # rad
 RUNGS = {
     "pace": "pace",
@@ -53,12 +53,10 @@ class BenchCfg:
 
 
 def main(cfg: BenchCfg) -> None:
-    file = RESULTS / "calibrate_real.json"
-    numbers: Row = json.loads(file.read_text()) if file.exists() else {}
     parts: dict[str, Callable[[Path], Row]] = {"go2": go2, "so101": so101}
-    for name, run in parts.items():
-        if cfg.part in (name, "all"):
-            numbers[name] = run(cfg.recordings)
+    made = {name: run(cfg.recordings) for name, run in parts.items() if cfg.part in (name, "all")}
+    file = RESULTS / "calibrate_real.json"
+    numbers: Row = (json.loads(file.read_text()) if file.exists() else {}) | made
     kept = {name: numbers[name] for name in parts if name in numbers}
     if "go2" in kept:
         kept["go2_air_heldout_rmse_rad"] = kept["go2"]["heldout"]["rmse_rad"]
@@ -73,14 +71,18 @@ def go2(folder: Path) -> Row:
     early, middle, first, last = (
         log.window(*span) for span in ((0, rows[0]), (rows[0], rows[1]), (0, rows[1]), (rows[1], len(log)))
     )
-    trials = {}
+    trials, ends = {}, {}
     for params in GO2_SETS:
         fit, cpu_s = fitted(robot, [early], [middle], go2_cfg(params))
-        trials[params] = {**row(fit.calibration.holdout_calibrated), "cpu_s": cpu_s}
+        trials[params], ends[params] = (
+            {**row(fit.calibration.holdout_calibrated), "cpu_s": cpu_s},
+            fit.calibration,
+        )
         print(params, trials[params], flush=True)
     chosen = min(trials, key=lambda name: trials[name]["rmse_rad"])
-    fit, cpu_s = fitted(robot, [first], [last], go2_cfg(chosen))
-    plain, _ = fitted(robot, [first], [last], go2_cfg("pace"))
+    fit, cpu_s = fitted(robot, [first], [last], go2_cfg(chosen), ends[chosen])
+    print(chosen, row(fit.calibration.holdout_calibrated), flush=True)
+    plain, _ = fitted(robot, [first], [last], go2_cfg("pace"), ends["pace"])
     return {
         "validation": trials,
         "chosen": chosen,

@@ -65,5 +65,5 @@ def step_notes(
     worst = ", ".join(text for _, text in sorted(told, reverse=True)[:_SHOWN])
     return (
         f"physics at {effect.physics_hz:.0f} Hz puts its own error into {len(told)} of {len(parameters)} parameters: "
-        f"{worst}; fit with --physics {2 * effect.physics_hz:.0f}, or keep this rate wherever they are used",
+        f"{worst}; fit with --physics {max(1000.0, 2 * effect.physics_hz):.0f}, or keep this rate wherever they are used",
     )
