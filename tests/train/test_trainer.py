@@ -153,3 +153,14 @@ def test_the_frozen_policy_is_the_actor_without_noise(tmp_path):
     ).numpy()
     np.testing.assert_allclose(frozen(ppo.state())(obs), expected, rtol=1e-4, atol=1e-6)
     ppo.close()
+
+
+def test_a_run_leaves_a_policy_for_the_robot(tmp_path):
+    from trueup.policy.mlp import load_policy
+
+    train(CFG, tmp_path, Budget(steps=2 * STEP))
+    policy = load_policy(tmp_path / "policy")
+    assert (policy.spec.task, policy.spec.control_hz) == ("pendulum-swingup", 25.0)
+    obs = run_env(CFG, 8).reset()
+    expected = frozen(RunFolder(tmp_path).newest().arrays)(obs)
+    np.testing.assert_array_equal(policy(obs.actor), expected)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 
 import mujoco
 import numpy as np
@@ -43,7 +45,8 @@ class LiveView:
         if env.nenv != 1:
             raise TrueupError(f"a live view shows one simulation, found {env.nenv}")
         self.env, self.policy, self.wishes = env, policy, Wishes()
-        self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
+        with redirect_stdout(StringIO()):  # the library prints a banner of its own
+            self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
         dress(spec)
@@ -53,7 +56,7 @@ class LiveView:
         self._add_controls()
         self._rng = np.random.default_rng(0)
         self._obs: Obs = env.reset()
-        self.steps = self.episodes = 0
+        self.steps = self.episodes = self.pushed = self.restarted = 0
         self._draw()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
@@ -77,18 +80,21 @@ class LiveView:
 
     def close(self) -> None:
         """End the server."""
-        self._server.stop()
+        with redirect_stdout(StringIO()):
+            self._server.stop()
 
     def _obey(self) -> None:
         wishes, sim = self.wishes, self.env.sim
         if wishes.restarts:
             wishes.restarts = 0
+            self.restarted += 1
             self._obs = self.env.reset()
             self.policy.restart(np.arange(1))
         if wishes.command:
             self.env.hold_command(np.array(wishes.command))
         if wishes.pushes:
             wishes.pushes = 0
+            self.pushed += 1
             angle = self._rng.uniform(0.0, 2.0 * np.pi)
             push = _PUSH_M_S * np.array([np.cos(angle), np.sin(angle)])
             if sim.free_base:

@@ -16,6 +16,7 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.assess import Assessment, assess
 from trueup.train.config import Budget, RunCfg
+from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
 from trueup.train.frozen import Policy, frozen
 from trueup.train.mishap import replay
@@ -46,8 +47,11 @@ def train(
         cfg = tuned(cfg)
         folder.create(cfg)
     extras = _extras(cfg, folder, budget)
-    trainer = Trainer(folder, cfg, make_learner(cfg), resume=resume, extras=extras)
-    return trainer.run(budget, show)
+    learner = make_learner(cfg)
+    outcome = Trainer(folder, cfg, learner, resume=resume, extras=extras).run(budget, show)
+    if cfg.distill is None and not cfg.ppo.net.latent:
+        export_policy(folder, run_env(cfg, 1, threads=1))
+    return outcome
 
 
 def tuned(cfg: RunCfg) -> RunCfg:
