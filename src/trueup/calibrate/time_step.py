@@ -44,7 +44,7 @@ def step_effect(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobi
         flat = jacobian[:, w].reshape(len(x), -1).astype(np.float64)
         hessian += flat @ flat.T
         gradient += flat @ moved[w].reshape(-1)
-    change: FloatArray = -2.0 * np.linalg.solve(hessian, gradient)
+    change = np.asarray(-2.0 * np.linalg.solve(hessian, gradient), np.float64)
     return StepEffect(change=change, physics_hz=rate)
 
 
@@ -65,5 +65,5 @@ def step_notes(
     worst = ", ".join(text for _, text in sorted(told, reverse=True)[:_SHOWN])
     return (
         f"physics at {effect.physics_hz:.0f} Hz puts its own error into {len(told)} of {len(parameters)} parameters: "
-        f"{worst}; fit with --physics {max(1000.0, 2 * effect.physics_hz):.0f}, or keep this rate wherever they are used",
+        f"{worst}; fit with --physics {max(1000.0, 2 * effect.physics_hz):.0f}, or keep this rate where they are used",
     )
