@@ -59,10 +59,6 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
         if terrain is not None:
             terrain.add_to(spec)
         add_sensors(spec, robot)
-        for name in ("iterations", "ls_iterations"):
-            value = getattr(task.engine, name)
-            if value is not None:
-                setattr(spec.option, name, value)
 
     sim = BatchSim(robot, cfg, prepare=prepare)
     action = _action_spec(task, robot)

@@ -88,14 +88,6 @@ class Start:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine:
-    """Solver settings of the physics; None keeps the robot's own (evidence: docs/tasks.md)."""
-
-    iterations: int | None = None
-    ls_iterations: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Task:
     """One thing to learn. `score` names the reward term, in [0, 1], that says how well an episode goes."""
 
@@ -116,7 +108,6 @@ class Task:
     randomize: Ranges = field(default_factory=dict)
     pushes: PushCfg | None = None
     terrain: TerrainCfg | None = None
-    engine: Engine = field(default_factory=Engine)
 
     def __post_init__(self) -> None:
         if self.score not in self.rewards:

@@ -1,0 +1,170 @@
+"""What a task costs beside its physics, and what cheaper physics would cost.
+
+overhead   control steps per second of go2-velocity (observations, rewards, commands, resets, randomisation, pushes)
+           over those of `mujoco.batch` alone, one after the other on the same states and controls, step by step
+solver     speed of solver settings, and how far one control step then differs from a converged solution
+
+    python benchmarks/task.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from mujoco.batch import Batch
+from results import publish
+
+from trueup.tasks.env import TaskEnv
+from trueup.tasks.load import EnvCfg, load_task, make_env
+
+_SETTINGS = (
+    {},
+    {"iterations": 4},
+    {"iterations": 3},
+    {"iterations": 2},
+    {"iterations": 1},
+    {"tolerance": 1e-4},
+)
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Control steps per second, task and bare."""
+
+    nenv: int
+    threads: int
+    task: float
+    bare: float
+
+    @property
+    def ratio(self) -> float:
+        return self.task / self.bare
+
+
+def measure_overhead(nenv: int, threads: int, steps: int, task: str = "go2-velocity") -> Overhead:
+    """Time each control step of the task, then the bare engine from the same states under the same controls."""
+    env = make_env(load_task(task), EnvCfg(nenv=nenv, threads=threads, seed=0))
+    bare = Batch(env.sim.model, nenv, threads)
+    control, substeps = bare.bind("ctrl"), env.sim.substeps
+    rng, action = np.random.default_rng(0), np.zeros((nenv, env.naction), np.float32)
+    spent_task = spent_bare = 0.0
+    for k in range(steps + 20):
+        action = 0.8 * action + 0.3 * rng.normal(0.0, 1.0, action.shape).astype(np.float32)
+        bare.state[:] = env.sim.batch.state
+        start = time.perf_counter()
+        env.step(action)
+        middle = time.perf_counter()
+        control[:] = env.sim.ctrl
+        bare.step(nstep=substeps)
+        if k >= 20:  # threads are up, caches are warm
+            spent_task += middle - start
+            spent_bare += time.perf_counter() - middle
+    return Overhead(nenv, threads, nenv * steps / spent_task, nenv * steps / spent_bare)
+
+
+def states_under_way(nenv: int, count: int) -> tuple[TaskEnv, list[tuple[np.ndarray, np.ndarray]]]:
+    """States and controls of robots that stumble about."""
+    env = make_env(
+        load_task("go2-velocity"), EnvCfg(nenv=nenv, threads=1, seed=0, randomize=False, pushes=False)
+    )
+    rng, action = np.random.default_rng(0), np.zeros((nenv, env.naction), np.float32)
+    out = []
+    for k in range(6 + 3 * count):
+        action = 0.8 * action + 0.36 * rng.normal(0.0, 1.0, action.shape).astype(np.float32)
+        before = env.sim.batch.state.copy()
+        env.step(action)
+        if k >= 6 and k % 3 == 0:
+            out.append((before, env.sim.ctrl.copy()))
+    return env, out
+
+
+def measure_solver(nenv: int, count: int) -> list[dict[str, object]]:
+    """Physics steps per CPU second and deviation after one control step, for each setting."""
+    env, states = states_under_way(nenv, count)
+
+    def run(options: dict[str, float]) -> tuple[np.ndarray, float]:
+        model = env.sim.model.__copy__()
+        for name, value in options.items():
+            setattr(model.opt, name, value)
+        batch = Batch(model, nenv, 1)
+        control, velocity, spent, found = batch.bind("ctrl"), batch.bind("qvel"), 0.0, []
+        for state, command in states:
+            batch.state[:], control[:] = state, command
+            start = time.process_time()
+            batch.step(nstep=env.sim.substeps)
+            spent += time.process_time() - start
+            found.append(velocity.copy())
+        return np.array(found), len(states) * nenv * env.sim.substeps / spent
+
+    reference, _ = run({"iterations": 100, "ls_iterations": 100, "tolerance": 1e-12})
+    rows: list[dict[str, object]] = []
+    for options in _SETTINGS:
+        velocity, speed = run(options)
+        error = np.sqrt(np.square(velocity - reference).mean(axis=(0, 1)))
+        rows.append(
+            {
+                "setting": ", ".join(f"{k} {v:g}" for k, v in options.items()) or "as in the model",
+                "physics_steps_per_cpu_s": speed,
+                "base_vel_rms": float(np.sqrt(np.square(error[:3]).mean())),
+                "joint_vel_rms": float(np.sqrt(np.square(error[6:]).mean())),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few steps, nothing written")
+    parser.add_argument("--threads", type=int, default=0)
+    args = parser.parse_args()
+    steps = 20 if args.quick else 250
+    overheads = [measure_overhead(nenv, args.threads, steps) for nenv in (512, 1024)]
+    if not args.quick:
+        overheads.append(measure_overhead(512, args.threads, steps, "go2-velocity-rough"))
+    solver = measure_solver(64 if args.quick else 256, 4 if args.quick else 20)
+    result = {
+        "overhead_ratio": overheads[0].ratio,
+        "overheads": [vars(one) | {"ratio": one.ratio} for one in overheads],
+        "solver": solver,
+    }
+    if args.quick:
+        print(json.dumps(result))
+    else:
+        publish("task", result, _text(overheads, solver))
+
+
+def _text(overheads: list[Overhead], solver: list[dict[str, object]]) -> str:
+    names = ["go2-velocity", "go2-velocity", "go2-velocity-rough"]
+    lines = [
+        "# Cost of a task",
+        "",
+        "| task | environments | threads | control steps/s | bare physics | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {o.nenv} | {o.threads or 'all'} | {o.task:,.0f} | {o.bare:,.0f} | {o.ratio:.3f} |"
+        for name, o in zip(names, overheads, strict=False)
+    ]
+    lines += [
+        "",
+        "Goal: at least 0.85 with 512 environments on flat ground. Resets, randomisation and pushes are in the task's",
+        "time; both sides step the same states under the same controls, in turn.",
+        "",
+        "| solver | physics steps per CPU second | rms change of base velocity | of joint velocity |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['setting']} | {row['physics_steps_per_cpu_s']:,.0f} | {row['base_vel_rms']:.1e} m/s"
+        f" | {row['joint_vel_rms']:.1e} rad/s |"
+        for row in solver
+    ]
+    lines += ["", "Changes are those after one control step against a converged solution."]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
