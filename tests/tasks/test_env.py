@@ -1,8 +1,13 @@
 """The environment: shapes, episodes, checkpoints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from trueup.core.errors import TrueupError
+from trueup.sim.adr import AdrCfg
+from trueup.sim.push import PushCfg
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 
 pytestmark = pytest.mark.medium
@@ -31,17 +36,31 @@ def test_shapes_and_types_are_as_promised(name):
     assert all(np.isfinite(value) for value in step.metrics.values())
 
 
-@pytest.mark.parametrize("name", task_names())
-def test_continuing_from_a_state_is_bit_identical(name):
-    env = make(name)
-    for k in range(30):
+def make_short(name, **options):
+    """Episodes of a second, with pushes all the time: much ends and begins."""
+    task = load_task(name)
+    pushes = PushCfg(every_s=(0.1, 0.3), seconds=0.1) if task.pushes else None
+    task = replace(task, rates=replace(task.rates, episode_s=1.0), pushes=pushes)
+    return make_env(task, EnvCfg(**({"nenv": 8, "threads": 1, "seed": 3} | options)))
+
+
+@pytest.mark.parametrize(
+    ("name", "adr"),
+    [*((name, None) for name in task_names()), ("go2-velocity", AdrCfg(buffer=1, low=0.1, high=0.2))],
+)
+def test_continuing_from_a_state_is_bit_identical(name, adr):
+    env = make_short(name, adr=adr)
+    for k in range(70):
         env.step(actions(env, k))
     state = env.state()
-    want = [env.step(actions(env, 30 + k)) for k in range(40)]
-    other = make(name, threads=2)
+    want = [env.step(actions(env, 70 + k)) for k in range(70)]
+    assert sum(len(step.ended) for step in want) >= 8
+    if adr is not None:
+        assert want[0].metrics["adr/log_width"] > np.log(1e-3)  # ranges have grown
+    other = make_short(name, adr=adr, threads=2)
     other.restore(state)
     for k, expected in enumerate(want):
-        found = other.step(actions(env, 30 + k))
+        found = other.step(actions(env, 70 + k))
         for a, b in zip(expected.obs, found.obs, strict=True):
             np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(expected.reward, found.reward)
@@ -72,6 +91,29 @@ def test_rows_that_end_return_their_last_observation_and_begin_anew():
     assert np.abs(step.last.actor[:, :3] - before.actor[:, :3]).max() < 1.5  # continues the old episode
     assert np.all(np.abs(step.obs.actor[:, 3]) <= 0.2 + 1e-6)  # at most 1 rad/s at the start
     assert not step.obs.actor[:, 4].any()  # no last action
+
+
+def test_a_state_of_another_environment_is_refused():
+    with pytest.raises(TrueupError, match="does not fit"):
+        make(nenv=8).restore(make(nenv=4).state())
+
+
+def test_a_row_of_randomised_robots_is_the_same_alone_and_among_others():
+    many = make("go2-velocity", nenv=8, stagger=False)
+    alone = make("go2-velocity", nenv=1, first_row=5, stagger=False)
+    for k in range(20):
+        action = actions(many, k)
+        a, b = many.step(action), alone.step(action[5:6])
+        for one, other in zip(a.obs, b.obs, strict=True):
+            np.testing.assert_array_equal(one[5], other[0])
+        assert a.reward[5] == b.reward[0]
+
+
+def test_commands_stay_in_range_and_some_ask_to_stand():
+    env = make("go2-velocity", nenv=512)
+    values = env._commands.values
+    assert np.abs(values).max(axis=0) == pytest.approx([1.0, 0.5, 1.0], abs=0.02)
+    assert 0.05 < (values == 0).all(axis=1).mean() < 0.2
 
 
 def test_first_episodes_end_at_different_times():

@@ -285,10 +285,11 @@ class TaskEnv:
 
     def _reward(self) -> tuple[Float32, dict[str, float]]:
         frame = self._sense.frame
-        for row, term in zip(self._terms, self.task.rewards.values(), strict=True):
+        reward: Float32 = np.zeros(self.nenv, np.float32)
+        # Term by term: the order of a sum, and so its rounding, may depend on the number of environments otherwise.
+        for row, weight, term in zip(self._terms, self._weights, self.task.rewards.values(), strict=True):
             row[:] = term.function(frame)
-        # Row by row, not by BLAS, whose rounding may depend on the number of environments.
-        reward: Float32 = (self._weights * self._terms).sum(axis=0)
+            reward += weight * row
         names = [f"reward/{name}" for name in self.task.rewards]
         metrics = dict(zip(names, self._terms.mean(axis=1).tolist(), strict=True))
         metrics |= {name: float(function(frame).mean()) for name, function in self.task.metrics.items()}

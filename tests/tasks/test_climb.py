@@ -1,0 +1,52 @@
+"""The terrain curriculum: up at the edge, down when idle, anywhere after the last level."""
+
+import numpy as np
+
+from trueup.core.rows import RowRandom
+from trueup.sim.terrain import Terrain, TerrainCfg
+from trueup.tasks.climb import Climb
+from trueup.tasks.load import EnvCfg, load_task, make_env
+
+
+def make(level=None):
+    terrain = Terrain(TerrainCfg(kinds=("flat", "noise"), levels=4))
+    return Climb(terrain, 4, RowRandom(0, "climb", 4), 0, level)
+
+
+def test_levels_follow_the_way_that_was_made():
+    climb = make()
+    climb.level[:] = [1, 1, 1, 3]
+    climb.asked[:] = [5.0, 5.0, 2.0, 5.0]
+    place = climb.middle(np.arange(4))
+    place[:, 0] += [3.1, 1.0, 1.5, 3.1]  # to the edge; too little; enough; off the last level
+    climb.ended(np.arange(4), place)
+    np.testing.assert_array_equal(climb.level[:3], [2, 0, 1])
+    assert 0 <= climb.level[3] < 4
+    np.testing.assert_array_equal(climb.asked, 0.0)
+
+
+def test_nobody_falls_below_the_first_level_and_a_fixed_level_stays():
+    climb = make()
+    climb.level[:] = 0
+    climb.asked[:] = 5.0
+    climb.ended(np.arange(4), climb.middle(np.arange(4)))
+    np.testing.assert_array_equal(climb.level, 0)
+    fixed = make(level=2)
+    fixed.asked[:] = 5.0
+    fixed.ended(np.arange(4), fixed.middle(np.arange(4)))
+    np.testing.assert_array_equal(fixed.level, 2)
+
+
+def test_robots_stand_on_their_patch_and_see_the_ground():
+    env = make_env(load_task("go2-velocity-rough"), EnvCfg(nenv=18, threads=1, seed=1, level=7))
+    for _ in range(25):
+        env.step(np.zeros((18, 12), np.float32))
+    frame = env._sense.frame
+    steady = ~env.sim.diverged & (frame.base_height > 0.2) & (frame.base_height < 0.4)
+    assert steady.mean() > 0.8
+    assert frame.heights.shape == (18, 77)
+    up, down = (list(env.climb.terrain.cfg.kinds).index(kind) for kind in ("stairs_up", "stairs_down"))
+    flat = env.climb.terrain.cfg.kinds.index("flat")
+    assert np.abs(frame.heights[env.climb.kind == flat]).max() < 1e-6
+    assert frame.heights[env.climb.kind == up].max() >= 0.0
+    assert frame.heights[env.climb.kind == down].min() <= 0.0
