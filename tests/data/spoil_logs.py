@@ -352,10 +352,12 @@ def joint_names(s: Sample, strength: int, rng: np.random.Generator) -> Case:
 
 
 def joint_order(s: Sample, strength: int, rng: np.random.Generator) -> Case:
-    """Exchange whole columns of two joints that the robot tells apart."""
+    """Exchange whole columns of two joints that the robot tells apart, if possible not each other's negative."""
     middle = s.reference.default_pose
     order = list(range(len(middle)))
-    i, j = int(np.argmin(middle)), int(np.argmax(middle))
+    pairs = [(i, j) for i in order for j in order[:i]]
+    apart = {(i, j): abs(float(middle[i] - middle[j])) for i, j in pairs}
+    i, j = max(pairs, key=lambda p: (apart[p] > 1.3 and abs(middle[p[0]] + middle[p[1]]) > 0.3, apart[p]))
     if strength:
         order = [int(k) for k in np.argsort(middle)[::-1][np.argsort(np.argsort(middle))]]
     else:
@@ -419,6 +421,16 @@ def _with_torque(seed: int) -> Sample:
     return clean_as(seed, torque=True)
 
 
+def _both_ways(seed: int) -> Sample:
+    """Torque that changes its sign in some joint: one that never does has no sign to lose."""
+    for other in range(seed, seed + 10**6, 10**5):
+        sample = clean_as(other, torque=True)
+        torque = sample.log["joint_torque"]
+        if np.any(np.mean(torque < 0, axis=0) * np.mean(torque > 0, axis=0) > 0.02):
+            return sample
+    raise AssertionError(f"no log near seed {seed} has torque both ways")
+
+
 def _smooth(seed: int) -> Sample:
     return clean_as(seed, excitation="multisine" if seed % 2 else "chirp")
 
@@ -441,7 +453,7 @@ def _policy(seed: int) -> Sample:
 
 BASES: dict[str, Callable[[int], Sample]] = {
     "torque_saturated": _with_torque,
-    "torque_unsigned": _with_torque,
+    "torque_unsigned": _both_ways,
     "torque_sign": _with_torque,
     "target_clipped": _smooth,
     "slow_excitation": _long,

@@ -12,7 +12,15 @@ from trueup.data.check import check_log
 from trueup.data.finding import Finding, make_finding, ranked
 from trueup.data.log import Log
 from trueup.data.reference import Reference
-from trueup.data.view import hold_rows, position_noise, position_quantum, runs, smooth
+from trueup.data.view import (
+    correlation,
+    hold_rows,
+    position_noise,
+    position_quantum,
+    runs,
+    sliding_correlation,
+    smooth,
+)
 
 RATE = 200
 
@@ -225,3 +233,11 @@ def test_a_leap_at_rest_is_a_jump_and_a_leap_to_the_command_a_frozen_sensor() ->
     pos = log["joint_pos"].copy()
     pos[400:520, 1] = pos[400, 1]
     assert only(wave(joint_pos=pos), "frozen").joints == ("b",)
+
+
+def test_sliding_correlation_equals_the_plain_one_at_every_shift() -> None:
+    rng = np.random.default_rng(0)
+    long = rng.normal(size=300).cumsum() + 100.0
+    short = long[20:-20] + rng.normal(size=260)
+    plain = [correlation(short, long[k : k + 260]) for k in range(41)]
+    np.testing.assert_allclose(sliding_correlation(short, long), plain, atol=1e-12)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueup.data.finding import Finding, Level, make_finding
-from trueup.data.view import FloatArray, LogView, correlation, smooth
+from trueup.data.view import FloatArray, LogView, correlation, sliding_correlation, smooth
 
 RELATED = 0.6  # correlation below which the columns have nothing to do with each other
 SCALE = 1.35  # ratio of sizes that is still filtering, not a wrong unit
@@ -71,8 +71,7 @@ def _match(j: int, moved: FloatArray, summed: FloatArray, dt: float) -> Match:
     reach = int(min(max(3, round(0.15 / dt)), len(moved) // 4))
     half = max(1, round(0.05 / dt))
     shifts = np.arange(-reach, reach + 1)
-    core = slice(reach, len(moved) - reach)
-    scores = np.array([correlation(moved[core], np.roll(summed, -int(s))[core]) for s in shifts])
+    scores = sliding_correlation(moved[reach : len(moved) - reach], summed)
     here, k = float(scores[reach]), int(np.argmax(scores))
     # half a period of shift would mend a sign and must not count; nor does a shift that hardly improves anything
     if here < -RELATED or 1 - here < max(0.01, 2 * (1 - float(scores[k]))):

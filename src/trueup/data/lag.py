@@ -23,7 +23,7 @@ from trueup.data.view import FloatArray, LogView, smooth
 
 SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
 FEWEST_ROWS, FEWEST_CHANGES, REGULAR_SHARE = 60, 2, 0.8
-FEWEST_VOTES = 3
+FEWEST_VOTES, FEWEST_PARTS = 3, 2
 FEWEST_SHARE = {
     "torque": 0.4,
     "acceleration": 0.6,
@@ -103,6 +103,8 @@ def _vote(view: LogView, source: str) -> Lag | None:
     every = [fit for fit in fits if fit is not None]
     sharp = [fit for fit in every if not fit.stiff]
     needed = max(FEWEST_VOTES, FEWEST_SHARE[source] * len(fits))
+    if len(parts) > 1 and any(fit is not None for fit in fits[:: len(parts)]):
+        needed = FEWEST_PARTS  # short parts may be silent when the whole log has voted
     votes = sharp if len(sharp) >= needed else every
     if len(votes) < needed:
         return None

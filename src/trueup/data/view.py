@@ -153,6 +153,18 @@ def correlation(a: FloatArray, b: FloatArray) -> float:
     return float(np.einsum("i,i", a, b)) / scale if scale > 0 else 0.0
 
 
+def sliding_correlation(short: FloatArray, long: FloatArray) -> FloatArray:
+    """Correlation of `short` with every stretch of `long` that is as long, by a Fourier transform."""
+    n, count = len(short), len(long) - len(short) + 1
+    x, y = short - short.mean(), long - long.mean()
+    size = 2 ** int(np.ceil(np.log2(len(y) + n)))
+    cross = np.fft.irfft(np.fft.rfft(y, size) * np.conj(np.fft.rfft(x, size)), size)[:count]
+    total, squares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (y, y**2))
+    mean = (total[n:] - total[:count]) / n
+    power = np.maximum(squares[n:] - squares[:count] - n * mean**2, 0.0) * float(np.sum(x**2))
+    return np.asarray(np.where(power > 0, cross / np.sqrt(np.maximum(power, 1e-300)), 0.0))
+
+
 def runs(flags: BoolArray) -> list[tuple[int, int]]:
     """Stretches [start, stop) where flags is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
