@@ -66,3 +66,16 @@ def test_gains_that_never_rest_are_refused():
     restless["target_kp"][:, 0] = np.arange(1000) // 10
     with pytest.raises(TrueupError, match="constant gains"):
         by_gain(restless)
+
+
+def test_a_log_recorded_for_what_was_weak_is_not_held_out_whole():
+    time = np.arange(2000) / 200
+    wave = np.sin(time)[:, None]
+    signals = {"joint_pos": wave, "target_pos": wave}
+    logs = [
+        Log(time=time, joint_names=("joint",), signals=signals, meta={"excitation": {"kind": kind}})
+        for kind in ("multisine", "active")
+    ]
+    split = hold_out(logs, 0.25)
+    assert [len(part) for part in split.train] == [1500, 1500]
+    assert [len(part) for part in split.held] == [500, 500]

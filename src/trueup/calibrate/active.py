@@ -137,14 +137,13 @@ class _Planner:
         self._segments = max(1, int(cfg.seconds / (cfg.segment_s + _STILL_S)))
 
     def plan(self) -> ActivePlan:
-        known = self._forecast.before
+        known = np.repeat(self._forecast.before[None], self._cfg.draws, axis=0)
         parts: list[Plan] = []
         for k in range(self._segments):
             segment = self._segment(k, known)
             parts.append(segment)
-            told = self._forecast(segment.target_pos[None]).information[:, 0]
-            known = known + told if known.ndim == 3 else known[None] + told
-            if self._rms_reached(known):
+            known = known + self._told(segment)
+            if (self._after(known) <= self._cfg.target).all():
                 break
         whole = rehearse(self._robot, replace(join_plans(*parts), meta=self._meta()), self._cfg.rehearse)
         self._progress(1.0)
@@ -179,8 +178,7 @@ class _Planner:
     def _costs(self, targets: FloatArray, known: FloatArray) -> FloatArray:
         """(K, nlimb): trace of the weak parameters that a limb feels, and a penalty for torque beyond the limit."""
         found = self._forecast(targets)
-        before = known[:, None] if known.ndim == 3 else known
-        trace = (deviations(before, found.information) ** 2).mean(axis=0)[:, self._weak]
+        trace = (deviations(known[:, None], found.information) ** 2).mean(axis=0)[:, self._weak]
         owner, limb = self._forecast.owner[self._weak], self._forecast.limb
         excess = np.maximum(0.0, self._torque(targets, found.joint_pos) - 1.0)
         columns = [
@@ -196,16 +194,13 @@ class _Planner:
         allowed = self._cfg.rehearse.torque_fraction * spec.torque_limit
         return np.asarray((np.abs(asked) / allowed).max(axis=1), np.float64)
 
-    def _rms_reached(self, known: FloatArray) -> bool:
-        return bool((self._after(known) <= self._cfg.target).all())
-
     def _after(self, known: FloatArray) -> FloatArray:
-        """(nweak,) standard errors, root mean square over the draws."""
+        """(nweak,) standard errors, root mean square over the draws (ndraw, nparameter, nparameter)."""
         spread = deviations(known, np.zeros_like(known))
-        spread = spread if spread.ndim == 2 else spread[None]
         return np.asarray(np.sqrt((spread**2).mean(axis=0))[self._weak], np.float64)
 
     def _told(self, plan: Plan) -> FloatArray:
+        """(ndraw, nparameter, nparameter) information of a plan."""
         return self._forecast(plan.target_pos[None]).information[:, 0]
 
     def _judged(self, whole: Rehearsal) -> ActivePlan:
@@ -225,7 +220,7 @@ class _Planner:
             ),
             reached=bool((after <= self._cfg.target).all()),
             seconds_needed=self._needed(told, whole.plan.seconds),
-            before=_rms(self._after(before)),
+            before=_rms(self._after(before[None])),
             after=_rms(after),
             others=others,
         )

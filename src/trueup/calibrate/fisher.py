@@ -26,7 +26,7 @@ from trueup.robot.load import Robot
 
 FloatArray = NDArray[np.float64]
 _SETTLE_S = 0.5  # the servos sag under gravity before a motion begins
-_PHYSICS_HZ = 400.0  # motions are compared, not fitted: a coarse step ranks them alike
+_PHYSICS_HZ = 200.0  # motions are compared, not fitted: a coarse step ranks them alike
 _MAX_DELAY_S = 0.04
 
 

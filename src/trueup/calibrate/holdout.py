@@ -51,12 +51,18 @@ def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) 
                 how=f"held out: the gain kp {np.mean(kept[: len(kept) // 2]):.4g}, kd "
                 f"{np.mean(kept[len(kept) // 2 :]):.4g} (mean over joints), {seconds[kept]:.1f} s",
             )
-    if len(logs) > 1 and len(parts) == len(logs):
+    if len(logs) > 1 and len(parts) == len(logs) and not any(map(is_active, logs)):
         count = min(len(logs) - 1, max(1, round(fraction * len(logs))))
         return Split(
             train=parts[:-count], held=parts[-count:], how=f"held out: the last {count} of {len(logs)} logs"
         )
     return _last_parts(parts, fraction)
+
+
+def is_active(log: Log) -> bool:
+    """Whether a log was recorded for what an earlier fit lacked: such a motion is needed whole."""
+    excitation = log.meta.get("excitation")
+    return isinstance(excitation, dict) and excitation.get("kind") == "active"
 
 
 def _last_parts(parts: Sequence[Log], fraction: float) -> Split:

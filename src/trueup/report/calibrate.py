@@ -114,8 +114,8 @@ def _summary(page: Page, result: Calibration) -> None:
     held = "held-out" if result.holdout_nominal is not None else "fitted"
     page.facts(
         {
-            f"{held} error, nominal": f"{1e3 * nominal.open_loop_mean:.2f} mrad",
-            f"{held} error, calibrated": f"{1e3 * calibrated.open_loop_mean:.2f} mrad",
+            f"{held}, nominal": f"{1e3 * nominal.open_loop_mean:.2f} mrad",
+            f"{held}, calibrated": f"{1e3 * calibrated.open_loop_mean:.2f} mrad",
             "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
             "left over by the fit": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
             "parameters": len(words),

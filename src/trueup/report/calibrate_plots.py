@@ -43,7 +43,7 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
     figure.update_layout(
         template="none",
         height=15 * len(labels) + 130,
-        margin={"l": 210, "r": 16, "t": 40, "b": 50},
+        margin={"l": 210, "r": 16, "t": 40, "b": 64},
         xaxis={"title": {"text": "prior widths from the prior"}, "zeroline": True, "range": [-4.2, 4.2]},
         yaxis={
             "autorange": "reversed",

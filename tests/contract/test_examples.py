@@ -1,0 +1,26 @@
+"""The numbered examples run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.medium
+def test_the_calibration_example_records_fits_and_exports(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    script = ROOT / "examples" / "03_calibrate.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--out", str(tmp_path / "out"), "--seconds", "6"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name in ("index.html", "params.json", "robot/model.xml", "robot/LOSSES.md"):
+        assert (tmp_path / "out" / name).is_file()
+    assert "identified" in done.stdout
+    assert 30 <= len(script.read_text().splitlines()) <= 60
