@@ -60,6 +60,7 @@ class Commands:
 
     def __init__(self, nenv: int) -> None:
         self.values: Float32 = np.zeros((nenv, self.ncommand), np.float32)
+        self.age: Float32 = np.zeros(nenv, np.float32)  # s since the command was drawn
 
     def reset(self, ids: Ids) -> None:
         """Draw commands for episodes that begin."""
@@ -88,9 +89,11 @@ class _Held(Commands):
         low, high = self._hold_s
         self._left[ids] = np.round((low + (high - low) * self._random.uniform(1, ids)[:, 0]) / self._dt)
         self.values[ids] = self._draw(ids)
+        self.age[ids] = 0.0
 
     def advance(self) -> None:
         self._left -= 1
+        self.age += np.float32(self._dt)
         ids = np.flatnonzero(self._left <= 0)
         if len(ids):
             self.reset(ids)
@@ -100,7 +103,7 @@ class _Held(Commands):
         self._left[:] = np.iinfo(np.int64).max // 2
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
-        return {"values": self.values, "left": self._left, "counter": self._random.counter}
+        return {"values": self.values, "age": self.age, "left": self._left, "counter": self._random.counter}
 
     def _draw(self, ids: Ids) -> NDArray[np.floating]:
         raise NotImplementedError

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,67 +13,18 @@ from trueup.policy.action import ActionMap
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
-from trueup.sim.adr import AdrCfg
 from trueup.sim.batch import BatchSim
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.start import start_states
+from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task
 from trueup.tasks.variation import Variation
 
+__all__ = ["EnvCfg", "Obs", "Step", "TaskEnv"]
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
-
-
-class Obs(NamedTuple):
-    """float32 (n, ...): what the actor sees, what the critic sees, and the hidden factors (part of the critic's)."""
-
-    actor: Float32
-    critic: Float32
-    privileged: Float32
-
-
-class Step(NamedTuple):
-    """What a control step brought; rows that ended have begun a new episode already.
-
-    obs      of all rows; of those that ended, the first of the new episode
-    ended    rows that ended in this step, ascending
-    last     the final observations of those rows, and only of those
-    metrics  batch means of this step
-    """
-
-    obs: Obs
-    reward: Float32
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    ended: Ids
-    last: Obs
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvCfg:
-    """Size and seed of an environment.
-
-    threads   0: all cores
-    randomize, pushes   whether the task's are used
-    params    folder of a calibration: identified parameters are drawn from its posterior
-    adr       let the task's ranges grow from the calibrated point by success
-    level     of the terrain for every row; None: the curriculum decides
-    stagger   let the first episodes end at different times, so that resets spread out
-    """
-
-    nenv: int = 512
-    threads: int = 0
-    seed: int = 0
-    first_row: int = 0
-    randomize: bool = True
-    pushes: bool = True
-    params: Path | None = None
-    adr: AdrCfg | None = None
-    level: int | None = None
-    stagger: bool = True
 
 
 class TaskEnv:
@@ -107,6 +55,7 @@ class TaskEnv:
             self.climb = Climb(terrain, self.nenv, draws, self.cfg.first_row, self.cfg.level)
         self.nactor, self.naction = parts.observation.nactor, self._map.naction
         self.nprivileged = self.variation.factors.shape[1]
+        self._sense.frame.command_age = self._commands.age
         self._steps = np.zeros(self.nenv, np.int64)
         self._limit = round(task.rates.episode_s / self.control_dt)
         self._random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)

@@ -24,6 +24,7 @@ class Frame:
     joint_low, joint_high, torque_limit   (njoint,) of the robot
     action, last_action                   (nenv, naction) now and one step before
     command        (nenv, ncommand)
+    command_age    (nenv,) s since the command was given
     base_vel, base_spin, gravity          (nenv, 3) in the base frame: m/s, rad/s, unit vector
     base_height    (nenv,) above the ground below it, m
     foot_contact, touchdown               (nenv, nfoot) bool: touches now; first touched in this step
@@ -47,6 +48,7 @@ class Frame:
     action: Float32 = field(default_factory=_none)
     last_action: Float32 = field(default_factory=_none)
     command: Float32 = field(default_factory=_none)
+    command_age: Float32 = field(default_factory=_none)
     base_vel: Float32 = field(default_factory=_none)
     base_spin: Float32 = field(default_factory=_none)
     gravity: Float32 = field(default_factory=_none)

@@ -46,7 +46,7 @@ class Mirror(NamedTuple):
 class _Half(NamedTuple):
     """A reflection of one signal: which column, with which sign."""
 
-    index: NDArray[np.intp]
+    columns: NDArray[np.intp]
     sign: NDArray[np.float32]
 
 
@@ -74,7 +74,7 @@ def make_mirror(
             index = np.arange(width).reshape(grid)[:, ::-1].ravel()
             return _Half(index, np.ones(width, np.float32))
         if width == sim.robot.spec.njoint:  # a positive number of each joint, such as its strength
-            return _Half(joints.index, np.ones(width, np.float32))
+            return _Half(joints.columns, np.ones(width, np.float32))
         signs = _SIGNS.get(name, (1,) * width)
         return _Half(np.arange(width), np.array(signs, np.float32))
 
@@ -86,8 +86,8 @@ def make_mirror(
 
 
 def _join(parts: Sequence[_Half]) -> _Half:
-    starts = np.cumsum([0, *(len(half.index) for half in parts)])
-    index = np.concatenate([half.index + start for half, start in zip(parts, starts[:-1], strict=True)])
+    starts = np.cumsum([0, *(len(half.columns) for half in parts)])
+    index = np.concatenate([half.columns + start for half, start in zip(parts, starts[:-1], strict=True)])
     return _Half(index.astype(np.intp), np.concatenate([half.sign for half in parts]))
 
 

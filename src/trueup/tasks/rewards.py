@@ -12,6 +12,7 @@ from trueup.tasks.frame import Frame
 
 Float32 = NDArray[np.float32]
 Bool = NDArray[np.bool_]
+_SETTLE_S = 1.5
 _MOVING = np.float32(0.05)  # commands longer than this ask to move
 
 
@@ -139,6 +140,12 @@ def collision(frame: Frame) -> Float32:
 def tool_distance(frame: Frame) -> Float32:
     """Distance from tool to command, m."""
     return np.sqrt(_sum_squares(frame.tool_error[:, :3]))
+
+
+def settled_distance(frame: Frame) -> Float32:
+    """Distance from tool to command where there were 1.5 s to get there; of all rows as long as there is none."""
+    settled = frame.command_age > _SETTLE_S
+    return tool_distance(frame)[settled] if settled.any() else tool_distance(frame)
 
 
 def tool_near(frame: Frame) -> Float32:

@@ -41,7 +41,7 @@ def z1_reach() -> Task:
             "joint_limits": Reward(r.joint_limits, -1.0),
         },
         terminations={},
-        metrics={"tool_distance": r.tool_distance, "tool_angle": r.tool_angle},
+        metrics={"settled_distance": r.settled_distance, "tool_angle": r.tool_angle},
         score="tool_near",
         start=Start(joint_pos=0.5),
         randomize={
