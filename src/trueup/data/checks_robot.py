@@ -14,9 +14,7 @@ from trueup.data.view import BoolArray, FloatArray, LogView, correlation, smooth
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
 CHANGE_RAD = 0.15  # a column is moved or negated only if it comes nearer to the default pose by this much
-UNDECIDED_RAD = (
-    0.05  # distance from the default pose for each wrong joint, below which two explanations are alike
-)
+UNDECIDED_RAD = 0.1  # a wrong joint, nearer to the default pose: below, two explanations are alike
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
 
