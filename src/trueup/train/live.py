@@ -19,11 +19,10 @@ from mjviser import ViserMujocoScene
 
 from trueup.core.errors import TrueupError
 from trueup.rl.env import Obs
-from trueup.robot.model import ModelCfg, build_spec, compile_spec
-from trueup.sim.film import dress
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import TaskEnv
 from trueup.train.frozen import Policy
+from trueup.train.show import visual_model
 
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
@@ -48,9 +47,7 @@ class LiveView:
         with redirect_stdout(StringIO()):  # the library prints a banner of its own
             self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
-        spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
-        dress(spec)
-        self._model = compile_spec(spec, env.robot)
+        self._model = visual_model(env)
         self._data = mujoco.MjData(self._model)
         self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
         self._add_controls()

@@ -31,7 +31,7 @@ class RslRlEnv(VecEnv):
         self.episode_length_buf = torch.zeros(env.nenv, dtype=torch.long)
         self.device = "cpu"
         self.cfg: dict[str, Any] = {}
-        self._obs = _groups(env.reset())
+        self._obs = groups(env.reset())
 
     def get_observations(self) -> TensorDict:
         return self._obs
@@ -39,7 +39,7 @@ class RslRlEnv(VecEnv):
     def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
         """One control step; rsl_rl bootstraps where `time_outs` says so."""
         step = self.env.step(np.array(actions.detach().numpy(), np.float32, order="C"))
-        self._obs = _groups(step.obs)
+        self._obs = groups(step.obs)
         done = torch.from_numpy(step.terminated | step.truncated)
         self.episode_length_buf += 1
         self.episode_length_buf[done] = 0
@@ -88,9 +88,10 @@ def rsl_rl_config(cfg: PpoCfg | None = None) -> dict[str, Any]:
     }
 
 
-def _groups(obs: Obs) -> TensorDict:
-    groups: dict[str, NDArray[np.float32]] = {"policy": obs.actor, "critic": obs.critic}
+def groups(obs: Obs) -> TensorDict:
+    """Observations by group."""
+    found: dict[str, NDArray[np.float32]] = {"policy": obs.actor, "critic": obs.critic}
     if obs.privileged.shape[1]:
-        groups["privileged"] = obs.privileged
-    tensors = {name: torch.from_numpy(values.copy()) for name, values in groups.items()}
+        found["privileged"] = obs.privileged
+    tensors = {name: torch.from_numpy(values.copy()) for name, values in found.items()}
     return TensorDict(tensors, batch_size=[len(obs.actor)])

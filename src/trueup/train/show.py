@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +29,15 @@ def episode_qpos(env: TaskEnv, policy: Policy, seconds: float) -> NDArray[np.flo
     return np.array(frames)
 
 
+def visual_model(env: TaskEnv) -> mujoco.MjModel:
+    """The robot of an environment on its ground, made to be looked at."""
+    spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
+    if env.climb is not None:
+        env.climb.terrain.add_to(spec)
+    dress(spec)
+    return compile_spec(spec, env.robot)
+
+
 def film_policy(
     env: TaskEnv,
     policy: Policy,
@@ -40,11 +50,8 @@ def film_policy(
 ) -> Path:
     """Film row 0 of an environment of one simulation, in real time."""
     qpos = episode_qpos(env, policy, seconds)
-    spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
-    dress(spec)
-    model = compile_spec(spec, env.robot)
     return film(
-        model,
+        visual_model(env),
         qpos,
         path,
         sample_hz=1.0 / env.control_dt,

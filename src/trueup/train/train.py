@@ -14,7 +14,7 @@ from trueup.rl.ppo import Ppo
 from trueup.sim.adr import AdrCfg
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.assess import Assessment, assess
+from trueup.train.assess import ERROR, Assessment, assess
 from trueup.train.config import Budget, RunCfg
 from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
@@ -25,6 +25,7 @@ from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.train.tune import choose
 
 _FILM_S = 4.0
+_NEAR = 2.0  # exploring in randomised simulations, the error is larger than in an assessment
 EPISODES = 100
 ASSESS_SEED = 1_000_000  # rows that no training draws
 
@@ -131,7 +132,11 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
     if budget.target is not None:
         target = budget.target
         extras.append(
-            Periodic(60.0 * budget.assess_minutes, lambda learner: _reached(cfg, folder, learner, target))
+            Periodic(
+                60.0 * budget.assess_minutes,
+                lambda learner: _reached(cfg, folder, learner, target),
+                lambda metrics: metrics.get(ERROR, 0.0) < _NEAR * target,
+            )
         )
     return tuple(extras)
 

@@ -43,14 +43,18 @@ class Outcome:
 
 @dataclass
 class Periodic:
-    """Something done now and then, beside the training: films, assessments. True from `run` ends the training."""
+    """Something done now and then, beside the training: films, assessments. True from `run` ends the training.
+
+    `worth` tells from an iteration's metrics whether it is worth the time.
+    """
 
     every_s: float
     run: Callable[[Learner], bool]
+    worth: Callable[[dict[str, float]], bool] = lambda metrics: True
     last_s: float = 0.0
 
-    def due(self, elapsed_s: float) -> bool:
-        return elapsed_s - self.last_s >= self.every_s
+    def due(self, elapsed_s: float, metrics: dict[str, float]) -> bool:
+        return elapsed_s - self.last_s >= self.every_s and self.worth(metrics)
 
 
 class Trainer:
@@ -93,7 +97,7 @@ class Trainer:
                     progress = pace.progress(budget, metrics)
                     scalars.add(_record(progress))
                     show(progress)
-                    reason = "interrupted" if wish.asked else self._extras() or _spent(budget, self)
+                    reason = "interrupted" if wish.asked else self._extras(metrics) or _spent(budget, self)
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
                         self.save()
         finally:
@@ -134,9 +138,9 @@ class Trainer:
                 file=place,
             ) from error
 
-    def _extras(self) -> str | None:
+    def _extras(self, metrics: dict[str, float]) -> str | None:
         for extra in self.extras:
-            if extra.due(self.elapsed_s):
+            if extra.due(self.elapsed_s, metrics):
                 stop = extra.run(self.learner)
                 extra.last_s = self.elapsed_s
                 if stop:

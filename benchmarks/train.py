@@ -1,0 +1,228 @@
+"""What training is worth on this machine, part by part; results are merged into docs/results/train.md and .json.
+
+    python benchmarks/train.py target        three seeds of go2-velocity to 0.15 m/s without falls, with curves
+    python benchmarks/train.py race          time to the same score: ours, rsl_rl in our environment, Stable-Baselines3
+    python benchmarks/train.py update        processor time of one update, ours against rsl_rl's
+    python benchmarks/train.py overhead      control steps per second of the task over bare physics
+    python benchmarks/train.py kills         30 kill -9 of a real process, resumed, compared bit for bit
+    python benchmarks/train.py rough         terrain levels over training; success by kind and level
+    python benchmarks/train.py adaptation    robust, RMA without adaptation, RMA, expert, in hard simulations
+    python benchmarks/train.py adr           ranges that grow against fixed ones
+
+Every run is kept under --runs and continues if it was interrupted; `--fresh` forgets the part's numbers.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import tyro
+from train_hard import TASK, BenchCfg, adaptation, adr, continued, rough
+from train_race import RaceCfg, race
+from train_results import each, merge, table
+
+from trueup.rl.ppo import Ppo, PpoCfg
+from trueup.tasks.env import EnvCfg
+from trueup.tasks.load import load_task, make_env
+from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.train import assess_run
+
+ASKED_ERROR = 0.15
+
+
+def main(cfg: BenchCfg) -> None:
+    parts: dict[str, Callable[[BenchCfg], tuple[dict[str, object], str]]] = {
+        "target": target,
+        "race": race_part,
+        "update": update,
+        "overhead": overhead,
+        "kills": kills,
+        "rough": rough,
+        "adaptation": adaptation,
+        "adr": adr,
+    }
+    for name in parts if cfg.part is None else (cfg.part,):
+        numbers, text = parts[name](cfg)
+        merge(name, numbers, text, " ".join(["python", "benchmarks/train.py", *sys.argv[1:]]))
+
+
+# --- target ---
+def target(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    def one(seed: str) -> dict[str, object]:
+        run = RunCfg(task=TASK, seed=int(seed), ppo=default_ppo(TASK))
+        budget = Budget(minutes=cfg.minutes, target=ASKED_ERROR, save_s=60.0)
+        folder = continued(run, cfg.runs / f"target-{seed}", budget)
+        facts, rows = folder.newest().facts, folder.read_metrics()
+        nominal, varied = assess_run(folder), assess_run(folder, randomize=True)
+        every = max(1, len(rows) // 40)
+        return {
+            "minutes": facts["elapsed_s"] / 60,
+            "steps": facts["steps"],
+            "steps_per_s": facts["steps"] / facts["elapsed_s"],
+            "reached": nominal.reaches(ASKED_ERROR),
+            "error": nominal.error,
+            "falls": nominal.falls,
+            "randomized_error": varied.error,
+            "randomized_falls": varied.falls,
+            "curve": [[round(r["elapsed_s"] / 60, 2), round(r["velocity_error"], 3)] for r in rows[::every]],
+        }
+
+    runs = each("target", [str(seed) for seed in cfg.seeds], one, fresh=cfg.fresh)
+    reached = [run["minutes"] if run["reached"] else None for run in runs.values()]
+    worst = None if None in reached else max(reached)
+    rows = [
+        (
+            seed,
+            f"{run['minutes']:.1f}",
+            "yes" if run["reached"] else "no",
+            f"{run['error']:.3f}",
+            run["falls"],
+            f"{run['randomized_error']:.3f}",
+            run["randomized_falls"],
+            f"{run['steps'] / 1e6:.2f} M",
+            f"{run['steps_per_s']:,.0f}",
+        )
+        for seed, run in runs.items()
+    ]
+    head = (
+        "seed",
+        "minutes",
+        "reached",
+        "error m/s",
+        "falls",
+        "randomised error",
+        "falls",
+        "steps",
+        "steps/s",
+    )
+    curves = "\n".join(
+        f"- seed {seed}: "
+        + ", ".join(f"{m:.1f} min {e:.2f}" for m, e in run["curve"][:: max(1, len(run["curve"]) // 10)])
+        for seed, run in runs.items()
+    )
+    text = f"""## {TASK}: minutes to target
+
+Target: mean error of linear velocity below {ASKED_ERROR} m/s and no falls in 100 episodes of 20 s over the whole range
+of commands, at most 15 minutes of wall clock from an untrained network, assessments during training included. Nominal
+simulations decide; the randomised ones have the task's ranges and pushes.
+
+{table(head, rows)}
+
+Error while training (exploring, randomised), m/s:
+
+{curves}
+"""
+    return {"minutes_to_target": worst, "minutes_to_target_by_seed": reached}, text
+
+
+# --- race ---
+def race_part(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    setting = RaceCfg(minutes=cfg.minutes)
+    names = ["trueup", "rsl_rl", "sb3"]
+    runs = each("race", names, lambda name: race(name, setting), fresh=cfg.fresh)
+
+    def ratio(name: str) -> float | None:
+        ours, theirs = runs["trueup"]["minutes"], runs[name]["minutes"] or runs[name]["spent_minutes"]
+        return None if ours is None else round(theirs / ours, 2)
+
+    def shown(run: dict[str, object]) -> str:
+        return f"{run['minutes']:.2f}" if run["minutes"] else f"not in {run['spent_minutes']:.1f}"
+
+    rows = [
+        (name, shown(run), f"{run['steps_per_s']:,.0f}", run["curve"][-1][2], run["curve"][-1][3])
+        for name, run in runs.items()
+    ]
+    text = f"""## Time to the same score
+
+{setting.task}, same model, same reward, nominal simulations; score {setting.score} of the tracking reward, judged
+without noise in {setting.episodes} episodes of {setting.seconds:g} s with the clock stopped. rsl_rl drives the same
+environment with the same settings; Stable-Baselines3 uses its own default settings with {setting.processes} processes.
+A learner that does not get there counts with the time it was given, so its ratio is a lower bound.
+
+{table(("learner", "minutes to score", "steps/s", "last score", "falls"), rows)}
+"""
+    return {"speedup_vs_sb3": ratio("sb3"), "speedup_vs_rsl_rl": ratio("rsl_rl")}, text
+
+
+# --- update ---
+def update(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Processor time of learning from one rollout, the same sizes, alternating in one process."""
+    import torch
+    from rsl_rl.runners import OnPolicyRunner
+
+    from trueup.train.rsl_rl import RslRlEnv, rsl_rl_config
+
+    def env():
+        return make_env(load_task(TASK), EnvCfg(nenv=512, threads=1, seed=0))
+
+    torch.set_num_threads(1)
+    settings = PpoCfg(side_by_side=False)
+    ours = Ppo(env(), settings)
+    theirs = OnPolicyRunner(RslRlEnv(env()), rsl_rl_config(settings), log_dir=None)
+    theirs.logger.init_logging_writer()
+    obs, times = theirs.env.get_observations(), {"trueup": [], "rsl_rl": []}
+    for k in range(6):
+        rng = np.random.default_rng(k)
+        ours.collector.collect(ours.actor, ours.rollout, rng)
+        start = process_time()
+        ours.judge()
+        ours.learn(rng)
+        times["trueup"].append(process_time() - start)
+        with torch.inference_mode():
+            for _ in range(settings.steps):
+                obs, reward, done, extras = theirs.env.step(theirs.alg.act(obs))
+                theirs.alg.process_env_step(obs, reward, done, extras)
+        start = process_time()
+        with torch.inference_mode():
+            theirs.alg.compute_returns(obs)
+        theirs.alg.update()
+        times["rsl_rl"].append(process_time() - start)
+    ours.close()
+    best = {name: min(found[1:]) for name, found in times.items()}
+    ratio = round(best["rsl_rl"] / best["trueup"], 2)
+    text = f"""## Update
+
+Processor time to learn from 512 x 24 samples, 5 epochs of 4 minibatches, 256-128-64 for actor and critic, one thread:
+ours {best["trueup"]:.3f} s, rsl_rl {best["rsl_rl"]:.3f} s, ratio {ratio}. On two cores actor and critic learn side by
+side, which this figure leaves out.
+"""
+    return {"update_speedup_vs_rsl_rl": ratio}, text
+
+
+# --- overhead ---
+def overhead(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    from task import measure_overhead
+
+    found = measure_overhead(512, 0, 400)
+    text = f"""## Overhead
+
+{TASK}, 512 simulations: {found.task:,.0f} control steps/s of the task (observations, rewards, resets, randomisation)
+against {found.bare:,.0f} of bare physics on the same states and controls in the same run: {found.ratio:.3f}
+(asked: 0.85).
+"""
+    return {"overhead_ratio": round(found.ratio, 3)}, text
+
+
+# --- kills ---
+def kills(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    test = "tests/train/test_kills.py::test_killed_and_resumed_equals_uninterrupted[30]"
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", test], cwd=root, capture_output=True, text=True
+    )
+    passed = done.returncode == 0
+    text = f"""## Kills
+
+30 kill -9 at random moments of a training process, each resumed: {"every" if passed else "NOT every"} checkpoint whole,
+and the final state {"equal" if passed else "NOT equal"} to that of the uninterrupted run bit for bit (`pytest {test}`).
+"""
+    return {"kills_survived": 30 if passed else 0}, text
+
+
+if __name__ == "__main__":
+    main(tyro.cli(BenchCfg))
