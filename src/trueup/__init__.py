@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trueup.data.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
-    from trueup.face import calibrate
+    from trueup.face import calibrate, train
     from trueup.robot.init import init_robot
     from trueup.robot.inspect import inspect_robot
     from trueup.robot.load import Robot, load_robot, zoo_names
@@ -47,6 +47,7 @@ __all__ = [
     "read_log",
     "record",
     "replay",
+    "train",
     "zoo_names",
 ]
 
@@ -71,7 +72,7 @@ _HOME = {
 
 
 # stages whose package is also the verb, see `core.verb_package`
-_STAGES = frozenset({"calibrate"})
+_STAGES = frozenset({"calibrate", "train"})
 
 
 def __getattr__(name: str) -> object:

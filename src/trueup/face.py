@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from trueup.calibrate import calibrate as stage
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
@@ -20,6 +20,9 @@ from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.report.calibrate import fit_text, write_fit_page
 from trueup.robot.load import Robot, load_robot
+
+if TYPE_CHECKING:
+    from trueup.train.trained import TrainedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +86,27 @@ def calibrate(
 
 def _log(log: Log | str | Path, mapping: str | None) -> Log:
     return log if isinstance(log, Log) else read_log(log, mapping)
+
+
+def train(
+    task: str,
+    *,
+    out: str | Path | None = None,
+    minutes: float | None = None,
+    steps: int | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    params: str | Path | None = None,
+    nenv: int = 0,
+    resume: bool = False,
+) -> TrainedRun:
+    """Train a policy for a task; the run is in `out` (default runs/TASK). `params`: folder of a calibration."""
+    from trueup.train.config import Budget, RunCfg, default_ppo
+    from trueup.train.train import train as train_run
+    from trueup.train.trained import TrainedRun
+
+    path = Path(out) if out is not None else Path("runs") / task
+    known = None if params is None else str(params)
+    cfg = RunCfg(task=task, seed=seed, nenv=nenv, params=known, ppo=default_ppo(task))
+    budget = Budget(minutes=minutes, steps=steps, target=target)
+    return TrainedRun(path=path, outcome=train_run(cfg, path, budget, resume=resume))
