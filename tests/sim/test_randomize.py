@@ -177,6 +177,17 @@ def test_identified_parameters_come_from_the_posterior_and_the_rest_from_ranges(
     assert (sim.params.get("friction")[:, 1] >= 2 * sim.model.dof_frictionloss[7]).all()
 
 
+def test_what_belongs_to_the_stand_is_left_out(tmp_path):
+    sim = make(4)
+    file = calibration(tmp_path, sim) / "params.json"
+    content = msgspec.json.decode(file.read_bytes())
+    content["estimates"][0]["parameter"] |= {"name": "tilt", "of": [], "axis": 0}
+    file.write_bytes(msgspec.json.encode(content))
+    fitted = read_fitted(file, sim)
+    assert fitted.left_out == ("tilt",)
+    assert fitted.names == ("kp",)
+
+
 def test_a_calibration_of_another_robot_is_refused(tmp_path):
     folder = calibration(tmp_path, make(1))
     with pytest.raises(TrueupError, match="other joints"):

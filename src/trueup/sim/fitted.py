@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.sim.batch import BatchSim
+from trueup.sim.parameter_table import GEAR_FRICTION
 from trueup.sim.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
+_OF_THE_STAND = frozenset({"tilt", "mount_stiffness", "mount_damping"})
+_MOTOR = frozenset({"stall_torque", "no_load_speed"})
 _FILE, _MAX_BYTES = "params.json", 50_000_000
 
 
@@ -60,14 +63,24 @@ class _File(msgspec.Struct, kw_only=True):
 
 
 class Fitted:
-    """The identified parameters of a calibration, for one simulation's robot."""
+    """The identified parameters of a calibration, for one simulation's robot.
+
+    What belongs to the stand that the robot hung on, or to a friction or motor model that the simulation does not have,
+    is left out and named in `left_out`.
+    """
 
     def __init__(self, content: _File, sim: BatchSim) -> None:
         if content.joint_names != sim.robot.spec.joint_names:
             raise TrueupError(
                 f"this calibration is of {content.robot!r} with other joints than {sim.robot.spec.name!r}"
             )
-        keep = [k for k, one in enumerate(content.estimates) if one.verdict == "identified"]
+        known = [k for k, one in enumerate(content.estimates) if one.verdict == "identified"]
+        strange = _OF_THE_STAND | (_MOTOR if sim.cfg.actuator.kind == "pd" else frozenset())
+        if sim.gear_friction is None:
+            strange |= set(GEAR_FRICTION)
+        keep = [k for k in known if content.estimates[k].parameter.name not in strange]
+        out = [content.estimates[k].parameter.name for k in known if k not in keep]
+        self.left_out = tuple(dict.fromkeys(out))
         if not keep:
             raise TrueupError("this calibration identified nothing: there is nothing to draw from")
         self._parameters = [content.estimates[k].parameter for k in keep]
