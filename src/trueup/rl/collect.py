@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from trueup.policy.normalizer import Normalizer
 from trueup.rl.env import Env, Floats, Obs, State, Step
 from trueup.rl.losses import log_prob
+from trueup.rl.mirror import factor_mirror
 from trueup.rl.networks import Actor
-from trueup.rl.rollout import Rollout
+from trueup.rl.rollout import STATISTICS_EVERY, Rollout
 
 
 class NonFiniteError(ArithmeticError):
@@ -55,7 +56,9 @@ class Collector:
         return {"reward": float(rollout.reward.mean()), **means, **_episodes(ended)}
 
     def _see(self, rollout: Rollout, t: int) -> None:
-        rollout.raw_actor[t], rollout.raw_critic[t] = self.obs.actor, self.obs.critic
+        k, rest = divmod(t, STATISTICS_EVERY)
+        if rest == 0:
+            rollout.raw_actor[k], rollout.raw_critic[k] = self.obs.actor, self.obs.critic
         rollout.at(rollout.actor, t).numpy()[:] = self.actor_normalizer(self.obs.actor)
         rollout.at(rollout.critic, t).numpy()[:] = self.critic_normalizer(self.obs.critic)
         rollout.at(rollout.privileged, t).numpy()[:] = self.privileged_normalizer(self.obs.privileged)
@@ -88,6 +91,7 @@ class Collector:
         if symmetric and mirror is not None:
             make_symmetric(self.actor_normalizer, mirror.actor_index, mirror.actor_sign)
             make_symmetric(self.critic_normalizer, mirror.critic_index, mirror.critic_sign)
+            make_symmetric(self.privileged_normalizer, *factor_mirror(mirror, self.env.nprivileged))
 
     def state(self) -> State:
         """Everything needed to go on bit for bit."""

@@ -16,7 +16,10 @@ State = dict[str, NDArray[np.generic]]
 
 
 class Obs(Protocol):
-    """What is seen: by the actor, by the critic, and the hidden factors e of an episode; float32 (rows, n)."""
+    """What is seen, float32 (rows, n): by the actor, by the critic, and the hidden factors e of an episode.
+
+    The hidden factors are the last columns of what the critic sees.
+    """
 
     @property
     def actor(self) -> Floats: ...

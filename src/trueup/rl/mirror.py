@@ -6,29 +6,39 @@ Half of each minibatch is replaced by its mirror image, which costs nothing and 
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from trueup.rl.env import Mirror
+from trueup.rl.env import Floats, Mirror
 
 
 class Reflection:
     """Mirrors the first half of the rows of a minibatch in place."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: Mirror, nprivileged: int) -> None:
+        self._privileged = _tensors(*factor_mirror(mirror, nprivileged))
         self._obs = _tensors(mirror.actor_index, mirror.actor_sign)
         self._critic = _tensors(mirror.critic_index, mirror.critic_sign)
         self._action = _tensors(mirror.action_index, mirror.action_sign)
 
-    def actor(self, obs: Tensor, *actions: Tensor) -> None:
-        """Normalised observations of the actor, and actions."""
+    def actor(self, obs: Tensor, privileged: Tensor, *actions: Tensor) -> None:
+        """Normalised observations of the actor, the hidden factors, and actions."""
         _reflect(obs, *self._obs)
+        _reflect(privileged, *self._privileged)
         for action in actions:
             _reflect(action, *self._action)
 
     def critic(self, obs: Tensor) -> None:
         """Normalised observations of the critic."""
         _reflect(obs, *self._critic)
+
+
+def factor_mirror(mirror: Mirror, nprivileged: int) -> tuple[NDArray[np.intp], Floats]:
+    """Index and sign of the hidden factors: they are the last columns of what the critic sees."""
+    start = len(mirror.critic_index) - nprivileged
+    return mirror.critic_index[start:] - start, mirror.critic_sign[start:]
 
 
 def _tensors(index: object, sign: object) -> tuple[Tensor, Tensor]:

@@ -71,7 +71,9 @@ class Ppo:
         self.critic.initialize(generator)
         self.actor_adam, self.critic_adam = Adam(self.actor.parameters), Adam(self.critic.parameters)
         self.collector = Collector(env)
-        self._reflection = Reflection(env.mirror) if cfg.symmetry and env.mirror is not None else None
+        self._reflection = (
+            Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
+        )
         self._second_core = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
 
     @property
@@ -135,9 +137,10 @@ class Ppo:
         records: list[NDArray[np.float64]] = []
         for part in parts:
             obs, action, old_mean = rollout.actor[part], rollout.action[part], rollout.mean[part]
+            privileged = rollout.privileged[part]
             if self._reflection is not None:
-                self._reflection.actor(obs, action, old_mean)
-            mean = actor.forward(obs, rollout.privileged[part])
+                self._reflection.actor(obs, privileged, action, old_mean)
+            mean = actor.forward(obs, privileged)
             kl = divergence(old_mean, rollout.log_std, mean, actor.log_std)
             self.rate = adapted_rate(self.rate, kl, cfg.kl_target)
             loss, grad_mean, grad_log_std, clipped = policy_loss(

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from trueup.rl.env import Env, Floats
 
+STATISTICS_EVERY = 4  # steps: neighbours are nearly alike, and the sums cost time
+
 
 @dataclass
 class Rollout:
@@ -18,6 +20,7 @@ class Rollout:
 
     actor, critic, privileged  normalised observations, as the networks saw them
     mean, log_prob, log_std    of the policy that acted
+    raw_actor, raw_critic      observations of every fourth step as they came, for the running statistics
     timeouts                   places in (T N,) where time ran out, with the critic's view of the final state
     """
 
@@ -37,8 +40,9 @@ class Rollout:
         self.advantage, self.returns = torch.empty(size), torch.empty(size)
         self.reward: Floats = np.empty((self.steps, env.nenv), np.float32)
         self.done = np.empty((self.steps, env.nenv), bool)
-        self.raw_actor: Floats = np.empty((self.steps, env.nenv, env.nactor), np.float32)
-        self.raw_critic: Floats = np.empty((self.steps, env.nenv, env.ncritic), np.float32)
+        kept = -(-self.steps // STATISTICS_EVERY)
+        self.raw_actor: Floats = np.empty((kept, env.nenv, env.nactor), np.float32)
+        self.raw_critic: Floats = np.empty((kept, env.nenv, env.ncritic), np.float32)
 
     def at(self, tensor: Tensor, t: int) -> Tensor:
         """Rows of step `t`, a view."""
