@@ -31,6 +31,13 @@ def test_a_run_opens_with_its_environment_and_policy(run):
     assert policy(env.reset()).shape == (1, 1)
 
 
+def test_an_exported_policy_acts_as_its_run_does(run):
+    env, policy = open_run(run)
+    same_env, exported = open_run(run / "policy")
+    obs = env.reset()
+    np.testing.assert_array_equal(policy(obs), exported(same_env.reset()))
+
+
 def test_a_folder_without_run_or_checkpoint_is_refused(tmp_path, run):
     with pytest.raises(TrueupError, match="no run here"):
         open_run(tmp_path)

@@ -12,11 +12,11 @@ import tyro
 class PlayVerb:
     """Watch what a run has learned.
 
-    In: a run's folder. Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
+    In: a run's folder, or its exported policy's. Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
     """
 
     run: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run, or of an exported policy (RUN/policy)."""
     film: Path | None = None
     """Write a film here (.mp4 or .gif) instead of opening the live view."""
     seconds: float | None = None
