@@ -12,7 +12,8 @@ import tyro
 class PlayVerb:
     """Watch what a run has learned.
 
-    In: a run's folder, or its exported policy's. Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
+    In: a run's folder, or its exported policy's. Out: a film (--film), or a page with a live 3D view, velocity sliders
+    and a push button.
     """
 
     run: tyro.conf.Positional[Path]
