@@ -50,3 +50,17 @@ def test_robots_stand_on_their_patch_and_see_the_ground():
     assert np.abs(frame.heights[env.climb.kind == flat]).max() < 1e-6
     assert frame.heights[env.climb.kind == up].max() >= 0.0
     assert frame.heights[env.climb.kind == down].min() <= 0.0
+
+
+def test_the_actor_may_see_the_ground_and_its_mirror_image():
+    from dataclasses import replace
+
+    from trueup.policy.observation import Term
+
+    task = load_task("go2-velocity-rough")
+    seen = replace(task.observations, actor=(*task.observations.actor, Term("heights", 5.0)))
+    env = make_env(replace(task, observations=seen), EnvCfg(nenv=9, threads=1, seed=1, level=5))
+    step = env.step(np.zeros((9, 12), np.float32))
+    np.testing.assert_allclose(step.obs.actor[:, -77:], 5.0 * env._sense.frame.heights, atol=1e-6)
+    grid = np.arange(77).reshape(11, 7)
+    np.testing.assert_array_equal(env.mirror.actor_index[-77:] - (env.nactor - 77), grid[:, ::-1].ravel())
