@@ -9,6 +9,8 @@ so that the robot can observe the tool's error with the code that training used.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,11 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Vector3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
+_NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Fixed offset from the link before, then a turn by joint `joint` (a column of joint_pos) about `axis`."""
+    """Fixed offset from the link before, then a turn about `axis` by joint `joint`: a column of joint_pos, -1: none."""
 
     pos: Vector3
     quat: Quat
@@ -38,20 +41,21 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return the tool's position (n, 3) and rotation matrix base_from_tool (n, 3, 3)."""
         count = len(joint_pos)
         position = np.zeros((count, 3))
-        rotation = np.broadcast_to(np.eye(3), (count, 3, 3))
+        rotation = np.repeat(np.eye(3)[None], count, axis=0)
         for link in self.links:
-            position = position + rotation @ np.array(link.pos)
-            turn = _matrix(link.quat) @ about_axis(link.axis, joint_pos[:, link.joint])
-            rotation = rotation @ turn
-        return position + rotation @ np.array(self.tool_pos), rotation @ _matrix(self.tool_quat)
+            position += rotation @ _vector(link.pos)
+            if link.quat != _NO_TURN:
+                rotation = rotation @ _matrix(link.quat)
+            if link.joint >= 0:
+                rotation = rotation @ about_axis(link.axis, joint_pos[:, link.joint])
+        position += rotation @ _vector(self.tool_pos)
+        return position, rotation if self.tool_quat == _NO_TURN else rotation @ _matrix(self.tool_quat)
 
 
 def about_axis(axis: Vector3, angle: NDArray[np.floating]) -> FloatArray:
     """Rotation matrices (n, 3, 3) about a unit axis (Rodrigues)."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    sin, cos = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
-    return np.eye(3) + sin * cross + (1.0 - cos) * (cross @ cross)
+    fixed, cosine, sine = _turning(axis)
+    return fixed + np.cos(angle)[:, None, None] * cosine + np.sin(angle)[:, None, None] * sine
 
 
 def rotation_error(goal: FloatArray, now: FloatArray) -> FloatArray:
@@ -84,5 +88,20 @@ def matrices(quat: NDArray[np.floating]) -> FloatArray:
     )
 
 
+@lru_cache(maxsize=256)
 def _matrix(quat: Quat) -> FloatArray:
     return matrices(np.array([quat]))[0]
+
+
+@lru_cache(maxsize=256)
+def _vector(values: Vector3) -> FloatArray:
+    return np.array(values)
+
+
+@lru_cache(maxsize=256)
+def _turning(axis: Vector3) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The parts of Rodrigues' formula that stand alone, with the cosine and with the sine."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    square = cross @ cross
+    return np.eye(3) + square, -square, cross
