@@ -19,9 +19,7 @@ def make(seed=0):
         observation=env.observation_spec, action=env.action_spec,
     )  # fmt: skip
     sizes = [env.nactor, 16, 8, env.naction]
-    layers = [
-        (rng.normal(size=(m, n)), rng.normal(size=m)) for n, m in itertools.pairwise(sizes)
-    ]
+    layers = [(rng.normal(size=(m, n)), rng.normal(size=m)) for n, m in itertools.pairwise(sizes)]
     normalizer = Normalizer(env.nactor)
     normalizer.update(rng.normal(2.0, 3.0, (500, env.nactor)))
     return MlpPolicy(spec, layers, normalizer), rng.normal(size=(50, env.nactor)).astype(np.float32)

@@ -81,13 +81,24 @@ def test_the_order_of_joints_is_undone_exactly():
 
 
 def test_targets_stay_within_limits_and_actions_come_back():
+    env = make_env(load_task("go2-velocity"), EnvCfg(nenv=1, threads=1))
+    mapping = ActionMap(env.action_spec)
+    small = np.full((4, 12), 0.1, np.float32)
+    np.testing.assert_allclose(mapping.action(mapping.target(small)), small, atol=1e-6)
+    target = mapping.target(np.full((4, 12), 100.0))
+    assert (target <= env.robot.spec.position_high).all()
+
+
+def test_relative_actions_move_the_target_and_leave_other_joints():
     env = make_env(load_task("z1-reach"), EnvCfg(nenv=1, threads=1))
     mapping = ActionMap(env.action_spec)
-    small = np.full((4, 6), 0.1, np.float32)
-    np.testing.assert_allclose(mapping.action(mapping.target(small)), small, atol=1e-6)
-    target = mapping.target(np.full((4, 6), 100.0))
-    assert (target <= env.robot.spec.position_high).all()
-    assert (target[:, 6] == env.robot.spec.default_pose[6]).all()  # the gripper is not moved
+    before = np.repeat(env.robot.spec.default_pose[None], 4, axis=0)
+    after = mapping.target(np.full((4, 6), 0.5), before)
+    np.testing.assert_allclose(after[:, :6] - before[:, :6], 0.06)
+    np.testing.assert_array_equal(after[:, 6], before[:, 6])  # the gripper is not moved
+    np.testing.assert_allclose(mapping.target(np.full((4, 6), 9.0), before)[:, 0], 0.12)
+    with pytest.raises(TrueupError, match="targets before"):
+        mapping.target(np.zeros((1, 6)))
 
 
 def test_history_keeps_the_last_frames_oldest_first():

@@ -15,6 +15,7 @@ FloatArray = NDArray[np.float64]
 class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """target = default_pose + scale * clip(action, -clip, clip), kept inside [low, high]; all per joint.
 
+    relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
     moved  joints that the policy moves, in the order of its outputs; the others stay in the default pose
     """
 
@@ -25,6 +26,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     moved: tuple[str, ...]
     scale: tuple[float, ...]  # of each moved joint, rad
     clip: float = 10.0
+    relative: bool = False
 
     def __post_init__(self) -> None:
         sizes = {len(self.default_pose), len(self.low), len(self.high), len(self.joint_names)}
@@ -47,14 +49,19 @@ class ActionMap:
         self._low, self._high = np.array(spec.low), np.array(spec.high)
         self._scale = np.array(spec.scale)
 
-    def target(self, action: NDArray[np.floating]) -> FloatArray:
-        """Joint targets (n, njoint) of actions (n, naction)."""
-        out = np.repeat(self._default[None], len(action), axis=0)
+    def target(self, action: NDArray[np.floating], before: FloatArray | None = None) -> FloatArray:
+        """Joint targets (n, njoint) of actions (n, naction); `before` (n, njoint) are the last, at first the pose."""
+        if self.spec.relative:
+            if before is None:
+                raise TrueupError("this policy moves its targets: give the targets before")
+            out = np.array(before, np.float64)
+        else:
+            out = np.repeat(self._default[None], len(action), axis=0)
         out[:, self._columns] += self._scale * np.clip(action, -self.spec.clip, self.spec.clip)
         return np.clip(out, self._low, self._high, out=out)
 
     def action(self, target: NDArray[np.floating]) -> Float32:
-        """The actions that give these targets, within limits."""
+        """The actions that give these targets, within limits (absolute targets only)."""
         moved = (np.asarray(target) - self._default)[:, self._columns]
         return np.ascontiguousarray(moved / self._scale, np.float32)
 

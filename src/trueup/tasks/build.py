@@ -113,4 +113,5 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         moved=moved,
         scale=scales,
         clip=task.actions.clip,
+        relative=task.actions.relative,
     )

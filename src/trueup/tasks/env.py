@@ -56,6 +56,7 @@ class TaskEnv:
         self.nactor, self.naction = parts.observation.nactor, self._map.naction
         self.nprivileged = self.variation.factors.shape[1]
         self._sense.frame.command_age = self._commands.age
+        self._target = np.zeros((self.nenv, self.robot.spec.njoint))
         self._steps = np.zeros(self.nenv, np.int64)
         self._limit = round(task.rates.episode_s / self.control_dt)
         self._random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
@@ -87,7 +88,8 @@ class TaskEnv:
         sense, commands = self._sense, self._commands
         sense.act(action)
         self.variation.advance()
-        self.sim.step(self._map.target(action))
+        self._target[:] = self._map.target(action, self._target)
+        self.sim.step(self._target)
         frame = sense.read(commands.values)
         self._steps += 1
         reward, metrics = self._reward()
@@ -148,6 +150,7 @@ class TaskEnv:
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
         out: dict[str, NDArray[np.generic]] = {
+            "target": self._target,
             "steps": self._steps,
             "scores": self._scores,
             "start": self._random.counter,
@@ -179,6 +182,7 @@ class TaskEnv:
         self.variation.begin(ids)
         self.sim.reset(ids, qpos=qpos, qvel=qvel)
         self.variation.begun(ids)
+        self._target[ids] = self.sim.joint_pos[ids] + self.sim.encoder_bias[ids]
         self._steps[ids] = 0
         self._scores[ids] = 0.0
         self._commands.reset(ids)

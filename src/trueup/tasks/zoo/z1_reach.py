@@ -28,16 +28,16 @@ def z1_reach() -> Task:
                 Term("action", 0.5),
             ),
         ),
-        # Absolute targets over most of each joint's range.
-        actions=Actions(scale=(1.6, 1.0, 1.0, 0.9, 0.8, 1.6), moved=_ARM, clip=3.0),
+        # Actions are speeds, 3 rad/s at most: noise on absolute targets would make stiff joints thrash.
+        actions=Actions(scale=0.12, moved=_ARM, clip=1.0, relative=True),
         commands=PoseCommand(hold_s=(3.0, 5.0)),
         rewards={
             "tool_near": Reward(r.tool_near, 1.0),
             "tool_close": Reward(r.tool_close, 2.0),
             "tool_aligned": Reward(r.tool_aligned, 0.5),
             "tool_distance": Reward(r.tool_distance, -1.0),
-            "action_rate": Reward(r.action_rate, -0.02),
-            "joint_speed": Reward(r.joint_speed, -0.01),
+            "action_rate": Reward(r.action_rate, -0.01),
+            "joint_speed": Reward(r.joint_speed, -0.005),
             "joint_limits": Reward(r.joint_limits, -1.0),
         },
         terminations={},
