@@ -121,3 +121,14 @@ def test_first_episodes_end_at_different_times():
     ends = [len(env.step(actions(env, k)).ended) for k in range(150)]
     assert sum(ends) == 64
     assert max(ends) < 10
+
+
+def test_a_simulation_that_blows_up_ends_and_begins_anew():
+    env = make("go2-velocity")
+    env.sim.qvel[2] = 1e15
+    step = env.step(actions(env, 0))
+    assert step.terminated[2]
+    assert not step.terminated[[0, 1, 3, 4, 5, 6, 7]].any()
+    assert np.isfinite(step.reward).all()
+    assert all(np.isfinite(part).all() for part in (*step.obs, *step.last))
+    assert not env.sim.diverged.any()
