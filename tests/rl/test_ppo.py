@@ -119,3 +119,25 @@ def test_the_mirror_exchanges_observations_factors_and_actions_of_half_a_minibat
     assert action.tolist() == [[21, 20], [23, 22], [24, 25], [26, 27]]
     assert critic[0].tolist() == [1, 0, 3, 2]
     assert critic[2].tolist() == [8, 9, 10, 11]
+
+
+def test_the_actor_stops_when_the_policy_has_moved_far_enough():
+    from dataclasses import replace
+
+    ppo = Ppo(ToyEnv(32), replace(CFG, rate=0.05), seed=0)
+    metrics = ppo.iterate()
+    assert metrics["updates"] < CFG.epochs * CFG.minibatches
+    assert metrics["kl"] > 4 * CFG.kl_target
+    assert ppo.rate == pytest.approx(0.05 / 1.5)
+    ppo.close()
+
+
+def test_the_step_size_is_one_for_an_iteration_and_grows_when_nothing_moves():
+    from dataclasses import replace
+
+    ppo = Ppo(ToyEnv(32), replace(CFG, rate=1e-5), seed=0)
+    metrics = ppo.iterate()
+    assert metrics["rate"] == 1e-5
+    assert metrics["updates"] == CFG.epochs * CFG.minibatches
+    assert ppo.rate == pytest.approx(1.5e-5)
+    ppo.close()

@@ -44,8 +44,8 @@ class TrainVerb:
     """Simulations; 0: measured at the start."""
     threads: int = 0
     """Physics threads; 0: measured at the start."""
-    symmetry: bool = False
-    """Learn from mirror images too, where the task offers them."""
+    symmetry: bool | None = None
+    """Learn from mirror images too, where the task offers them; default: as suits the task."""
     latent: int = 0
     """Size of a latent of the hidden factors that the policy sees (first phase of RMA); 0: none."""
     teacher: Path | None = None
@@ -96,7 +96,7 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         params=None if verb.params is None else str(verb.params),
         randomize=verb.randomize,
         adr=verb.adr,
-        ppo=replace(ppo, symmetry=verb.symmetry, net=net),
+        ppo=replace(ppo, symmetry=ppo.symmetry if verb.symmetry is None else verb.symmetry, net=net),
         teacher=None if verb.teacher is None else str(verb.teacher),
         distill=None if verb.teacher is None else DistillCfg(kind=verb.student),
     )

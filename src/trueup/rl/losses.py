@@ -73,7 +73,7 @@ def value_loss(value: Tensor, old_value: Tensor, returns: Tensor, clip: float) -
 
 
 def adapted_rate(rate: float, kl: float, target: float, low: float = 1e-5, high: float = 1e-2) -> float:
-    """Step size for the next minibatch: smaller when the policy moved more than twice the target, larger below half."""
+    """Step size for the next iteration: smaller when the policy moved more than twice the target, larger below half."""
     if kl > 2.0 * target:
         return max(low, rate / 1.5)
     if 0.0 < kl < 0.5 * target:

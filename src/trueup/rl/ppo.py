@@ -1,9 +1,10 @@
 """PPO (arXiv 1707.06347) for many simulations on few cores: collect, judge, learn; nothing else.
 
 One iteration is `steps` control steps of every copy, then `epochs` passes over them in `minibatches` parts. The actor's
-step size follows the divergence of the policy. Actor and critic share nothing, so they learn side by side on two
-cores; what either computes does not depend on that. Every iteration draws from a generator made from
-(seed, iteration): a checkpoint needs no random state.
+step size is the same for all of them and follows, from one iteration to the next, how far the policy moved. (Changed
+after every minibatch, as is common, it swings by a factor of fifty, and most steps move nothing.) Actor and critic
+share nothing, so they learn side by side on two cores; what either computes does not depend on that. Every iteration
+draws from a generator made from (seed, iteration): a checkpoint needs no random state.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from trueup.rl.collect import Collector, NonFiniteError
@@ -25,11 +25,14 @@ from trueup.rl.networks import Actor, Critic, NetCfg
 from trueup.rl.parameters import Adam, Parameters
 from trueup.rl.rollout import Rollout
 
+BRAKE = 4.0  # times the divergence aimed at: far enough for one iteration
+
 
 @dataclass(frozen=True, kw_only=True)
 class PpoCfg:
     """Settings of PPO; the defaults suit locomotion with some hundred simulations.
 
+    kl_target     how far the policy may move in an iteration; the actor stops learning at four times that
     rate          of the actor at the start; follows `kl_target` from then on
     critic_rate   fixed
     max_gradient  length to which gradients are shortened
@@ -134,7 +137,7 @@ class Ppo:
 
     def _learn_actor(self, parts: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
-        records: list[NDArray[np.float64]] = []
+        records, kl = [], 0.0
         for part in parts:
             obs, action, old_mean = rollout.actor[part], rollout.action[part], rollout.mean[part]
             privileged = rollout.privileged[part]
@@ -142,7 +145,8 @@ class Ppo:
                 self._reflection.actor(obs, privileged, action, old_mean)
             mean = actor.forward(obs, privileged)
             kl = divergence(old_mean, rollout.log_std, mean, actor.log_std)
-            self.rate = adapted_rate(self.rate, kl, cfg.kl_target)
+            if kl > BRAKE * cfg.kl_target:
+                break
             loss, grad_mean, grad_log_std, clipped = policy_loss(
                 action,
                 rollout.advantage[part],
@@ -156,12 +160,14 @@ class Ppo:
             self._move(actor.parameters, self.actor_adam, self.rate, "the actor's gradient")
             actor.keep_exploring()
             records.append(np.array([loss, kl, clipped]))
-        loss, kl, clipped = np.mean(records, axis=0)
+        loss, _, clipped = np.mean(records, axis=0)
+        used, self.rate = self.rate, adapted_rate(self.rate, kl, cfg.kl_target)
         return {
             "policy_loss": float(loss),
-            "kl": float(kl),
+            "kl": kl,
             "clipped": float(clipped),
-            "rate": self.rate,
+            "updates": float(len(records)),
+            "rate": used,
             "entropy": entropy(actor.log_std),
             "std": float(torch.exp(actor.log_std).mean()),
         }

@@ -59,6 +59,8 @@ def default_ppo(task: str) -> PpoCfg:
     if task.startswith("pendulum"):
         net = NetCfg(actor=(64, 64), critic=(64, 64))
         return PpoCfg(steps=16, epochs=5, gamma=0.98, entropy=0.0, net=net)
+    if task.startswith("go2"):
+        return PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, net=NetCfg(std=0.6))
     return PpoCfg()
 
 
