@@ -44,7 +44,8 @@ def test_contact_friction_and_softness_come_back_within_their_intervals(shooting
     for estimate in judged.estimates:
         true = TRUTH[estimate.parameter.name]
         assert abs(estimate.value - true) < 2 * estimate.standard_error, estimate
-    assert judged.estimates[0].verdict == "identified"
+        assert abs(estimate.value - true) < 0.2 * true, estimate
+        assert estimate.verdict != "not visible"
 
 
 def test_a_log_without_odometry_is_refused_with_the_remedy():
