@@ -30,6 +30,7 @@ class BenchCfg:
     part: Literal["coverage", "invisible", "race", "honesty", "all"] = "all"
     seeds: int = 10
     """Of coverage; the others take fewer."""
+    race_seeds: int = 3
     first_seed: int = 1500
     fresh: bool = False
     """Measure again what is there already."""
@@ -147,7 +148,7 @@ def honesty(cfg: BenchCfg) -> None:
         )
     text = f"""## The wrong model
 
-Twins with springs, hysteresis and bristles (`harmonic`) or play and friction of load (`worn`), fitted with `pace`, which
+Twins with springs, hysteresis and bristles (`harmonic`) or play and friction of load (`worn`), fitted with `pace` that
 has none of these. Share of true values within two standard errors (rotor inertia, viscous and Coulomb part, encoder
 bias, mean delay: the parts of the truth that `pace` has a name for), held-out error in mrad, and how often the result
 says that the residual is structured and recommends a learned actuator model.
@@ -160,7 +161,7 @@ says that the residual is structured and recommends a learned actuator model.
 
 
 def run_race(cfg: BenchCfg) -> None:
-    runs = each("race", _seeds(cfg, 3, 300), lambda key: race(int(key)), fresh=cfg.fresh)
+    runs = each("race", _seeds(cfg, cfg.race_seeds, 300), lambda key: race(int(key)), fresh=cfg.fresh)
     names = ("ours", *OTHERS)
     rows = []
     for name in names:

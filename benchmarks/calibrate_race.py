@@ -12,7 +12,9 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 
 import numpy as np
 from calibrate_twins import QUANTISED, record_twin
@@ -131,7 +133,8 @@ def run_sysid(robot: Robot, train: list[Log], budget: float) -> Notes:
         return [out.T if x.ndim > 1 else out[0]], None, None
 
     try:
-        found, _ = sysid.optimize(params, residual, optimizer="mujoco", verbose=False)
+        with redirect_stdout(StringIO()):  # it tells every iteration
+            found, _ = sysid.optimize(params, residual, optimizer="mujoco", verbose=False)
         notes.budget_s = None
         notes(found.as_vector())
     except OutOfTimeError:

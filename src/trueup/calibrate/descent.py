@@ -25,14 +25,16 @@ Loss = Literal["linear", "huber"]
 Watch = Callable[[FloatArray, float], None]
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with
+_NEARBY = 1e-4  # with the Jacobian of a problem much like this one
 _LAST = 1e-6  # in the last steps: a direction that hardly shows must be followed too
 _FACTORS = np.array([1e-2, 1.0, 1e2])  # of the damping, tried together with a new Jacobian
-_AGAIN = np.array([1e-1, 1e1])  # with an old one
+_AGAIN = np.array([1e-1, 1e1])  # with an old one; weak damping needs no choice
+_WEAK = 1e-3
 _SETTLED = (
     0.03  # gain, in units of noise squared, that no step could exceed: a tenth of a standard error or so
 )
 _REACH = 1.5  # prior widths a step may go
-_NEAR = 0.05  # prior widths within which a Jacobian is as good as new
+_NEAR = 0.15  # prior widths within which a Jacobian is as good as new
 _SLOW = 0.5  # of the last step's gain: more of the same means slow progress, and a new Jacobian is due
 _FAILURES = 2  # steps without gain, each with stronger damping, before a point counts as a minimum
 
@@ -73,6 +75,16 @@ class Descent:
         residuals = self.shooting.residuals(x[None])[0]
         return Point(x=x, residuals=residuals, cost=float(self.costs(residuals[None], x[None]).sum()))
 
+    def left_over(self, at: Point) -> FloatArray:
+        """(nlimb,) root mean square of the residuals, in noises, mean over a limb's channels."""
+        left, limb = self.channel_left_over(at), self.shooting.channel_limb
+        return np.array([left[limb == k].mean() for k in range(self.nlimb)])
+
+    def channel_left_over(self, at: Point) -> FloatArray:
+        """(nchannel,) root mean square of the residuals, in the channels' present weights."""
+        count = np.maximum(self.shooting.windows.judged.sum(axis=(0, 1)), 1)
+        return np.asarray(np.sqrt((at.residuals**2).sum(axis=(0, 1)) / count))
+
     def run(
         self,
         x: FloatArray,
@@ -88,7 +100,8 @@ class Descent:
         jacobian  of a problem much like this one, to begin with
         exact     end only where a Jacobian that was taken here promises no gain worth having
         """
-        at, damping = self.at(x), np.full(self.nlimb + 1, _LAST if exact else _FIRST)
+        first = _LAST if exact else _FIRST if jacobian is None else _NEARBY
+        at, damping = self.at(x), np.full(self.nlimb + 1, first)
         linear_at: FloatArray | None = None
         last, failures = np.inf, 0
         for _ in range(iterations):
@@ -98,7 +111,8 @@ class Descent:
             if jacobian is None:
                 jacobian, linear_at = self.shooting.jacobian(at.x, at.residuals), at.x
             self.steps += 1
-            new, damping = self._try(at, jacobian, damping, _FACTORS if fresh or failures else _AGAIN)
+            choices = _FACTORS if fresh or failures else _AGAIN if damping.max() > _WEAK else np.ones(1)
+            new, damping = self._try(at, jacobian, damping, choices)
             gain = at.cost - new.cost
             _LOG.debug("cost %.6g, gain %.3g, new %s, dampings %s", at.cost, gain, fresh, damping)
             at = replace(new if gain > 0 else at, jacobian=jacobian, linear_at=linear_at)

@@ -37,16 +37,17 @@ _BATCH = 16  # candidates simulated together
 _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
+_EXPLAINED = 3.0  # noises left over: the coarse physics leaves one or two
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitCfg:
     """How to search.
 
-    method     "local": from the prior; "auto": draws around the prior give a second start; "global": CMA-ES does.
+    method     "local": from the prior; "auto": from the best of draws around it; "global": from where CMA-ES ends.
                Baselines: "random" (best of many draws), "lbfgsb" (10 x position MSE + velocity MSE), "pace" (CMA-ES
                on whole rollouts)
-    starts     local fits, the first from the prior
+    starts     local fits at most; no more once one explains the data down to its noise
     iterations at most, per start
     evaluations  of a global search or baseline; None: as many as is usual for it
     budget_s   give up after this time with the best so far
@@ -153,47 +154,52 @@ class Fitter:
         if method in BASELINES:
             return self._baseline(first)
         if state.phase == 0:
-            state.starts = [x.tolist() for x in (first, *self._searched(first))]
+            state.starts = [x.tolist() for x in self._searched(first)]
             self._enter(1, state.starts[0])
         if state.phase == 1:
             self._descend_all()
         if state.phase == 2:
             point = self._descend(self.rough, np.array(state.x), _ROUGH)
             self._enter(3, point.x)
-        jacobian = None
         if state.phase == 3:
-            jacobian = self._approach()
-        self._end = self._descend(self.fine, np.array(state.x), self.cfg.tolerance, jacobian, exact=True)
+            self._approach()
+        self._end = self._descend(self.fine, np.array(state.x), self.cfg.tolerance, exact=True)
         return self._end.standing
 
     def _searched(self, first: FloatArray) -> list[FloatArray]:
-        """More starts: each limb from its best draw around the prior; CMA-ES from there for "global"."""
+        """Starts, best first: each limb from the prior or its best draw around it; CMA-ES from there for "global"."""
         cfg, bounds = self.cfg, (self.rough.low, self.rough.high)
         if cfg.method == "local":
-            return []
-        rng, found = np.random.default_rng(cfg.seed), []
-        for _ in range(max(cfg.starts - 1, cfg.method == "global")):
-            found.append(self._mixed(draw_starts(rng, first, bounds)))
+            return [first]
+        rng = np.random.default_rng(cfg.seed)
+        sets = [first[None], *(draw_starts(rng, first, bounds) for _ in range(max(1, cfg.starts - 1)))]
+        costs = [self._limb_costs(part) for part in sets]
+        found = [self.rough.mix(np.vstack(sets), np.vstack(costs))]
+        found += [self.rough.mix(part, cost) for part, cost in zip(sets[1:], costs[1:], strict=True)]
         if cfg.method == "global":
             search = self._search_tools(self._total_costs, bounds, cfg.evaluations or _LONG_SEARCH)
             found[0] = evolve(search, found[0])
-        return [self._inside(x) for x in found]
+        return [self._inside(x) for x in found[: cfg.starts]]
 
     def _descend_all(self) -> None:
-        """Follow every start down; then each limb from the end that suits it."""
+        """Follow starts down until one explains the data; else each limb from the end that suits it."""
         state = self.state
         while len(state.ends) < len(state.starts):
             point = self._descend(self.rough, np.array(state.x), _ROUGH)
             state.ends.append(point.x.tolist())
             state.end_costs.append(point.cost)
+            if self.rough.left_over(point).max() < _EXPLAINED:
+                state.starts, state.ends = state.starts[:1], [point.x.tolist()]
+                break
             if len(state.ends) < len(state.starts):
                 state.x = state.starts[len(state.ends)]
         if len(state.ends) == 1:
             self._enter(3, state.ends[0])
         else:
-            self._enter(2, self._mixed(np.array(state.ends)))
+            ends = np.array(state.ends)
+            self._enter(2, self.rough.mix(ends, self._limb_costs(ends)))
 
-    def _approach(self) -> Jacobian:
+    def _approach(self) -> None:
         """To the fine physics with the coarse one's Jacobian; weighed anew before and after."""
         fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
         x = np.array(self.state.x)
@@ -201,11 +207,8 @@ class Fitter:
         bridge.sigma = fine.sigma.copy()
         jacobian = bridge.jacobian(x, bridge.residuals(x[None])[0])
         point = self._descend(self.fine, x, _ROUGH, jacobian)
-        before = fine.sigma.copy()
         self._weigh(point)
         self._enter(4, point.x)
-        newest = point.jacobian if point.jacobian is not None else jacobian
-        return np.asarray(newest * (before / fine.sigma), np.float32)
 
     def _descend(
         self,
@@ -278,19 +281,18 @@ class Fitter:
 
     def _weigh(self, at: Point) -> None:
         """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
-        shooting, windows = self.problem.fine, self.problem.fine.windows
-        left = at.residuals * shooting.sigma
-        count = np.maximum(windows.judged.sum(axis=(0, 1)), 1)
-        shooting.sigma = np.maximum(windows.sigma, np.sqrt((left**2).sum(axis=(0, 1)) / count))
+        shooting = self.problem.fine
+        left = self.fine.channel_left_over(at) * shooting.sigma
+        shooting.sigma = np.maximum(shooting.windows.sigma, left)
         self.state.sigma = shooting.sigma.tolist()
 
     def _total_costs(self, x: FloatArray) -> FloatArray:
         return self.rough.costs(self.rough.shooting.residuals(x), x).sum(axis=1)
 
-    def _mixed(self, candidates: FloatArray) -> FloatArray:
+    def _limb_costs(self, candidates: FloatArray) -> FloatArray:
         parts = [candidates[k : k + _BATCH] for k in range(0, len(candidates), _BATCH)]
         costs = [self.rough.costs(self.rough.shooting.residuals(part), part) for part in parts]
-        return self.rough.mix(candidates, np.concatenate(costs))
+        return np.concatenate(costs)
 
     def _inside(self, x: FloatArray) -> FloatArray:
         low, high = self.fine.low, self.fine.high
