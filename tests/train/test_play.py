@@ -97,7 +97,7 @@ def test_a_browser_shows_the_view_and_pushes(view):
 
 @pytest.mark.medium
 def test_the_command_serves_the_page_and_ends_by_itself(run):
-    command = [sys.executable, "-m", "trueup.cli", "play", str(run), "--port", "18181", "--seconds", "3"]
+    command = [sys.executable, "-m", "trueup.cli", "play", str(run), "--port", "18181", "--seconds", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     url = re.search(r"http://[\d.:]+", line).group()

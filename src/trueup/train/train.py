@@ -42,13 +42,11 @@ def train(
     folder = RunFolder(out)
     if budget.minutes is None and budget.steps is None and budget.target is None:
         raise TrueupError("a run needs an end: --minutes, --steps or --target")
-    if resume:
-        cfg = folder.config()
-    else:
-        cfg = tuned(cfg)
+    cfg = folder.config() if resume else tuned(cfg)
+    learner = make_learner(cfg)
+    if not resume:
         folder.create(cfg)
     extras = _extras(cfg, folder, budget)
-    learner = make_learner(cfg)
     outcome = Trainer(folder, cfg, learner, resume=resume, extras=extras).run(budget, show)
     if cfg.distill is None and not cfg.ppo.net.latent:
         export_policy(folder, run_env(cfg, 1, threads=1))
