@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ def train(
     show: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent."""
-    folder = RunFolder(out)
+    folder, started = RunFolder(out), time.monotonic()
     if budget.minutes is None and budget.steps is None and budget.target is None:
         raise TrueupError("a run needs an end: --minutes, --steps or --target")
     cfg = folder.config() if resume else tuned(cfg)
@@ -47,7 +48,8 @@ def train(
     if not resume:
         folder.create(cfg)
     extras = _extras(cfg, folder, budget)
-    outcome = Trainer(folder, cfg, learner, resume=resume, extras=extras).run(budget, show)
+    trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
+    outcome = trainer.run(budget, show)
     if cfg.distill is None and not cfg.ppo.net.latent:
         export_policy(folder, run_env(cfg, 1, threads=1))
     return outcome

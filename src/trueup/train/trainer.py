@@ -58,7 +58,10 @@ class Periodic:
 
 
 class Trainer:
-    """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit."""
+    """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit.
+
+    `started` is the monotonic time from which the run's clock counts: getting ready belongs to it.
+    """
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class Trainer:
         *,
         resume: bool,
         extras: tuple[Periodic, ...] = (),
+        started: float | None = None,
     ) -> None:
         self.folder, self.cfg, self.extras, self.learner = folder, cfg, extras, learner
         self._before_s = 0.0
@@ -75,8 +79,8 @@ class Trainer:
         if found is not None:
             self.learner.restore(found.arrays)
             self._before_s = float(found.facts["elapsed_s"])
-        self._start = time.monotonic()
         self._saved = time.monotonic()
+        self._start = self._saved if started is None else started
         for extra in extras:
             extra.last_s = self._before_s
 
