@@ -1,6 +1,7 @@
 """Active excitation and export from the command line, in this process."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
 
+from trueup.calibrate import active
 from trueup.calibrate.result import write_calibration
 from trueup.cli import main
 from trueup.data.files import read_log
@@ -33,6 +35,8 @@ def test_an_active_recording_says_what_it_should_tell_and_is_named_in_its_log(
     weak, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    short = partial(active.ActiveCfg, generations=2, population=4, draws=1)
+    monkeypatch.setattr(active, "ActiveCfg", short)
     log = tmp_path / "next.mcap"
     code = exit_code(
         *("record", "pendulum", "--driver", "twin:pace?seed=3", "--lockstep", "--seconds", "5.5"),
