@@ -14,6 +14,9 @@ from trueup.data.view import BoolArray, FloatArray, LogView, correlation, smooth
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
 CHANGE_RAD = 0.15  # a column is moved or negated only if it comes nearer to the default pose by this much
+CLEAR_RAD = (
+    0.6  # nearer to the default pose by this much in all: an order explains one column beyond its limits
+)
 UNDECIDED_RAD = 0.1  # a wrong joint, nearer to the default pose: below, two explanations are alike
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
@@ -202,15 +205,18 @@ def _rearranged(
 ) -> NDArray[np.intp] | None:
     """A robot joint for every column such that all fit, near the default pose and with few columns moved.
 
-    None when fewer than two columns are wrong or no such order exists.
+    None when no such order exists, or when a single column is wrong and the order comes hardly nearer to the pose.
     """
     assert view.reference is not None
-    if len(wrong) < 2 or len(view.fair) < len(view.names):
+    if not wrong or len(view.fair) < len(view.names):
         return None
-    n = len(fits)
-    apart = np.minimum(np.abs(middle[:, None] - view.reference.default_pose), 10.0)
+    n, pose = len(fits), view.reference.default_pose
+    apart = np.minimum(np.abs(middle[:, None] - pose), 10.0)
     order = cheapest_order(apart + CHANGE_RAD * (1 - np.eye(n)) + 100.0 * n * ~fits)
-    return order if all(fits[j, k] for j, k in enumerate(order)) else None
+    if not all(fits[j, k] for j, k in enumerate(order)):
+        return None
+    gain = float(np.sum(np.abs(middle - pose) - np.abs(middle - pose[order])))
+    return order if len(wrong) > 1 or gain > CLEAR_RAD else None
 
 
 def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> list[Finding]:

@@ -65,6 +65,9 @@ def build_plant(
     truth = draw_truth(preset, robot.spec, nominal, seed, label)
     spec = build_spec(robot, ModelCfg(base=base))
     spec.option.timestep = physics_dt
+    spec.option.disableflags |= (
+        mujoco.mjtDisableBit.mjDSBL_ISLAND.value
+    )  # one robot: finding islands only costs
     if truth.payload is not None:
         _add_payload(spec, robot, truth)
     add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else "pd", inputs="servo"))
