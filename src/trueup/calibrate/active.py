@@ -207,7 +207,7 @@ class _Planner:
         before = self._forecast.before
         told = self._told(whole.plan)
         after = self._after(before + told)
-        others = {}
+        others: dict[str, float] = {}
         for kind in BASELINES:
             other = excite(self._robot.spec, self._usual(kind, whole.plan.seconds))
             passed = rehearse(self._robot, other, self._cfg.rehearse)

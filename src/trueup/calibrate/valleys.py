@@ -138,13 +138,13 @@ def along(shooting: Shooting, x: FloatArray, jacobian: Jacobian, found: list[Dir
     change = out[: len(turns)] - out[len(turns) :]
     jacobian = jacobian.copy()
     for turn, difference in zip(turns, change, strict=True):
-        for limb, direction, step in turn:
+        for limb, axis, step in turn:
             mine = shooting.channel_limb == limb
-            felt = np.flatnonzero(direction)
+            felt = np.flatnonzero(axis)
             slope = difference[..., mine] / (2.0 * step)
-            had = np.tensordot(direction[felt], jacobian[felt][..., mine], 1)
+            had = np.tensordot(axis[felt], jacobian[felt][..., mine], 1)
             for k in felt:
-                jacobian[k][..., mine] += (direction[k] * (slope - had)).astype(np.float32)
+                jacobian[k][..., mine] += (axis[k] * (slope - had)).astype(np.float32)
     return jacobian
 
 
