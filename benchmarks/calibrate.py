@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 import tyro
 from calibrate_race import CLOSE, OTHERS, TIMES_OURS, race
-from calibrate_results import each, merge
-from calibrate_twins import INVISIBLE, QUANTISED, planted
+from calibrate_results import each, load, merge
+from calibrate_twins import INVISIBLE, NAMES, QUANTISED, planted
 
 Numbers = dict[str, object]
 COMMAND = "python benchmarks/calibrate.py --part"
@@ -96,7 +96,7 @@ turn, velocity noise and steps of 0.01 rad/s. {len(runs)} seeds ({", ".join(runs
 
 
 def invisible(cfg: BenchCfg) -> None:
-    keys = [f"{case} {seed}" for case in INVISIBLE for seed in _seeds(cfg, max(1, cfg.seeds // 2), 100)]
+    keys = [f"{case} {seed}" for case in INVISIBLE for seed in _seeds(cfg, max(1, cfg.seeds // 2), 110)]
 
     def measure(key: str) -> Numbers:
         case, seed = key.rsplit(" ", 1)
@@ -126,6 +126,8 @@ def honesty(cfg: BenchCfg) -> None:
     presets = ("harmonic", "worn")
     keys = [f"{preset} {seed}" for preset in presets for seed in _seeds(cfg, max(1, cfg.seeds * 2 // 5), 200)]
 
+    keys = sorted({*keys, *load()["runs"].get("honesty", {})})  # type: ignore[attr-defined]
+
     def measure(key: str) -> Numbers:
         preset, seed = key.rsplit(" ", 1)
         return planted(preset, int(seed))
@@ -134,10 +136,9 @@ def honesty(cfg: BenchCfg) -> None:
     rows, numbers = [], {}
     for preset in presets:
         mine = {key: run for key, run in runs.items() if key.startswith(preset)}
-        names = list(next(iter(mine.values()))["within_2_se_by_name"])  # type: ignore[call-overload]
-        by = [
-            f"{np.mean([r['within_2_se_by_name'].get(n, np.nan) for r in mine.values()]):.2f}" for n in names
-        ]  # type: ignore[attr-defined]
+        found = [[r["within_2_se_by_name"].get(n) for r in mine.values()] for n in NAMES]  # type: ignore[attr-defined]
+        seen = [[v for v in values if v is not None] for values in found]
+        by = [f"{np.mean(values):.2f}" if values else "not visible" for values in seen]
         share = float(np.mean(_spread(mine, "within_2_se")))
         numbers[f"wrong_model_within_2_se_{preset}"] = share
         told = sum(bool(run["told"]) for run in mine.values())

@@ -27,6 +27,13 @@ def test_a_joint_that_was_not_asked_to_move_is_still_even_if_it_shakes():
     assert still_joints(windows()) == {"knee", "ankle"}
 
 
+def test_the_way_to_a_pose_and_back_asks_for_nothing():
+    slow = windows()
+    slow.target[0, :, 0] = np.linspace(0.3, 0.35, 50)
+    slow.target[1, :, 0] = np.linspace(0.35, 0.3, 50)
+    assert "hip" in still_joints(slow)
+
+
 def test_a_joint_that_is_moved_by_torque_commands_is_not_still():
     torque = np.zeros((2, 50, 3))
     torque[:, ::2, 1] = 3.0

@@ -19,9 +19,8 @@ from trueup.calibrate.windows import Windows
 
 FloatArray = NDArray[np.float64]
 _NORMAL_95 = 1.96
-_ASKED_NOISES = 30.0  # commands that change by less ask for nothing
+_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
 _NO_DELAY = 0.01  # prior widths from the bound
-_NOISE_FLOOR = 1e-4  # rad: better encoders do not make a joint move
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +57,15 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
 
 
 def still_joints(windows: Windows) -> frozenset[str]:
-    """Joints that hardly moved, or were not asked to and only shook because others moved."""
-    noise = np.maximum(windows.sigma[: len(windows.joint_names)], _NOISE_FLOOR)
-    asked = np.ptp(windows.target, axis=(0, 1)) / noise
+    """Joints that hardly moved, or were not asked to and only shook because others moved.
+
+    What counts is the way that commands go in all: the way to the start of a recording and back is no excitation.
+    """
+    noise = windows.sigma[: len(windows.joint_names)]
+    asked = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
     if windows.torque is not None:
         asked = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, asked)
-    still = windows.still | (asked < _ASKED_NOISES)
+    still = windows.still | (asked < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
     return frozenset(np.array(windows.joint_names)[still].tolist())
 
 
