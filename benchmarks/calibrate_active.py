@@ -10,6 +10,7 @@ python benchmarks/calibrate_active.py --seeds 101 102 103 104 105
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
@@ -24,6 +25,7 @@ from trueup.calibrate.active import ActiveCfg, plan_active
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg
 from trueup.calibrate.result import Calibration
+from trueup.core.files import write_atomic
 from trueup.data.log import Log
 from trueup.robot.excitation import ExcitationCfg
 from trueup.robot.excitation_limits import LimitCfg
@@ -62,6 +64,8 @@ class BenchCfg:
     """Twins by seed, and the limits of the excitations."""
 
     seeds: tuple[int, ...] = (101, 102, 103, 104, 105)
+    kept: Path | None = None
+    """Folder for the results of single seeds; those found there are not run again."""
     amplitude: float = 0.8
     seconds: float = 20.0
 
@@ -71,8 +75,18 @@ def main(cfg: BenchCfg) -> None:
         os.environ["XDG_STATE_HOME"] = folder
         preset = Path(folder) / "ankle.toml"
         preset.write_text(PRESET)
-        rows = [row for seed in cfg.seeds for row in one_twin(load_robot(ANKLE), preset, seed, cfg)]
+        rows = [row for seed in cfg.seeds for row in kept_or_run(preset, seed, cfg)]
     report(rows, cfg)
+
+
+def kept_or_run(preset: Path, seed: int, cfg: BenchCfg) -> list[dict[str, object]]:
+    file = None if cfg.kept is None else cfg.kept / f"{seed}.json"
+    if file is not None and file.is_file():
+        return list(json.loads(file.read_text()))
+    rows = one_twin(load_robot(ANKLE), preset, seed, cfg)
+    if file is not None:
+        write_atomic(file, json.dumps(rows))
+    return rows
 
 
 def one_twin(robot: Robot, preset: Path, seed: int, cfg: BenchCfg) -> list[dict[str, object]]:
