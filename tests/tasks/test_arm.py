@@ -9,6 +9,7 @@ from trueup.robot.load import load_robot
 from trueup.robot.model import compile_model, joint_index
 from trueup.tasks.arm import arm_chain, reachable_poses
 from trueup.tasks.commands import PoseCommand
+from trueup.tasks.load import EnvCfg, load_task, make_env
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,16 @@ def test_commanded_poses_are_reachable_and_above_the_floor(z1):
     assert poses.shape == (500, 7)
     assert poses[:, 2].min() > 0.1
     np.testing.assert_allclose(np.linalg.norm(poses[:, 3:], axis=1), 1.0)
+
+
+def test_the_servo_follows_moving_targets_without_chatter():
+    env = make_env(load_task("z1-reach"), EnvCfg(nenv=8, threads=1, seed=0, randomize=False))
+    rng, fastest = np.random.default_rng(0), 0.0
+    for k in range(40):
+        env.step(rng.uniform(-1.0, 1.0, (8, 6)).astype(np.float32))
+        if k > 10:
+            fastest = max(fastest, float(np.abs(env.sim.joint_vel).mean()))
+    assert fastest < 3.0  # rad/s, what targets move at, at most
 
 
 def test_rotation_error_turns_one_frame_into_the_other():

@@ -7,7 +7,7 @@ from trueup.sim.randomize import Draw
 from trueup.sim.sensors import SensorCfg
 from trueup.tasks import rewards as r
 from trueup.tasks.commands import PoseCommand
-from trueup.tasks.task import Actions, Observations, Rates, Reward, Start, Task
+from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
 
 TASKS = {"z1-reach": "z1_reach"}
 _ARM = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")
@@ -28,6 +28,8 @@ def z1_reach() -> Task:
                 Term("action", 0.5),
             ),
         ),
+        # The arm's own gains (1000 and 100) drive torques from limit to limit: light links chatter at tens of rad/s.
+        servo=Servo(kp=200.0, kd=10.0),
         # Actions are speeds, 3 rad/s at most: noise on absolute targets would make stiff joints thrash.
         actions=Actions(scale=0.12, moved=_ARM, clip=1.0, relative=True),
         commands=PoseCommand(hold_s=(3.0, 5.0)),
