@@ -12,13 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import elu_
 
 from trueup.rl.parameters import Parameters
 
 _elu_backward = torch.ops.aten.elu_backward.grad_input
+
+
+def _elu_(x: Tensor, scratch: Tensor) -> Tensor:
+    """elu(x) = max(x, exp(min(x, 0)) - 1) in place; NumPy's exponential is six times as fast as torch's on a CPU."""
+    numbers = torch.clamp(x, max=0.0, out=scratch).numpy()
+    np.exp(numbers, out=numbers)
+    return torch.maximum(x, scratch.sub_(1.0), out=x)
 
 
 def mlp_shapes(prefix: str, sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -65,7 +72,7 @@ class Mlp:
         for k, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             out = self._out[k][:n]
             torch.addmm(bias, x, weight.t(), out=out)
-            x = out if k == last else elu_(out)
+            x = out if k == last else _elu_(out, self._grad[k + 1][:n])
         return x
 
     def backward(self, grad: Tensor, *, to_input: bool = False) -> Tensor:

@@ -139,8 +139,10 @@ class Ppo:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
         records, kl = [], 0.0
         for part in parts:
-            obs, action, old_mean = rollout.actor[part], rollout.action[part], rollout.mean[part]
-            privileged = rollout.privileged[part]
+            obs, action, old_mean = (
+                x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean)
+            )
+            privileged = rollout.privileged.index_select(0, part)
             if self._reflection is not None:
                 self._reflection.actor(obs, privileged, action, old_mean)
             mean = actor.forward(obs, privileged)
@@ -149,8 +151,8 @@ class Ppo:
                 break
             loss, grad_mean, grad_log_std, clipped = policy_loss(
                 action,
-                rollout.advantage[part],
-                rollout.log_prob[part],
+                rollout.advantage.index_select(0, part),
+                rollout.log_prob.index_select(0, part),
                 mean,
                 actor.log_std,
                 clip=cfg.clip,
@@ -175,11 +177,13 @@ class Ppo:
     def _learn_critic(self, parts: list[Tensor]) -> dict[str, float]:
         rollout, critic, losses = self.rollout, self.critic, []
         for part in parts:
-            obs = rollout.critic[part]
+            obs, old, returns = (
+                x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns)
+            )
             if self._reflection is not None:
                 self._reflection.critic(obs)
             value = critic.forward(obs)
-            loss, grad = value_loss(value, rollout.value[part], rollout.returns[part], self.cfg.value_clip)
+            loss, grad = value_loss(value, old, returns, self.cfg.value_clip)
             critic.net.backward(grad[:, None])
             self._move(critic.parameters, self.critic_adam, self.cfg.critic_rate, "the critic's gradient")
             losses.append(loss)
