@@ -151,8 +151,10 @@ def honesty(cfg: BenchCfg) -> None:
 
 Twins with springs, hysteresis and bristles (`harmonic`) or play and friction of load (`worn`), fitted with `pace` that
 has none of these. Share of true values within two standard errors (rotor inertia, viscous and Coulomb part, encoder
-bias, mean delay: the parts of the truth that `pace` has a name for), held-out error in mrad, and how often the result
-says that the residual is structured and recommends a learned actuator model.
+bias, mean delay: the parts of the truth that `pace` has a name for; torques and inertias in units of what the drives
+report, since `pace` takes the gains as reported and a weak motor cannot be told from a heavy rotor by positions),
+held-out error in mrad, and how often the result says that the residual is structured and recommends a learned actuator
+model.
 
 | preset | twins | armature | damping | friction | encoder bias | delay | all | held-out error | says so |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -34,11 +34,17 @@ def record_twin(robot: Robot, preset: str | Path, seed: int, excitation: Excitat
 
 
 def truth_of(robot: Robot, preset: str | Path, seed: int) -> dict[str, np.ndarray]:
-    """The twin's truth by the names that a fit uses; only called when a fit is done."""
+    """The twin's truth by the names that a fit uses; only called when a fit is done.
+
+    Inertias and torques are in units of the torque that the drives report: with gains taken as they are reported, only
+    ratios to the motor's strength can be seen from positions.
+    """
     label = Path(preset).stem
     sealed = reveal(f"{robot.spec.name}-{label}-{seed}")
     joint, n = sealed["joint"], robot.spec.njoint
     out = {name: np.array(joint[name]) for name in NAMES if name != "delay"}
+    for name in ("armature", "damping", "friction"):
+        out[name] = out[name] / np.array(joint["torque_scale"])
     # a command with jitter arrives half of it later on average
     return out | {"delay": np.full(n, sealed["delay_s"] + 0.5 * sealed["jitter_s"])}
 
