@@ -35,7 +35,8 @@ _VERBS: dict[type, Callable[[Any], int]] = {
 # in the order of the loop
 _Verbs = (
     Annotated[
-        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export.")
+        robot.RobotVerb,
+        tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export."),
     ]
     | Annotated[
         twin.TwinVerb,
