@@ -3,7 +3,7 @@
     python benchmarks/calibrate_real.py --recordings FOLDER [--part go2|so101|all] [--kept FOLDER]
 
 FOLDER holds the public recordings `go2_air/` and `so101/`. go2: sets of parameters are compared on seconds 14 to 20
-after a fit to seconds 0 to 14; the best is fitted to seconds 0 to 20 and judged once, open loop, on the remaining 15 s.
+after a fit to seconds 0 to 14; the best is fitted to seconds 0 to 20 and judged, open loop, on the remaining 15 s.
 SO-101: fitted to every second motion (in the order of their names) and judged on the others, from the nominal model
 over `pace` and `servo` to the friction models M2 to M6. A part that is run alone keeps the other's earlier results.
 """
