@@ -47,8 +47,8 @@ def go2_text(part: Row) -> list[str]:
         f"| {part['chosen']} | **{shown(held)}** |",
         "",
         "These last 15 s are not untouched: they were scored before, with an earlier form of the stops (`hung,kp`, "
-        "0.0118), and with the fit to seconds 0 to 14 (0.0087). The form of the stops was changed after a look at residuals in "
-        "seconds 0 to 20, so seconds 14 to 20 flatter it too. `hung` without kp was not tried.",
+        "0.0118), and with the fit to seconds 0 to 14 (0.0087). The form of the stops was changed after a look at "
+        "residuals in seconds 0 to 20, so seconds 14 to 20 flatter it too. `hung` without kp was not tried.",
         "",
         "What remains, by joint and frequency (mrad):",
         "",
