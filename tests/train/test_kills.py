@@ -13,11 +13,9 @@ from trueup.core.errors import TrueupError
 from trueup.train.checkpoint import read_checkpoint
 from trueup.train.folder import RunFolder
 
-STEPS = 64 * 16 * 40
-TRAIN = [
-    *(sys.executable, "-m", "trueup.cli", "train", "pendulum-swingup", "--steps", str(STEPS), "--nenv", "64"),
-    *("--threads", "1", "--save-seconds", "0", "--film-minutes", "0"),
-]
+ITERATION = 64 * 16
+CLI = (sys.executable, "-m", "trueup.cli", "train")
+FLAGS = ("--nenv", "64", "--threads", "1", "--save-seconds", "0", "--film-minutes", "0")
 
 
 def _lines(path):
@@ -27,7 +25,7 @@ def _lines(path):
 def _kill_somewhere(command, folder, rng):
     """Start, wait for a random number of further iterations, kill; False if it ended first."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    goal = _lines(folder.metrics) + rng.randint(1, 9)
+    goal = _lines(folder.metrics) + rng.randint(2, 9)
     while _lines(folder.metrics) < goal and process.poll() is None:
         time.sleep(0.002)
     time.sleep(rng.uniform(0.0, 0.1))
@@ -51,18 +49,19 @@ def _whole(folder):
 @pytest.mark.medium
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, kills):
-    rng = random.Random(kills)
-    subprocess.run([*TRAIN, "--out", str(tmp_path / "whole")], check=True, stdout=subprocess.DEVNULL)
+    rng, steps = random.Random(kills), ITERATION * (12 * kills + 10)
+    flags = (*FLAGS, "--steps", str(steps))
+    begin = (*CLI, "pendulum-swingup", *flags, "--out")
+    subprocess.run([*begin, str(tmp_path / "whole")], check=True, stdout=subprocess.DEVNULL)
     folder = RunFolder(tmp_path / "killed")
-    done, command = 0, [*TRAIN, "--out", str(folder.path)]
-    while done < kills and _kill_somewhere(command, folder, rng):
-        done += 1
+    go_on = (*CLI, "--resume", str(folder.path), *flags)
+    for done in range(kills):
+        command = (*begin, str(folder.path)) if done == 0 else go_on
+        assert _kill_somewhere(command, folder, rng), f"ended by itself after {done} kills"
         assert _whole(folder) >= 1
-        command = [*TRAIN[:3], "train", "--resume", str(folder.path), *TRAIN[5:]]
-    assert done >= 3
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(go_on, check=True, stdout=subprocess.DEVNULL)
     whole, killed = RunFolder(tmp_path / "whole").checkpoints.newest(), folder.checkpoints.newest()
-    assert whole.facts["steps"] == killed.facts["steps"] == STEPS
+    assert whole.facts["steps"] == killed.facts["steps"] == steps
     assert whole.arrays.keys() == killed.arrays.keys()
     for name, value in whole.arrays.items():
         np.testing.assert_array_equal(value, killed.arrays[name], err_msg=name)
