@@ -84,7 +84,7 @@ class Terrain:
             size=[half_x, half_y, max(high - low, 1e-3), 0.5],
             nrow=ny,  # the engine's rows run along y
             ncol=nx,
-            userdata=self.heights.T.astype(np.float64).ravel(),
+            userdata=self.heights.T.astype(np.float64).ravel().tolist(),
         )
         spec.worldbody.add_geom(
             name=FLOOR,
