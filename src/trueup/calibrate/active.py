@@ -4,7 +4,8 @@ Segment after segment, from rest to rest, a Fourier motion is sought that makes 
 parameters smallest (A-optimal, what is known already included), by CMA-ES on the Fisher information of batched
 rollouts, averaged over draws of the posterior. Limbs that do not feel each other are sought side by side in the same
 rollouts. Every segment is rehearsed (position, velocity, torque, self-collision); what the rehearsal makes smaller
-stays smaller. It ends when the predicted standard errors reach the target, or when the time is used up, and says which.
+stays smaller. It ends when the predicted standard errors reach the target, when the time is used up, or when a segment
+brought nothing nearer, and says which.
 After SPI-Active (arXiv 2505.14266) and ASID (arXiv 2404.12308).
 """
 
@@ -34,6 +35,7 @@ BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
 _STILL_S = 0.25  # rest between segments
 _FARTHEST = 20  # times the time allowed: farther than that no length is predicted
 _PENALTY = 10.0
+_NEARER = 0.95  # of its standard error before a segment, at least, for another segment to be worth its time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +144,17 @@ class _Planner:
         for k in range(self._segments):
             segment = self._segment(k, known)
             parts.append(segment)
-            known = known + self._told(segment)
-            if (self._after(known) <= self._cfg.target).all():
+            before, known = self._after(known), known + self._told(segment)
+            if not self._more_would_help(before, self._after(known)):
                 break
         whole = rehearse(self._robot, replace(join_plans(*parts), meta=self._meta()), self._cfg.rehearse)
         self._progress(1.0)
         return self._judged(whole)
+
+    def _more_would_help(self, before: FloatArray, after: FloatArray) -> bool:
+        """Whether a parameter above the target came nearer; what no motion shows does not keep the search going."""
+        is_open = after > self._cfg.target
+        return bool((after[is_open] < _NEARER * before[is_open]).any())
 
     def _segment(self, number: int, known: FloatArray) -> Plan:
         """The best motion found from here, rehearsed; joints that it had to make smaller stay so."""

@@ -29,7 +29,9 @@ Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
 _DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
 _STEP = 0.01  # of a finite difference, in prior widths
-_STEP_IN_CONTACT = 0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
+_STEP_IN_CONTACT = (
+    0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
+)
 
 
 def fit_sim_cfg(

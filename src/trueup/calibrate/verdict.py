@@ -89,7 +89,9 @@ _SEPARATES = {
     frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
     frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
     frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
-    frozenset({"armature", "kp"}): "large slow motion against gravity, or a known load: swings show only their ratio",
+    frozenset(
+        {"armature", "kp"}
+    ): "large slow motion against gravity, or a known load: swings show only their ratio",
     frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
     frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
     frozenset({"friction", "kp"}): "steps of several sizes with rests between",
