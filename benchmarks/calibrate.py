@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import tyro
 from calibrate_race import CLOSE, OTHERS, TIMES_OURS, race
-from calibrate_results import each, load, merge
+from calibrate_results import each, merge
 from calibrate_twins import INVISIBLE, NAMES, QUANTISED, planted
 
 Numbers = dict[str, object]
@@ -125,8 +125,6 @@ Each must not be called "identified" (asked: 0 wrong).
 def honesty(cfg: BenchCfg) -> None:
     presets = ("harmonic", "worn")
     keys = [f"{preset} {seed}" for preset in presets for seed in _seeds(cfg, max(1, cfg.seeds * 2 // 5), 200)]
-
-    keys = sorted({*keys, *load()["runs"].get("honesty", {})})  # type: ignore[attr-defined]
 
     def measure(key: str) -> Numbers:
         preset, seed = key.rsplit(" ", 1)
