@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from toy_env import ToyEnv
 
 from trueup.rl.collect import NonFiniteError
@@ -140,4 +141,16 @@ def test_the_step_size_is_one_for_an_iteration_and_grows_when_nothing_moves():
     assert metrics["rate"] == 1e-5
     assert metrics["updates"] == CFG.epochs * CFG.minibatches
     assert ppo.rate == pytest.approx(1.5e-5)
+    ppo.close()
+
+
+def test_a_policy_that_is_not_symmetric_yet_has_not_moved():
+    """What the mirror image is away from the policy is no step of learning, so the brake does not hold it."""
+    from dataclasses import replace
+
+    ppo = Ppo(ToyEnv(32), replace(CFG, symmetry=True, rate=1e-5), seed=3)
+    ppo.actor.parameters.view["actor/2/bias"].copy_(torch.tensor([3.0, -3.0]))  # left and right pull apart
+    metrics = ppo.iterate()
+    assert metrics["updates"] == CFG.epochs * CFG.minibatches
+    assert metrics["kl"] < CFG.kl_target
     ppo.close()

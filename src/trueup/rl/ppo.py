@@ -146,7 +146,8 @@ class Ppo:
             if self._reflection is not None:
                 self._reflection.actor(obs, privileged, action, old_mean)
             mean = actor.forward(obs, privileged)
-            kl = divergence(old_mean, rollout.log_std, mean, actor.log_std)
+            own = slice(0 if self._reflection is None else len(mean) // 2, None)  # what was really done
+            kl = divergence(old_mean[own], rollout.log_std, mean[own], actor.log_std)
             if kl > BRAKE * cfg.kl_target:
                 break
             loss, grad_mean, grad_log_std, clipped = policy_loss(
