@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -201,3 +202,24 @@ def test_dry_friction_is_solved_to_the_end_on_every_robot() -> None:
                 twin.command(np.stack([target, zero, robot.spec.kp, robot.spec.kd, zero]))
                 twin.period()
         assert np.abs(plain.plant.position - thorough.plant.position).max() < 1e-6, name
+
+
+@pytest.mark.parametrize("preset", ["mild", "worn"])
+@pytest.mark.parametrize("name", ["go2", "z1"])
+def test_friction_and_play_in_the_air_are_solved_to_the_end(name: str, preset: str) -> None:
+    robot = load_robot(name)
+    paths = []
+    for solver in (None, mujoco.mjtSolver.mjSOL_NEWTON.value):
+        twin = Twin(robot, TwinCfg(preset=preset, seed=3))
+        if solver is not None:
+            twin.plant.model.opt.solver, twin.plant.model.opt.tolerance = solver, 1e-12
+        path = []
+        for k in range(100):
+            rows = np.zeros((5, robot.spec.njoint))
+            rows[0] = robot.spec.default_pose + 0.3 * np.sin(0.06 * k + np.arange(robot.spec.njoint))
+            rows[2], rows[3] = robot.spec.kp, robot.spec.kd
+            twin.command(rows)
+            twin.period()
+            path.append(twin.plant.position.copy())
+        paths.append(np.array(path))
+    np.testing.assert_allclose(paths[0], paths[1], rtol=0, atol=1e-5)

@@ -57,6 +57,17 @@ class PlantModel:
     free_base: bool
 
 
+def _set_solver(spec: mujoco.MjSpec, base: Base) -> None:
+    """Solve without islands, which only cost with one robot, and dry friction and play in the air by Gauss-Seidel.
+
+    There constraints hardly feel each other, so that it is exact after a few sweeps and cheaper than Newton's method.
+    """
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
+    if base == "fixed":
+        spec.option.solver = mujoco.mjtSolver.mjSOL_PGS
+        spec.option.iterations = 100
+
+
 def build_plant(
     robot: Robot, preset: Preset, *, seed: int, label: str, base: Base, physics_dt: float
 ) -> PlantModel:
@@ -65,9 +76,7 @@ def build_plant(
     truth = draw_truth(preset, robot.spec, nominal, seed, label)
     spec = build_spec(robot, ModelCfg(base=base))
     spec.option.timestep = physics_dt
-    spec.option.disableflags |= (
-        mujoco.mjtDisableBit.mjDSBL_ISLAND.value
-    )  # one robot: finding islands only costs
+    _set_solver(spec, base)
     if truth.payload is not None:
         _add_payload(spec, robot, truth)
     add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else "pd", inputs="servo"))
