@@ -82,14 +82,18 @@ def so101_text(part: Row) -> list[str]:
             f"| {name} | {rung['parameters']} | {shown(rung)} | {rung['window_rmse_rad']:.4f} | {fit} | {joints} | "
             f"{rung['cpu_s']:.0f} |"
         )
+    best = part["rungs"][part["best"]]
+    alike = [name for name, rung in part["rungs"].items() if rung["spread"][0] <= best["spread"][1]]
     out += [
         "",
-        f"Best: {part['best']}. What remains of it, by joint and frequency (mrad):",
+        f"Lowest: {part['best']}; the intervals of {', '.join(alike)} meet, so between these no difference is shown. What "
+        f"remains of {part['best']}, by joint and frequency (mrad):",
         "",
         *band_table(part),
         "",
     ]
-    return [*out, *(f"- {note}" for note in part["notes"]), ""]
+    mine = [note for note in part["notes"] if note.startswith(part["best"])]
+    return [*out, *(f"- {note}" for note in mine), ""]
 
 
 def band_table(part: Row) -> list[str]:

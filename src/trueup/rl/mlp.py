@@ -56,11 +56,7 @@ class Mlp:
         self._input = torch.empty(0)
 
     def initialize(self, generator: torch.Generator, last_gain: float = 1.0) -> None:
-        """Weights uniform in +-1/sqrt(inputs), those of the last layer times `last_gain`; biases zero.
-
-        Small weights keep the output's sensitivity to them small: with orthogonal ones of gain sqrt(2) the step size
-        that holds the divergence of a walking policy falls to its floor.
-        """
+        """Weights uniform in +-1/sqrt(inputs), those of the last layer times `last_gain`; biases zero."""
         for k, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             bound = (last_gain if k == len(self.weight) - 1 else 1.0) / weight.shape[1] ** 0.5
             weight.uniform_(-bound, bound, generator=generator)
