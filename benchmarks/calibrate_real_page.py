@@ -86,7 +86,7 @@ def so101_text(part: Row) -> list[str]:
     alike = [name for name, rung in part["rungs"].items() if rung["spread"][0] <= best["spread"][1]]
     out += [
         "",
-        f"Lowest: {part['best']}; the intervals of {', '.join(alike)} meet, so between these no difference is shown. What "
+        f"Lowest: {part['best']}; the intervals of {', '.join(alike)} meet: no difference is shown there. What "
         f"remains of {part['best']}, by joint and frequency (mrad):",
         "",
         *band_table(part),
