@@ -9,6 +9,7 @@ soon as it is measured: an interrupted run goes on. Seeds from 1500 on; others w
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from dataclasses import dataclass
 from typing import Literal
@@ -16,11 +17,10 @@ from typing import Literal
 import numpy as np
 import tyro
 from calibrate_race import CLOSE, OTHERS, TIMES_OURS, race
-from calibrate_results import each, merge
 from calibrate_twins import INVISIBLE, NAMES, QUANTISED, planted
+from parts import CALIBRATE
 
 Numbers = dict[str, object]
-COMMAND = "python benchmarks/calibrate.py --part"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,10 @@ def main(cfg: BenchCfg) -> None:
             part(cfg)
 
 
+def _command() -> str:
+    return " ".join(["python benchmarks/calibrate.py", *sys.argv[1:]])
+
+
 def _seeds(cfg: BenchCfg, count: int, offset: int) -> list[str]:
     return [str(cfg.first_seed + offset + k) for k in range(count)]
 
@@ -53,7 +57,7 @@ def _spread(runs: dict[str, Numbers], key: str) -> list[float]:
 
 
 def coverage(cfg: BenchCfg) -> None:
-    runs = each(
+    runs = CALIBRATE.each(
         "coverage", _seeds(cfg, cfg.seeds, 0), lambda key: planted(QUANTISED, int(key)), fresh=cfg.fresh
     )
     near, alone, delay = (_spread(runs, key) for key in ("coverage", "within_2_se", "delay_error_ms"))
@@ -92,7 +96,7 @@ turn, velocity noise and steps of 0.01 rad/s. {len(runs)} seeds ({", ".join(runs
         "calibrate_cpu_s": float(np.median(cpu)),
         "calibrate_wall_s": float(np.median(wall)),
     }
-    merge("coverage", numbers, text, f"{COMMAND} coverage")
+    CALIBRATE.merge("coverage", numbers, text, _command())
 
 
 def invisible(cfg: BenchCfg) -> None:
@@ -102,7 +106,7 @@ def invisible(cfg: BenchCfg) -> None:
         case, seed = key.rsplit(" ", 1)
         return INVISIBLE[case](int(seed))
 
-    runs = each("invisible", keys, measure, fresh=cfg.fresh)
+    runs = CALIBRATE.each("invisible", keys, measure, fresh=cfg.fresh)
     rows = []
     for case in INVISIBLE:
         mine = [run for key, run in runs.items() if key.startswith(case)]
@@ -119,7 +123,7 @@ Each must not be called "identified" (asked: 0 wrong).
 | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
 """
-    merge("invisible", {"false_identified": wrong}, text, f"{COMMAND} invisible")
+    CALIBRATE.merge("invisible", {"false_identified": wrong}, text, _command())
 
 
 def honesty(cfg: BenchCfg) -> None:
@@ -130,7 +134,7 @@ def honesty(cfg: BenchCfg) -> None:
         preset, seed = key.rsplit(" ", 1)
         return planted(preset, int(seed))
 
-    runs = each("honesty", keys, measure, fresh=cfg.fresh)
+    runs = CALIBRATE.each("honesty", keys, measure, fresh=cfg.fresh)
     rows, numbers = [], {}
     for preset in presets:
         mine = {key: run for key, run in runs.items() if key.startswith(preset)}
@@ -158,11 +162,13 @@ model.
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
 """
-    merge("honesty", numbers, text, f"{COMMAND} honesty")
+    CALIBRATE.merge("honesty", numbers, text, _command())
 
 
 def run_race(cfg: BenchCfg) -> None:
-    runs = each("race", _seeds(cfg, cfg.race_seeds, 300), lambda key: race(int(key)), fresh=cfg.fresh)
+    runs = CALIBRATE.each(
+        "race", _seeds(cfg, cfg.race_seeds, 300), lambda key: race(int(key)), fresh=cfg.fresh
+    )
     names = ("ours", *OTHERS)
     rows = []
     for name in names:
@@ -203,7 +209,7 @@ Ours needs {np.median(speed):.1f} times less CPU time than the best other (worst
 5){bounded}.
 """
     numbers: Numbers = {"speedup_vs_best_other": float(np.median(speed)), "speedup_worst_seed": min(speed)}
-    merge("race", numbers, text, f"{COMMAND} race")
+    CALIBRATE.merge("race", numbers, text, _command())
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from time import process_time
 
 import numpy as np
 import tyro
+from parts import TRAIN, table
 from train_hard import TASK, BenchCfg, adaptation, adr, continued, rough
 from train_race import RaceCfg, race
-from train_results import each, merge, table
 
 from trueup.rl.ppo import Ppo, PpoCfg
 from trueup.tasks.env import EnvCfg
@@ -48,7 +48,7 @@ def main(cfg: BenchCfg) -> None:
     }
     for name in parts if cfg.part is None else (cfg.part,):
         numbers, text = parts[name](cfg)
-        merge(name, numbers, text, " ".join(["python", "benchmarks/train.py", *sys.argv[1:]]))
+        TRAIN.merge(name, numbers, text, " ".join(["python", "benchmarks/train.py", *sys.argv[1:]]))
 
 
 # --- target ---
@@ -72,7 +72,7 @@ def target(cfg: BenchCfg) -> tuple[dict[str, object], str]:
             "curve": [[round(r["elapsed_s"] / 60, 2), round(r["velocity_error"], 3)] for r in rows[::every]],
         }
 
-    runs = each("target", [str(seed) for seed in cfg.seeds], one, fresh=cfg.fresh)
+    runs = TRAIN.each("target", [str(seed) for seed in cfg.seeds], one, fresh=cfg.fresh)
     reached = [run["minutes"] if run["reached"] else None for run in runs.values()]
     worst = None if None in reached else max(reached)
     rows = [
@@ -124,7 +124,7 @@ Error while training (exploring, randomised), m/s:
 def race_part(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     setting = RaceCfg(minutes=cfg.minutes)
     names = ["trueup", "rsl_rl", "sb3"]
-    runs = each("race", names, lambda name: race(name, setting), fresh=cfg.fresh)
+    runs = TRAIN.each("race", names, lambda name: race(name, setting), fresh=cfg.fresh)
 
     def ratio(name: str) -> float | None:
         ours, theirs = runs["trueup"]["minutes"], runs[name]["minutes"] or runs[name]["spent_minutes"]

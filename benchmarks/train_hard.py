@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 import tyro
-from train_results import each, table
+from parts import TRAIN, table
 
 from trueup.rl.distill import DistillCfg
 from trueup.sim.randomize import Draw
@@ -55,7 +55,7 @@ def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         curve = [[round(r["elapsed_s"] / 60, 1), round(r["terrain/level"], 2)] for r in rows[::every]]
         return {"levels": curve, "success": _success(task, frozen(folder.newest().arrays))}
 
-    found = each("rough", [str(cfg.seeds[0])], one, fresh=cfg.fresh)[str(cfg.seeds[0])]
+    found = TRAIN.each("rough", [str(cfg.seeds[0])], one, fresh=cfg.fresh)[str(cfg.seeds[0])]
     levels = sorted({int(k) for row in found["success"].values() for k in row})
     rows = [(kind, *(row[str(k)] for k in levels)) for kind, row in found["success"].items()]
     first, last = found["levels"][0][1], found["levels"][-1][1]
