@@ -62,6 +62,7 @@ def run(verb: CalibrateVerb) -> int:
     """Read, fit, print, write."""
     from rich.console import Console
 
+    from trueup.calibrate.checkpoint import STATE_FILE
     from trueup.core.errors import TrueupError
     from trueup.face import calibrate
     from trueup.report.calibrate import print_fit
@@ -70,18 +71,23 @@ def run(verb: CalibrateVerb) -> int:
     if not verb.logs:
         raise TrueupError("no log was named: trueup calibrate LOG... --robot ROBOT --out DIR")
     console = Console()
-    with progress_bar("calibrating", console) as progress:
-        fit = calibrate(
-            verb.robot,
-            verb.logs,
-            config(verb),
-            holdout=verb.holdout,
-            mapping=verb.mapping,
-            start=verb.start,
-            progress=progress,
-            folder=verb.out,
-            resume=verb.resume,
-        )
+    try:
+        with progress_bar("calibrating", console) as progress:
+            fit = calibrate(
+                verb.robot,
+                verb.logs,
+                config(verb),
+                holdout=verb.holdout,
+                mapping=verb.mapping,
+                start=verb.start,
+                progress=progress,
+                folder=verb.out,
+                resume=verb.resume,
+            )
+    except KeyboardInterrupt:
+        if (verb.out / STATE_FILE).exists():
+            console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)
+        raise
     print_fit(fit, console)
     console.print(f"params {fit.write(verb.out)}", soft_wrap=True)
     if verb.page:
