@@ -26,7 +26,7 @@ from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos,
 from trueup.sim.actuators import ActuatorCfg, GainTable, add_actuators
 from trueup.sim.params import Params
 from trueup.sim.sensors import Observation, SensorCfg, Sensors
-from trueup.sim.substep import GearFriction, SubstepModel, SubstepState
+from trueup.sim.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
@@ -86,7 +86,8 @@ class BatchSim:
         self.cfg = cfg = cfg or SimCfg()
         if substep_model is None and cfg.friction not in (None, "M1"):
             substep_model = GearFriction(cfg.friction)
-        self.gear_friction = substep_model if isinstance(substep_model, GearFriction) else None
+        self._actuator_model = substep_model if isinstance(substep_model, ActuatorModel) else None
+        self.gear_friction = None if self._actuator_model is None else self._actuator_model.gear_friction
         if substep_model is not None and cfg.actuator.inputs != "servo":
             self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
         self.nsim = cfg.nsim
@@ -102,8 +103,6 @@ class BatchSim:
         self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
-        if self.gear_friction is not None:
-            self.gear_friction.start(self)
         self._delay = DelayLine(
             cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
         )
@@ -112,6 +111,8 @@ class BatchSim:
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
         self.substep_model = substep_model
+        if self._actuator_model is not None:
+            self._actuator_model.start(self)
         self.default_qpos = default_qpos(self.model, robot)
         self.reset()
 
@@ -263,6 +264,8 @@ class BatchSim:
         out |= {f"delay/{name}": value for name, value in self._delay.state().items()}
         out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
         out["warning"] = self.batch.warning.copy()
+        if self._actuator_model is not None:
+            out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
         return out
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -275,6 +278,10 @@ class BatchSim:
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )
         self.batch.warning[:] = state["warning"]
+        if self._actuator_model is not None:
+            for name, live in self._actuator_model.memory().items():
+                live[...] = state[f"actuator/{name}"]
+            self._actuator_model.restored(self)
 
     # --- inside a step ---
     def _command(self, target_pos: ArrayLike) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,22 @@ class SubstepModel(Protocol):
         """Return torque (nsim, njoint) to add to the servo's before its limits, or None."""
 
 
+@runtime_checkable
+class ActuatorModel(SubstepModel, Protocol):
+    """A substep model with a beginning and a past: buffers made for one batch, kept in its checkpoints."""
+
+    gear_friction: GearFriction | None
+
+    def start(self, sim: BatchSim) -> None:
+        """Called once, when the batch has its parameters."""
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Arrays that change while stepping, live: written into when a batch is restored."""
+
+    def restored(self, sim: BatchSim) -> None:
+        """Called when they have been."""
+
+
 class GearFriction:
     """Friction M1 to M6 in the batch: the budget of each step becomes the engine's dry friction and damping.
 
@@ -53,6 +69,14 @@ class GearFriction:
         self.model: FrictionModel = model
         self._given = params
         self.coefficients = params or FrictionParams()
+        self.gear_friction: GearFriction | None = self
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Nothing: the budget follows from the state."""
+        return {}
+
+    def restored(self, sim: BatchSim) -> None:
+        """Nothing to do."""
 
     def start(self, sim: BatchSim) -> None:
         """Take the robot's own friction, unless coefficients were given; called once by the batch."""

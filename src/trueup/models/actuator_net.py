@@ -1,0 +1,199 @@
+"""ActuatorNet: a learned servo as plain NumPy: what it sees, its weights, and the range it was fitted on.
+
+For every joint j, with x the signals at the taps (now, one step of dt_s ago, ...), normalised,
+
+    h_0 = [x, c_j],   h_k = f(W_k h_{k-1} + b_k),   y = W_n h_{n-1} + b_n,   tau = s_j y
+
+f is ELU or softsign, c_j an optional context of the joint, s_j a torque scale; joints of one group share W and b. With
+a limit L_j the torque saturates smoothly, tau = L_j tanh(s_j y / L_j). Without hidden layers the net is a linear filter
+(FIR). `kind` says what tau is: the servo's torque itself, or a residual that is added to a PD servo's.
+
+Configurations of this one class: Hwangbo et al. (arXiv 1901.08652), 6 inputs: pos_error and vel at t, t - 0.01 s,
+t - 0.02 s; long windows of 50 to 100 steps; UAN (arXiv 2502.10894), 20 steps of pos_error and vel_error, residual.
+
+On disk it is a folder: `actuator.json` (NetSpec) and `actuator.safetensors` (weights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.models.friction import FrictionModel
+from trueup.models.values import FloatArray
+
+Float32 = NDArray[np.float32]
+Layer = tuple[Float32, Float32]  # weight (out, in), bias (out,)
+Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
+Kind = Literal["torque", "residual"]
+Activation = Literal["elu", "softsign"]
+SCHEMA = 1
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Immutable, keyword-only, unknown keys refused."""
+
+
+class Setting(_Entry, frozen=True, kw_only=True):
+    """A parameter of the simulator that the net was fitted with; `times` multiplies what is set."""
+
+    name: str
+    of: tuple[str, ...]
+    value: float
+    mode: Literal["set", "times"] = "set"
+    axis: int | None = None
+
+
+class NetSpec(_Entry, frozen=True, kw_only=True):
+    """What a net sees and says.
+
+    signals   pos_error q* - q, vel dq, vel_error dq* - dq, command q*, servo_torque kp (q* - q) + kd (dq* - dq);
+              q as the encoder reports it, q* as it arrives at the servo
+    taps      ages of what is seen, in steps of dt_s, ascending; 0 is now
+    dt_s      from one evaluation to the next; the torque is held in between
+    groups    joints (places in joint_names) that share weights
+    limit     per joint, N m; empty: no saturation
+    settings, friction, motor   the simulator it belongs to: parameters, friction model, torque-speed envelope
+    """
+
+    schema: int = SCHEMA
+    robot: str
+    joint_names: tuple[str, ...]
+    kind: Kind
+    signals: tuple[Signal, ...]
+    taps: tuple[int, ...]
+    dt_s: float
+    groups: tuple[tuple[int, ...], ...]
+    activation: Activation = "elu"
+    limit: tuple[float, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    friction: FrictionModel | None = None
+    motor: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.schema != SCHEMA:
+            raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
+        if not self.dt_s > 0 or not self.signals or not self.taps:
+            raise ValueError("dt_s must be positive, and there must be signals and taps")
+        if self.taps[0] < 0 or any(a >= b for a, b in pairwise(self.taps)):
+            raise ValueError("taps must be ascending and not negative")
+        if sorted(j for group in self.groups for j in group) != list(range(self.njoint)):
+            raise ValueError("every joint must belong to exactly one group")
+        if self.limit and (len(self.limit) != self.njoint or min(self.limit) <= 0):
+            raise ValueError("limit must be positive, one number per joint")
+
+    @property
+    def njoint(self) -> int:
+        return len(self.joint_names)
+
+    @property
+    def depth(self) -> int:
+        """Steps of history that must be kept, now included."""
+        return self.taps[-1] + 1
+
+    @property
+    def ninput(self) -> int:
+        return len(self.signals) * len(self.taps)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ActuatorNet:
+    """A spec with its numbers, all float32.
+
+    layers   per group, first to last; the first takes inputs signal by signal, newest first, then the context
+    mean, std  (ngroup, nsignal) of the normalisation
+    scale    (njoint,) N m of an output of one
+    context  (njoint, ncontext)
+    low, high  (ngroup, nsignal) of the signals in the data that the net was fitted on
+    """
+
+    spec: NetSpec
+    layers: tuple[tuple[Layer, ...], ...]
+    mean: Float32
+    std: Float32
+    scale: Float32
+    context: Float32
+    low: Float32
+    high: Float32
+
+    def __post_init__(self) -> None:
+        spec, ngroup, nsignal = self.spec, len(self.spec.groups), len(self.spec.signals)
+        wanted = {
+            "mean": (ngroup, nsignal),
+            "std": (ngroup, nsignal),
+            "low": (ngroup, nsignal),
+            "high": (ngroup, nsignal),
+            "scale": (spec.njoint,),
+            "context": (spec.njoint, np.shape(self.context)[-1]),
+        }
+        for name, shape in wanted.items():
+            value = np.ascontiguousarray(getattr(self, name), np.float32)
+            if value.shape != shape or not np.isfinite(value).all():
+                raise TrueupError(
+                    f"{name} must be finite with shape {shape}, found {value.shape}", place=name
+                )
+            object.__setattr__(self, name, value)
+        if (self.std <= 0).any():
+            raise TrueupError("std must be positive", place="std")
+        layers = tuple(tuple(_checked(layer) for layer in group) for group in self.layers)
+        object.__setattr__(self, "layers", layers)
+        sizes = {tuple(w.shape for w, _ in group) for group in layers}
+        first = spec.ninput + self.context.shape[1]
+        for group in layers:
+            chained = [first, *(len(b) for _, b in group)]
+            if [w.shape for w, _ in group] != [(m, n) for n, m in pairwise(chained)] or chained[-1] != 1:
+                raise TrueupError(f"layers of sizes {chained} do not fit {first} inputs and one torque")
+        if len(layers) != ngroup or len(sizes) != 1:
+            raise TrueupError(f"{ngroup} groups need as many nets of one shape, found {len(layers)}")
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Sizes of the hidden layers; empty: a linear filter."""
+        return tuple(len(bias) for _, bias in self.layers[0][:-1])
+
+    def __call__(self, inputs: FloatArray) -> FloatArray:
+        """Torques (..., njoint) of signals (..., njoint, nsignal, ntap); the plain, slow form."""
+        out = np.empty(inputs.shape[:-2])
+        for k, group in enumerate(self.spec.groups):
+            columns = list(group)
+            x = (inputs[..., columns, :, :] - self.mean[k][:, None]) / self.std[k][:, None]
+            x = x.reshape(*x.shape[:-2], -1)
+            seen = np.broadcast_to(self.context[columns], (*x.shape[:-1], self.context.shape[1]))
+            y = _forward(np.concatenate([x, seen], axis=-1), self.layers[k], self.spec.activation)
+            out[..., columns] = y[..., 0] * self.scale[columns]
+        return self._limited(out)
+
+    def on_series(self, signals: Mapping[str, FloatArray]) -> FloatArray:
+        """Torques (T, njoint) along signals (T, njoint) sampled every dt_s; before the first sample it was held."""
+        stacked = np.stack([np.asarray(signals[name], np.float64) for name in self.spec.signals], axis=-1)
+        rows = np.arange(len(stacked))[:, None] - np.array(self.spec.taps)
+        return self(np.moveaxis(stacked[np.maximum(rows, 0)], 1, -1))
+
+    def _limited(self, torque: FloatArray) -> FloatArray:
+        if not self.spec.limit:
+            return torque
+        limit = np.array(self.spec.limit)
+        return limit * np.tanh(torque / limit)
+
+
+def _checked(layer: Sequence[Float32]) -> Layer:
+    weight, bias = (np.ascontiguousarray(part, np.float32) for part in layer)
+    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+        raise TrueupError("this actuator net has weights that are not finite")
+    return weight, bias
+
+
+def _forward(x: FloatArray, layers: Sequence[Layer], activation: Activation) -> FloatArray:
+    for k, (weight, bias) in enumerate(layers):
+        x = x @ weight.T.astype(np.float64) + bias
+        if k < len(layers) - 1:
+            x = np.where(x > 0, x, np.expm1(np.minimum(x, 0))) if activation == "elu" else x / (1 + np.abs(x))
+    return x

@@ -1,0 +1,177 @@
+"""The fast form of an actuator net: thousands of joints at once between physics steps.
+
+Columns are (joint, simulation), group by group, padded to whole blocks. History is a ring: a step writes one row per
+signal, contiguous, and the first layer's columns are turned instead of the data. Ones and contexts are rows too, so
+biases cost no pass of their own. Everything is done block by block, which stays in the cache and can be shared among
+threads; every product has the same shape, so that a column's result depends neither on its neighbours nor on how many
+there are. ELU is computed as elu(x) + 1 = exp(min(x, 0)) + max(x, 0); the one is taken back in the next layer's bias.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.models.values import FloatArray
+
+Ids = NDArray[np.intp]
+BLOCK = 128  # columns: a hidden layer's block fits the second-level cache
+
+
+class _Group(NamedTuple):
+    """Columns [start, start + used) of joints `joints`; `turned` holds the first layer's taps twice, newest last."""
+
+    joints: list[int]
+    start: int
+    used: int
+    blocks: int
+    turned: Float32
+    first: Float32
+    rest: tuple[Float32, ...]
+
+
+class NetForward:
+    """Runs a net for `nsim` simulations; `push` a step's signals, then `torque`."""
+
+    def __init__(self, net: ActuatorNet, nsim: int, threads: int = 1) -> None:
+        self.net, self.nsim, self.threads = net, nsim, max(1, threads)
+        spec = net.spec
+        self._nsignal, self._depth = len(spec.signals), spec.depth
+        self._groups: list[_Group] = []
+        start = 0
+        for k, joints in enumerate(spec.groups):
+            used = len(joints) * nsim
+            blocks = -(-used // BLOCK)
+            self._groups.append(_Group(list(joints), start, used, blocks, *_prepare(net, k)))
+            start += blocks * BLOCK
+        rows = self._depth * self._nsignal
+        self.ring: Float32 = np.zeros((rows + net.context.shape[1] + 1, start), np.float32)
+        self.newest = np.zeros(1, np.int64)  # slot of the ring written last
+        self._out: Float32 = np.zeros(start, np.float32)
+        self._fill_constants(rows)
+        self._scale = np.repeat(net.scale[[j for g in spec.groups for j in g]], nsim)
+        sizes = (*net.hidden, 1)
+        self._scratch = [_Scratch(sizes) for _ in range(self.threads)]
+        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+
+    def _fill_constants(self, rows: int) -> None:
+        """Contexts and the ones of the bias, below the history."""
+        for group in self._groups:
+            seen = self.ring[rows:-1, group.start : group.start + group.used]
+            seen[:] = np.repeat(self.net.context[group.joints].T, self.nsim, axis=1)
+        self.ring[-1] = 1.0
+
+    def push(self, signals: Float32) -> None:
+        """Take the signals (nsignal, nsim, njoint) of a new step."""
+        self.newest[0] = (self.newest[0] + 1) % self._depth
+        self.write(0, signals)
+
+    def write(self, age: int, signals: Float32, ids: Ids | slice = slice(None)) -> None:
+        """Write signals (nsignal, rows, njoint) that are `age` steps old, of simulations `ids`."""
+        slot = (int(self.newest[0]) - age) % self._depth
+        rows = self.ring[slot * self._nsignal : (slot + 1) * self._nsignal]
+        for group in self._groups:
+            columns = rows[:, group.start : group.start + group.used]
+            columns.reshape(self._nsignal, len(group.joints), self.nsim)[:, :, ids] = signals[
+                :, :, group.joints
+            ].transpose(0, 2, 1)
+
+    def torque(self, out: FloatArray) -> None:
+        """Write torques (nsim, njoint), limits of the net included."""
+        jobs: list[tuple[_Group, int]] = []
+        for group in self._groups:
+            self._turn(group)
+            jobs += [(group, group.start + k * BLOCK) for k in range(group.blocks)]
+        share = -(-len(jobs) // self.threads)
+        if self._pool is None or share < _FEWEST_BLOCKS:
+            self._run(jobs, self._scratch[0])
+        else:
+            parts = [jobs[k : k + share] for k in range(0, len(jobs), share)]
+            waiting = [
+                self._pool.submit(self._run, part, scratch)
+                for part, scratch in zip(parts[1:], self._scratch[1:], strict=False)
+            ]
+            self._run(parts[0], self._scratch[0])
+            for one in waiting:
+                one.result()
+        self._collect(out)
+
+    def _turn(self, group: _Group) -> None:
+        """Bring the first layer's columns into the order that the ring has now."""
+        rows, shift = self._depth * self._nsignal, (self._depth - 1 - int(self.newest[0])) * self._nsignal
+        group.first[:, :rows] = group.turned[:, shift : shift + rows]
+
+    def _run(self, jobs: list[tuple[_Group, int]], scratch: _Scratch) -> None:
+        activate = scratch.elu if self.net.spec.activation == "elu" else scratch.softsign
+        for group, start in jobs:
+            x = self.ring[:, start : start + BLOCK]
+            for k, weight in enumerate((group.first, *group.rest)):
+                np.matmul(weight, x, out=scratch.value[k])
+                if k < len(group.rest):
+                    activate(k)
+                    x = scratch.layer[k]
+            self._out[start : start + BLOCK] = scratch.value[-1][0]
+
+    def _collect(self, out: FloatArray) -> None:
+        at = 0
+        for group in self._groups:
+            values = self._out[group.start : group.start + group.used]
+            values *= self._scale[at : at + group.used]
+            at += group.used
+            out[:, group.joints] = values.reshape(len(group.joints), self.nsim).T
+        if self.net.spec.limit:
+            limit = np.array(self.net.spec.limit)
+            np.multiply(np.tanh(out / limit), limit, out=out)
+
+
+class _Scratch:
+    """Buffers of one thread: a layer's block with a row of ones below it, for the next layer's bias."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.layer: list[Float32] = [np.ones((size + 1, BLOCK), np.float32) for size in sizes]
+        self.value = [layer[:-1] for layer in self.layer]
+        self._spare: Float32 = np.empty((max(sizes), BLOCK), np.float32)
+
+    def elu(self, k: int) -> None:
+        """elu + 1, in place."""
+        x = self.value[k]
+        low = np.minimum(x, 0.0, out=self._spare[: len(x)])
+        np.exp(low, out=low)
+        np.maximum(x, 0.0, out=x)
+        np.add(x, low, out=x)
+
+    def softsign(self, k: int) -> None:
+        """x / (1 + |x|), in place."""
+        x = self.value[k]
+        size = np.abs(x, out=self._spare[: len(x)])
+        size += 1.0
+        np.divide(x, size, out=x)
+
+
+def _prepare(net: ActuatorNet, k: int) -> tuple[Float32, Float32, tuple[Float32, ...]]:
+    """A group's weights with normalisation and biases folded in: turned taps, first layer, the others."""
+    spec = net.spec
+    weight, bias = (part.astype(np.float64) for part in net.layers[k][0])
+    nsignal, ntap, size = len(spec.signals), len(spec.taps), len(bias)
+    taps = weight[:, : spec.ninput].reshape(size, nsignal, ntap) / net.std[k][:, None]
+    bias = bias - (taps * net.mean[k][:, None]).sum(axis=(1, 2))
+    by_age = np.zeros((size, spec.depth, nsignal))
+    by_age[:, list(spec.taps)] = taps.transpose(0, 2, 1)
+    oldest_first = by_age[:, ::-1].reshape(size, -1)  # the order of the ring when its last slot is the newest
+    turned = np.concatenate([oldest_first, oldest_first], axis=1)
+    first = np.concatenate([oldest_first, weight[:, spec.ninput :], bias[:, None]], axis=1)
+    rest: list[FloatArray] = []
+    for layer in net.layers[k][1:]:
+        weight, bias = (part.astype(np.float64) for part in layer)
+        if spec.activation == "elu":
+            bias = bias - weight.sum(axis=1)
+        rest.append(np.concatenate([weight, bias[:, None]], axis=1))
+    turned32, first32, *rest32 = (np.ascontiguousarray(part, np.float32) for part in (turned, first, *rest))
+    return turned32, first32, tuple(rest32)
+
+
+_FEWEST_BLOCKS = 2  # per thread: less is not worth waking one

@@ -1,0 +1,224 @@
+"""NetActuator: a learned servo inside the batch, between physics steps, at the batch's speed.
+
+The net sees what a servo sees: the command after its delay, the encoder with its bias. Its torque is fed forward to
+the engine, whose torque limit (and with `dcmotor` torque-speed envelope) acts after it; an `Envelope` given here does
+so too. A net that is the whole servo (kind "torque") silences the engine's own by zero gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.core.machine import usable_cores
+from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.models.envelope import Envelope, limit_torque
+from trueup.models.net_forward import NetForward
+from trueup.sim.parameter_table import PARAMETERS
+from trueup.sim.substep import GearFriction, SubstepState
+
+if TYPE_CHECKING:
+    from trueup.sim.batch import BatchSim, SimCfg
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
+_MOST_STRETCH = 0.2  # of dt_s that the physics step may force on the net
+_GUARD_SHARE = 0.01  # of inputs outside before it is worth a word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """How much of what the net saw lay outside the range that it was fitted on.
+
+    share  (nsignal, njoint) of the inputs so far
+    """
+
+    joint_names: tuple[str, ...]
+    signals: tuple[str, ...]
+    share: FloatArray
+    inputs: int
+
+    @property
+    def worst(self) -> float:
+        return float(self.share.max())
+
+    def __str__(self) -> str:
+        signal, joint = np.unravel_index(int(self.share.argmax()), self.share.shape)
+        return (
+            f"{100 * self.worst:.1f} % of {self.signals[int(signal)]!r} of {self.joint_names[int(joint)]} lay outside "
+            f"the range that the actuator net was fitted on ({100 * self.share.mean():.1f} % of all its inputs): "
+            "record motions that reach there, or expect it to be wrong there"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence for the user when it matters."""
+        return str(self) if self.worst > _GUARD_SHARE else None
+
+
+class NetActuator:
+    """A SubstepModel that runs an ActuatorNet; `prepare` sets the parameters that it was fitted with."""
+
+    def __init__(self, net: ActuatorNet, *, envelope: Envelope | None = None, threads: int = 0) -> None:
+        """`threads` 0: those of the simulation."""
+        self.net, self.envelope, self._threads = net, envelope, threads
+        friction = net.spec.friction
+        self.gear_friction = None if friction in (None, "M1") else GearFriction(friction)
+
+    def start(self, sim: BatchSim) -> None:
+        """Make the buffers; called once by the batch."""
+        net, spec = self.net, self.net.spec
+        if spec.joint_names != sim.robot.spec.joint_names:
+            raise TrueupError(
+                f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}"
+            )
+        self._every = max(1, round(spec.dt_s / sim.physics_dt))
+        if abs(self._every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
+            raise TrueupError(
+                f"this actuator net speaks every {1e3 * spec.dt_s:g} ms, but a physics step takes "
+                f"{1e3 * sim.physics_dt:g} ms: choose a physics rate of {1 / spec.dt_s:g} Hz or a multiple of it"
+            )
+        if self.gear_friction is not None:
+            self.gear_friction.start(sim)
+        shape = (sim.nsim, spec.njoint)
+        self.forward = NetForward(net, sim.nsim, self._threads or sim.cfg.threads or usable_cores())
+        self._signals: Float32 = np.empty((len(spec.signals), *shape), np.float32)
+        group = np.empty(spec.njoint, np.intp)
+        for k, joints in enumerate(spec.groups):
+            group[list(joints)] = k
+        self._low, self._high = net.low[group].T[:, None, :], net.high[group].T[:, None, :]
+        self._torque = np.zeros(shape)
+        self._gains = np.stack([sim.gains.get(name) for name in ("kp", "kd")])
+        self._needs_gains = self.envelope is not None or "servo_torque" in spec.signals
+        self._clock = np.zeros(1, np.int64)
+        self._outside = np.zeros((len(spec.signals), spec.njoint), np.int64)
+        self._seen = np.zeros(1, np.int64)
+
+    def prepare(self, sim: BatchSim) -> None:
+        """Set the simulator's parameters as they were when the net was fitted; factors multiply what is set now."""
+        settings = self.net.spec.settings
+        for name in dict.fromkeys(one.name for one in settings):
+            values = sim.params.get(name)
+            for one in settings:
+                if one.name != name:
+                    continue
+                view = values if one.axis is None else values[..., one.axis]
+                known = (
+                    sim.robot.spec.joint_names if PARAMETERS[name].scope == "joint" else sim.params.body_names
+                )
+                where = (slice(None), [known.index(of) for of in one.of]) if one.of else (...,)
+                view[where] = view[where] * one.value if one.mode == "times" else one.value
+            sim.params.set(name, values)
+
+    def reset(self, sim: BatchSim, ids: Ids | None) -> None:
+        """Fill the history of simulations `ids` with their present state."""
+        if self.gear_friction is not None:
+            self.gear_friction.reset(sim, ids)
+        rows: Ids | slice = slice(None) if ids is None else ids
+        self._take_gains(sim, rows)
+        position = sim.joint_pos + sim.encoder_bias
+        self._read(sim, position, sim.joint_vel, position)
+        for age in range(self.net.spec.depth):
+            self.forward.write(age, self._signals[:, rows], rows)
+        self._torque[rows] = 0.0
+        if ids is None:
+            self._clock[0] = 0
+
+    def prime(self, sim: BatchSim, target: FloatArray, position: FloatArray, velocity: FloatArray) -> None:
+        """Fill the history, newest last, with what servos saw before now, each (nsim, steps of dt_s, njoint)."""
+        for age in range(min(self.net.spec.depth, target.shape[1])):
+            self._read(sim, position[:, -1 - age], velocity[:, -1 - age], target[:, -1 - age])
+            self.forward.write(age, self._signals)
+
+    def step(self, sim: BatchSim, state: SubstepState) -> FloatArray:
+        """The net's torque, held between its evaluations."""
+        if self.gear_friction is not None:
+            self.gear_friction.step(sim, state)
+        if self._clock[0] % self._every == 0:
+            self._read(sim, state.joint_pos, state.joint_vel, state.target_pos)
+            self._guard()
+            self.forward.push(self._signals)
+            self.forward.torque(self._torque)
+        self._clock += 1
+        return self._torque if self.envelope is None else self._within_envelope(sim, state)
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """What a checkpoint needs, live: write into these arrays to restore."""
+        return {
+            "ring": self.forward.ring,
+            "newest": self.forward.newest,
+            "torque": self._torque,
+            "gains": self._gains,
+            "clock": self._clock,
+            "outside": self._outside,
+            "seen": self._seen,
+        }
+
+    def restored(self, sim: BatchSim) -> None:
+        """A checkpoint was written into `memory`: parameters may have been set anew."""
+        self._take_gains(sim, slice(None))
+
+    @property
+    def guard(self) -> Guard:
+        """Share of inputs outside the fitted range, since the batch was made."""
+        share = self._outside / max(1, int(self._seen[0]))
+        spec = self.net.spec
+        return Guard(
+            joint_names=spec.joint_names, signals=spec.signals, share=share, inputs=int(self._seen[0])
+        )
+
+    # --- inside a step ---
+    def _read(self, sim: BatchSim, position: FloatArray, velocity: FloatArray, target: FloatArray) -> None:
+        for out, name in zip(self._signals, self.net.spec.signals, strict=True):
+            if name == "pos_error":
+                np.subtract(target, position, out=out, casting="same_kind")
+            elif name == "vel":
+                out[:] = velocity
+            elif name == "vel_error":
+                np.subtract(sim.ctrl[:, 1::3], velocity, out=out, casting="same_kind")
+            elif name == "command":
+                out[:] = target
+            else:
+                out[:] = self._servo_torque(sim, position, velocity, target)
+
+    def _servo_torque(
+        self, sim: BatchSim, position: FloatArray, velocity: FloatArray, target: FloatArray
+    ) -> FloatArray:
+        kp, kd = self._gains
+        torque: FloatArray = kp * (target - position) + kd * (sim.ctrl[:, 1::3] - velocity)
+        return torque
+
+    def _take_gains(self, sim: BatchSim, rows: Ids | slice) -> None:
+        """Remember the gains that were set; a net that is the whole servo then silences the engine's."""
+        silent = self.net.spec.kind == "torque"
+        if not (silent or self._needs_gains):
+            return
+        for known, name in zip(self._gains, ("kp", "kd"), strict=True):
+            now = sim.gains.get(name)
+            known[rows] = np.where(silent & (now[rows] == 0.0), known[rows], now[rows])
+            if silent:
+                now[rows] = 0.0
+                sim.gains.set(name, now)
+
+    def _guard(self) -> None:
+        outside = (self._signals < self._low) | (self._signals > self._high)
+        self._outside += np.count_nonzero(outside, axis=1)
+        self._seen += self._signals.shape[1]
+
+    def _within_envelope(self, sim: BatchSim, state: SubstepState) -> FloatArray:
+        assert self.envelope is not None
+        servo = self._servo_torque(sim, state.joint_pos, state.joint_vel, state.target_pos)
+        if self.net.spec.kind == "torque":
+            servo = np.zeros_like(servo)
+        total = servo + self._torque
+        return limit_torque(self.envelope, total, state.joint_vel) - servo
+
+
+def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:
+    """A simulation that has what the net was fitted with: a motor's envelope, servo inputs."""
+    kind = "dcmotor" if net.spec.motor else cfg.actuator.kind
+    return replace(cfg, actuator=replace(cfg.actuator, kind=kind, inputs="servo"))
