@@ -60,7 +60,7 @@ def run(sim: BatchSim, targets: np.ndarray) -> np.ndarray:
 
 def test_a_net_that_is_a_pd_servo_moves_like_one():
     plain, net = go2(None, physics_hz=1000.0), go2(pd_net(20.0, 0.5), physics_hz=1000.0)
-    net.substep_model._every = 1  # at every physics step, as the engine's servo
+    net.substep_model.every = 1  # at every physics step, as the engine's servo
     for sim in (plain, net):
         sim.params.set("delay", 0.007)
         sim.params.set("encoder_bias", np.linspace(-0.02, 0.02, 12))

@@ -36,6 +36,8 @@ class TrainVerb:
     """Of everything random."""
     params: Path | None = None
     """Folder or params.json of a calibration: simulations are drawn from its posterior."""
+    actuator: Path | None = None
+    """Folder of a learned actuator (`trueup calibrate actuator`): it drives the joints."""
     randomize: bool = True
     """Draw masses, friction, delays and so on by the task's ranges, and push."""
     adr: bool = False
@@ -94,6 +96,7 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         nenv=verb.nenv,
         threads=verb.threads,
         params=None if verb.params is None else str(verb.params),
+        actuator=None if verb.actuator is None else str(verb.actuator),
         randomize=verb.randomize,
         adr=verb.adr,
         ppo=replace(ppo, symmetry=ppo.symmetry if verb.symmetry is None else verb.symmetry, net=net),

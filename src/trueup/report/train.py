@@ -23,6 +23,7 @@ _SHOWN = {
     "terminated": ("falls per step", "{:.5f}"),
     "terrain/level": ("terrain level", "{:.2f}"),
     "adr/log_width": ("ADR, mean log width", "{:.3f}"),
+    "actuator_outside": ("actuator net outside its fitted range", "{:.1%}"),
     "std": ("standard deviation of actions", "{:.3f}"),
     "kl": ("divergence per update", "{:.4f}"),
     "rate": ("step size", "{:.1e}"),

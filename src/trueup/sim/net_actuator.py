@@ -76,8 +76,8 @@ class NetActuator:
             raise TrueupError(
                 f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}"
             )
-        self._every = max(1, round(spec.dt_s / sim.physics_dt))
-        if abs(self._every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
+        self.every = max(1, round(spec.dt_s / sim.physics_dt))
+        if abs(self.every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
             raise TrueupError(
                 f"this actuator net speaks every {1e3 * spec.dt_s:g} ms, but a physics step takes "
                 f"{1e3 * sim.physics_dt:g} ms: choose a physics rate of {1 / spec.dt_s:g} Hz or a multiple of it"
@@ -121,25 +121,34 @@ class NetActuator:
         rows: Ids | slice = slice(None) if ids is None else ids
         self._take_gains(sim, rows)
         position = sim.joint_pos + sim.encoder_bias
-        self._read(sim, position, sim.joint_vel, position)
+        self._read(position, sim.joint_vel, position, sim.ctrl[:, 1::3])
         for age in range(self.net.spec.depth):
             self.forward.write(age, self._signals[:, rows], rows)
         self._torque[rows] = 0.0
         if ids is None:
             self._clock[0] = 0
 
-    def prime(self, sim: BatchSim, target: FloatArray, position: FloatArray, velocity: FloatArray) -> None:
+    def prime(
+        self,
+        sim: BatchSim,
+        target: FloatArray,
+        position: FloatArray,
+        velocity: FloatArray,
+        target_vel: FloatArray | None = None,
+    ) -> None:
         """Fill the history, newest last, with what servos saw before now, each (nsim, steps of dt_s, njoint)."""
         for age in range(min(self.net.spec.depth, target.shape[1])):
-            self._read(sim, position[:, -1 - age], velocity[:, -1 - age], target[:, -1 - age])
+            at = -1 - age
+            asked = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
+            self._read(position[:, at], velocity[:, at], target[:, at], asked)
             self.forward.write(age, self._signals)
 
     def step(self, sim: BatchSim, state: SubstepState) -> FloatArray:
         """The net's torque, held between its evaluations."""
         if self.gear_friction is not None:
             self.gear_friction.step(sim, state)
-        if self._clock[0] % self._every == 0:
-            self._read(sim, state.joint_pos, state.joint_vel, state.target_pos)
+        if self._clock[0] % self.every == 0:
+            self._read(state.joint_pos, state.joint_vel, state.target_pos, sim.ctrl[:, 1::3])
             self._guard()
             self.forward.push(self._signals)
             self.forward.torque(self._torque)
@@ -172,25 +181,21 @@ class NetActuator:
         )
 
     # --- inside a step ---
-    def _read(self, sim: BatchSim, position: FloatArray, velocity: FloatArray, target: FloatArray) -> None:
+    def _read(
+        self, position: FloatArray, velocity: FloatArray, target: FloatArray, target_vel: FloatArray
+    ) -> None:
         for out, name in zip(self._signals, self.net.spec.signals, strict=True):
             if name == "pos_error":
                 np.subtract(target, position, out=out, casting="same_kind")
             elif name == "vel":
                 out[:] = velocity
             elif name == "vel_error":
-                np.subtract(sim.ctrl[:, 1::3], velocity, out=out, casting="same_kind")
+                np.subtract(target_vel, velocity, out=out, casting="same_kind")
             elif name == "command":
                 out[:] = target
             else:
-                out[:] = self._servo_torque(sim, position, velocity, target)
-
-    def _servo_torque(
-        self, sim: BatchSim, position: FloatArray, velocity: FloatArray, target: FloatArray
-    ) -> FloatArray:
-        kp, kd = self._gains
-        torque: FloatArray = kp * (target - position) + kd * (sim.ctrl[:, 1::3] - velocity)
-        return torque
+                kp, kd = self._gains
+                out[:] = kp * (target - position) + kd * (target_vel - velocity)
 
     def _take_gains(self, sim: BatchSim, rows: Ids | slice) -> None:
         """Remember the gains that were set; a net that is the whole servo then silences the engine's."""
@@ -210,12 +215,13 @@ class NetActuator:
         self._seen += self._signals.shape[1]
 
     def _within_envelope(self, sim: BatchSim, state: SubstepState) -> FloatArray:
+        """The net's torque, less what the motor cannot give beside the servo's."""
         assert self.envelope is not None
-        servo = self._servo_torque(sim, state.joint_pos, state.joint_vel, state.target_pos)
         if self.net.spec.kind == "torque":
-            servo = np.zeros_like(servo)
-        total = servo + self._torque
-        return limit_torque(self.envelope, total, state.joint_vel) - servo
+            return limit_torque(self.envelope, self._torque, state.joint_vel)
+        kp, kd = self._gains
+        servo = kp * (state.target_pos - state.joint_pos) + kd * (sim.ctrl[:, 1::3] - state.joint_vel)
+        return limit_torque(self.envelope, servo + self._torque, state.joint_vel) - servo
 
 
 def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:

@@ -19,6 +19,7 @@ from trueup.data.resample import is_uniform
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.net_history import prime_history
 from trueup.sim.substep import SubstepModel
 from trueup.sim.whole_robot import start_at
 
@@ -175,3 +176,4 @@ def _start(sim: BatchSim, log: Log, start: NDArray[np.intp]) -> None:
     past = math.ceil(sim.cfg.max_delay_s / sim.control_dt) + 1
     before = np.maximum(start[:, None] + np.arange(-past, 0), 0)
     sim.prime_delay(log["target_pos"][before])
+    prime_history(sim, log, _velocity(log), start)

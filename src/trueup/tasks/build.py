@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -10,11 +11,13 @@ import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
+from trueup.models.actuator_file import load_actuator
 from trueup.policy.action import ActionSpec
 from trueup.policy.chain import Chain
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.net_actuator import NetActuator, with_net
 from trueup.sim.terrain import Terrain
 from trueup.tasks.arm import arm_chain, reachable_poses
 from trueup.tasks.commands import (
@@ -40,8 +43,10 @@ class Parts(NamedTuple):
     sense: Sense
 
 
-def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Parts:
-    """Make the parts of a task."""
+def build(
+    task: Task, nenv: int, threads: int, seed: int, first_row: int, learned: Path | None = None
+) -> Parts:
+    """Make the parts of a task; `learned` is the folder of an actuator net."""
     robot = with_servo(load_robot(task.robot), task.servo)
     cfg = SimCfg(
         nsim=nenv,
@@ -60,7 +65,13 @@ def build(task: Task, nenv: int, threads: int, seed: int, first_row: int) -> Par
             terrain.add_to(spec)
         add_sensors(spec, robot)
 
-    sim = BatchSim(robot, cfg, prepare=prepare)
+    if learned is None:
+        sim = BatchSim(robot, cfg, prepare=prepare)
+    else:
+        net = load_actuator(learned)
+        actuator = NetActuator(net)
+        sim = BatchSim(robot, with_net(cfg, net), actuator, prepare)
+        actuator.prepare(sim)
     action = _action_spec(task, robot)
     random = RowRandom(seed, "command", nenv, first_row)
     chain: Chain | None = None

@@ -14,6 +14,7 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.sim.batch import BatchSim
+from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
 from trueup.tasks.mirror import Mirror, make_mirror
@@ -33,7 +34,9 @@ class TaskEnv:
 
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
-        parts: Parts = build(task, self.cfg.nenv, self.cfg.threads, self.cfg.seed, self.cfg.first_row)
+        parts: Parts = build(
+            task, self.cfg.nenv, self.cfg.threads, self.cfg.seed, self.cfg.first_row, self.cfg.actuator
+        )
         self.sim: BatchSim = parts.sim
         self.robot = parts.sim.robot
         self.nenv = self.cfg.nenv
@@ -112,6 +115,8 @@ class TaskEnv:
         metrics |= self.variation.metrics()
         if self.climb is not None:
             metrics |= self.climb.metrics()
+        if isinstance(self.sim.substep_model, NetActuator):
+            metrics["actuator_outside"] = self.sim.substep_model.guard.worst
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 
@@ -170,8 +175,8 @@ class TaskEnv:
 
     # --- inside ---
     def _mirror(self) -> Mirror | None:
-        if self.cfg.params is not None:
-            return None  # posterior draws of single joints have no counterpart
+        if self.cfg.params is not None or self.cfg.actuator is not None:
+            return None  # posterior draws and fitted actuators of single joints have no counterpart
         draws = self.variation.randomizer
         critic = [term.field for term in self.task.observations.critic]
         return make_mirror(

@@ -48,6 +48,7 @@ class EnvCfg:
     threads   0: all cores
     randomize, pushes   whether the task's are used
     params    folder of a calibration: identified parameters are drawn from its posterior
+    actuator  folder of a learned actuator: it drives the joints, with the parameters that it was fitted with
     adr       let the task's ranges grow from the calibrated point by success
     level     of the terrain for every row; None: the curriculum decides
     stagger   let the first episodes end at different times, so that resets spread out
@@ -60,6 +61,7 @@ class EnvCfg:
     randomize: bool = True
     pushes: bool = True
     params: Path | None = None
+    actuator: Path | None = None
     adr: AdrCfg | None = None
     level: int | None = None
     stagger: bool = True

@@ -19,6 +19,7 @@ class RunCfg:
 
     nenv, threads  0: measured at the start, then recorded; threads do not change results
     params         params.json of a calibration: randomise by its posterior
+    actuator       folder of a learned actuator that drives the joints
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     teacher        folder of the run whose policy teaches, with `distill`
     """
@@ -28,6 +29,7 @@ class RunCfg:
     nenv: int = 0
     threads: int = 0
     params: str | None = None
+    actuator: str | None = None
     randomize: bool = True
     adr: bool = False
     ppo: PpoCfg = field(default_factory=PpoCfg)

@@ -97,6 +97,7 @@ def run_env(
         randomize=randomize,
         pushes=cfg.randomize if pushes is None else pushes,
         params=Path(cfg.params) if cfg.params is not None and randomize else None,
+        actuator=None if cfg.actuator is None else Path(cfg.actuator),
         adr=AdrCfg() if cfg.adr and randomize else None,
         stagger=stagger,
     )
