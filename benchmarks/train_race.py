@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ import numpy as np
 import torch
 
 from trueup.rl.env import Floats, Obs
-from trueup.rl.ppo import Ppo, PpoCfg
+from trueup.rl.ppo import Ppo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.assess import assess
+from trueup.train.config import default_ppo
 from trueup.train.frozen import frozen
 
 
@@ -73,7 +75,7 @@ def race(name: str, cfg: RaceCfg, seed: int = 0) -> dict[str, object]:
 
 
 def _ours(cfg: RaceCfg, seed: int) -> Contender:
-    ppo = Ppo(_env(cfg, seed), PpoCfg(), seed)
+    ppo = Ppo(_env(cfg, seed), default_ppo(cfg.task), seed)
 
     def learn(seconds: float) -> int:
         before, end = ppo.steps_done, time.perf_counter() + seconds
@@ -90,7 +92,7 @@ def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:
     from trueup.train.rsl_rl import RslRlEnv, groups, rsl_rl_config
 
     torch.manual_seed(seed)
-    ppo = PpoCfg()
+    ppo = default_ppo(cfg.task)
     with contextlib.redirect_stdout(io.StringIO()):
         runner = OnPolicyRunner(RslRlEnv(_env(cfg, seed)), rsl_rl_config(ppo), log_dir=None)
 
@@ -111,10 +113,13 @@ def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:
 
 def _sb3(cfg: RaceCfg, seed: int) -> Contender:
     from stable_baselines3 import PPO
-    from stable_baselines3.common.vec_env import SubprocVecEnv
+    from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
-    envs = SubprocVecEnv([_Maker(cfg.task, seed, k) for k in range(cfg.processes)])
-    model = PPO("MlpPolicy", envs, seed=seed, device="cpu", policy_kwargs={"net_arch": [256, 128, 64]})
+    ours = default_ppo(cfg.task)
+    makers = [_Maker(cfg.task, seed, k) for k in range(cfg.processes)]
+    envs = VecNormalize(SubprocVecEnv(makers), gamma=ours.gamma)
+    kwargs = {"net_arch": list(ours.net.actor), "log_std_init": math.log(ours.net.std)}
+    model = PPO("MlpPolicy", envs, seed=seed, device="cpu", gamma=ours.gamma, policy_kwargs=kwargs)
 
     def learn(seconds: float) -> int:
         before, end = model.num_timesteps, time.perf_counter() + seconds
@@ -122,7 +127,7 @@ def _sb3(cfg: RaceCfg, seed: int) -> Contender:
             model.learn(model.n_steps * cfg.processes, reset_num_timesteps=False)
         return model.num_timesteps - before
 
-    return Contender(learn, lambda obs: model.predict(obs.actor, deterministic=True)[0])
+    return Contender(learn, lambda obs: model.predict(envs.normalize_obs(obs.actor), deterministic=True)[0])
 
 
 CONTENDERS = {"trueup": _ours, "rsl_rl": _rsl_rl, "sb3": _sb3}

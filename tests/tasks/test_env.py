@@ -132,3 +132,32 @@ def test_a_simulation_that_blows_up_ends_and_begins_anew():
     assert np.isfinite(step.reward).all()
     assert all(np.isfinite(part).all() for part in (*step.obs, *step.last))
     assert not env.sim.diverged.any()
+
+
+def test_ranges_and_pushes_grow_over_the_ramp_and_go_on_after_a_restore():
+    task = replace(load_task("go2-velocity"), ramp_s=(0.1, 0.3))
+    cfg = EnvCfg(nenv=4, threads=1, seed=3, ramp=True)
+    env, whole = make_env(task, cfg), make_env(task, replace(cfg, ramp=False))
+    assert whole.variation.randomizer is not None
+    full = whole.variation.randomizer.bounds
+    seen = []
+    for _ in range(20):
+        env.step(np.zeros((4, env.naction), np.float32))
+        assert env.variation.randomizer is not None
+        seen.append(env.variation.randomizer.bounds.copy())
+    start = env.variation.randomizer.start_point
+    np.testing.assert_allclose(seen[4], np.stack([start, start], axis=1))
+    np.testing.assert_allclose(seen[10], start[:, None] + 0.5 * (full - start[:, None]))
+    np.testing.assert_allclose(seen[-1], full)
+    other = make_env(task, cfg)
+    other.restore(env.state())
+    action = np.full((4, env.naction), 0.1, np.float32)
+    np.testing.assert_array_equal(env.step(action).obs.critic, other.step(action).obs.critic)
+
+
+def test_a_task_of_the_users_own_is_loaded_from_a_file(tmp_path):
+    text = "from trueup.tasks.load import load_task\n\n\ndef mine():\n    return load_task('pendulum-swingup')\n"
+    (tmp_path / "mine.py").write_text(text + "\n\ndef wrong():\n    return 1\n")
+    assert load_task(f"{tmp_path}/mine.py:mine").robot == "pendulum"
+    with pytest.raises(TrueupError, match="must return a"):
+        load_task(f"{tmp_path}/mine.py:wrong")

@@ -32,6 +32,7 @@ class Pushes:
 
     def __init__(self, sim: BatchSim, cfg: PushCfg) -> None:
         self.cfg = cfg
+        self.share = 1.0  # of the force
         self._dt = sim.control_dt
         self._force = sim.batch.bind("xfrc_applied")[:, sim.model.body(sim.robot.spec.base.body).id, :2]
         self._random = RowRandom(sim.cfg.seed, "push", sim.nsim, sim.cfg.first_row)
@@ -49,7 +50,7 @@ class Pushes:
         begin = np.flatnonzero(self._wait == 0)
         if len(begin):
             size, angle = self._random.uniform(2, begin).T
-            force, angle = self.cfg.newton * size, 2.0 * np.pi * angle
+            force, angle = self.share * self.cfg.newton * size, 2.0 * np.pi * angle
             self._force[begin] = np.stack([force * np.cos(angle), force * np.sin(angle)], axis=1)
         end = np.flatnonzero(self._wait == -self._hold)
         if len(end):

@@ -4,7 +4,8 @@ Besides the names of `sim.params` there are some that people think in and that t
 
 - `motor_strength`  scales kp, kd and torque limit together, per joint
 - `payload`         kg on top of the base: its mass, centre of mass and inertia follow (`sim.payload`)
-- `restitution`     e in [0, 1): damping ratio z with e = exp(-pi z / sqrt(1 - z^2)); the stiffness of contacts stays
+- `restitution`     e in [0, 1): damping ratio z with e = exp(-pi z / sqrt(1 - z^2)); the time constant stays, or
+                    friction, which has the same, would let feet creep
 
 Every draw belongs to a row (`core.rows`), so simulation k has the same parameters in a batch of any size. Identified
 parameters may come from a calibration's posterior instead (`sim.fitted`), and ranges may grow by success (`sim.adr`).

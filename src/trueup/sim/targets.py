@@ -23,7 +23,7 @@ STRENGTH, PAYLOAD, RESTITUTION = "motor_strength", "payload", "restitution"
 VIRTUAL = (STRENGTH, PAYLOAD, RESTITUTION)
 _DRIVEN = ("kp", "kd", "torque_limit")
 _TRUNK = ("mass_scale", "com_offset", "inertia")
-_BOUNCE = ("contact_dampratio", "contact_timeconst")
+_BOUNCE = ("contact_dampratio",)
 _PARTS = {STRENGTH: _DRIVEN, PAYLOAD: _TRUNK, RESTITUTION: _BOUNCE}
 _PAYLOAD_UP = 0.1  # m above the base's origin
 
@@ -77,9 +77,7 @@ class Targets:
         elif "mass_scale" in new:
             new["inertia"] = self._nominal["inertia"] * new["mass_scale"][:, :, None]
         if RESTITUTION in drawn and any(name in parts for name in _BOUNCE):
-            ratio = damp_ratio(drawn[RESTITUTION][:, 0])
-            new["contact_dampratio"] = ratio
-            new["contact_timeconst"] = self._nominal["contact_timeconst"] / ratio
+            new["contact_dampratio"] = damp_ratio(drawn[RESTITUTION][:, 0])
         for name, values in new.items():
             columns, write = self._writers[name]
             write(values if columns is None else values[:, columns], rows)

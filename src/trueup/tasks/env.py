@@ -51,6 +51,7 @@ class TaskEnv:
             task.pushes if self.cfg.pushes else None,
             self.cfg.params,
             self.cfg.adr,
+            task.ramp_s if self.cfg.ramp else (0.0, 0.0),
         )
         terrain = self._sense.ground.terrain
         self.climb: Climb | None = None
@@ -94,6 +95,7 @@ class TaskEnv:
         sense, commands = self._sense, self._commands
         sense.act(action)
         self.variation.advance()
+        self.variation.widen(int(self._clock[0]))
         self._target[:] = self._map.target(action, self._target)
         self.sim.step(self._target)
         frame = sense.read(commands.values)

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.own_code import is_own_code, own_function
 from trueup.tasks import zoo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
@@ -19,10 +20,17 @@ def task_names() -> tuple[str, ...]:
 
 
 def load_task(name: str) -> Task:
-    """Load a built-in task by name."""
+    """Load a built-in task by its name, or the user's own: FILE.py:FUNCTION, a function that returns a Task."""
+    if is_own_code(name):
+        own = own_function(name)()
+        if not isinstance(own, Task):
+            raise TrueupError(f"{name} must return a trueup.tasks.task.Task, found {type(own).__name__}")
+        return own
     variants = _variants()
     if name not in variants:
-        raise TrueupError(f"no task {name!r}{did_you_mean(name, sorted(variants))}")
+        raise TrueupError(
+            f"no task {name!r}{did_you_mean(name, sorted(variants))}; your own is named FILE.py:FUNCTION"
+        )
     module, function = variants[name]
     task: Task = getattr(importlib.import_module(module), function)()
     return task

@@ -108,6 +108,7 @@ class Task:
     sensors: SensorCfg = field(default_factory=SensorCfg)
     randomize: Ranges = field(default_factory=dict)
     pushes: PushCfg | None = None
+    ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
 
     def __post_init__(self) -> None:

@@ -29,7 +29,9 @@ class Variation:
         pushes: PushCfg | None,
         params: Path | None = None,
         adr: AdrCfg | None = None,
+        ramp_s: tuple[float, float] = (0.0, 0.0),
     ) -> None:
+        """`ramp_s`: simulated times between which ranges and pushes grow; ranges under ADR grow by success instead."""
         fitted = None if params is None else read_fitted(params, sim)
         self.randomizer = Randomizer(sim, ranges, fitted) if ranges or fitted is not None else None
         self.adr: Adr | None = None
@@ -38,6 +40,10 @@ class Variation:
                 raise TrueupError("ADR needs ranges to grow: this environment randomises nothing")
             self.adr = Adr(self.randomizer, adr, RowRandom(sim.cfg.seed, "adr", sim.nsim, sim.cfg.first_row))
         self._pushes = Pushes(sim, pushes) if pushes is not None and sim.free_base else None
+        self._ramp = tuple(round(t / sim.control_dt) for t in ramp_s)
+        if self.randomizer is not None:
+            self._start, self._limits = self.randomizer.start_point[:, None], self.randomizer.bounds.copy()
+        self.widen(0)
         if self.randomizer is not None:
             self.randomizer.apply()
             self._factors = self.randomizer.factors
@@ -56,6 +62,15 @@ class Variation:
         pins = None if self.adr is None else self.adr.choose(ids)
         self.randomizer.reset(ids, pins)
         self._factors[ids] = self.randomizer.factors_of(ids)
+
+    def widen(self, steps: int) -> None:
+        """Let ranges and pushes grow to where they belong after `steps` control steps."""
+        begin, end = self._ramp
+        share = min(1.0, max(0, steps - begin) / (end - begin)) if end > begin else 1.0
+        if self._pushes is not None:
+            self._pushes.share = share
+        if self.randomizer is not None and self.adr is None and end > begin:
+            self.randomizer.bounds[:] = self._start + share * (self._limits - self._start)
 
     def begun(self, ids: Ids) -> None:
         """The simulations of rows `ids` have been reset."""
