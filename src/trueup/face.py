@@ -5,12 +5,15 @@ Functions without a page of their own (`load_robot`, `record`, `replay`, ...) ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trueup.calibrate import calibrate as stage
+from trueup.calibrate.actuator import climb as ladder_stage
+from trueup.calibrate.actuator.climb import Ladder, LadderCfg
+from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress
@@ -18,6 +21,7 @@ from trueup.calibrate.result import Calibration, read_calibration
 from trueup.calibrate.verdict import Word
 from trueup.data.files import read_log
 from trueup.data.log import Log
+from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.report.calibrate import fit_text, write_fit_page
 from trueup.robot.load import Robot, load_robot
 
@@ -82,6 +86,57 @@ def calibrate(
         resume=resume,
     )
     return CalibratedFit(robot=robot, **{entry.name: getattr(fit, entry.name) for entry in fields(fit)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClimbedLadder(Ladder):
+    """A ladder that can be looked at: `table()`, `recommended`, `report("ladder.html")`."""
+
+    @property
+    def recommended(self) -> str:
+        """Name of the rung to use."""
+        return self.file.recommendation.rung
+
+    def table(self) -> str:
+        """Every rung with its errors on unseen data, and the recommendation, as text."""
+        return ladder_text(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page."""
+        return write_ladder_page(self, Path(path))
+
+
+def actuator(
+    robot: Robot | str,
+    logs: Sequence[Log | str | Path] | Log | str | Path,
+    cfg: LadderCfg | None = None,
+    *,
+    rungs: str | None = None,
+    holdout: Sequence[Log | str | Path] = (),
+    mapping: str | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    on_rung: Callable[[RungResult], None] | None = None,
+) -> ClimbedLadder:
+    """Fit actuator models from ideal PD to learned ones and recommend one; `rungs` stands for that of `cfg`.
+
+    The other options are those of `trueup.calibrate.actuator.climb.climb`.
+    """
+    cfg = cfg or LadderCfg()
+    robot = load_robot(robot) if isinstance(robot, str) else robot
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    ladder = ladder_stage.climb(
+        robot,
+        [_log(log, mapping) for log in given],
+        replace(cfg, rungs=rungs or cfg.rungs),
+        holdout=[_log(log, mapping) for log in holdout],
+        folder=folder,
+        resume=resume,
+        progress=progress,
+        on_rung=on_rung,
+    )
+    return ClimbedLadder(**{entry.name: getattr(ladder, entry.name) for entry in fields(ladder)})
 
 
 def _log(log: Log | str | Path, mapping: str | None) -> Log:

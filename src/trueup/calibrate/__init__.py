@@ -1,5 +1,16 @@
-"""From a log to a simulator that fits: parameters, residuals, fit, uncertainty, result. `tu.calibrate(...)` runs it."""
+"""From a log to a simulator that fits: parameters, residuals, fit, uncertainty, result. `tu.calibrate(...)` runs it.
+
+`tu.calibrate.actuator(...)` compares actuator models.
+"""
+
+from importlib import import_module
 
 from trueup.core.verb_package import make_callable
 
 make_callable(__name__)
+
+
+def __getattr__(name: str) -> object:
+    if name == "actuator":
+        return import_module(f"{__name__}.actuator")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

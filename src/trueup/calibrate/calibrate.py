@@ -241,15 +241,15 @@ def _provenance(
         "numpy": np.__version__,
         "config": asdict(cfg),
         "physics_hz": physics_hz,
-        "logs": [_identity(log) for log in logs],
-        "holdout": [_identity(log) for log in holdout],
+        "logs": [identity(log) for log in logs],
+        "holdout": [identity(log) for log in holdout],
     }
     return msgspec.json.decode(
         msgspec.json.encode(content), type=dict[str, object]
     )  # as it will be read back
 
 
-def _identity(log: Log) -> dict[str, object]:
+def identity(log: Log) -> dict[str, object]:
     """A log's content as a hash, and where it says it comes from."""
     digest = hashlib.sha256(np.ascontiguousarray(log.time).tobytes())
     for name in sorted(log.signals):

@@ -19,7 +19,8 @@ class CalibrateVerb:
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions. Out: DIR/params.json
     (estimates, standard errors, covariance, verdicts, scores on held-out data) and DIR/index.html. Ctrl-C keeps the
     best so far; what a killed fit left in DIR is taken up with --resume. Then: `trueup record --excitation active
-    --for DIR` for what stayed weak, `trueup robot export DIR` for other simulators.
+    --for DIR` for what stayed weak, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
+    for a choice of actuator models.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]

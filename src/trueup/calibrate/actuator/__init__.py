@@ -1,0 +1,8 @@
+"""The actuator ladder: rungs from ideal PD to learned actuators, one held-out score, one recommendation.
+
+`tu.calibrate.actuator(...)` climbs it; `climb` does the work.
+"""
+
+from trueup.core.verb_package import make_callable
+
+make_callable(__name__)

@@ -1,0 +1,270 @@
+"""`climb`: fit every rung that the logs support, score all alike, recommend the simplest that is good enough."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from trueup._version import __version__
+from trueup.calibrate.actuator.closed_loop import Recorded, predict, run_on_twin
+from trueup.calibrate.actuator.fits import Job, fit_rung, not_excited
+from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, Status, problem_key
+from trueup.calibrate.actuator.long import long_run
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.recommend import recommend
+from trueup.calibrate.actuator.rungs import Rung, choose, common_params, lacking
+from trueup.calibrate.actuator.score import score_rung
+from trueup.calibrate.calibrate import identity
+from trueup.calibrate.fit import Progress
+from trueup.calibrate.holdout import Split, by_gain, gain_of, hold_out
+from trueup.calibrate.parameters import parameter_names
+from trueup.calibrate.prepare import check, in_order
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.resample import resample
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import SimCfg
+
+_LOG = logging.getLogger(__name__)
+_GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})
+_COST = {"ideal": 1.0, "params": 8.0, "torque": 8.0, "residual": 40.0}  # shares of the time, roughly
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderCfg:
+    """How the ladder is climbed.
+
+    rungs       "all", "parametric", "quick", or names: "pd,pace,uan"; what a rung stands on comes with it
+    params      set that fitted rungs share: pace, servo, ...; None: pace, or servo where the spec's gains cannot be
+                the servo's
+    physics_hz  None: the robot's own, at which the models will be used: what a coarse step gets wrong is fitted too
+    holdout     share that is kept for scoring when no held-out logs are given
+    long_s      lengths of long rollouts; none: ()
+    driver      twin on which a tracking controller is compared with the models; None: not compared
+    """
+
+    rungs: str = "all"
+    params: str | None = None
+    physics_hz: float | None = None
+    holdout: float = 0.25
+    long_s: tuple[float, ...] = (20.0, 300.0)
+    driver: str | None = None
+    check: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        choose(self.rungs)
+        if not 0.0 < self.holdout <= 0.8:
+            raise TrueupError(
+                f"the ladder compares on held-out data: holdout must be in (0, 0.8], found {self.holdout}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """The result: what ladder.json holds, the models, and what they were judged on."""
+
+    robot: Robot
+    file: LadderFile
+    actuators: dict[str, Actuator]
+    held: tuple[Log, ...]
+    sim: SimCfg
+
+    @property
+    def chosen(self) -> Actuator:
+        """The recommended model."""
+        return self.actuators[self.file.recommendation.rung]
+
+
+@dataclass
+class _Climb:
+    """A ladder under way."""
+
+    robot: Robot
+    cfg: LadderCfg
+    split: Split
+    folder: LadderFolder | None
+    resume: bool
+    progress: Progress
+    common: str = ""
+    twin: Recorded | None = None
+    done: dict[str, Actuator] = field(default_factory=dict)
+    results: list[RungResult] = field(default_factory=list)
+
+    @property
+    def physics_hz(self) -> float:
+        return self.cfg.physics_hz or self.robot.spec.physics_hz
+
+    @property
+    def sim(self) -> SimCfg:
+        return SimCfg(physics_hz=self.physics_hz, model=ModelCfg(base="fixed"))
+
+    def groups(self) -> list[str]:
+        """What is new in each held-out log: its gain, or just the motion."""
+        known = {gain_of(log) for log in self.split.train}
+        return ["motion" if gain_of(log) in known else "gain" for log in self.split.held]
+
+
+def climb(
+    robot: Robot,
+    logs: Sequence[Log],
+    cfg: LadderCfg | None = None,
+    *,
+    holdout: Sequence[Log] = (),
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    on_rung: Callable[[RungResult], None] | None = None,
+) -> Ladder:
+    """Climb the ladder.
+
+    folder   rungs are written there as they are done; `resume` takes over those that are there already
+    on_rung  is told of every rung as it is done
+    """
+    cfg = cfg or LadderCfg()
+    notes = [note for log in (*logs, *holdout) for note in check(robot, log, refuse=cfg.check)]
+    ordered, kept = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
+    common = cfg.params or common_params(robot, ordered)
+    split = _split(ordered, kept, cfg.holdout, common)
+    state = _Climb(
+        robot=robot,
+        cfg=cfg,
+        split=split,
+        folder=None if folder is None else LadderFolder(folder),
+        resume=resume,
+        progress=progress or (lambda fraction: None),
+        common=common,
+    )
+    if cfg.driver is not None:
+        state.twin = run_on_twin(robot, cfg.driver)
+    rungs = choose(cfg.rungs)
+    total, spent = sum(_COST[rung.kind] for rung in rungs), 0.0
+    for rung in rungs:
+        share = _COST[rung.kind] / total
+        result = _one(state, rung, _part(state.progress, spent, share))
+        spent += share
+        state.results.append(result)
+        if on_rung is not None:
+            on_rung(result)
+    return _finished(state, logs, holdout, notes)
+
+
+def _part(progress: Progress, before: float, share: float) -> Progress:
+    """Progress of a part as progress of the whole."""
+    return lambda fraction: progress(before + share * fraction)
+
+
+def _split(logs: Sequence[Log], holdout: Sequence[Log], share: float, common: str) -> Split:
+    """Train and held-out logs on one rate."""
+    if holdout:
+        train, held = ([part for log in group for part in by_gain(log)] for group in (logs, holdout))
+        split = Split(train=train, held=held, how="held out: the logs given for it")
+    else:
+        fits_gains = bool(_GAINS & set(parameter_names(common)))
+        split = hold_out(logs, share, fits_gains=fits_gains)
+    rate = split.train[0].rate_hz
+    same = [[_at(log, rate) for log in group] for group in (split.train, split.held)]
+    return Split(train=same[0], held=same[1], how=split.how)
+
+
+def _at(log: Log, rate: float) -> Log:
+    return log if abs(log.rate_hz / rate - 1.0) < 1e-3 else resample(log, rate)
+
+
+def _one(state: _Climb, rung: Rung, progress: Progress) -> RungResult:
+    """Fit and score a rung, or take it over from before."""
+    split, cfg = state.split, state.cfg
+    settings = f"{state.common} {state.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} {__version__}"
+    key = problem_key(rung, split.train, split.held, settings)
+    if state.folder is not None and state.resume:
+        found = state.folder.load(rung, key)
+        if found is not None:
+            if found[0] is not None:
+                state.done[rung.name] = found[0]
+            progress(1.0)
+            return found[1]
+    why = lacking(state.robot, [*split.train, *split.held], rung)
+    if rung.start and rung.start not in state.done:
+        why = why or f"stands on {rung.start}, which is not there"
+    if why:
+        result = RungResult(key=key, rung=rung.name, status="not supported", reason=why)
+        actuator = None
+    else:
+        actuator, result = _fitted(state, rung, key, progress)
+        state.done[rung.name] = actuator
+    if state.folder is not None:
+        state.folder.save(actuator, result)
+    progress(1.0)
+    return result
+
+
+def _fitted(state: _Climb, rung: Rung, key: str, progress: Progress) -> tuple[Actuator, RungResult]:
+    _LOG.info("rung %s", rung.name)
+    wall, cpu = time.monotonic(), time.process_time()
+    actuator = fit_rung(
+        rung,
+        Job(
+            robot=state.robot,
+            train=state.split.train,
+            common=state.common,
+            physics_hz=state.physics_hz,
+            seed=state.cfg.seed,
+            below=state.done,
+            state=None if state.folder is None else state.folder.rung(rung.name) / f"state-{key[:12]}",
+            resume=state.resume,
+            progress=lambda f: progress(0.9 * f),
+        ),
+    )
+    wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    scores = score_rung(state.robot, actuator, state.split.train, state.split.held, state.groups(), state.sim)
+    longest = max(state.split.held, key=len)
+    why = not_excited(rung, actuator, state.common)
+    status: Status = "not excited" if why else "done"
+    return actuator, RungResult(
+        key=key,
+        rung=rung.name,
+        status=status,
+        reason=why,
+        count=actuator.count,
+        fit_s=wall,
+        cpu_s=cpu,
+        scores=scores,
+        long=[long_run(state.robot, longest, actuator, state.sim, s) for s in state.cfg.long_s],
+        closed_loop=None if state.twin is None else predict(state.robot, actuator, state.sim, state.twin),
+        notes=list(actuator.notes),
+    )
+
+
+def _finished(state: _Climb, logs: Sequence[Log], holdout: Sequence[Log], notes: list[str]) -> Ladder:
+    usable = {r.rung: r.scores for r in state.results if r.status == "done" and r.scores is not None}
+    unbounded = [r.rung for r in state.results if not r.bounded]
+    content = {
+        "trueup": __version__,
+        "config": asdict(state.cfg),
+        "logs": [identity(log) for log in logs],
+        "holdout": [identity(log) for log in holdout],
+    }
+    file = LadderFile(
+        robot=state.robot.spec.name,
+        split=state.split.how,
+        common=state.common,
+        recommendation=recommend(usable, unbounded),
+        rungs=state.results,
+        notes=list(dict.fromkeys(notes)),
+        provenance=msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object]),
+    )
+    if state.folder is not None:
+        state.folder.finish(file)
+    return Ladder(
+        robot=state.robot,
+        file=file,
+        actuators=state.done,
+        held=tuple(state.split.held),
+        sim=state.sim,
+    )

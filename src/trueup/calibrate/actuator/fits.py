@@ -1,0 +1,99 @@
+"""From a rung to its fit: calibration for numbers of the simulator, training for learned models."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trueup.calibrate.actuator.learned import train_residual, train_torque
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.rungs import BASE, Rung, params_of
+from trueup.calibrate.calibrate import CalibrateCfg, calibrate
+from trueup.calibrate.fit import FitCfg, Progress
+from trueup.calibrate.parameters import parameter_names
+from trueup.calibrate.result import Calibration
+from trueup.calibrate.rules import friction_model
+from trueup.calibrate.windows import WindowCfg
+from trueup.data.log import Log
+from trueup.robot.load import Robot
+
+_WINDOWS, _WINDOWS_IN_PYTHON = 40, 16  # friction models beyond M1 run between physics steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a rung is fitted to, and what the rungs below came to.
+
+    common   the set of parameters that fitted rungs share
+    state    folder for the state of a fit under way; None: not kept
+    resume   go on from a state that is there
+    """
+
+    robot: Robot
+    train: Sequence[Log]
+    common: str
+    physics_hz: float
+    seed: int
+    below: Mapping[str, Actuator]
+    state: Path | None
+    resume: bool
+    progress: Progress
+
+
+def fit_rung(rung: Rung, job: Job) -> Actuator:
+    """Fit; raises KeyboardInterrupt when stopped, with its state kept."""
+    if rung.kind == "ideal":
+        return Actuator(rung=rung)
+    if rung.kind == "params":
+        return _calibrated(rung, job)
+    base = job.below[rung.start].params
+    assert base is not None
+    train = train_torque if rung.kind == "torque" else train_residual
+    net = train(job.robot, job.train, base, rung.net, job.physics_hz, job.seed, job.progress)
+    return Actuator(rung=rung, net=net, notes=net.spec.notes)
+
+
+def not_excited(rung: Rung, actuator: Actuator, common: str) -> str:
+    """Why what a rung adds does not show in the data; "" if any of it does."""
+    if actuator.params is None or not rung.adds or rung.alone:
+        return ""
+    shared = parameter_names(common)
+    new = [entry for entry in actuator.params.estimates if entry.parameter.name not in shared]
+    if not new or any(entry.verdict != "not visible" for entry in new):
+        return ""
+    advice = next((entry.advice for entry in new if entry.advice), "")
+    return (
+        f"none of the {len(new)} numbers that it adds is visible: the data does not excite them"
+        f"{f'; {advice}' if advice else ''}"
+    )
+
+
+def _calibrated(rung: Rung, job: Job) -> Actuator:
+    params = params_of(rung, job.common)
+    in_python = friction_model(parameter_names(params)) not in (None, "M1")
+    start = job.below[rung.start].params if rung.start else None
+    cfg = CalibrateCfg(
+        params=params,
+        holdout=0.0,
+        physics_hz=job.physics_hz,
+        check=False,
+        window=WindowCfg(max_windows=_WINDOWS_IN_PYTHON if in_python else _WINDOWS),
+        fit=FitCfg(method="auto" if rung.name == BASE else "local", seed=job.seed),
+    )
+    fit = calibrate(
+        job.robot,
+        job.train,
+        cfg,
+        start=start,
+        progress=job.progress,
+        folder=job.state,
+        resume=job.resume,
+    )
+    result: Calibration = fit.calibration
+    if result.effort.interrupted:
+        raise KeyboardInterrupt
+    if job.state is not None:
+        shutil.rmtree(job.state, ignore_errors=True)
+    return Actuator(rung=rung, params=result, notes=tuple(n for n in result.notes if "held out" not in n))

@@ -1,0 +1,149 @@
+"""The ladder on disk: DIR/ladder.json, and a folder per rung that is there when the rung is done.
+
+DIR/ladder.json            recommendation, table, split, provenance
+DIR/rungs/NAME/rung.json   scores and cost of a rung, and the key of the problem it belongs to
+DIR/rungs/NAME/params.json, actuator.json, actuator.safetensors   what a simulator needs
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+import numpy as np
+
+from trueup.calibrate.actuator.closed_loop import Tracked
+from trueup.calibrate.actuator.long import LongRun
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.recommend import Recommendation
+from trueup.calibrate.actuator.rungs import Rung, rung_named
+from trueup.calibrate.actuator.score import Scores
+from trueup.calibrate.result import PARAMS_FILE, read_calibration, write_calibration
+from trueup.core.errors import TrueupError
+from trueup.core.files import write_atomic
+from trueup.data.log import Log
+from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
+
+SCHEMA = 1
+LADDER_FILE, RUNG_FILE, RUNGS_FOLDER = "ladder.json", "rung.json", "rungs"
+Status = Literal["done", "not excited", "not supported"]
+
+
+class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a rung came to.
+
+    status   not supported: nothing was fitted; not excited: fitted, but what it adds does not show in the data
+    reason   of a status other than done
+    count    numbers fitted
+    fit_s, cpu_s   wall and processor time of the fit
+    """
+
+    schema: int = SCHEMA
+    key: str
+    rung: str
+    status: Status
+    reason: str = ""
+    count: int = 0
+    fit_s: float = 0.0
+    cpu_s: float = 0.0
+    scores: Scores | None = None
+    long: list[LongRun] = []
+    closed_loop: Tracked | None = None
+    notes: list[str] = []
+
+    @property
+    def bounded(self) -> bool:
+        return all(run.bounded for run in self.long)
+
+
+class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Content of ladder.json."""
+
+    schema: int = SCHEMA
+    robot: str
+    split: str
+    common: str
+    recommendation: Recommendation
+    rungs: list[RungResult]
+    notes: list[str]
+    provenance: dict[str, object]
+
+
+class LadderFolder:
+    """Reads and writes rungs; `key` is that of the problem, other problems' rungs are not seen."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def rung(self, name: str) -> Path:
+        return self.path / RUNGS_FOLDER / name
+
+    def load(self, rung: Rung, key: str) -> tuple[Actuator | None, RungResult] | None:
+        """A rung that was done before under this key."""
+        file = self.rung(rung.name) / RUNG_FILE
+        if not file.exists():
+            return None
+        result = _read(file, RungResult)
+        if result.key != key:
+            return None
+        return (None if result.status == "not supported" else read_actuator(self.rung(rung.name))), result
+
+    def save(self, actuator: Actuator | None, result: RungResult) -> None:
+        """Write what a simulator needs first, then the result that says it is there."""
+        folder = self.rung(result.rung)
+        if actuator is not None:
+            save_parts(actuator, folder)
+        write_atomic(folder / RUNG_FILE, msgspec.json.format(msgspec.json.encode(result), indent=1))
+
+    def finish(self, ladder: LadderFile) -> Path:
+        content = msgspec.json.format(msgspec.json.encode(ladder), indent=1)
+        return write_atomic(self.path / LADDER_FILE, content)
+
+
+def save_parts(actuator: Actuator, folder: Path) -> None:
+    """params.json and the net's files."""
+    if actuator.params is not None:
+        write_calibration(actuator.params, folder)
+    if actuator.net is not None:
+        save_actuator(actuator.net, folder)
+
+
+def read_actuator(folder: str | Path) -> Actuator:
+    """The actuator model in a rung's folder, DIR/rungs/NAME."""
+    folder = Path(folder)
+    return Actuator(
+        rung=rung_named(folder.name),
+        params=read_calibration(folder) if (folder / PARAMS_FILE).exists() else None,
+        net=load_actuator(folder) if (folder / JSON_FILE).exists() else None,
+    )
+
+
+def read_ladder(path: str | Path) -> LadderFile:
+    """Read ladder.json, or the folder that holds it."""
+    file = Path(path)
+    return _read(file / LADDER_FILE if file.is_dir() else file, LadderFile)
+
+
+def problem_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
+    """A hash of what a rung is fitted to, judged on, and how."""
+    digest = hashlib.sha256(f"{rung} {settings}".encode())
+    for log in (*train, *held):
+        digest.update(np.ascontiguousarray(log.time).tobytes())
+        for name in sorted(log.signals):
+            digest.update(name.encode() + np.ascontiguousarray(log[name]).tobytes())
+    return digest.hexdigest()
+
+
+T = TypeVar("T")
+
+
+def _read(file: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except OSError as error:
+        raise TrueupError(f"the ladder cannot be read: {error.strerror}", file=file) from None
+    except msgspec.MsgspecError as error:
+        raise TrueupError(f"is not of a ladder: {error}; delete it, or start anew", file=file) from None

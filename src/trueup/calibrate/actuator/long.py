@@ -1,0 +1,76 @@
+"""Rollouts of seconds and of minutes: does a model stay where it belongs, or drift away?
+
+The commands of a held-out log are played to its end and back, again and again. The first and the last passage get the
+same commands: where they differ, the model drifts. Nothing needs to be measured for that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.rollouts import at_rate
+from trueup.data.log import Log
+from trueup.robot.load import Robot
+from trueup.sim.batch import SimCfg
+
+FloatArray = NDArray[np.float64]
+_TWICE, _SLACK_RAD = 2.0, 0.1
+_MOST_DRIFT_RAD = 0.1
+
+
+class LongRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model over a long time.
+
+    seconds    played
+    drift      root mean square difference between the last and the first passage over the same commands, rad
+    reach      largest distance of a joint from its command, rad, and `reach_early` within the first 20 s
+    bounded    finite, little drift, and the reach did not grow to more than twice the early one
+    """
+
+    seconds: float
+    drift: float
+    reach: float
+    reach_early: float
+    bounded: bool
+
+
+def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: float) -> LongRun:
+    """Play a log's commands to and fro for `seconds`."""
+    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), log))
+    rate = 1.0 / batch.control_dt
+    for name in ("kp", "kd"):
+        if f"target_{name}" in log:
+            batch.params.set(name, log[f"target_{name}"][0])
+    actuator.apply(batch)
+    once = log["target_pos"][: max(2, round(0.25 * seconds * rate))]  # at least two passages to and fro
+    period = np.concatenate([once, once[::-1]])
+    turns = max(2, math.ceil(seconds * rate / len(period)))
+    targets = np.tile(period, (turns, 1))
+    qpos = batch.default_qpos[None].copy()
+    qpos[:, batch.index.qpos] = log["joint_pos"][0] - batch.encoder_bias
+    batch.reset(qpos=qpos)
+    out = batch.rollout(targets[None], record=("qpos",))
+    moved = out["qpos"][0][:, batch.index.qpos] + batch.encoder_bias
+    return judge(moved, targets, len(once), len(period), rate, diverged=bool(batch.diverged.any()))
+
+
+def judge(
+    moved: FloatArray, targets: FloatArray, once: int, period: int, rate: float, *, diverged: bool = False
+) -> LongRun:
+    """From positions and commands (T, njoint) of whole periods to a verdict; the first half second settles."""
+    settle = min(once // 2, round(0.5 * rate))
+    moved = np.where(np.isfinite(moved), np.clip(moved, -1e3, 1e3), 1e3)
+    first, last = moved[settle:once], moved[len(moved) - period + settle : len(moved) - period + once]
+    away = np.abs(moved - targets).max(axis=1)
+    early, reach = float(away[: round(20.0 * rate)].max()), float(away.max())
+    drift = float(np.sqrt(((last - first) ** 2).mean()))
+    near = reach <= _TWICE * early + _SLACK_RAD and drift <= _MOST_DRIFT_RAD
+    return LongRun(
+        seconds=len(moved) / rate, drift=drift, reach=reach, reach_early=early, bounded=near and not diverged
+    )

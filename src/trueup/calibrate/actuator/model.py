@@ -1,0 +1,100 @@
+"""Actuator: a rung after its fit, ready to drive a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.actuator.rungs import Rung
+from trueup.calibrate.residuals import able_to_set
+from trueup.calibrate.result import Calibration
+from trueup.data.log import Log
+from trueup.models.actuator_net import ActuatorNet
+from trueup.models.envelope import Envelope, limit_torque
+from trueup.robot.load import Robot
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.net_actuator import NetActuator, with_net
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actuator:
+    """A fitted rung: parameters of the simulator, a learned model on top of them, both or none."""
+
+    rung: Rung
+    params: Calibration | None = None
+    net: ActuatorNet | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def simulation(self, robot: Robot, cfg: SimCfg) -> BatchSim:
+        """A batch that has what this model acts on; `apply` sets it."""
+        if self.net is not None:
+            return BatchSim(robot, with_net(cfg, self.net), NetActuator(self.net))
+        if self.params is not None:
+            cfg = able_to_set(cfg, [entry.name for entry in self.params.parameters])
+        return BatchSim(robot, cfg)
+
+    def apply(self, sim: BatchSim) -> None:
+        """Set what was fitted; gains must have been set before."""
+        if isinstance(sim.substep_model, NetActuator):
+            sim.substep_model.prepare(sim)
+        elif self.params is not None:
+            self.params.apply(sim)
+
+    @property
+    def count(self) -> int:
+        """How many numbers were fitted."""
+        fitted = 0 if self.params is None else len(self.params.estimates)
+        if self.net is not None:
+            fitted += sum(part.size for group in self.net.layers for layer in group for part in layer)
+        return fitted
+
+    def torque_error(self, robot: Robot, logs: Sequence[Log]) -> float | None:
+        """Root mean square error of the motor's torque at measured states, mean over joints, N m.
+
+        None without measured torque, or for a model whose torque stands for more than the motor's.
+        """
+        if self.rung.kind == "residual" or not all("joint_torque" in log for log in logs):
+            return None
+        left = [self.torque(robot, log) - log["joint_torque"] for log in logs]
+        return float(np.sqrt((np.concatenate(left) ** 2).mean(axis=0)).mean())
+
+    def torque(self, robot: Robot, log: Log) -> FloatArray:
+        """(T, njoint) torque that this model predicts from the log's own positions and commands, N m."""
+        return _servo_torque(robot, log, self.params)
+
+
+def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:
+    """kp (q* - q) - kd dq with the command that has arrived, inside the limits."""
+    spec = robot.spec
+    kp, kd = (log.signals.get(f"target_{n}", g) for n, g in (("kp", spec.kp), ("kd", spec.kd)))
+    limit, speed, delay = spec.torque_limit, np.full(spec.njoint, np.inf), 0.0
+    stall = np.full(spec.njoint, np.inf)
+    for entry in () if params is None else params.estimates:
+        name, value = entry.parameter.name, entry.value
+        mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+        if name == "delay":
+            delay = value
+        elif name == "kp":
+            kp = np.where(mine, kp * value, kp)
+        elif name == "kd":
+            kd = np.where(mine, kd * value, kd)
+        elif name == "torque_limit":
+            limit = np.where(mine, limit * value, limit)
+        elif name == "stall_torque":
+            stall = np.where(mine, spec.torque_limit * value, stall)
+        elif name == "no_load_speed":
+            speed = np.where(mine, spec.velocity_limit * value, speed)
+    rows = np.maximum(np.arange(len(log)) - 1 - int(delay * log.rate_hz + 1e-9), 0)
+    velocity = log["joint_vel"] if "joint_vel" in log else np.gradient(log["joint_pos"], log.time, axis=0)
+    target_vel = log["target_vel"][rows] if "target_vel" in log else 0.0
+    asked = kp * (log["target_pos"][rows] - log["joint_pos"]) + kd * (target_vel - velocity)
+    if "target_torque" in log:
+        asked = asked + log["target_torque"][rows]
+    if np.isfinite(stall).any():
+        asked = limit_torque(Envelope(torque_max=stall, speed_max=speed), asked, velocity)
+    return np.clip(asked, -limit, limit)

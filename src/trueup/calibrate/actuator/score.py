@@ -1,0 +1,110 @@
+"""How well an actuator model predicts motion it has not seen: at horizons, over whole logs, in torque, over minutes.
+
+Errors are root mean squares of joint position, averaged over joints (rad). Standard errors come from drawing blocks (a
+second of a whole rollout, or a window) with replacement: neighbouring samples are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.rollouts import Rolled, roll
+from trueup.data.log import Log
+from trueup.robot.load import Robot
+from trueup.sim.batch import SimCfg
+
+FloatArray = NDArray[np.float64]
+HORIZONS_S = (0.1, 1.0)  # besides one step and whole logs
+_BLOCK_S = 1.0
+_DRAWS = 300
+
+
+class Error(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A position error.
+
+    seconds  horizon; None: whole logs, open loop
+    mean     over joints, rad
+    se       standard error of the mean
+    joints   per joint
+    """
+
+    seconds: float | None
+    mean: float
+    se: float
+    joints: list[float]
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rung on one split.
+
+    held     errors on unseen data: one step, 0.1 s, 1 s, whole logs
+    train    the whole-log error on what was fitted
+    groups   whole-log errors by what is new in them: "motion", "gain"
+    torque   root mean square error of torque on unseen data, mean over joints, N m; None: no torque, or no claim
+    diverged  a simulation of an unseen motion blew up
+    """
+
+    held: list[Error]
+    train: Error
+    groups: dict[str, Error] = {}
+    torque: float | None = None
+    diverged: bool = False
+
+    @property
+    def whole(self) -> Error:
+        return self.held[-1]
+
+
+def score_rung(
+    robot: Robot,
+    actuator: Actuator,
+    train: Sequence[Log],
+    held: Sequence[Log],
+    groups: Sequence[str],
+    sim: SimCfg,
+) -> Scores:
+    """Score one rung; `groups` says what is new in each held-out log."""
+    dt = 1.0 / held[0].rate_hz
+    errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in _horizons(held, dt)]
+    whole = roll(robot, held, actuator, sim)
+    fitted = error_of(roll(robot, train, actuator, sim), None)
+    new = np.array(groups)[whole.log]
+    by = {name: error_of(whole.only(new == name), None) for name in dict.fromkeys(groups)}
+    return Scores(
+        held=[*errors, error_of(whole, None)],
+        train=fitted,
+        groups=by if len(by) > 1 or "gain" in by else {},
+        torque=actuator.torque_error(robot, held),
+        diverged=bool(whole.diverged.any()),
+    )
+
+
+def _horizons(held: Sequence[Log], dt: float) -> list[float]:
+    longest = max(len(log) for log in held) * dt
+    return [dt, *(s for s in HORIZONS_S if dt < s < longest)]
+
+
+def error_of(rolled: Rolled, seconds: float | None) -> Error:
+    """The error of rollouts and its standard error over blocks."""
+    squares = block_squares(rolled)
+    joints = np.sqrt(squares.mean(axis=0))
+    picks = np.random.default_rng(0).integers(0, len(squares), (_DRAWS, len(squares)))
+    drawn = np.sqrt(squares[picks].mean(axis=1)).mean(axis=1)
+    return Error(seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist())
+
+
+def block_squares(rolled: Rolled) -> FloatArray:
+    """Mean squared error of each second of each window, (nblock, njoint); windows under a second are one block."""
+    size = max(1, round(_BLOCK_S / rolled.dt))
+    squares = rolled.error**2
+    out = []
+    for window, valid in zip(squares, rolled.valid[:, 1:], strict=True):
+        real = window[valid]
+        if len(real):
+            out += [part.mean(axis=0) for part in np.array_split(real, max(1, len(real) // size))]
+    return np.array(out)

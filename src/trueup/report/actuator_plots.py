@@ -1,0 +1,113 @@
+"""Figures of an actuator ladder's page: the ladder itself, error against horizon, hysteresis loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.actuator.folder import RungResult
+from trueup.calibrate.actuator.rungs import rung_named
+from trueup.report.traces import COLOURS
+
+FloatArray = NDArray[np.float64]
+_MRAD = 1e3
+_WHOLE_S = 20.0  # where whole logs stand on the axis of horizons
+
+
+def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
+    """Return errors on unseen and on fitted data, rung by rung, simplest on top."""
+    figure = import_module("plotly.graph_objects").Figure()
+    shown = [result for result in results if result.scores is not None]
+    labels = [rung_named(result.rung).title for result in shown]
+    held = [result.scores.whole for result in shown if result.scores is not None]
+    train = [result.scores.train for result in shown if result.scores is not None]
+    figure.add_bar(
+        x=[_MRAD * error.mean for error in held],
+        y=labels,
+        error_x={"array": [_MRAD * error.se for error in held], "thickness": 1.4},
+        orientation="h",
+        name="unseen motion",
+        marker={"color": [COLOURS[2] if result.rung == chosen else COLOURS[1] for result in shown]},
+        hovertemplate="%{y}: %{x:.2f} mrad on unseen motion<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[_MRAD * error.mean for error in train],
+        y=labels,
+        mode="markers",
+        name="motion it was fitted to",
+        marker={"color": COLOURS[0], "symbol": "line-ns-open", "size": 14, "line": {"width": 2}},
+        hovertemplate="%{y}: %{x:.2f} mrad on what it was fitted to<extra></extra>",
+    )
+    figure.update_layout(
+        template="none",
+        height=34 * len(labels) + 130,
+        margin={"l": 190, "r": 16, "t": 40, "b": 54},
+        xaxis={"title": {"text": "whole-rollout position error, mrad"}, "type": "log", "dtick": "D1"},
+        yaxis={"autorange": "reversed", "automargin": True},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure
+
+
+def horizon_chart(results: Sequence[RungResult]) -> Any:
+    """Return the error on unseen data against how far ahead is predicted, a line per rung."""
+    figure = import_module("plotly.graph_objects").Figure()
+    for k, result in enumerate(r for r in results if r.scores is not None):
+        assert result.scores is not None
+        held = result.scores.held
+        figure.add_scatter(
+            x=[_WHOLE_S if error.seconds is None else error.seconds for error in held],
+            y=[_MRAD * error.mean for error in held],
+            error_y={"array": [_MRAD * error.se for error in held], "thickness": 1, "width": 2},
+            name=rung_named(result.rung).title,
+            mode="lines+markers",
+            line={
+                "color": COLOURS[k % len(COLOURS)],
+                "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3],
+            },
+            hovertemplate="%{y:.3g} mrad",
+        )
+    figure.update_layout(
+        template="none",
+        height=430,
+        margin={"l": 70, "r": 16, "t": 90, "b": 54},
+        xaxis={
+            "type": "log",
+            "title": {"text": "horizon"},
+            "tickvals": [0.005, 0.02, 0.1, 1.0, _WHOLE_S],
+            "ticktext": ["5 ms", "20 ms", "0.1 s", "1 s", "whole"],
+        },
+        yaxis={"type": "log", "title": {"text": "mrad"}},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure
+
+
+def hysteresis_loops(command: FloatArray, moved: Mapping[str, FloatArray], joint: str) -> Any:
+    """Return how far a joint is from its command, against the command: loops of friction, lag and hysteresis.
+
+    command (T,) and every trace of `moved` (T,), rad.
+    """
+    figure = import_module("plotly.graph_objects").Figure()
+    for k, (name, position) in enumerate(moved.items()):
+        figure.add_scatter(
+            x=command.astype(np.float32),
+            y=(_MRAD * (position - command)).astype(np.float32),
+            name=name,
+            mode="lines",
+            line={"color": COLOURS[k % len(COLOURS)], "width": 2.4 if k == 0 else 1.2},
+            hovertemplate="%{y:.1f} mrad",
+        )
+    figure.update_layout(
+        template="none",
+        height=430,
+        margin={"l": 70, "r": 16, "t": 70, "b": 54},
+        xaxis={"title": {"text": f"command of {joint}, rad"}, "zeroline": False},
+        yaxis={"title": {"text": "position minus command, mrad"}},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure

@@ -1,0 +1,41 @@
+"""The rule in words: simplest within one standard error of the best."""
+
+from trueup.calibrate.actuator.recommend import overfits, recommend
+from trueup.calibrate.actuator.score import Error, Scores
+
+
+def made(held: float, se: float = 0.1, train: float | None = None, **more) -> Scores:
+    def error(value: float) -> Error:
+        return Error(seconds=None, mean=1e-3 * value, se=1e-3 * se, joints=[1e-3 * value])
+
+    return Scores(held=[error(held)], train=error(held if train is None else train), **more)
+
+
+def test_the_simplest_within_one_standard_error_of_the_best_is_chosen():
+    found = recommend({"pd": made(9.0), "pace": made(2.05), "M2": made(2.0), "uan": made(2.01)})
+    assert (found.rung, found.best) == ("pace", "M2")
+    assert "within one standard error of the best: 2.05 mrad" in found.reason
+    assert "ideal PD, leaves 9.00" in found.reason
+
+
+def test_a_rung_that_is_clearly_better_wins_however_complex():
+    found = recommend({"pd": made(9.0), "pace": made(2.0), "uan": made(1.0)})
+    assert found.rung == found.best == "uan"
+    assert "no simpler rung is within one standard error" in found.reason
+
+
+def test_what_runs_away_or_blows_up_is_not_chosen():
+    scores = {"pd": made(9.0), "net": made(0.5), "uan": made(0.4, diverged=True)}
+    found = recommend(scores, unbounded=["net"])
+    assert found.rung == "pd"
+    assert "run away in long rollouts: actuator net, 6 inputs" in found.reason
+
+
+def test_a_rung_that_learned_its_data_by_heart_is_named_with_the_simpler_one_that_beats_it():
+    scores = {"pace": made(2.0, train=1.8), "M2": made(2.0, train=1.7), "net": made(3.0, train=0.5)}
+    assert overfits(scores) == {"net": "pace"}
+    assert "overfitted: actuator net, 6 inputs (worse than + friction M1 (pace)" in recommend(scores).reason
+
+
+def test_nothing_bounded_is_said_so():
+    assert "no rung stayed bounded" in recommend({"pd": made(1.0)}, unbounded=["pd"]).reason

@@ -1,0 +1,123 @@
+"""Rollouts, their errors and long runs: hand-computed numbers, one against many, planted truth."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from made_calibration import made_calibration
+from planted_logs import planted_log
+
+from trueup.calibrate.actuator.long import judge, long_run
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.rollouts import Rolled, roll
+from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.score import block_squares, error_of, score_rung
+from trueup.robot.load import load_robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import SimCfg
+from trueup.sim.replay import ReplayCfg, replay
+
+ROBOT = load_robot("go2")
+SIM = SimCfg(physics_hz=200.0, model=ModelCfg(base="fixed"))
+PD = Actuator(rung=rung_named("pd"))
+CALIBRATED = made_calibration(ROBOT, ("armature", "damping", "friction", "encoder_bias", "delay"))
+PACE = Actuator(rung=rung_named("pace"), params=CALIBRATED)
+
+
+def planted_by(actuator: Actuator, **options):
+    truth = {} if actuator.params is None else _values(actuator.params)
+    return planted_log(ROBOT, truth, **options)
+
+
+def _values(params):
+    out = {}
+    for entry in params.estimates:
+        values = out.setdefault(entry.parameter.name, np.zeros(12))
+        values[[ROBOT.spec.joint_names.index(name) for name in entry.parameter.of]] = entry.value
+    return out
+
+
+def made_rolled(error, valid=None, dt=0.1) -> Rolled:
+    error = np.asarray(error, float)
+    n, length, _ = error.shape
+    return Rolled(
+        dt=dt,
+        log=np.arange(n),
+        joint_pos=error,
+        measured=np.zeros_like(error),
+        valid=np.ones((n, length), bool) if valid is None else np.asarray(valid),
+        diverged=np.zeros(n, bool),
+    )
+
+
+def test_the_error_is_the_mean_over_joints_of_root_mean_squares():
+    error = np.zeros((2, 21, 2))
+    error[0, 1:, 0], error[1, 1:, 0], error[:, 1:, 1] = 3.0, 4.0, 1.0
+    found = error_of(made_rolled(error), None)
+    np.testing.assert_allclose(found.joints, [np.sqrt(12.5), 1.0])
+    assert found.mean == pytest.approx((np.sqrt(12.5) + 1.0) / 2)
+    assert found.se > 0
+
+
+def test_what_a_log_does_not_have_does_not_count():
+    error = np.ones((1, 41, 1))
+    error[0, 21:] = 100.0
+    valid = np.arange(41)[None] < 21
+    assert error_of(made_rolled(error, valid), None).mean == pytest.approx(1.0)
+    assert len(block_squares(made_rolled(error, valid))) == 2  # seconds
+
+
+def test_a_simulation_that_blew_up_is_ten_radians_off():
+    error = np.full((1, 11, 1), np.nan)
+    assert error_of(made_rolled(error), None).mean == pytest.approx(10.0)
+
+
+@pytest.mark.medium
+def test_logs_side_by_side_are_each_as_alone():
+    logs = [planted_by(PACE, seconds=2.0 + k, seed=k) for k in range(2)]
+    together = roll(ROBOT, logs, PACE, SIM)
+    for k, log in enumerate(logs):
+        alone = roll(ROBOT, [log], PACE, SIM)
+        np.testing.assert_allclose(alone.joint_pos[0], together.joint_pos[k][: len(log)], atol=1e-12)
+        assert together.valid[k].sum() == len(log)
+
+
+@pytest.mark.medium
+def test_a_whole_rollout_is_what_replay_gives():
+    log = planted_by(PACE, seconds=2.0)
+    ours = roll(ROBOT, [log], PACE, SIM).joint_pos[0]
+    plain = replay(ROBOT, log, ReplayCfg(sim=SIM), prepare=CALIBRATED.apply).joint_pos[0]
+    # they begin in the smoothed and in the measured state; what that makes dies away
+    assert np.abs(ours - plain)[100:].max() < 2e-3
+
+
+@pytest.mark.medium
+def test_the_true_model_predicts_at_every_horizon_and_a_wrong_one_does_not():
+    train, held = planted_by(PACE, seconds=4.0), planted_by(PACE, seconds=4.0, seed=5)
+    right, wrong = (score_rung(ROBOT, model, [train], [held], ["motion"], SIM) for model in (PACE, PD))
+    assert [error.seconds for error in right.held] == [pytest.approx(0.005), 0.1, 1.0, None]
+    assert right.whole.mean < 1e-3  # noise of 0.3 mrad and steps of 0.2
+    assert wrong.whole.mean > 10 * right.whole.mean
+    assert all(a.mean < b.mean for a, b in zip(right.held[1:], wrong.held[1:], strict=True))
+
+
+def test_the_same_passage_twice_is_no_drift_and_a_growing_one_runs_away():
+    time = np.arange(4000) / 100.0
+    command = np.sin(2 * np.pi * time / 10.0)[:, None]
+    steady = judge(command + 0.01, command, 500, 1000, 100.0)
+    assert steady.bounded
+    assert steady.drift < 1e-9
+    away = judge(command + 0.05 * time[:, None], command, 500, 1000, 100.0)
+    assert not away.bounded
+    assert away.drift == pytest.approx(0.05 * 30.0)
+
+
+@pytest.mark.medium
+def test_a_servo_stays_bounded_over_a_minute():
+    found = long_run(ROBOT, planted_by(PACE, seconds=3.0), PACE, SIM, 60.0)
+    assert found.bounded
+    assert found.seconds >= 60.0
+    assert found.drift < 1e-3

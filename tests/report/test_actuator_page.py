@@ -1,0 +1,140 @@
+"""The page of an actuator ladder in a real browser without network: everything drawn, nothing missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
+from made_calibration import made_calibration
+from planted_logs import planted_log
+
+from trueup.calibrate.actuator.climb import Ladder
+from trueup.calibrate.actuator.closed_loop import Tracked
+from trueup.calibrate.actuator.folder import LadderFile, RungResult
+from trueup.calibrate.actuator.long import LongRun
+from trueup.calibrate.actuator.model import Actuator
+from trueup.calibrate.actuator.recommend import Recommendation
+from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.score import Error, Scores
+from trueup.core.machine import find_browser
+from trueup.report.actuators import ladder_text, write_ladder_page
+from trueup.robot.load import load_robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.batch import SimCfg
+
+ROBOT = load_robot("go2")
+
+
+def result(name: str, held: float, train: float, **more: Any) -> RungResult:
+    def error(value: float, seconds: float | None) -> Error:
+        return Error(seconds=seconds, mean=value, se=0.05 * value, joints=[value] * 12)
+
+    steps = [error(held * part, s) for part, s in ((0.01, 0.005), (0.3, 0.1), (0.9, 1.0), (1.0, None))]
+    return RungResult(
+        **{"key": "", "rung": name, "status": "done", "count": 3, "fit_s": 2.5}
+        | {
+            "scores": Scores(held=steps, train=error(train, None), torque=0.1),
+            "long": [LongRun(seconds=300.0, drift=1e-3, reach=0.3, reach_early=0.3, bounded=name != "net")],
+            "closed_loop": Tracked(difference=held, model=0.05, twin=0.05),
+        }
+        | more
+    )
+
+
+def made_ladder() -> Ladder:
+    pace = made_calibration(ROBOT, ("armature", "damping", "friction", "encoder_bias", "delay"))
+    rungs = [
+        result("pd", 0.02, 0.02),
+        result("pace", 0.002, 0.002),
+        result("M3", 0.003, 0.0015, status="not excited", reason="none of the 12 numbers is visible"),
+        result("net", 0.004, 0.001),
+        RungResult(key="", rung="uan", status="not supported", reason="stands on nothing"),
+    ]
+    chosen = Recommendation(rung="pace", best="pace", reason="pace has the lowest error on unseen data")
+    log = planted_log(ROBOT, {}, seconds=8.0)
+    return Ladder(
+        robot=ROBOT,
+        file=LadderFile(
+            robot="go2",
+            split="held out: one log",
+            common="pace",
+            recommendation=chosen,
+            rungs=rungs,
+            notes=["a <note>"],
+            provenance={"trueup": "0"},
+        ),
+        actuators={
+            name: Actuator(rung=rung_named(name), params=None if name == "pd" else pace)
+            for name in ("pd", "pace", "M3", "net")
+        },
+        held=(log,),
+        sim=SimCfg(physics_hz=200.0, model=ModelCfg(base="fixed")),
+    )
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from playwright import sync_api as playwright
+
+    file = write_ladder_page(made_ladder(), tmp_path_factory.mktemp("ladder") / "index.html")
+    assert file.stat().st_size < 6_000_000
+    path = find_browser()
+    if path is None or "chrom" not in path:
+        pytest.fail("no Chromium here: scripts/system-packages.sh installs it")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
+        page.complaints = []
+        page.on(
+            "console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(file.as_uri())
+        for plot in page.query_selector_all(".plot"):
+            plot.scroll_into_view_if_needed()
+        while page.evaluate("document.querySelectorAll('.plot:not([data-drawn=yes])').length"):
+            page.wait_for_timeout(100)
+        yield page
+        browser.close()
+
+
+@pytest.mark.medium
+def test_everything_is_drawn_without_network_and_without_complaint(tab):
+    assert len(tab.query_selector_all(".plot")) == 4  # ladder, horizons, traces, loops
+    assert tab.complaints == []
+    words = tab.evaluate("document.body.innerText")
+    for part in ("The ladder", "Error against horizon", "Unseen motion", "Hysteresis loops", "Long rollouts"):
+        assert part in words
+    for part in ("use + friction M1 (pace)", "recommended", "not excited", "not supported", "runs away"):
+        assert part in words
+
+
+@pytest.mark.medium
+def test_every_rung_that_was_scored_has_its_bar_and_its_line(tab):
+    bars, lines = (
+        tab.evaluate(f"document.querySelectorAll('.plot')[{k}].querySelectorAll('{what}').length")
+        for k, what in ((0, ".bars .point"), (1, ".trace path.js-line"))
+    )
+    assert bars == lines == 4
+
+
+@pytest.mark.medium
+def test_the_page_does_not_need_scrolling_sideways(tab):
+    assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_the_text_has_every_rung_the_reasons_and_the_recommendation():
+    text = ladder_text(made_ladder())
+    for word in (
+        "ideal PD",
+        "unsupervised actuator net",
+        "stands on nothing",
+        "use pace: pace has the lowest",
+    ):
+        assert word in text
+    assert "20.00" in text  # mrad of ideal PD
