@@ -26,7 +26,8 @@ from parts import TRAIN, table
 from train_hard import ASSESS_SEED, TASK, BenchCfg, adaptation, adr, continued, rough
 from train_race import RaceCfg, race
 
-from trueup.rl.ppo import Ppo, PpoCfg
+from trueup.rl.ppo import Ppo
+from trueup.rl.settings import PpoCfg
 from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
 from trueup.train.config import Budget, RunCfg, default_ppo

@@ -68,7 +68,8 @@ def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     first, last = found["levels"][0][1], found["levels"][-1][1]
     text = f"""## Rough terrain
 
-Mean level of the curriculum over {2 * cfg.steps / 1e6:g} M steps: {", ".join(f"{m:g} M {x:g}" for m, x in found["levels"])}.
+Mean level of the curriculum over {2 * cfg.steps / 1e6:g} M steps:
+{", ".join(f"{m:g} M {x:g}" for m, x in found["levels"])}.
 
 Share of episodes of 20 s without a fall, by kind and level:
 

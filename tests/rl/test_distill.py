@@ -6,8 +6,8 @@ import torch
 from toy_env import ToyEnv
 
 from trueup.rl.distill import DistillCfg, Distiller
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import Ppo, PpoCfg
+from trueup.rl.ppo import Ppo
+from trueup.rl.settings import NetCfg, PpoCfg
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7, latent=2, encoder=(16,))
 HIDDEN = 1.5

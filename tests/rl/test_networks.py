@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from trueup.rl.mlp import Mlp, mlp_shapes
-from trueup.rl.networks import Actor, NetCfg
+from trueup.rl.networks import Actor
 from trueup.rl.parameters import Adam, Parameters
+from trueup.rl.settings import NetCfg
 
 SIZES = (5, 16, 8, 3)
 

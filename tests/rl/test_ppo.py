@@ -6,8 +6,8 @@ import torch
 from toy_env import ToyEnv
 
 from trueup.rl.collect import NonFiniteError
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import Ppo, PpoCfg
+from trueup.rl.ppo import Ppo
+from trueup.rl.settings import NetCfg, PpoCfg
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7)
 CFG = PpoCfg(steps=16, minibatches=2, epochs=4, net=NET)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import PpoCfg
+from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
 

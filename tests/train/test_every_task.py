@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import PpoCfg
+from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.tasks.load import task_names
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import PpoCfg
+from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.train.config import Budget, RunCfg, read_config
 from trueup.train.folder import RunFolder
 from trueup.train.frozen import frozen

@@ -86,9 +86,10 @@ def run(verb: TrainVerb) -> int:
 
 def _cfg(verb: TrainVerb) -> RunCfg:
     from trueup.rl.distill import DistillCfg
+    from trueup.rl.settings import PpoCfg
     from trueup.train.config import RunCfg, default_ppo
 
-    ppo = default_ppo(verb.task or "")
+    ppo = PpoCfg() if verb.task is None else default_ppo(verb.task)
     net = replace(ppo.net, latent=verb.latent)
     return RunCfg(
         task=verb.task or "",

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from trueup.rl.mlp import Mlp, mlp_shapes
 from trueup.rl.parameters import Parameters
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetCfg:
-    """Sizes of the networks.
-
-    actor, critic  hidden layers
-    latent         numbers in z = mu(e) that the actor also sees (RMA, arXiv 2107.04034); 0: none
-    encoder        hidden layers of mu
-    std            of actions at the start; `min_std` below which it never falls
-    """
-
-    actor: tuple[int, ...] = (256, 128, 64)
-    critic: tuple[int, ...] = (256, 128, 64)
-    latent: int = 0
-    encoder: tuple[int, ...] = (64,)
-    std: float = 1.0
-    min_std: float = 0.05
+from trueup.rl.settings import NetCfg
 
 
 class Actor:

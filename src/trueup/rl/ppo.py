@@ -10,7 +10,6 @@ draws from a generator made from (seed, iteration): a checkpoint needs no random
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -21,40 +20,12 @@ from trueup.rl.env import Env, Floats, State
 from trueup.rl.gae import bootstrap_timeouts, gae
 from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
 from trueup.rl.mirror import Reflection
-from trueup.rl.networks import Actor, Critic, NetCfg
+from trueup.rl.networks import Actor, Critic
 from trueup.rl.parameters import Adam, Parameters
 from trueup.rl.rollout import Rollout
+from trueup.rl.settings import PpoCfg
 
 BRAKE = 4.0  # times the divergence aimed at: far enough for one iteration
-
-
-@dataclass(frozen=True, kw_only=True)
-class PpoCfg:
-    """Settings of PPO; the defaults suit locomotion with some hundred simulations.
-
-    kl_target     how far the policy may move in an iteration; the actor stops learning at four times that
-    rate          of the actor at the start; follows `kl_target` from then on
-    critic_rate   fixed
-    max_gradient  length to which gradients are shortened
-    symmetry      half of each minibatch is seen in the mirror, where the environment offers one
-    side_by_side  critic on a second core
-    """
-
-    steps: int = 24
-    epochs: int = 5
-    minibatches: int = 4
-    gamma: float = 0.99
-    lam: float = 0.95
-    clip: float = 0.2
-    value_clip: float = 0.2
-    entropy: float = 0.005
-    kl_target: float = 0.01
-    rate: float = 1e-3
-    critic_rate: float = 1e-3
-    max_gradient: float = 1.0
-    symmetry: bool = False
-    side_by_side: bool = True
-    net: NetCfg = field(default_factory=NetCfg)
 
 
 class Ppo:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import Term
+from trueup.rl.settings import PpoCfg
 from trueup.sim.push import PushCfg
 from trueup.sim.randomize import Ranges
 from trueup.sim.sensors import SensorCfg
@@ -110,6 +111,7 @@ class Task:
     pushes: PushCfg | None = None
     ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
+    ppo: PpoCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
 
     def __post_init__(self) -> None:
         if self.score not in self.rewards:

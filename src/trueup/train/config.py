@@ -9,8 +9,8 @@ import msgspec
 
 from trueup.core.errors import TrueupError
 from trueup.rl.distill import DistillCfg
-from trueup.rl.networks import NetCfg
-from trueup.rl.ppo import PpoCfg
+from trueup.rl.settings import PpoCfg
+from trueup.tasks.load import load_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,8 @@ class Budget:
 
 
 def default_ppo(task: str) -> PpoCfg:
-    """Settings that are known to work for a built-in task; others get the defaults."""
-    if task.startswith("pendulum"):
-        net = NetCfg(actor=(64, 64), critic=(64, 64))
-        return PpoCfg(steps=16, epochs=5, gamma=0.98, entropy=0.0, net=net)
-    if task.startswith("go2"):
-        return PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, net=NetCfg(std=0.6))
-    return PpoCfg()
+    """The settings that the task itself names."""
+    return load_task(task).ppo
 
 
 def write_config(cfg: RunCfg) -> str:

@@ -18,7 +18,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from trueup.rl.env import Env, Obs
-from trueup.rl.ppo import PpoCfg
+from trueup.rl.settings import PpoCfg
 
 
 class RslRlEnv(VecEnv):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trueup.policy.observation import Term
+from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.sim.push import PushCfg
 from trueup.sim.randomize import locomotion_ranges
 from trueup.sim.sensors import SensorCfg
@@ -86,5 +87,7 @@ def go2_velocity() -> Task:
         start=Start(joint_pos=0.1, tilt=0.09, vel=0.1, spin=0.1, any_yaw=True),
         randomize=locomotion_ranges("base"),
         pushes=PushCfg(newton=80.0),
+        ramp_s=(30.0, 90.0),  # first learn to walk, then to cope
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
+        ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, net=NetCfg(std=0.6)),
     )

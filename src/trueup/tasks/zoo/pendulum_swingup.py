@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueup.policy.observation import Term
+from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.tasks import rewards as r
 from trueup.tasks.commands import NoCommand
 from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
@@ -30,4 +31,5 @@ def pendulum_swingup() -> Task:
         terminations={},
         score="swing_up",
         start=Start(joint_pos=3.1, joint_vel=1.0),
+        ppo=PpoCfg(steps=16, gamma=0.98, entropy=0.0, net=NetCfg(actor=(64, 64), critic=(64, 64))),
     )
