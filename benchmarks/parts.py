@@ -92,3 +92,9 @@ TRAIN = Parts(
     order=("target", "race", "overhead", "update", "kills", "rough", "adaptation", "adr"),
     packages=("mujoco", "torch"),
 )
+ACTUATORS = Parts(
+    name="actuators",
+    title="Actuator models: results",
+    order=("harmonic", "drift", "clean", "real", "supervised", "speed", "policies"),
+    packages=("mujoco", "torch"),
+)

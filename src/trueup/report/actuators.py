@@ -30,14 +30,16 @@ def print_rung(result: RungResult, console: Console) -> None:
     """One line as soon as a rung is done."""
     title = rung_named(result.rung).title
     if result.scores is None:
-        console.print(f"{title:26} {result.status}: {result.reason}", style="dim", markup=False)
+        console.print(
+            f"{title:26} {result.status}: {result.reason}", style="dim", markup=False, soft_wrap=True
+        )
         return
     whole = result.scores.whole
     more = f" ({result.status}: {result.reason})" if result.reason else ""
     text = (
         f"{title:26} {1e3 * whole.mean:8.2f} +- {1e3 * whole.se:.2f} mrad unseen, {result.fit_s:.0f} s{more}"
     )
-    console.print(text, markup=False)
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
