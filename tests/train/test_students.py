@@ -7,7 +7,9 @@ import pytest
 from test_trainer import CFG, STEP
 
 from trueup.core.errors import TrueupError
+from trueup.policy.mlp import load_policy
 from trueup.rl.distill import DistillCfg, Distiller
+from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.config import Budget
 from trueup.train.folder import RunFolder
 from trueup.train.frozen import FrozenStudent, frozen
@@ -49,3 +51,26 @@ def test_a_teacher_without_latent_cannot_teach_one(tmp_path):
     cfg = replace(CFG, teacher=str(tmp_path / "teacher"), distill=DistillCfg(kind="latent"))
     with pytest.raises(TrueupError, match="--latent"):
         make_learner(cfg)
+
+
+@pytest.mark.parametrize("kind", ["latent", "action"])
+def test_an_exported_student_acts_as_the_frozen_one(tmp_path, kind):
+    teacher = replace(
+        CFG, randomize=True, ppo=replace(CFG.ppo, net=replace(CFG.ppo.net, latent=2)), task="z1-reach"
+    )
+    train(teacher, tmp_path / "teacher", Budget(steps=STEP))
+    cfg = replace(
+        teacher, teacher=str(tmp_path / "teacher"), distill=DistillCfg(kind=kind, history=5, hidden=(16,))
+    )
+    train(cfg, tmp_path / "student", Budget(steps=2 * STEP))
+    folder = RunFolder(tmp_path / "student")
+    exported, policy = load_policy(folder.policy, nrow=3), frozen(folder.newest().arrays, 3)
+    env = make_env(load_task("z1-reach"), EnvCfg(nenv=3, threads=1))
+    obs = env.reset()
+    for k in range(8):
+        action = policy(obs)
+        np.testing.assert_array_equal(exported(obs.actor), action)
+        obs = env.step(action).obs
+        if k == 4:
+            policy.restart(np.array([1]))
+            exported.restart(np.array([1]))

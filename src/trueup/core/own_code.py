@@ -30,7 +30,7 @@ def own_function(reference: str) -> Callable[..., Any]:
     if not callable(found):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise TrueupError(f"{place} has no function {function!r}{did_you_mean(function, known)}", file=place)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _from_file(path: Path) -> ModuleType:

@@ -5,6 +5,7 @@ On disk a policy is a folder: `policy.json` (specs, rate, sizes) and `policy.saf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,17 +16,21 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.action import ActionSpec
+from trueup.policy.layers import Float32, Layer, forward, sizes
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.observation import ObservationSpec
+from trueup.policy.student import Student
 
-Float32 = NDArray[np.float32]
-Layer = tuple[Float32, Float32]
 JSON_FILE, WEIGHTS_FILE = "policy.json", "policy.safetensors"
+_STUDENT = "student."
 SCHEMA = 1
 
 
 class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must agree between training and robot; kp and kd are the servo's gains, per joint."""
+    """What must agree between training and robot; kp and kd are the servo's gains, per joint.
+
+    student_steps   how far back the policy looks; 0: it remembers nothing
+    """
 
     schema: int = SCHEMA
     task: str
@@ -35,6 +40,7 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kd: tuple[float, ...]
     observation: ObservationSpec
     action: ActionSpec
+    student_steps: int = 0
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:
@@ -42,26 +48,53 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class MlpPolicy:
-    """action = W_n elu(... elu(W_1 normalised(obs) + b_1)) + b_n; weights are (out, in)."""
+    """action = W_n elu(... elu(W_1 normalised(obs) + b_1)) + b_n; with `student` layers, see `student.Student`.
 
-    def __init__(self, spec: PolicySpec, layers: Sequence[Layer], normalizer: Normalizer) -> None:
+    A policy with a student remembers: it acts for `nrow` rows, one call a control step, and `restart` forgets.
+    """
+
+    def __init__(
+        self,
+        spec: PolicySpec,
+        layers: Sequence[Layer],
+        normalizer: Normalizer,
+        student: Sequence[Layer] = (),
+        nrow: int = 1,
+    ) -> None:
         self.spec, self.normalizer = spec, normalizer
         self.layers = [(np.asarray(w, np.float32), np.asarray(b, np.float32)) for w, b in layers]
-        sizes = [spec.observation.nactor, *(len(b) for _, b in self.layers)]
-        fits = all(w.shape == (m, n) for (w, _), n, m in zip(self.layers, sizes[:-1], sizes[1:], strict=True))
-        if not fits or sizes[-1] != len(spec.action.moved) or len(normalizer.mean) != sizes[0]:
-            raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {sizes}")
-        if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
+        student = [(np.asarray(w, np.float32), np.asarray(b, np.float32)) for w, b in student]
+        self._check(student)
+        self.student: Student | None = None
+        if student:
+            steps, naction = spec.student_steps, len(spec.action.moved)
+            self.student = Student(student, self.layers, steps=steps, naction=naction, nrow=nrow)
+
+    def _check(self, student: list[Layer]) -> None:
+        nobs, naction = self.spec.observation.nactor, len(self.spec.action.moved)
+        seen = self.spec.student_steps * (nobs + naction)
+        latent = len(student[-1][1]) if student and self.layers else 0
+        chains = [
+            chain for chain in (sizes(student, seen), sizes(self.layers, nobs + latent)) if chain != [0]
+        ]
+        ends = [chain[-1] for chain in chains if chain is not None]
+        good = None not in chains and ends and ends[-1] == (naction if self.layers else ends[-1])
+        acts = good and (bool(self.layers) or ends[0] == naction)
+        if not acts or bool(student) != bool(seen) or len(self.normalizer.mean) != nobs:
+            shapes = [w.shape for w, _ in (*student, *self.layers)]
+            raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {shapes}")
+        if not all(np.isfinite(part).all() for layer in (*student, *self.layers) for part in layer):
             raise TrueupError("this policy has weights that are not finite")
 
     def __call__(self, obs: Float32) -> Float32:
         """Actions (n, naction) of observations (n, nactor)."""
         x = self.normalizer(obs)
-        for k, (weight, bias) in enumerate(self.layers):
-            x = x @ weight.T + bias
-            if k < len(self.layers) - 1:
-                x = np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
-        return x
+        return forward(self.layers, x) if self.student is None else self.student(x)
+
+    def restart(self, rows: NDArray[np.intp]) -> None:
+        """The episodes of these rows ended."""
+        if self.student is not None:
+            self.student.restart(rows)
 
     def save(self, folder: str | Path) -> None:
         """Write the folder; the weights first, so that a spec never stands alone."""
@@ -70,13 +103,14 @@ class MlpPolicy:
         arrays: dict[str, NDArray[np.generic]] = {
             f"normalizer.{name}": values for name, values in self.normalizer.state().items()
         }
-        for k, (weight, bias) in enumerate(self.layers):
-            arrays[f"{k}.weight"], arrays[f"{k}.bias"] = weight, bias
+        for prefix, layers in (("", self.layers), (_STUDENT, self.student.layers if self.student else ())):
+            for k, (weight, bias) in enumerate(layers):
+                arrays[f"{prefix}{k}.weight"], arrays[f"{prefix}{k}.bias"] = weight, bias
         write_atomic(Path(folder) / WEIGHTS_FILE, save(arrays))
         write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(self.spec), indent=1))
 
 
-def load_policy(folder: str | Path) -> MlpPolicy:
+def load_policy(folder: str | Path, nrow: int = 1) -> MlpPolicy:
     """Read what `MlpPolicy.save` wrote; every failure names the file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -92,10 +126,19 @@ def load_policy(folder: str | Path) -> MlpPolicy:
     except SafetensorError as error:
         raise TrueupError(f"is not a policy's weights: {error}", file=weights_file) from None
     try:
-        count = sum(name.endswith(".weight") for name in arrays)
-        layers = [(arrays[f"{k}.weight"], arrays[f"{k}.bias"]) for k in range(count)]
         normalizer = Normalizer(spec.observation.nactor)
         normalizer.restore({name: arrays[f"normalizer.{name}"] for name in ("mean", "var", "count")})
+        return MlpPolicy(spec, _layers(arrays, ""), normalizer, _layers(arrays, _STUDENT), nrow)
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None
-    return MlpPolicy(spec, layers, normalizer)
+
+
+def _layers(arrays: dict[str, NDArray[np.generic]], prefix: str) -> list[Layer]:
+    count = len([name for name in arrays if re.fullmatch(rf"{re.escape(prefix)}\d+\.weight", name)])
+    return [
+        (
+            np.asarray(arrays[f"{prefix}{k}.weight"], np.float32),
+            np.asarray(arrays[f"{prefix}{k}.bias"], np.float32),
+        )
+        for k in range(count)
+    ]

@@ -136,6 +136,11 @@ def collision(frame: Frame) -> Float32:
     return frame.body_contact.astype(np.float32)
 
 
+def fall(frame: Frame) -> Float32:
+    """One where the episode ends by a fall."""
+    return (fallen(frame) | trunk_down(frame)).astype(np.float32)
+
+
 # --- arms and pendulums ---
 def tool_distance(frame: Frame) -> Float32:
     """Distance from tool to command, m."""

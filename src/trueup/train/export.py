@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from trueup.core.errors import TrueupError
-from trueup.policy.mlp import MlpPolicy, PolicySpec
+from trueup.policy.mlp import MlpPolicy
 from trueup.tasks.env import TaskEnv
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import Arrays, FrozenPolicy
+from trueup.train.frozen import Arrays, FrozenPolicy, FrozenStudent, frozen
 
 
 def make_policy(env: TaskEnv, arrays: Arrays) -> MlpPolicy:
-    """A learner's actor with the specs of its environment; one that needs hidden factors cannot leave simulation."""
-    actor, spec = FrozenPolicy(arrays), env.robot.spec
-    if actor.encoder or "trace" in arrays:
-        raise TrueupError(
-            "only policies that act on observations alone can be exported: this one has a latent"
-        )
-    policy = PolicySpec(
-        task=env.task.name,
-        robot=spec.name,
-        control_hz=1.0 / env.control_dt,
-        kp=tuple(spec.kp.tolist()),
-        kd=tuple(spec.kd.tolist()),
-        observation=env.observation_spec,
-        action=env.action_spec,
-    )
-    return MlpPolicy(policy, actor.layers, actor.normalizer)
+    """A learner's actor or student with the specs of its environment; one that needs hidden factors cannot leave."""
+    policy = frozen(arrays)
+    if isinstance(policy, FrozenStudent):
+        student, spec = policy.student, replace(env.policy_spec(), student_steps=policy.student.steps)
+        return MlpPolicy(spec, student.policy, policy.teacher.normalizer, student.layers)
+    assert isinstance(policy, FrozenPolicy)
+    if policy.encoder:
+        raise TrueupError("this policy needs the hidden factors, which no robot knows; export its student")
+    return MlpPolicy(env.policy_spec(), policy.layers, policy.normalizer)
 
 
 def export_policy(folder: RunFolder, env: TaskEnv) -> Path:

@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.policy.layers import Layer, forward
 from trueup.policy.normalizer import Normalizer
+from trueup.policy.student import Student
 from trueup.rl.collect import part
 from trueup.rl.env import Floats, Obs
-from trueup.rl.trace import Trace
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -61,38 +62,23 @@ class FrozenStudent:
 
     def __init__(self, arrays: Arrays, nrow: int) -> None:
         self.teacher, state = FrozenPolicy(arrays), dict(arrays)
-        self.layers = _layers(state, "student/student/")
-        _, length, size = state["trace"].shape
-        self._trace, naction = Trace(nrow, length, size), state["last_action"].shape[1]
-        self._last: Floats = np.zeros((nrow, naction), np.float32)
-        self._acts = bool(state["student_acts"])
+        acts = bool(state["student_acts"])
+        self.student = Student(
+            _layers(state, "student/student/"),
+            [] if acts else self.teacher.layers,
+            steps=state["trace"].shape[1],
+            naction=state["last_action"].shape[1],
+            nrow=nrow,
+        )
 
     def __call__(self, obs: Obs) -> Floats:
-        x = self.teacher.normalizer(obs.actor)
-        out = forward(self.layers, self._trace.push(x, self._last))
-        if not self._acts:
-            out = forward(self.teacher.layers, np.concatenate([x, out], axis=1))
-        self._last = out.copy()
-        return out
+        return self.student(self.teacher.normalizer(obs.actor))
 
     def restart(self, rows: NDArray[np.intp]) -> None:
-        self._trace.restart(rows)
-        self._last[rows] = 0.0
+        self.student.restart(rows)
 
 
-Layers = list[tuple[Floats, Floats]]
-
-
-def forward(layers: Layers, x: Floats) -> Floats:
-    """ELU between layers, none after the last."""
-    for k, (weight, bias) in enumerate(layers):
-        x = x @ weight.T + bias
-        if k < len(layers) - 1:
-            x = np.where(x > 0, x, np.expm1(np.minimum(x, np.float32(0.0))))
-    return x
-
-
-def _layers(state: dict[str, NDArray[np.generic]], prefix: str) -> Layers:
+def _layers(state: dict[str, NDArray[np.generic]], prefix: str) -> list[Layer]:
     found = part(state, prefix)
     numbers = sorted({int(match[1]) for name in found if (match := re.match(r"(\d+)/weight$", name))})
     return [

@@ -28,7 +28,7 @@ class Exported:
         return self.policy(obs.actor)
 
     def restart(self, rows: NDArray[np.intp]) -> None:
-        """Remembers nothing."""
+        self.policy.restart(rows)
 
 
 def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tuple[TaskEnv, Policy]:

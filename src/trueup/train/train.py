@@ -50,7 +50,7 @@ def train(
     extras = _extras(cfg, folder, budget)
     trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
     outcome = trainer.run(budget, show)
-    if cfg.distill is None and not cfg.ppo.net.latent:
+    if cfg.distill is not None or not cfg.ppo.net.latent:
         export_policy(folder, run_env(cfg, 1, threads=1))
     return outcome
 
