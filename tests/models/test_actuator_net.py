@@ -118,3 +118,19 @@ def test_joints_in_no_group_or_in_two_are_refused():
 def test_weights_that_are_not_finite_are_refused():
     with pytest.raises(TrueupError, match="not finite"):
         one_joint([([[np.nan]], [0.0])])
+
+
+def test_other_weights_can_be_loaded_into_a_running_form():
+    one, other = made_net(seed=1), made_net(seed=2)
+    rng = np.random.default_rng(0)
+    loaded, fresh = NetForward(one, 4), NetForward(other, 4)
+    loaded.load(other)
+    for _ in range(6):
+        signals = rng.normal(0, 0.3, (2, 4, 12)).astype(np.float32)
+        loaded.push(signals)
+        fresh.push(signals)
+    outs = np.empty((2, 4, 12))
+    loaded.torque(outs[0])
+    fresh.torque(outs[1])
+    assert (outs[0] == outs[1]).all()
+    np.testing.assert_array_equal(loaded.read(0), signals)

@@ -53,7 +53,6 @@ class NetForward:
         self.newest = np.zeros(1, np.int64)  # slot of the ring written last
         self._out: Float32 = np.zeros(start, np.float32)
         self._fill_constants(rows)
-        self._scale = np.repeat(net.scale[[j for g in spec.groups for j in g]], nsim)
         sizes = (*net.hidden, 1)
         self._scratch = [_Scratch(sizes) for _ in range(self.threads)]
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
@@ -64,6 +63,26 @@ class NetForward:
             seen = self.ring[rows:-1, group.start : group.start + group.used]
             seen[:] = np.repeat(self.net.context[group.joints].T, self.nsim, axis=1)
         self.ring[-1] = 1.0
+
+    def load(self, net: ActuatorNet) -> None:
+        """Take the numbers of another net of the same spec and shape; history stays."""
+        self.net = net
+        self._groups = [
+            _Group(group.joints, group.start, group.used, group.blocks, *_prepare(net, k))
+            for k, group in enumerate(self._groups)
+        ]
+        self._fill_constants(self._depth * self._nsignal)
+
+    def read(self, age: int) -> Float32:
+        """Signals (nsignal, nsim, njoint) that are `age` steps old, a copy."""
+        slot = (int(self.newest[0]) - age) % self._depth
+        rows = self.ring[slot * self._nsignal : (slot + 1) * self._nsignal]
+        out: Float32 = np.empty((self._nsignal, self.nsim, self.net.spec.njoint), np.float32)
+        for group in self._groups:
+            columns = rows[:, group.start : group.start + group.used]
+            shape = (self._nsignal, len(group.joints), self.nsim)
+            out[:, :, group.joints] = columns.reshape(shape).transpose(0, 2, 1)
+        return out
 
     def push(self, signals: Float32) -> None:
         """Take the signals (nsignal, nsim, njoint) of a new step."""
@@ -117,12 +136,10 @@ class NetForward:
             self._out[start : start + BLOCK] = scratch.value[-1][0]
 
     def _collect(self, out: FloatArray) -> None:
-        at = 0
         for group in self._groups:
             values = self._out[group.start : group.start + group.used]
-            values *= self._scale[at : at + group.used]
-            at += group.used
-            out[:, group.joints] = values.reshape(len(group.joints), self.nsim).T
+            torque = values.reshape(len(group.joints), self.nsim).T * self.net.scale[group.joints]
+            out[:, group.joints] = torque
         if self.net.spec.limit:
             limit = np.array(self.net.spec.limit)
             np.multiply(np.tanh(out / limit), limit, out=out)
