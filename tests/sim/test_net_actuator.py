@@ -60,7 +60,7 @@ def run(sim: BatchSim, targets: np.ndarray) -> np.ndarray:
 
 def test_a_net_that_is_a_pd_servo_moves_like_one():
     plain, net = go2(None, physics_hz=1000.0), go2(pd_net(20.0, 0.5), physics_hz=1000.0)
-    net.substep_model.every = 1  # at every physics step, as the engine's servo
+    net.substep_model.every = net.substep_model.holds = 1  # at every physics step, as the engine's servo
     for sim in (plain, net):
         sim.params.set("delay", 0.007)
         sim.params.set("encoder_bias", np.linspace(-0.02, 0.02, 12))
@@ -91,12 +91,25 @@ def test_the_envelope_acts_after_the_net():
 
 def test_the_net_is_asked_at_its_own_rate_and_held_between():
     sim = go2(made_net(), physics_hz=1000.0)
+    sim.substep_model.holds = 1  # comes back to Python at every physics step
     torques = []
     inner = sim.substep_model.step
     sim.substep_model.step = lambda *given: torques.append(inner(*given).copy()) or torques[-1]
     run(sim, wave(sim, 2))
     changed = [bool((a != b).any()) for a, b in pairwise(torques)]
     assert np.flatnonzero(changed).tolist() == [4, 9, 14, 19, 24, 29, 34]
+
+
+def test_steps_in_which_the_torque_is_held_are_made_in_one_call():
+    alike = [go2(made_net(), physics_hz=1000.0) for _ in range(2)]
+    assert alike[0].substep_model.holds == 5
+    alike[1].substep_model.holds = 1
+    results = []
+    for sim in alike:
+        sim.params.set("delay", 0.0073)
+        sim.reset()
+        results.append(run(sim, wave(sim, 20)))
+    np.testing.assert_array_equal(*results)
 
 
 def test_a_physics_step_that_does_not_fit_is_refused():

@@ -318,7 +318,8 @@ class BatchSim:
     def _step_in_python(self, seen: FloatArray, torque: ArrayLike | None) -> None:
         assert self.substep_model is not None
         feed_forward = 0.0 if torque is None else np.asarray(torque)
-        for k in range(self.substeps):
+        holds = 1 if self._actuator_model is None else self._actuator_model.holds
+        for k in range(0, self.substeps, holds):
             target = seen[:, k]
             state = SubstepState(
                 joint_pos=self.joint_pos + self.encoder_bias,
@@ -329,7 +330,11 @@ class BatchSim:
             extra = self.substep_model.step(self, state)
             self.ctrl[:, ::3] = target - self.encoder_bias
             self.ctrl[:, 2::3] = feed_forward if extra is None else feed_forward + extra
-            self.batch.step()
+            if holds == 1:
+                self.batch.step()
+            else:
+                targets = seen[:, k : k + holds] - self.encoder_bias[:, None]
+                self.batch.rollout(holds, control=self._controls(targets, None, None), record=())
 
     def _rollout_in_python(
         self,

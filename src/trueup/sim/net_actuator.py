@@ -66,6 +66,7 @@ class NetActuator:
     def __init__(self, net: ActuatorNet, *, envelope: Envelope | None = None, threads: int = 0) -> None:
         """`threads` 0: those of the simulation."""
         self.net, self.envelope, self._threads = net, envelope, threads
+        self.holds = 1
         friction = net.spec.friction
         self.gear_friction = None if friction in (None, "M1") else GearFriction(friction)
 
@@ -84,6 +85,8 @@ class NetActuator:
             )
         if self.gear_friction is not None:
             self.gear_friction.start(sim)
+        elif self.envelope is None and sim.substeps % self.every == 0:
+            self.holds = self.every
         shape = (sim.nsim, spec.njoint)
         self.forward = NetForward(net, sim.nsim, self._threads or sim.cfg.threads or usable_cores())
         self._signals: Float32 = np.empty((len(spec.signals), *shape), np.float32)
@@ -152,7 +155,7 @@ class NetActuator:
             self._guard()
             self.forward.push(self._signals)
             self.forward.torque(self._torque)
-        self._clock += 1
+        self._clock += self.holds
         return self._torque if self.envelope is None else self._within_envelope(sim, state)
 
     def memory(self) -> dict[str, NDArray[np.generic]]:

@@ -46,6 +46,7 @@ class ActuatorModel(SubstepModel, Protocol):
     """A substep model with a beginning and a past: buffers made for one batch, kept in its checkpoints."""
 
     gear_friction: GearFriction | None
+    holds: int  # physics steps for which a torque stays: `step` is called at the first of them only
 
     def start(self, sim: BatchSim) -> None:
         """Called once, when the batch has its parameters."""
@@ -70,6 +71,7 @@ class GearFriction:
         self._given = params
         self.coefficients = params or FrictionParams()
         self.gear_friction: GearFriction | None = self
+        self.holds = 1
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Nothing: the budget follows from the state."""
