@@ -56,6 +56,17 @@ def test_a_restored_learner_continues_bit_for_bit(symmetry):
     _same(whole, resumed)
 
 
+def test_noise_stays_below_a_bound_that_falls():
+    from dataclasses import replace
+
+    _, history = _learn(replace(CFG, entropy=0.1, quiet=(0.2, 1, 4)), 6)
+    free, _ = _learn(replace(CFG, entropy=0.1), 6)
+    bounds = [0.7 * (0.2 / 0.7) ** min(1.0, max(0, k - 1) / 3) for k in range(6)]
+    assert all(row["std"] <= bound + 1e-6 for row, bound in zip(history, bounds, strict=True))
+    assert history[-1]["std"] == pytest.approx(0.2, abs=0.02)
+    assert float(torch.exp(free.actor.log_std).mean()) > 0.5
+
+
 def test_seeds_differ():
     a, b = Ppo(ToyEnv(8), CFG, seed=0), Ppo(ToyEnv(8), CFG, seed=1)
     assert not np.array_equal(a.actor.parameters.flat, b.actor.parameters.flat)

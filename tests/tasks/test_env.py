@@ -9,6 +9,7 @@ from trueup.core.errors import TrueupError
 from trueup.sim.adr import AdrCfg
 from trueup.sim.push import PushCfg
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
+from trueup.tasks.task import Reward
 
 pytestmark = pytest.mark.medium
 
@@ -161,3 +162,15 @@ def test_a_task_of_the_users_own_is_loaded_from_a_file(tmp_path):
     assert load_task(f"{tmp_path}/mine.py:mine").robot == "pendulum"
     with pytest.raises(TrueupError, match="must return a"):
         load_task(f"{tmp_path}/mine.py:wrong")
+
+
+def test_late_rewards_count_by_the_share_of_the_ramp():
+    task = load_task("go2-velocity")
+    late = {"tilt": Reward(lambda frame: np.ones(4, np.float32), -50.0, late=True)}
+    task = replace(task, rewards={task.score: task.rewards[task.score], **late}, ramp_s=(0.0, 0.2))
+    env = make_env(task, EnvCfg(nenv=4, threads=1, ramp=True))
+    cost = []
+    for _ in range(12):
+        step = env.step(np.zeros((4, env.naction), np.float32))
+        cost.append(step.reward - 2.0 * 0.02 * env._terms[0])
+    np.testing.assert_allclose(np.array(cost)[:, 0], -np.minimum(np.arange(12) / 10, 1.0), atol=1e-5)

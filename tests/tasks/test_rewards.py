@@ -94,6 +94,11 @@ def test_collisions_and_falls():
     np.testing.assert_array_equal(r.fallen(f), [False, True])
 
 
+def test_a_fall_costs_where_the_trunk_touches_or_the_base_lies():
+    np.testing.assert_array_equal(r.fall(frame(body_contact=[True, False])), [1.0, 0.0])
+    np.testing.assert_array_equal(r.fall(frame(gravity=[[0, 0, -1], [0, 1, 0]])), [0.0, 1.0])
+
+
 def test_tool_terms():
     f = frame(tool_error=[[0.03, 0, 0, 0, 0.7, 0], [0, 0, 0, 0, 0, 0]])
     np.testing.assert_allclose(r.tool_distance(f), [0.03, 0.0], atol=1e-7)

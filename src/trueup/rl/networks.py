@@ -55,9 +55,9 @@ class Actor:
             self.encoder.backward(grad[:, self.nobs :])
         self.parameters.grad_view["log_std"].copy_(grad_log_std)
 
-    def keep_exploring(self) -> None:
-        """Hold the standard deviation above its floor."""
-        self.log_std.clamp_(min=math.log(self.cfg.min_std))
+    def keep_exploring(self, most: float) -> None:
+        """Hold the standard deviation between its floor and `most`."""
+        self.log_std.clamp_(min=math.log(self.cfg.min_std), max=math.log(most))
 
 
 class Critic:

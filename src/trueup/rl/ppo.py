@@ -9,6 +9,7 @@ draws from a generator made from (seed, iteration): a checkpoint needs no random
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -108,7 +109,7 @@ class Ppo:
 
     def _learn_actor(self, parts: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
-        records, kl = [], 0.0
+        records, kl, most = [], 0.0, self._most_noise()
         for part in parts:
             obs, action, old_mean = (
                 x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean)
@@ -132,7 +133,7 @@ class Ppo:
             )
             actor.backward(grad_mean, grad_log_std)
             self._move(actor.parameters, self.actor_adam, self.rate, "the actor's gradient")
-            actor.keep_exploring()
+            actor.keep_exploring(most)
             records.append(np.array([loss, kl, clipped]))
         loss, _, clipped = np.mean(records, axis=0)
         used, self.rate = self.rate, adapted_rate(self.rate, kl, cfg.kl_target)
@@ -145,6 +146,14 @@ class Ppo:
             "entropy": entropy(actor.log_std),
             "std": float(torch.exp(actor.log_std).mean()),
         }
+
+    def _most_noise(self) -> float:
+        """The bound of the standard deviation in this iteration: it falls by the same factor every time."""
+        if self.cfg.quiet is None:
+            return math.inf
+        (std, first, last), start = self.cfg.quiet, self.cfg.net.std
+        share = min(1.0, max(0.0, (self.iteration - first) / (last - first)))
+        return float(start * (std / start) ** share)
 
     def _learn_critic(self, parts: list[Tensor]) -> dict[str, float]:
         rollout, critic, losses = self.rollout, self.critic, []

@@ -31,6 +31,7 @@ class PpoCfg:
     rate          of the actor at the start; follows `kl_target` from then on
     critic_rate   fixed
     max_gradient  length to which gradients are shortened
+    quiet         (std, first, last): a bound of the noise that falls to `std` between these iterations; None: no bound
     symmetry      half of each minibatch is seen in the mirror, where the environment offers one
     side_by_side  critic on a second core
     """
@@ -47,6 +48,7 @@ class PpoCfg:
     rate: float = 1e-3
     critic_rate: float = 1e-3
     max_gradient: float = 1.0
+    quiet: tuple[float, int, int] | None = None
     symmetry: bool = False
     side_by_side: bool = True
     net: NetCfg = field(default_factory=NetCfg)

@@ -251,10 +251,11 @@ class TaskEnv:
     def _reward(self) -> tuple[Float32, dict[str, float]]:
         frame = self._sense.frame
         reward: Float32 = np.zeros(self.nenv, np.float32)
+        share = np.float32(self.variation.share)
         # Term by term: the order of a sum, and so its rounding, may depend on the number of environments otherwise.
         for row, weight, term in zip(self._terms, self._weights, self.task.rewards.values(), strict=True):
             row[:] = term.function(frame)
-            reward += weight * row
+            reward += (weight * share if term.late else weight) * row
         names = [f"reward/{name}" for name in self.task.rewards]
         metrics = dict(zip(names, self._terms.mean(axis=1).tolist(), strict=True))
         if self._clock[0] % _WATCH_EVERY == 0:

@@ -23,10 +23,11 @@ Float32 = NDArray[np.float32]
 
 
 class Reward(NamedTuple):
-    """A pure function of a frame that returns (nenv,), and its weight per second."""
+    """A pure function of a frame that returns (nenv,), and its weight per second; `late`: it grows with the ramp."""
 
     function: Callable[[Frame], Float32]
     weight: float
+    late: bool = False
 
 
 class CriticTerm(NamedTuple):

@@ -67,6 +67,7 @@ class Variation:
         """Let ranges and pushes grow to where they belong after `steps` control steps."""
         begin, end = self._ramp
         share = min(1.0, max(0, steps - begin) / (end - begin)) if end > begin else 1.0
+        self.share = share
         if self._pushes is not None:
             self._pushes.share = share
         if self.randomizer is not None and self.adr is None and end > begin:
