@@ -27,6 +27,7 @@ from actuator_logs import recorded, twin_ladder
 from actuator_policies import policies_part
 from actuator_real import real_part
 from actuator_speed import speed_part
+from actuator_torque import supervised_part
 from parts import ACTUATORS, table
 
 from trueup.calibrate.actuator.climb import Ladder
@@ -64,7 +65,7 @@ def main(cfg: BenchCfg) -> None:
         "drift": drift,
         "clean": clean,
         "real": real_part,
-        "supervised": supervised,
+        "supervised": supervised_part,
         "speed": speed_part,
         "policies": policies_part,
     }
@@ -100,7 +101,7 @@ def _facts(result: RungResult, beaten_by: str) -> Numbers:
     scores = result.scores
     if scores is None:
         return facts
-    motion = scores.groups.get("motion", scores.whole)
+    motion = scores.motion
     facts |= {"cpu_s": result.cpu_s, "fit_s": result.fit_s, "beaten_by": beaten_by}
     facts |= {"one_step": scores.held[0].mean, "whole": motion.mean, "se": motion.se}
     facts |= {f"{e.seconds:g} s": e.mean for e in scores.held[1:-1]}
@@ -256,33 +257,6 @@ Preset `pace`: everything that differs from the spec is a parameter that `pace` 
 """
     numbers: Numbers = {"clean_parametric": sum(parametric), "clean_twins": len(parametric)}
     return numbers, text
-
-
-# --- torque ---
-def supervised(cfg: BenchCfg) -> tuple[Numbers, str]:
-    runs = harmonic_runs(cfg)
-    names = ("pd", "delay", "pace", "motor", "fir", "net", "net_long")
-    found = {
-        name: [run["rungs"].get(name, {}).get("torque") for run in runs.values()]  # type: ignore[index]
-        for name in names
-    }
-    rows = []
-    for name, values in found.items():
-        known = [v for v in values if v is not None]
-        if known:
-            cells = ["" if v is None else f"{v:.4f}" for v in values]
-            rows.append((rung_named(name).title, *cells, f"{np.median(known) / np.median(found['pd']):.2f}"))
-    ratio = [min(a, b) / pd for a, b, pd in zip(found["net"], found["net_long"], found["pd"], strict=True)]
-    text = f"""## Torque, where it is measured
-
-Twins `harmonic`; root mean square error of the torque that the drives report, mean over joints, N m, on unseen motions
-(noise of the measurement included), at measured states.
-
-{table(("rung", *(f"seed {seed}" for seed in runs), "over ideal PD"), rows)}
-
-The better net over ideal PD: {", ".join(f"{r:.2f}" for r in ratio)} (asked: below 0.33).
-"""
-    return {"net_over_pd_torque": float(np.median(ratio)), "net_over_pd_torque_worst": max(ratio)}, text
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made_calibration import made_calibration
 from planted_logs import planted_log
 
+from trueup.calibrate.actuator.fits import excerpts
 from trueup.calibrate.actuator.long import judge, long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rollouts import Rolled, roll
@@ -121,3 +122,13 @@ def test_a_servo_stays_bounded_over_a_minute():
     assert found.bounded
     assert found.seconds >= 60.0
     assert found.drift < 1e-3
+
+
+def test_excerpts_come_from_all_logs_and_short_data_stays_whole():
+    logs = [planted_log(ROBOT, {}, seconds=12.0, seed=k, noise=0.0) for k in range(3)]
+    assert all(a is b for a, b in zip(excerpts(logs, 40), logs, strict=True))
+    few = excerpts(logs, 3)
+    assert [len(part) for part in few] == [1100, 1100, 1100]
+    assert {float(part["target_pos"][0, 0]) for part in few} <= {
+        float(log["target_pos"][k, 0]) for log in logs for k in (0, 1100)
+    }

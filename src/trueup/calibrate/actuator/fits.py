@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trueup.calibrate.actuator.learned import train_residual, train_torque
+import numpy as np
+
+from trueup.calibrate.actuator.learned import Lesson, train_net
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import BASE, Rung, params_of
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
@@ -20,6 +22,7 @@ from trueup.data.log import Log
 from trueup.robot.load import Robot
 
 _WINDOWS, _WINDOWS_IN_PYTHON = 40, 16  # friction models beyond M1 run between physics steps
+_EXCERPT_S = 5.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +53,18 @@ def fit_rung(rung: Rung, job: Job) -> Actuator:
         return _calibrated(rung, job)
     base = job.below[rung.start].params
     assert base is not None
-    train = train_torque if rung.kind == "torque" else train_residual
-    net = train(job.robot, job.train, base, rung.net, job.physics_hz, job.seed, job.progress)
+    lesson = Lesson(
+        robot=job.robot,
+        logs=job.train,
+        base=base,
+        physics_hz=job.physics_hz,
+        seed=job.seed,
+        state=job.state,
+        resume=job.resume,
+        progress=job.progress,
+    )
+    net = train_net(rung, lesson)
+    _forget(job)
     return Actuator(rung=rung, net=net, notes=net.spec.notes)
 
 
@@ -70,6 +83,16 @@ def not_excited(rung: Rung, actuator: Actuator, common: str) -> str:
     )
 
 
+def excerpts(logs: Sequence[Log], count: int) -> list[Log]:
+    """About `count` pieces of some seconds, spread evenly over the logs: what as many windows can use."""
+    rows = round(_EXCERPT_S * logs[0].rate_hz)
+    starts = [(log, k * rows) for log in logs for k in range(max(1, len(log) // rows))]
+    if len(starts) <= count:
+        return list(logs)
+    keep = np.unique(np.round(np.linspace(0, len(starts) - 1, count)).astype(int))
+    return [log.window(start, start + rows) for log, start in (starts[k] for k in keep)]
+
+
 def _calibrated(rung: Rung, job: Job) -> Actuator:
     params = params_of(rung, job.common)
     in_python = friction_model(parameter_names(params)) not in (None, "M1")
@@ -84,7 +107,7 @@ def _calibrated(rung: Rung, job: Job) -> Actuator:
     )
     fit = calibrate(
         job.robot,
-        job.train,
+        excerpts(job.train, _WINDOWS_IN_PYTHON) if in_python else job.train,
         cfg,
         start=start,
         progress=job.progress,
@@ -94,6 +117,11 @@ def _calibrated(rung: Rung, job: Job) -> Actuator:
     result: Calibration = fit.calibration
     if result.effort.interrupted:
         raise KeyboardInterrupt
+    _forget(job)
+    return Actuator(rung=rung, params=result, notes=tuple(n for n in result.notes if "held out" not in n))
+
+
+def _forget(job: Job) -> None:
+    """The state of a fit that came to its end is no longer needed."""
     if job.state is not None:
         shutil.rmtree(job.state, ignore_errors=True)
-    return Actuator(rung=rung, params=result, notes=tuple(n for n in result.notes if "held out" not in n))

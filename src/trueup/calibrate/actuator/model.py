@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
 from trueup.calibrate.residuals import able_to_set
 from trueup.calibrate.result import Calibration
@@ -58,14 +59,13 @@ class Actuator:
 
         None without measured torque, or for a model whose torque stands for more than the motor's.
         """
-        if self.rung.kind == "residual" or not all("joint_torque" in log for log in logs):
+        if self.rung.kind == "residual" or not logs or not all("joint_torque" in log for log in logs):
             return None
-        left = [self.torque(robot, log) - log["joint_torque"] for log in logs]
+        if self.net is not None:
+            left = [torque_left(self.net, log) for log in logs]
+        else:
+            left = [_servo_torque(robot, log, self.params) - log["joint_torque"] for log in logs]
         return float(np.sqrt((np.concatenate(left) ** 2).mean(axis=0)).mean())
-
-    def torque(self, robot: Robot, log: Log) -> FloatArray:
-        """(T, njoint) torque that this model predicts from the log's own positions and commands, N m."""
-        return _servo_torque(robot, log, self.params)
 
 
 def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:

@@ -35,14 +35,14 @@ def recommend(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> Re
 
 
 def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:
-    """Rungs that fit their own data better than a simpler one and unseen data worse, with that simpler one."""
+    """Rungs that fit their own data better than a simpler one and unseen motion worse, with that simpler one."""
     found = {}
     names = list(scores)
     for k, name in enumerate(names):
         mine = scores[name]
         for simpler in names[:k]:
             other = scores[simpler]
-            worse = mine.whole.mean > other.whole.mean + other.whole.se
+            worse = mine.motion.mean > other.motion.mean + other.motion.se
             if mine.train.mean < other.train.mean and worse:
                 found[name] = simpler
                 break

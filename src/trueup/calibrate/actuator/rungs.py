@@ -31,7 +31,7 @@ class Rung:
     adds    what is fitted beyond the common set (`params`); an entry of `calibrate.rules`
     alone   only `adds` is fitted, not the common set
     start   rung whose result this one begins at, or stands on
-    net     form of the learned model, as `models.actuator_net` names it
+    net     form of the learned model, as `calibrate.actuator_fit` names it
     """
 
     name: str
@@ -101,7 +101,7 @@ RUNGS: tuple[Rung, ...] = (
         kind="torque",
         says="torque by a small net on position error and velocity at t, t - 10 ms, t - 20 ms",
         start=BASE,
-        net="hwangbo",
+        net="net",
     ),
     Rung(
         name="net_long",

@@ -45,7 +45,7 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     held     errors on unseen data: one step, 0.1 s, 1 s, whole logs
     train    the whole-log error on what was fitted
     groups   whole-log errors by what is new in them: "motion", "gain"
-    torque   root mean square error of torque on unseen data, mean over joints, N m; None: no torque, or no claim
+    torque   root mean square error of torque on unseen motion, mean over joints, N m; None: no torque, or no claim
     diverged  a simulation of an unseen motion blew up
     """
 
@@ -57,7 +57,13 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def whole(self) -> Error:
+        """Over whole unseen logs."""
         return self.held[-1]
+
+    @property
+    def motion(self) -> Error:
+        """The same, where only the motion is new."""
+        return self.groups.get("motion", self.whole)
 
 
 def score_rung(
@@ -79,7 +85,9 @@ def score_rung(
         held=[*errors, error_of(whole, None)],
         train=fitted,
         groups=by if len(by) > 1 or "gain" in by else {},
-        torque=actuator.torque_error(robot, held),
+        torque=actuator.torque_error(
+            robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]
+        ),
         diverged=bool(whole.diverged.any()),
     )
 
