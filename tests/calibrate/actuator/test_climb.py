@@ -16,6 +16,7 @@ from trueup.calibrate.actuator.closed_loop import LoopCfg, predict, run_on_twin,
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.cli import main
 from trueup.commands.actuator import ActuatorVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
@@ -119,6 +120,14 @@ def test_the_verb_climbs_from_files_and_prints_the_recommendation(tmp_path, caps
     assert (tmp_path / "out" / "ladder.json").exists()
 
 
+def test_the_verb_has_two_words_and_calibrate_alone_keeps_its_own(capsys):
+    for words, shown in ((["calibrate", "actuator"], "--rungs"), (["calibrate"], "--tie")):
+        with pytest.raises(SystemExit) as end:
+            main([*words, "--help"])
+        assert end.value.code == 0
+        assert shown in capsys.readouterr().out
+
+
 def test_the_face_is_reached_through_calibrate():
     assert callable(tu.calibrate.actuator)
     with pytest.raises(TrueupError, match="no rung 'nonsense'"):
@@ -151,3 +160,20 @@ def test_the_model_of_an_ideal_twin_predicts_the_controller(tmp_path, monkeypatc
     found = predict(ROBOT, Actuator(rung=rung_named("pd")), SIM, recorded, cfg)
     assert found.difference < 0.05 * found.twin
     assert found.model == pytest.approx(found.twin, rel=0.05)
+
+
+@pytest.mark.medium
+def test_a_rung_that_cannot_be_fitted_does_not_take_the_others_with_it(monkeypatch):
+    real = stage.fit_rung
+
+    def failing(rung, job):
+        if rung.name == "delay":
+            raise TrueupError("something is wrong with it")
+        return real(rung, job)
+
+    monkeypatch.setattr(stage, "fit_rung", failing)
+    cfg = LadderCfg(rungs="pd,pace", long_s=(), physics_hz=200.0, check=False)
+    by = {r.rung: r for r in climb(ROBOT, [planted(1)], cfg).file.rungs}
+    assert by["pd"].status == "done"
+    assert by["delay"].reason == "could not be fitted: something is wrong with it"
+    assert by["pace"].reason == "stands on delay, which is not there"

@@ -14,6 +14,7 @@ from trueup._version import __version__
 from trueup.calibrate.actuator.closed_loop import Recorded, predict, run_on_twin
 from trueup.calibrate.actuator.fits import Job, fit_rung, not_excited
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, Status, problem_key
+from trueup.calibrate.actuator.learned import training_of
 from trueup.calibrate.actuator.long import long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import recommend
@@ -180,24 +181,26 @@ def _at(log: Log, rate: float) -> Log:
 def _one(state: _Climb, rung: Rung, progress: Progress) -> RungResult:
     """Fit and score a rung, or take it over from before."""
     split, cfg = state.split, state.cfg
-    settings = f"{state.common} {state.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} {__version__}"
+    settings = f"{state.common} {state.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} {training_of(rung)}"
     key = problem_key(rung, split.train, split.held, settings)
     if state.folder is not None and state.resume:
         found = state.folder.load(rung, key)
         if found is not None:
-            if found[0] is not None:
-                state.done[rung.name] = found[0]
+            state.done[rung.name], result = found
             progress(1.0)
-            return found[1]
+            return result
     why = lacking(state.robot, [*split.train, *split.held], rung)
     if rung.start and rung.start not in state.done:
         why = why or f"stands on {rung.start}, which is not there"
+    actuator = None
+    if not why:
+        try:
+            actuator, result = _fitted(state, rung, key, progress)
+            state.done[rung.name] = actuator
+        except TrueupError as error:  # the other rungs can still be compared
+            why = f"could not be fitted: {error}"
     if why:
         result = RungResult(key=key, rung=rung.name, status="not supported", reason=why)
-        actuator = None
-    else:
-        actuator, result = _fitted(state, rung, key, progress)
-        state.done[rung.name] = actuator
     if state.folder is not None:
         state.folder.save(actuator, result)
     progress(1.0)

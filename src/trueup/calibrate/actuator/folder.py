@@ -81,15 +81,15 @@ class LadderFolder:
     def rung(self, name: str) -> Path:
         return self.path / RUNGS_FOLDER / name
 
-    def load(self, rung: Rung, key: str) -> tuple[Actuator | None, RungResult] | None:
-        """A rung that was done before under this key."""
+    def load(self, rung: Rung, key: str) -> tuple[Actuator, RungResult] | None:
+        """A rung that was fitted before under this key."""
         file = self.rung(rung.name) / RUNG_FILE
         if not file.exists():
             return None
         result = _read(file, RungResult)
-        if result.key != key:
+        if result.key != key or result.status == "not supported":
             return None
-        return (None if result.status == "not supported" else read_actuator(self.rung(rung.name))), result
+        return read_actuator(self.rung(rung.name)), result
 
     def save(self, actuator: Actuator | None, result: RungResult) -> None:
         """Write what a simulator needs first, then the result that says it is there."""

@@ -40,6 +40,19 @@ class Lesson:
     progress: Progress
 
 
+def training_of(rung: Rung) -> str:
+    """Settings of a learned rung's training, as text; "" for others."""
+    if rung.kind == "residual":
+        from trueup.calibrate.uan import UanCfg
+
+        return repr(UanCfg())
+    if rung.kind == "torque":
+        from trueup.calibrate.actuator_fit import FORMS
+
+        return repr(FORMS[rung.net])  # type: ignore[index]
+    return ""
+
+
 def train_net(rung: Rung, lesson: Lesson) -> ActuatorNet:
     """Train the net of a rung; raises KeyboardInterrupt when stopped."""
     if rung.kind == "residual":
