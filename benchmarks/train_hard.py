@@ -24,7 +24,7 @@ from trueup.train.train import assess_run, train
 
 Part = Literal["target", "race", "update", "overhead", "kills", "rough", "adaptation", "adr"]
 TASK = "go2-velocity"
-ASSESS_SEED = 2_000_000  # not the one that decides during training when to stop
+ASSESS_SEED = 2_000_000  # none that was used during training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ def test_observations_of_mirror_images_are_mirror_images(env):
     frame = env._sense.read(command)
     action = rng.normal(0.0, 0.5, (1, env.naction)).astype(np.float32)
     frame.action[:] = np.concatenate([action, action[:, env.mirror.action_index] * env.mirror.action_sign])
-    actor = env._builder.step(env._reading(), command, frame.action)
+    actor = env._builder.restart(env._reading(), command, frame.action)  # the past is as the present
     critic = env._critic(actor, None)
     for values, index, sign in (
         (actor, env.mirror.actor_index, env.mirror.actor_sign),

@@ -42,7 +42,7 @@ class Budget:
     """When to stop and how often to do what does not change the outcome; times are of the whole run, resumed or not.
 
     minutes, steps   whichever comes first; steps are control steps of all simulations together
-    target           stop when an assessment reaches it (see `assess`)
+    target           stop when an assessment reaches it (see `assess`), unless `past_target`: then only record it
     save_s           between checkpoints
     film_minutes     between films; 0: none
     assess_minutes   between assessments, with a target only
@@ -51,6 +51,7 @@ class Budget:
     minutes: float | None = None
     steps: int | None = None
     target: float | None = None
+    past_target: bool = False
     save_s: float = 30.0
     film_minutes: float = 0.0
     assess_minutes: float = 1.0

@@ -140,7 +140,7 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
         extras.append(
             Periodic(
                 60.0 * budget.assess_minutes,
-                lambda learner: _reached(cfg, folder, learner, target),
+                lambda learner: _reached(cfg, folder, learner, target) and not budget.past_target,
                 lambda metrics: metrics.get(ERROR, 0.0) < _NEAR * target,
             )
         )
@@ -155,11 +155,12 @@ def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
 
 
 def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) -> bool:
-    """Assess and keep the result; true if it reaches the target."""
+    """Assess on episodes that were never met before and keep the result; true if it reaches the target."""
     policy = frozen(learner.state(), EPISODES)
-    result = _assess(replace(cfg, seed=ASSESS_SEED), policy, EPISODES, randomize=False)
+    result = _assess(replace(cfg, seed=ASSESS_SEED + learner.iteration), policy, EPISODES, randomize=False)
     record = {
         "steps": learner.steps_done,
+        "reached": result.reaches(target),
         "falls": result.falls,
         "error": result.error,
         "score": result.score,
