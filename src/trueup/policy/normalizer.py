@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
-_EPS = 1e-2  # added to the standard deviation: a column that hardly moves must not be blown up
+EPS = 1e-2  # added to the standard deviation: a column that hardly moves must not be blown up
 
 
 class Normalizer:
@@ -32,7 +32,7 @@ class Normalizer:
         self.count = total
 
     def __call__(self, values: Float32) -> Float32:
-        scale = 1.0 / (np.sqrt(self.var) + _EPS)
+        scale = 1.0 / (np.sqrt(self.var) + EPS)
         out = (values - self.mean.astype(np.float32)) * scale.astype(np.float32)
         return np.clip(out, -self.limit, self.limit, out=out)
 

@@ -1,0 +1,238 @@
+"""UAN, the unsupervised actuator net (arXiv 2502.10894): a residual torque learned from positions alone.
+
+Recorded commands are replayed from recorded states; a net that sees the last 100 ms of position and velocity errors
+adds a torque to the servo of a fitted simulator, so that the simulated motion follows the recorded one. `method` says
+how it learns:
+
+inverse   the torque that is lacking is found from the error and taught by regression (`uan_regress`); the default
+gradient  the error is carried back through a linear model of the joints (`uan_gradient`)
+rl        PPO inside the batched physics, as published (`uan_rl`)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.net_design import Share, blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.net_learner import NetLearner, NetShape
+from trueup.calibrate.result import Calibration
+from trueup.calibrate.uan_data import Rows, Tracks, make_tracks
+from trueup.calibrate.uan_gradient import GradientCfg, GradientTrainer, Windows
+from trueup.calibrate.uan_regress import RegressCfg, RegressTrainer
+from trueup.calibrate.uan_rl import RlCfg, RlTrainer
+from trueup.calibrate.uan_rollout import Rollouts
+from trueup.calibrate.uan_state import StateFile
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
+from trueup.robot.load import Robot
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[float], None]
+_KEPT = 0.15  # of every log, at its end: to choose the weights by
+_TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
+_WHOLE_S = 20.0  # of a log replayed in one piece
+_RANGE_MARGIN = 0.1  # of the width of the fitted range, on both sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class UanCfg:
+    """What the net is and how it learns.
+
+    steps, dt_s   history and rate; dt_s is fitted to the physics step
+    share, context  joints that share weights, and numbers that each of them has to itself
+    limit         largest residual torque, of the torque limit
+    windows, window_s, warm_up_s  replayed side by side; the first part of each is not judged
+    """
+
+    method: Literal["inverse", "gradient", "rl"] = "inverse"
+    hidden: tuple[int, ...] = (128, 128)
+    signals: tuple[Signal, ...] = ("pos_error", "vel_error")
+    steps: int = 20
+    dt_s: float = 0.005
+    share: Share = "identical"
+    context: int = 8
+    limit: float = 0.3
+    physics_hz: float = 1000.0
+    windows: int = 32
+    window_s: float = 1.0
+    warm_up_s: float = 0.3
+    seed: int = 0
+    regress: RegressCfg = field(default_factory=RegressCfg)
+    gradient: GradientCfg = field(default_factory=GradientCfg)
+    rl: RlCfg = field(default_factory=RlCfg)
+
+    def __post_init__(self) -> None:
+        if self.windows < 1 or self.window_s <= 0 or self.warm_up_s < 0:
+            raise TrueupError("windows and window_s must be positive, warm_up_s not negative")
+        if not 0 < self.limit <= 1:
+            raise TrueupError(f"limit is a share of the torque limit, within 0 and 1, found {self.limit}")
+
+
+def train_uan(
+    robot: Robot,
+    logs: Sequence[Log],
+    base: Calibration | None = None,
+    cfg: UanCfg | None = None,
+    progress: Progress | None = None,
+    *,
+    folder: str | Path | None = None,
+    resume: bool = False,
+) -> ActuatorNet:
+    """Learn a residual torque on top of the simulator that `base` has fitted (None: as it is delivered).
+
+    folder  keeps the state while it runs; `resume` goes on from what a stopped or killed training left there
+    """
+    cfg = cfg or UanCfg()
+    tracks = make_tracks(robot, logs)
+    spec = uan_spec(robot, tracks, base, cfg)
+    problem = make_problem(robot, tracks, spec, cfg)
+    if cfg.method == "rl":
+        starts = problem.windows.train
+        trainer: Trainer = RlTrainer(problem.rollouts, problem.blank, starts, problem.unit, cfg.rl, cfg.seed)
+    else:
+        trainer = _trainer(robot, problem, cfg)
+    state = None if folder is None else StateFile(folder, _key(tracks, cfg, spec))
+    found = state.load() if state is not None and resume else None
+    if found is not None:
+        trainer.restore(found)
+    _run(trainer, state, progress or (lambda share: None))
+    return with_range(trainer.result(), trainer.low, trainer.high)
+
+
+class Trainer(Protocol):
+    """What learns: step by step, to be stopped and resumed at any of them."""
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+
+    @property
+    def done(self) -> bool: ...
+    @property
+    def progress(self) -> float: ...
+    def iterate(self) -> object: ...
+    def result(self) -> ActuatorNet: ...
+    def state(self) -> dict[str, NDArray[np.generic]]: ...
+    def restore(self, state: dict[str, NDArray[np.generic]]) -> None: ...
+
+
+class UanProblem(NamedTuple):
+    """Windows in a batch, a net of zeros with its normalisation, and what the base leaves per joint, rad."""
+
+    rollouts: Rollouts
+    blank: ActuatorNet
+    windows: Windows
+    unit: FloatArray
+
+
+def make_problem(robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg) -> UanProblem:
+    """Build the batch and measure what the base leaves."""
+    windows = choose_windows(tracks, cfg)
+    length = round((cfg.warm_up_s + cfg.window_s) * tracks.rate_hz)
+    blank = blank_net(spec, cfg.hidden, cfg.context, scale=np.ones(spec.njoint))
+    rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz)
+    blank, unit = measured_blank(rollouts, blank, windows, cfg)
+    return UanProblem(rollouts, blank, windows, unit)
+
+
+def _trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
+    tracks, blank = problem.rollouts.tracks, problem.blank
+    learner = NetLearner(blank, NetShape(hidden=cfg.hidden, context=cfg.context), cfg.seed)
+    if cfg.method == "gradient":
+        return GradientTrainer(
+            problem.rollouts, learner, problem.windows, problem.unit, cfg.gradient, cfg.seed
+        )
+    length = min(int((tracks.last - tracks.first).min()), round(_WHOLE_S * tracks.rate_hz)) - 1
+    firsts = np.unique(tracks.first)
+    starts = np.concatenate([np.arange(a, tracks.last[a] - length, length) for a in firsts])
+    whole = Rollouts(robot, tracks, blank, len(starts), length, cfg.physics_hz)
+    return RegressTrainer(whole, learner, starts, _KEPT, cfg.regress, cfg.seed)
+
+
+def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
+    """To the end, or until somebody presses Ctrl-C: then what was learned is kept for --resume."""
+    try:
+        while not trainer.done:
+            trainer.iterate()
+            if state is not None:
+                state.save(trainer.state())
+            progress(trainer.progress)
+    except KeyboardInterrupt:
+        if state is not None:
+            state.save(trainer.state(), now=True)
+        raise
+    if state is not None:
+        state.clear()
+
+
+def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
+    """The spec of the net: evaluated at the multiple or part of the log's step that is nearest to dt_s."""
+    row_s, is_rl = (
+        1.0 / tracks.rate_hz,
+        cfg.method == "rl",
+    )  # a learner that acts from outside is a step behind
+    ticks = 1 if is_rl else max(1, round(row_s / cfg.dt_s))
+    rows = 1 if is_rl else max(1, round(cfg.dt_s / row_s))
+    return NetSpec(
+        robot=robot.spec.name,
+        joint_names=robot.spec.joint_names,
+        kind="residual",
+        signals=cfg.signals,
+        taps=tuple(range(is_rl, cfg.steps + is_rl)),
+        dt_s=row_s * rows / ticks,
+        groups=groups_of(robot, cfg.share),
+        limit=tuple((cfg.limit * robot.spec.torque_limit).tolist()),
+        **simulator_of(settings_of(base)),  # type: ignore[arg-type]
+    )
+
+
+def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:
+    """Start rows for learning, and evenly spread ones in the last part of every log."""
+    warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
+    train, late = tracks.starts(length, (0.0, 1.0 - _KEPT)), tracks.starts(length, (1.0 - _KEPT, 1.0))
+    if not len(train):
+        raise TrueupError(
+            f"no log is long enough for windows of {cfg.warm_up_s + cfg.window_s:g} s; record at least 10 s"
+        )
+    if not len(late):
+        late = train
+    spread = np.linspace(0, len(late) - 1, min(len(late), cfg.windows)).astype(np.intp)
+    return Windows(train=train, kept=late[spread], warm_up=warm_up)
+
+
+def measured_blank(
+    rollouts: Rollouts, blank: ActuatorNet, windows: Windows, cfg: UanCfg
+) -> tuple[ActuatorNet, FloatArray]:
+    """The net of zeros with normalisation and torque scale from the base's own rollouts; its error (njoint,), rad."""
+    rows: Rows = np.linspace(0, len(windows.train) - 1, rollouts.nwindow).astype(np.intp)
+    found = rollouts.run(blank, windows.train[rows])
+    error = np.sqrt((found.error[:, windows.warm_up :] ** 2).mean(axis=(0, 1)))
+    error = np.maximum(error, rollouts.tracks.noise)
+    kp = rollouts.sim.gains.get("kp").mean(axis=0)
+    scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(blank.spec.limit))
+    signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(cfg.signals))
+    made = blank_net(blank.spec, cfg.hidden, cfg.context, scale=scale, signals=signals.astype(np.float64))
+    return made, error
+
+
+def with_range(net: ActuatorNet, low: NDArray[np.float32], high: NDArray[np.float32]) -> ActuatorNet:
+    """The net with its fitted range, from that of each joint (njoint, nsignal)."""
+    groups = [list(group) for group in net.spec.groups]
+    least = np.stack([low[group].min(axis=0) for group in groups])
+    most = np.stack([high[group].max(axis=0) for group in groups])
+    margin = _RANGE_MARGIN * (most - least)
+    return replace(net, low=least - margin, high=most + margin)
+
+
+def _key(tracks: Tracks, cfg: UanCfg, spec: NetSpec) -> str:
+    digest = hashlib.sha256(f"{cfg} {spec}".encode())
+    for array in (tracks.measured, tracks.target):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,116 @@
+"""Short replays under a learned actuator: from recorded states, with what the net saw at each of its steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.residuals import fit_sim_cfg
+from trueup.calibrate.uan_data import Rows, Tracks
+from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.robot.load import Robot
+from trueup.sim.batch import BatchSim
+from trueup.sim.net_actuator import NetActuator, with_net
+from trueup.sim.net_history import Past, prime_from
+from trueup.sim.substep import SubstepState
+from trueup.sim.whole_robot import start_at
+
+FloatArray = NDArray[np.float64]
+
+
+class Rollout(NamedTuple):
+    """Windows run side by side.
+
+    signals  (depth + K, nsignal, nwindow, njoint) what the net saw: `depth` steps before the start, then every step
+    error    (nwindow, L, njoint) simulated minus measured position after each row of the log, rad
+    """
+
+    signals: Float32
+    error: FloatArray
+
+
+class Recorder(NetActuator):
+    """A NetActuator that keeps what the net saw.
+
+    added  (steps of the net, nsim, njoint) torque beside the net's; held  (nsim, njoint) torque instead of it
+    """
+
+    seen: list[Float32]
+    added: FloatArray | None = None
+    held: FloatArray | None = None
+
+    def step(self, sim: BatchSim, state: SubstepState) -> FloatArray:
+        is_due = self._clock[0] % self.every == 0
+        torque = super().step(sim, state)
+        if is_due:
+            self.seen.append(self._signals.copy())
+            if self.added is not None:
+                self._torque += self.added[len(self.seen) - 1 - self.net.spec.depth]
+            if self.held is not None:
+                self._torque[:] = self.held
+        return torque
+
+
+class Rollouts:
+    """A batch of `nwindow` windows of `length` rows."""
+
+    def __init__(
+        self, robot: Robot, tracks: Tracks, net: ActuatorNet, nwindow: int, length: int, physics_hz: float
+    ) -> None:
+        self.tracks, self.length, self.nwindow = tracks, length, nwindow
+        names = [one.name for one in net.spec.settings]
+        cfg = fit_sim_cfg(robot, tracks.rate_hz, names, physics_hz=physics_hz)
+        self.actuator = Recorder(net)
+        self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
+        self.ticks = round(self.sim.substeps / self.actuator.every)  # per row of the log; 0: the log is finer
+        self._base = {name: self.sim.params.get(name) for name in dict.fromkeys((*names, "kp", "kd"))}
+        self._past = math.ceil(self.sim.cfg.max_delay_s * tracks.rate_hz) + 1
+
+    def start(self, rows: Rows) -> None:
+        """Put window k into the recorded state of row `rows[k]`, with its history."""
+        sim, tracks = self.sim, self.tracks
+        for name, values in self._base.items():
+            gains = {"kp": tracks.kp, "kd": tracks.kd}
+            sim.params.set(name, gains[name][rows] if name in gains else values)
+        self.actuator.prepare(sim)
+        qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
+        qvel = np.zeros((sim.nsim, sim.model.nv))
+        qpos[:, sim.index.qpos] = tracks.pos[rows] - sim.encoder_bias
+        qvel[:, sim.index.dof] = tracks.vel[rows]
+        start_at(sim, qpos, qvel)
+        first = tracks.first[rows]
+        before = np.maximum(rows[:, None] + np.arange(-self._past, 0), first[:, None])
+        sim.prime_delay(tracks.target[before])
+        past = Past(tracks.rate_hz, tracks.pos, tracks.vel, tracks.target, tracks.target_vel)
+        prime_from(sim, self.actuator, past, rows, first)
+
+    def run(self, net: ActuatorNet, rows: Rows) -> Rollout:
+        """Run the windows under a net of the same spec."""
+        self.actuator.forward.load(net)
+        self.actuator.net = net
+        self.start(rows)
+        depth = net.spec.depth
+        self.actuator.seen = [self.actuator.forward.read(age) for age in range(depth - 1, -1, -1)]
+        error = np.empty((self.nwindow, self.length, net.spec.njoint))
+        for t in range(self.length):
+            self.step(rows + t)
+            error[:, t] = self.error(rows + t + 1)
+        error[self.sim.diverged] = 0.0
+        return Rollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
+
+    def step(self, rows: Rows) -> None:
+        """Carry out the commands of rows of the log."""
+        tracks = self.tracks
+        self.sim.step(
+            tracks.target[rows],
+            None if tracks.target_vel is None else tracks.target_vel[rows],
+            None if tracks.torque is None else tracks.torque[rows],
+        )
+
+    def error(self, rows: Rows) -> FloatArray:
+        """Simulated minus measured position (nwindow, njoint) at rows of the log."""
+        return self.sim.joint_pos + self.sim.encoder_bias - self.tracks.measured[rows]
