@@ -97,7 +97,7 @@ def target(cfg: BenchCfg) -> tuple[dict[str, object], str]:
 
 Target: mean error of linear velocity below {ASKED_ERROR} m/s and no falls in 100 episodes of 20 s over the whole range
 of commands, nominal robot, no exploration. Training goes on for {cfg.minutes:g} minutes of wall clock, assessments and
-start-up included, and is assessed every minute on episodes never met before; "minutes to target" is the first assessment
+start-up included, and is assessed every minute on episodes never met before; "minutes to target" is the assessment
 from which on every one reached it. Error and falls are those of the last policy, on other episodes still; randomised
 ones have the task's ranges and pushes.
 

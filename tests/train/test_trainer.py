@@ -120,7 +120,7 @@ def test_a_state_that_goes_bad_is_dumped_and_shown_again(tmp_path, monkeypatch):
 
 def test_size_and_threads_are_chosen_and_recorded(tmp_path):
     chosen = tuned(replace(CFG, nenv=0, threads=0))
-    assert chosen.nenv in (256, 512, 1024)
+    assert chosen.nenv in (512, 1024, 2048)
     assert chosen.threads >= 1
     assert tuned(CFG) == CFG
 

@@ -11,8 +11,8 @@ import numpy as np
 from trueup.core.machine import usable_cores
 from trueup.rl.env import Env
 
-_SIZES = (256, 512, 1024)
-_ENOUGH = 0.93  # of the best pace: fewer simulations learn more from each
+_SIZES = (512, 1024, 2048)
+_ENOUGH = 0.75  # of the best pace: half as many simulations need about two thirds of the steps for the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,8 @@ def choose(
 ) -> Choice:
     """Try sizes and threads; a number that is not 0 is taken as given.
 
-    Takes the smallest batch within a few percent of the best pace: small batches and many updates learn faster here.
+    Takes the smallest batch that comes near the best pace, since small batches with many updates learn more from each
+    step; below 512 learning becomes unreliable.
     """
     cores = usable_cores()
     sizes, counts = (nenv,) if nenv else _SIZES, (threads,) if threads else tuple(sorted({1, cores}))
@@ -37,7 +38,8 @@ def choose(
         return Choice(nenv=sizes[0], threads=counts[0], paces={})
     paces = {(size, count): pace(make(size, count), seconds) for size in sizes for count in counts}
     best = max(paces.values())
-    size, count = min(key for key, value in paces.items() if value >= _ENOUGH * best)
+    size = min(size for (size, _), value in paces.items() if value >= _ENOUGH * best)
+    count = max(counts, key=lambda count: paces[size, count])
     return Choice(nenv=size, threads=count, paces=paces)
 
 
