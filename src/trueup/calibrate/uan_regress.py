@@ -2,8 +2,8 @@
 
 A round replays whole logs under the present net, finds what is still lacking (`uan_inverse`) and lets the net learn the
 sum of both from what it saw. The first round starts from the base; later ones from the motion that the net itself
-makes, so that what it sees in use is what it learned on. The end of every log is kept back: the round that replays it best is
-the result, the base itself (a net of zeros) among the candidates.
+makes, so that what it sees in use is what it learned on. The end of every log is kept back: the round that replays it
+best is the result, the base itself (a net of zeros) among the candidates.
 """
 
 from __future__ import annotations
