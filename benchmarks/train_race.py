@@ -34,7 +34,7 @@ class RaceCfg:
     task: str = "go2-velocity"
     score: float = 0.8
     minutes: float = 20.0
-    slice_s: float = 30.0
+    slice_s: float = 15.0
     episodes: int = 50
     seconds: float = 10.0
     nenv: int = 512
