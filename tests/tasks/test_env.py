@@ -157,7 +157,9 @@ def test_ranges_and_pushes_grow_over_the_ramp_and_go_on_after_a_restore():
 
 
 def test_a_task_of_the_users_own_is_loaded_from_a_file(tmp_path):
-    text = "from trueup.tasks.load import load_task\n\n\ndef mine():\n    return load_task('pendulum-swingup')\n"
+    text = (
+        "from trueup.tasks.load import load_task\n\n\ndef mine():\n    return load_task('pendulum-swingup')\n"
+    )
     (tmp_path / "mine.py").write_text(text + "\n\ndef wrong():\n    return 1\n")
     assert load_task(f"{tmp_path}/mine.py:mine").robot == "pendulum"
     with pytest.raises(TrueupError, match="must return a"):
@@ -174,3 +176,17 @@ def test_late_rewards_count_by_the_share_of_the_ramp():
         step = env.step(np.zeros((4, env.naction), np.float32))
         cost.append(step.reward - 2.0 * 0.02 * env._terms[0])
     np.testing.assert_allclose(np.array(cost)[:, 0], -np.minimum(np.arange(12) / 10, 1.0), atol=1e-5)
+
+
+def test_drills_reverse_commands_in_training_and_only_there():
+    task = load_task("go2-velocity")
+    task = replace(task, commands=replace(task.commands, drill=1.0, hold_s=(0.04, 0.04)))
+    for training in (True, False):
+        env = make_env(task, EnvCfg(nenv=16, threads=1, ramp=training))
+        before = env._commands.values[:, 0].copy()
+        for _ in range(2):
+            env.step(np.zeros((16, env.naction), np.float32))
+        reversed_hard = (env._commands.values[:, 0] * before <= 0) & (
+            np.abs(env._commands.values[:, 0]) >= 0.7
+        )
+        assert reversed_hard.all() == training

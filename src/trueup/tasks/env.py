@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
+from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.start import start_states
 from trueup.tasks.step import EnvCfg, Obs, Step
@@ -35,7 +37,12 @@ class TaskEnv:
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
         parts: Parts = build(
-            task, self.cfg.nenv, self.cfg.threads, self.cfg.seed, self.cfg.first_row, self.cfg.actuator
+            task if self.cfg.ramp else _without_drill(task),
+            self.cfg.nenv,
+            self.cfg.threads,
+            self.cfg.seed,
+            self.cfg.first_row,
+            self.cfg.actuator,
         )
         self.sim: BatchSim = parts.sim
         self.robot = parts.sim.robot
@@ -276,3 +283,13 @@ class TaskEnv:
         for function in self.task.terminations.values():
             out |= function(self._sense.frame)
         return out
+
+
+def _without_drill(task: Task) -> Task:
+    """The task as it is met outside training."""
+    commands = task.commands
+    return (
+        replace(task, commands=replace(commands, drill=0.0))
+        if isinstance(commands, VelocityCommand)
+        else task
+    )

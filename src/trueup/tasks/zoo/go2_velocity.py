@@ -57,7 +57,7 @@ def go2_velocity() -> Task:
         # Joints with this much damping answer slowly: small, soft targets would hide exploration from the ground.
         servo=Servo(kp=30.0, kd=0.5),
         actions=Actions(scale=0.5),
-        commands=VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0)),
+        commands=VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), drill=0.25),
         rewards={
             "track_velocity": Reward(r.track_velocity, 2.0),
             "track_turn": Reward(r.track_turn, 1.0),
@@ -71,7 +71,7 @@ def go2_velocity() -> Task:
             "feet_air_time": Reward(r.feet_air_time, 1.0),
             "slip": Reward(r.slip, -0.05),
             "collision": Reward(r.collision, -1.0),
-            "fall": Reward(r.fall, -100.0, late=True),  # once, so 2 in all
+            "fall": Reward(r.fall, -200.0, late=True),  # once, so 4 in all
             "stand_still": Reward(r.stand_still, -0.2),
             "pose": Reward(r.pose, -0.1),
         },
@@ -89,7 +89,7 @@ def go2_velocity() -> Task:
         start=Start(joint_pos=0.1, tilt=0.09, vel=0.1, spin=0.1, any_yaw=True),
         randomize=locomotion_ranges("base"),
         pushes=PushCfg(newton=80.0),
-        ramp_s=(25.0, 85.0),  # first learn to walk, then to cope
+        ramp_s=(25.0, 75.0),  # first learn to walk, then to cope
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
         ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, quiet=(0.3, 100, 220), net=NetCfg(std=0.6)),
     )
