@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.calibrate.actuator.climb import Ladder, LadderCfg, climb
+from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.robot.excitation import ExcitationCfg

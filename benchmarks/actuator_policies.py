@@ -13,7 +13,8 @@ from actuator_logs import twin_logs
 from on_twin import walk_on_twins
 from parts import ACTUATORS, table
 
-from trueup.calibrate.actuator.climb import LadderCfg, climb
+from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.policy.mlp import PolicySpec
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.build import with_servo

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from parts import ACTUATORS
 
-from trueup.calibrate.actuator.climb import Ladder, LadderCfg, climb
+from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
 

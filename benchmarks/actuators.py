@@ -30,8 +30,8 @@ from actuator_speed import speed_part
 from actuator_torque import supervised_part
 from parts import ACTUATORS, table
 
-from trueup.calibrate.actuator.climb import Ladder
 from trueup.calibrate.actuator.folder import RungResult
+from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named

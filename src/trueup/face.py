@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from trueup.calibrate import calibrate as stage
 from trueup.calibrate.actuator import climb as ladder_stage
-from trueup.calibrate.actuator.climb import Ladder, LadderCfg
 from trueup.calibrate.actuator.folder import RungResult
+from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress

@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
 from planted_logs import planted_log
 
-from trueup.calibrate.actuator.climb import Ladder
 from trueup.calibrate.actuator.closed_loop import Tracked
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
+from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.long import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 if TYPE_CHECKING:
-    from trueup.calibrate.actuator.climb import LadderCfg
+    from trueup.calibrate.actuator.ladder import LadderCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def run(verb: ActuatorVerb) -> int:
 
 def config(verb: ActuatorVerb) -> LadderCfg:
     """The flags as the config that `tu.calibrate.actuator` takes."""
-    from trueup.calibrate.actuator.climb import LadderCfg
+    from trueup.calibrate.actuator.ladder import LadderCfg
 
     return LadderCfg(
         rungs=verb.rungs, params=verb.params, physics_hz=verb.physics, driver=verb.driver, seed=verb.seed

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.actuator.climb import Ladder
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
+from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named

@@ -11,9 +11,10 @@ from planted_logs import draw_truth, planted_log
 
 import trueup as tu
 from trueup.calibrate.actuator import climb as stage
-from trueup.calibrate.actuator.climb import LadderCfg, climb
+from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.closed_loop import LoopCfg, predict, run_on_twin, track
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
+from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.cli import main

@@ -14,6 +14,7 @@ from trueup._version import __version__
 from trueup.calibrate.actuator.closed_loop import Recorded, predict, run_on_twin
 from trueup.calibrate.actuator.fits import Job, fit_rung, not_excited
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, Status, problem_key
+from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.actuator.learned import training_of
 from trueup.calibrate.actuator.long import long_run
 from trueup.calibrate.actuator.model import Actuator
@@ -35,52 +36,6 @@ from trueup.sim.batch import SimCfg
 _LOG = logging.getLogger(__name__)
 _GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})
 _COST = {"ideal": 1.0, "params": 8.0, "torque": 8.0, "residual": 40.0}  # shares of the time, roughly
-
-
-@dataclass(frozen=True, kw_only=True)
-class LadderCfg:
-    """How the ladder is climbed.
-
-    rungs       "all", "parametric", "quick", or names: "pd,pace,uan"; what a rung stands on comes with it
-    params      set that fitted rungs share: pace, servo, ...; None: pace, or servo where the spec's gains cannot be
-                the servo's
-    physics_hz  None: the robot's own, at which the models will be used: what a coarse step gets wrong is fitted too
-    holdout     share that is kept for scoring when no held-out logs are given
-    long_s      lengths of long rollouts; none: ()
-    driver      twin on which a tracking controller is compared with the models; None: not compared
-    """
-
-    rungs: str = "all"
-    params: str | None = None
-    physics_hz: float | None = None
-    holdout: float = 0.25
-    long_s: tuple[float, ...] = (20.0, 300.0)
-    driver: str | None = None
-    check: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        choose(self.rungs)
-        if not 0.0 < self.holdout <= 0.8:
-            raise TrueupError(
-                f"the ladder compares on held-out data: holdout must be in (0, 0.8], found {self.holdout}"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ladder:
-    """The result: what ladder.json holds, the models, and what they were judged on."""
-
-    robot: Robot
-    file: LadderFile
-    actuators: dict[str, Actuator]
-    held: tuple[Log, ...]
-    sim: SimCfg
-
-    @property
-    def chosen(self) -> Actuator:
-        """The recommended model."""
-        return self.actuators[self.file.recommendation.rung]
 
 
 @dataclass
