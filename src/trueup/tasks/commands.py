@@ -26,8 +26,8 @@ class VelocityCommand:
     """Forward and sideways speed (m/s) and turning rate (rad/s) in the base frame.
 
     Drawn every `hold_s` seconds; a share of them asks to stand still. Speeds below `small` count as zero.
-    `drill` is for training alone: a share of draws that ask for the opposite direction at 0.7 to 1 of the range, which is
-    where robots fall and which chance alone brings too rarely.
+    `drill` is for training alone: a share of draws that ask for the opposite direction at 0.7 to 1 of the range. That
+    is where robots fall, and chance alone brings it too rarely.
     """
 
     forward: tuple[float, float] = (-1.0, 1.0)
