@@ -95,6 +95,6 @@ TRAIN = Parts(
 ACTUATORS = Parts(
     name="actuators",
     title="Actuator models: results",
-    order=("harmonic", "drift", "clean", "real", "supervised", "speed", "policies"),
+    order=("harmonic", "drift", "clean", "real", "supervised", "methods", "speed", "policies"),
     packages=("mujoco", "torch"),
 )

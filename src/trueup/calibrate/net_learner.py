@@ -60,13 +60,18 @@ class NetLearner:
         self.adam = Adam(self.parameters)
         self._sum = torch.empty_like(self.parameters.flat)
 
-    def actuator(self) -> ActuatorNet:
-        """The present weights as a net."""
+    def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
+        """The present weights, or those of a flat copy, as a net."""
+        now, mine = self.parameters.flat.clone(), self.parameters.flat
+        if flat is not None:
+            mine.copy_(torch.from_numpy(flat))
         layers = tuple(
             tuple((w.numpy().copy(), b.numpy().copy()) for w, b in zip(mlp.weight, mlp.bias, strict=True))
             for mlp in self.mlps
         )
-        return replace(self.net, layers=layers, context=self.context.numpy().copy())
+        made = replace(self.net, layers=layers, context=self.context.numpy().copy())
+        mine.copy_(now)
+        return made
 
     def input_gradient(self, inputs: Float32) -> Float32:
         """dtau/dinput, shaped as the inputs."""

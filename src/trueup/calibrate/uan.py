@@ -12,6 +12,7 @@ rl        PPO inside the batched physics, as published (`uan_rl`)
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -94,11 +95,7 @@ def train_uan(
     tracks = make_tracks(robot, logs)
     spec = uan_spec(robot, tracks, base, cfg)
     problem = make_problem(robot, tracks, spec, cfg)
-    if cfg.method == "rl":
-        starts = problem.windows.train
-        trainer: Trainer = RlTrainer(problem.rollouts, problem.blank, starts, problem.unit, cfg.rl, cfg.seed)
-    else:
-        trainer = _trainer(robot, problem, cfg)
+    trainer = make_trainer(robot, problem, cfg)
     state = None if folder is None else StateFile(folder, _key(tracks, cfg, spec))
     found = state.load() if state is not None and resume else None
     if found is not None:
@@ -142,7 +139,11 @@ def make_problem(robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg) -> Ua
     return UanProblem(rollouts, blank, windows, unit)
 
 
-def _trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
+def make_trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
+    """What learns by the method that is asked for."""
+    if cfg.method == "rl":
+        starts = problem.windows.train
+        return RlTrainer(problem.rollouts, problem.blank, starts, problem.unit, cfg.rl, cfg.seed)
     tracks, blank = problem.rollouts.tracks, problem.blank
     learner = NetLearner(blank, NetShape(hidden=cfg.hidden, context=cfg.context), cfg.seed)
     if cfg.method == "gradient":
@@ -173,24 +174,29 @@ def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
 
 
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
-    """The spec of the net: evaluated at the multiple or part of the log's step that is nearest to dt_s."""
-    row_s, is_rl = (
-        1.0 / tracks.rate_hz,
-        cfg.method == "rl",
-    )  # a learner that acts from outside is a step behind
-    ticks = 1 if is_rl else max(1, round(row_s / cfg.dt_s))
-    rows = 1 if is_rl else max(1, round(cfg.dt_s / row_s))
+    """The spec of the net."""
+    is_rl = cfg.method == "rl"  # a learner that acts from outside does so once a row, and is a step behind
     return NetSpec(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
         kind="residual",
         signals=cfg.signals,
         taps=tuple(range(is_rl, cfg.steps + is_rl)),
-        dt_s=row_s * rows / ticks,
+        dt_s=1.0 / tracks.rate_hz if is_rl else _step(tracks.rate_hz, cfg),
         groups=groups_of(robot, cfg.share),
         limit=tuple((cfg.limit * robot.spec.torque_limit).tolist()),
         **simulator_of(settings_of(base)),  # type: ignore[arg-type]
     )
+
+
+def _step(rate_hz: float, cfg: UanCfg) -> float:
+    """The multiple of the log's step, or of the physics steps in it that divide it, that is nearest to dt_s."""
+    row_s = 1.0 / rate_hz
+    if row_s <= cfg.dt_s:
+        return row_s * round(cfg.dt_s / row_s)
+    substeps = max(1, math.ceil(cfg.physics_hz * row_s - 1e-3))
+    parts = [k for k in range(1, substeps + 1) if substeps % k == 0]
+    return min((row_s * k / substeps for k in parts), key=lambda dt: abs(math.log(dt / cfg.dt_s)))
 
 
 def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:

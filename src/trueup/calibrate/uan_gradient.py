@@ -112,9 +112,8 @@ class GradientTrainer:
         return loss
 
     def result(self) -> ActuatorNet:
-        """The net with the best weights."""
-        self.learner.parameters.flat.numpy()[:] = self.best
-        return self.learner.actuator()
+        """The net with the best weights so far."""
+        return self.learner.actuator(self.best)
 
     def _inputs(self, rollout: Rollout) -> Float32:
         """What the net saw, (K, nwindow, njoint, nsignal, ntap)."""

@@ -33,9 +33,9 @@ class RegressCfg:
     rate, decay  of Adam (half in later rounds, falling along half a cosine) and of the weights
     """
 
-    rounds: int = 3
+    rounds: int = 5
     corrections: tuple[int, int] = (3, 2)
-    passes: int = 30
+    passes: int = 60
     batch: int = 256
     rate: float = 2e-3
     decay: float = 1e-2
@@ -87,9 +87,8 @@ class RegressTrainer:
                 self._judge(lacking_torque(self.rollouts, self.learner.actuator(), self.starts, 0))
 
     def result(self) -> ActuatorNet:
-        """The net with the best weights."""
-        self.learner.parameters.flat.numpy()[:] = self.best
-        return self.learner.actuator()
+        """The net with the best weights so far."""
+        return self.learner.actuator(self.best)
 
     def _passes(self, k: int) -> int:
         return self.cfg.passes if k == 0 else max(1, self.cfg.passes // 2)
