@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import opened
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
@@ -21,7 +22,6 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import Error, Scores
-from trueup.core.machine import find_browser
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -79,28 +79,10 @@ def made_ladder() -> Ladder:
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from playwright import sync_api as playwright
-
     file = write_ladder_page(made_ladder(), tmp_path_factory.mktemp("ladder") / "index.html")
     assert file.stat().st_size < 6_000_000
-    path = find_browser()
-    if path is None or "chrom" not in path:
-        pytest.fail("no Chromium here: scripts/system-packages.sh installs it")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
-        page.complaints = []
-        page.on(
-            "console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None
-        )
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(file.as_uri())
-        for plot in page.query_selector_all(".plot"):
-            plot.scroll_into_view_if_needed()
-        while page.evaluate("document.querySelectorAll('.plot:not([data-drawn=yes])').length"):
-            page.wait_for_timeout(100)
+    with opened(file) as page:
         yield page
-        browser.close()
 
 
 @pytest.mark.medium

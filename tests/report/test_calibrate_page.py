@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import opened
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
@@ -16,7 +17,6 @@ from made_calibration import made_calibration
 from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.score import Scored
 from trueup.calibrate.uncertainty import Posterior
-from trueup.core.machine import find_browser
 from trueup.data.log import Log
 from trueup.report.calibrate import fit_text, next_recording, write_fit_page
 from trueup.robot.load import load_robot
@@ -60,26 +60,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tab(page_file: Path) -> Iterator[Any]:
-    from playwright import sync_api as playwright
-
-    path = find_browser()
-    if path is None or "chrom" not in path:
-        pytest.fail("no Chromium here: scripts/system-packages.sh installs it")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
-        page.complaints = []
-        page.on(
-            "console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None
-        )
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(page_file.as_uri())
-        for plot in page.query_selector_all(".plot"):
-            plot.scroll_into_view_if_needed()
-        while page.evaluate("document.querySelectorAll('.plot:not([data-drawn=yes])').length"):
-            page.wait_for_timeout(100)
+    with opened(page_file) as page:
         yield page
-        browser.close()
 
 
 @pytest.mark.medium
