@@ -71,16 +71,19 @@ class MlpPolicy:
             self.student = Student(student, self.layers, steps=steps, naction=naction, nrow=nrow)
 
     def _check(self, student: list[Layer]) -> None:
+        """A student reads its past; what acts on its answer, or on the observation alone, must say actions."""
         nobs, naction = self.spec.observation.nactor, len(self.spec.action.moved)
-        seen = self.spec.student_steps * (nobs + naction)
-        latent = len(student[-1][1]) if student and self.layers else 0
-        chains = [
-            chain for chain in (sizes(student, seen), sizes(self.layers, nobs + latent)) if chain != [0]
-        ]
-        ends = [chain[-1] for chain in chains if chain is not None]
-        good = None not in chains and ends and ends[-1] == (naction if self.layers else ends[-1])
-        acts = good and (bool(self.layers) or ends[0] == naction)
-        if not acts or bool(student) != bool(seen) or len(self.normalizer.mean) != nobs:
+        past = self.spec.student_steps * (nobs + naction)
+        guess = len(student[-1][1]) if student else 0  # a latent, or the actions themselves
+        first = sizes(student, past) if student or past else [0]
+        second = sizes(self.layers, nobs + guess) if self.layers else first
+        if (
+            first is None
+            or second is None
+            or second[-1] != naction
+            or bool(student) != bool(past)
+            or len(self.normalizer.mean) != nobs
+        ):
             shapes = [w.shape for w, _ in (*student, *self.layers)]
             raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {shapes}")
         if not all(np.isfinite(part).all() for layer in (*student, *self.layers) for part in layer):
