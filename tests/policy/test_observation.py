@@ -13,7 +13,7 @@ from trueup.data.log import Log
 from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.history import History
 from trueup.policy.observation import ObservationBuilder, ObservationSpec, Term
-from trueup.policy.reading import reading_from_log
+from trueup.policy.reading import Reading, reading_from_log
 from trueup.tasks.load import EnvCfg, load_task, make_env
 
 
@@ -108,6 +108,33 @@ def test_history_keeps_the_last_frames_oldest_first():
     np.testing.assert_array_equal(history.push(np.array([[5.0], [6.0]], np.float32)), [[1, 3, 5], [2, 4, 6]])
     np.testing.assert_array_equal(history.fill(np.array([[9.0]], np.float32), np.array([1])), [[9, 9, 9]])
     np.testing.assert_array_equal(history.frames[0, :, 0], [1, 3, 5])
+
+
+def test_a_command_is_followed_at_its_pace_from_zero():
+    spec = ObservationSpec(
+        joint_names=("a",),
+        default_pose=(0.0,),
+        terms=(Term("command"),),
+        ncommand=2,
+        naction=1,
+        command_step=(0.5, 0.1),
+    )
+    builder, nothing = ObservationBuilder(spec, 2), np.zeros((2, 1), np.float32)
+    reading = Reading(joint_pos=nothing, joint_vel=nothing)
+    asked = np.array([[1.2, -0.15], [-0.4, 0.0]], np.float32)
+    found = [builder.restart(reading, asked, nothing)]
+    found += [builder.step(reading, asked, nothing) for _ in range(3)]
+    np.testing.assert_allclose(
+        np.array(found)[:, 0], [[0.0, 0.0], [0.5, -0.1], [1.0, -0.15], [1.2, -0.15]], atol=1e-6
+    )
+    np.testing.assert_allclose(found[-1][1], asked[1], atol=1e-6)
+    one = Reading(joint_pos=nothing[:1], joint_vel=nothing[:1])
+    builder.restart(
+        one, asked[:1], nothing[:1], np.array([0])
+    )  # a new episode begins at zero; the other goes on
+    np.testing.assert_allclose(builder.command, [[0.0, 0.0], asked[1]], atol=1e-6)
+    with pytest.raises(ValueError, match="command_step"):
+        msgspec.structs.replace(spec, command_step=(0.5,))
 
 
 def test_a_missing_sensor_is_named():

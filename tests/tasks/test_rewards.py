@@ -18,6 +18,7 @@ def frame(**fields):
     f.torque_limit, f.default_pose = np.full(12, 20.0, np.float32), np.zeros(12, np.float32)
     f.action, f.last_action = np.zeros((2, 12), np.float32), np.zeros((2, 12), np.float32)
     f.command = np.array([[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
+    f.asked = f.command.copy()
     f.base_vel, f.base_spin = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
     f.gravity = np.tile(np.array([0, 0, -1], np.float32), (2, 1))
     f.base_height = np.full(2, 0.3, np.float32)

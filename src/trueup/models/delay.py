@@ -43,12 +43,22 @@ class DelayLine:
         self._tape = np.zeros((_TAPE_LENGTHS * self.depth, nsim, njoint))
         self._head = self.depth
         self._delay_s = np.zeros((nsim, njoint))
+        self._columns = np.arange(nsim * njoint).reshape(nsim, 1, njoint)
+        # place in the flattened tape of u[k - n], relative to the start of tape row k
+        self._offset: IntArray = self._columns.copy()
+        self._fraction: FloatArray = np.zeros((nsim, 1, njoint))
+        self._is_fractional: NDArray[np.bool_] = np.zeros((nsim, 1, njoint), np.bool_)
         self.set_delay(delay_s)
 
     @property
     def delay_s(self) -> FloatArray:
         """Delay in force, (nsim, njoint) seconds; a copy."""
         return self._delay_s.copy()
+
+    @property
+    def any(self) -> bool:
+        """Whether any command is delayed."""
+        return bool(self._delay_s.any())
 
     def set_delay(self, values: ArrayLike, ids: IntArray | None = None) -> None:
         """Set the delay in seconds of all rows, or of rows `ids`, from the next step on.
@@ -64,14 +74,12 @@ class DelayLine:
                 place="delay_s",
             )
         self._fill_rows("delay_s", self._delay_s, seconds, ids)
-        steps = self._delay_s / self.dt_s
+        rows = slice(None) if ids is None else ids
+        steps = self._delay_s[rows, None] / self.dt_s
         whole = np.floor(steps)
-        fraction = (steps - whole)[:, None, :]
-        columns = np.arange(self.nsim * self.njoint).reshape(self.nsim, 1, self.njoint)
-        # place in the flattened tape of u[k - n], relative to the start of tape row k
-        self._offset: IntArray = columns - whole[:, None, :].astype(np.intp) * columns.size
-        self._fraction: FloatArray = fraction
-        self._is_fractional: NDArray[np.bool_] = fraction > 0.0
+        self._offset[rows] = self._columns[rows] - whole.astype(np.intp) * self._columns.size
+        self._fraction[rows] = steps - whole
+        self._is_fractional[rows] = steps > whole
 
     def reset(self, ids: IntArray | None, value: ArrayLike) -> None:
         """Fill the history of rows `ids` (None: all) with `value`, as if it had always been commanded.

@@ -39,6 +39,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     joint_angle  sine and cosine of each joint, for joints that turn all the way
     action       the last action, as the policy gave it
     tool_error   command pose minus tool pose in the base frame: position, then rotation vector; needs `chain`
+    command_step largest change of each column of the command from one control step to the next; empty: none
     history      frames stacked, oldest first
     nheight      columns of `heights`
     """
@@ -48,6 +49,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     terms: tuple[Term, ...]
     ncommand: int
     naction: int
+    command_step: tuple[float, ...] = ()
     history: int = 1
     nheight: int = 0
     chain: Chain | None = None
@@ -55,6 +57,8 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def __post_init__(self) -> None:
         if len(self.default_pose) != len(self.joint_names):
             raise ValueError("default_pose needs one number for each joint")
+        if self.command_step and len(self.command_step) != self.ncommand:
+            raise ValueError("command_step needs one number for each column of the command")
         if self.history < 1:
             raise ValueError(f"history must be at least 1, found {self.history}")
         if self.chain is None and any(term.signal == "tool_error" for term in self.terms):
@@ -92,10 +96,15 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ObservationBuilder:
-    """Builds observations of `nrow` robots; `restart` begins an episode, `step` continues it."""
+    """Builds observations of `nrow` robots; `restart` begins an episode, `step` continues it.
+
+    `command` is what policies see of what is asked: with a `command_step`, it begins at zero and follows at that pace.
+    """
 
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:
         self.spec, self.nrow = spec, nrow
+        self.command: Float32 = np.zeros((nrow, spec.ncommand), np.float32)
+        self._command_step = np.array(spec.command_step, np.float32)
         self._default = np.array(spec.default_pose, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
         self._parts: list[
@@ -114,14 +123,20 @@ class ObservationBuilder:
         return out
 
     def restart(
-        self, reading: Reading, command: Float32, action: Float32, ids: NDArray[np.intp] | None = None
+        self, reading: Reading, asked: Float32, action: Float32, ids: NDArray[np.intp] | None = None
     ) -> Float32:
         """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
-        return self.history.fill(self.frame(reading, command, action), ids)
+        rows = slice(None) if ids is None else ids
+        self.command[rows] = 0.0 if self.spec.command_step else asked
+        return self.history.fill(self.frame(reading, self.command[rows], action), ids)
 
-    def step(self, reading: Reading, command: Float32, action: Float32) -> Float32:
+    def step(self, reading: Reading, asked: Float32, action: Float32) -> Float32:
         """Return the observations (nrow, nactor) of all rows after one control step."""
-        return self.history.push(self.frame(reading, command, action))
+        if self.spec.command_step:
+            self.command += np.clip(asked - self.command, -self._command_step, self._command_step)
+        else:
+            self.command[:] = asked
+        return self.history.push(self.frame(reading, self.command, action))
 
     # --- one function a signal ---
     def _joint_pos(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:

@@ -106,7 +106,6 @@ class BatchSim:
         self._delay = DelayLine(
             cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
         )
-        self._has_delay = False
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
@@ -160,7 +159,6 @@ class BatchSim:
     def set_delay(self, seconds: ArrayLike, ids: Ids = None) -> None:
         """Command delay in seconds, (rows, njoint) or (rows, 1)."""
         self._delay.set_delay(seconds, ids)
-        self._has_delay = bool(self._delay.delay_s.any())
 
     def set_torque_offset(self, values: FloatArray) -> None:
         """Constant torque on every joint, (nsim, njoint)."""
@@ -201,7 +199,7 @@ class BatchSim:
             raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
         if self.substep_model is not None:
             self._step_in_python(self._delay.step(command, self.substeps), torque)
-        elif self._has_delay:
+        elif self._delay.any:
             seen = self._delay.step(command, self.substeps) - self.encoder_bias[:, None, :]
             self.batch.rollout(self.substeps, control=self._controls(seen, None, None), record=())
         else:
@@ -273,7 +271,6 @@ class BatchSim:
         self.params.refresh()
         self.batch.state[:] = state["integration"]
         self._delay.restore({name[6:]: value for name, value in state.items() if name.startswith("delay/")})  # type: ignore[misc]
-        self._has_delay = bool(self._delay.delay_s.any())
         self.sensors.restore(
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
+_FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])  # where each entry of the tensor is among the six
 
 
 def matrix(six: FloatArray) -> FloatArray:
     """(..., 6) xx yy zz xy xz yz -> (..., 3, 3)."""
-    xx, yy, zz, xy, xz, yz = np.moveaxis(six, -1, 0)
-    return np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
+    return six[..., _FULL]
 
 
 def check_inertia(six: FloatArray, names: tuple[str, ...]) -> None:
@@ -29,11 +30,15 @@ def check_inertia(six: FloatArray, names: tuple[str, ...]) -> None:
 
 
 def decompose(six: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(..., 6) -> principal moments (..., 3), largest first, and orientation quaternions (..., 4) w x y z."""
-    moments, axes = np.linalg.eigh(matrix(six))
-    moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
-    axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
-    return moments, _quat(axes)
+    """(..., 6) -> principal moments (..., 3), largest first, and orientation quaternions (..., 4) w x y z.
+
+    One call into the engine a body: for the few rows of a reset that is many times faster than NumPy's eigenvectors.
+    """
+    full = matrix(six).reshape(-1, 9)
+    moments, quats, axes = np.empty((len(full), 3)), np.empty((len(full), 4)), np.empty(9)
+    for moment, quat, values in zip(moments, quats, full, strict=True):
+        mujoco.mju_eig3(moment, axes, quat, values)
+    return moments.reshape(*six.shape[:-1], 3), quats.reshape(*six.shape[:-1], 4)
 
 
 def compose(moments: FloatArray, quat: FloatArray) -> FloatArray:
@@ -51,27 +56,6 @@ def _rotation(quat: FloatArray) -> FloatArray:
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ]
     return np.stack([np.stack(row, -1) for row in rows], -2)
-
-
-def _quat(rotation: FloatArray) -> FloatArray:
-    """Rotation matrices to quaternions through the largest of the four components (stable everywhere)."""
-    m = rotation
-    trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
-    squares = np.stack([1 + trace, *(1 - trace + 2 * m[..., i, i] for i in range(3))], -1)
-    w_xyz = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]]
-    xy, xz, yz = (m[..., i, j] + m[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
-    candidates = np.stack(
-        [
-            np.stack([squares[..., 0], *w_xyz], -1),
-            np.stack([w_xyz[0], squares[..., 1], xy, xz], -1),
-            np.stack([w_xyz[1], xy, squares[..., 2], yz], -1),
-            np.stack([w_xyz[2], xz, yz, squares[..., 3]], -1),
-        ],
-        -2,
-    )
-    best = np.argmax(squares, -1)
-    quat: FloatArray = np.take_along_axis(candidates, best[..., None, None], -2)[..., 0, :]
-    return quat / np.linalg.norm(quat, axis=-1, keepdims=True)
 
 
 def second_moment(six: FloatArray) -> FloatArray:

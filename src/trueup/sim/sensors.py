@@ -135,7 +135,7 @@ class Sensors:
 
 def gravity_in_base(quat: FloatArray) -> FloatArray:
     """Direction of gravity in the base frame, (n, 3), from world_from_base quaternions (n, 4) w x y z."""
-    w, x, y, z = quat.T
+    w, x, y, z = np.ascontiguousarray(quat.T)
     return np.stack([-2 * (x * z - w * y), -2 * (y * z + w * x), -(1 - 2 * (x * x + y * y))], axis=1)
 
 

@@ -92,6 +92,7 @@ def build(
         terms=task.observations.actor,
         ncommand=commands.ncommand,
         naction=len(action.moved),
+        command_step=_command_step(task, sim.control_dt),
         history=task.observations.history,
         nheight=ground.grid[0] * ground.grid[1],
         chain=chain,
@@ -107,6 +108,13 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
         return robot
     joints = tuple(msgspec.structs.replace(joint, **changed) for joint in robot.spec.joints)
     return replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
+
+
+def _command_step(task: Task, dt: float) -> tuple[float, ...]:
+    commands = task.commands
+    if not isinstance(commands, VelocityCommand) or commands.rate is None:
+        return ()
+    return tuple(rate * dt for rate in commands.rate)
 
 
 def _action_spec(task: Task, robot: Robot) -> ActionSpec:

@@ -26,8 +26,7 @@ class VelocityCommand:
     """Forward and sideways speed (m/s) and turning rate (rad/s) in the base frame.
 
     Drawn every `hold_s` seconds; a share of them asks to stand still. Speeds below `small` count as zero.
-    `drill` is for training alone: a share of draws that ask for the opposite direction at 0.7 to 1 of the range. That
-    is where robots fall, and chance alone brings it too rarely.
+    Policies see the command move by at most `rate` in a second (m/s, m/s, rad/s): a sudden reversal throws robots over.
     """
 
     forward: tuple[float, float] = (-1.0, 1.0)
@@ -36,7 +35,7 @@ class VelocityCommand:
     hold_s: tuple[float, float] = (4.0, 8.0)
     standing: float = 0.1
     small: float = 0.1
-    drill: float = 0.0
+    rate: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,11 +127,6 @@ class VelocityCommands(_Held):
         values[np.hypot(values[:, 0], values[:, 1]) < self._cfg.small, :2] = 0.0
         values[np.abs(values[:, 2]) < self._cfg.small, 2] = 0.0
         values[unit[:, 3] < self._cfg.standing] = 0.0
-        if self._cfg.drill > 0.0:
-            chance, size = self._random.uniform(2, ids).T
-            ahead = self.values[ids, 0] >= 0.0
-            opposite = np.where(ahead, self._low[0], self._high[0]) * (0.7 + 0.3 * size)
-            values[:, 0] = np.where(chance < self._cfg.drill, opposite, values[:, 0])
         return values
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
-from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.start import start_states
 from trueup.tasks.step import EnvCfg, Obs, Step
@@ -37,7 +35,7 @@ class TaskEnv:
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
         parts: Parts = build(
-            task if self.cfg.ramp else _without_drill(task),
+            task,
             self.cfg.nenv,
             self.cfg.threads,
             self.cfg.seed,
@@ -68,6 +66,7 @@ class TaskEnv:
         self.nactor, self.naction = parts.observation.nactor, self._map.naction
         self.nprivileged = self.variation.factors.shape[1]
         self._sense.frame.command_age = self._commands.age
+        self._sense.frame.asked = self._commands.values
         self._clock = np.zeros(1, np.int64)  # control steps made
         self._watched = np.zeros(len(task.metrics))  # the task's metrics when last computed
         self._target = np.zeros((self.nenv, self.robot.spec.njoint))
@@ -92,6 +91,7 @@ class TaskEnv:
             self._steps[:] = self._limit * self._random.uniform(1)[:, 0]
         self._sense.read(self._commands.values)
         actor = self._builder.restart(self._reading(), self._commands.values, self._sense.frame.action)
+        self._sense.frame.command = self._builder.command
         self.obs = self._observe(actor)
         return self.obs
 
@@ -105,13 +105,12 @@ class TaskEnv:
         self.variation.widen(int(self._clock[0]))
         self._target[:] = self._map.target(action, self._target)
         self.sim.step(self._target)
-        frame = sense.read(commands.values)
+        frame = sense.read(self._builder.command)
         self._steps += 1
         reward, metrics = self._reward()
         terminated = self._terminated()
         truncated = self._truncated() & ~terminated
         commands.advance()
-        frame.command = commands.values
         actor = self._builder.step(self._reading(), commands.values, frame.action)
         obs = self._observe(actor)
         ended = np.flatnonzero(terminated | truncated)
@@ -162,7 +161,6 @@ class TaskEnv:
             values[...] = state[name]
         self.variation.restored()
         self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
-        self._sense.frame.command = self._commands.values
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
@@ -174,6 +172,7 @@ class TaskEnv:
             "scores": self._scores,
             "start": self._random.counter,
             "history": self._builder.history.frames,
+            "eased": self._builder.command,
         }
         out |= {f"command/{name}": values for name, values in self._commands.memory().items()}
         if self.climb is not None:
@@ -283,13 +282,3 @@ class TaskEnv:
         for function in self.task.terminations.values():
             out |= function(self._sense.frame)
         return out
-
-
-def _without_drill(task: Task) -> Task:
-    """The task as it is met outside training."""
-    commands = task.commands
-    return (
-        replace(task, commands=replace(commands, drill=0.0))
-        if isinstance(commands, VelocityCommand)
-        else task
-    )

@@ -23,7 +23,8 @@ class Frame:
     joint_*        position rad, velocity rad/s, servo torque N m of the last physics step
     joint_low, joint_high, torque_limit   (njoint,) of the robot
     action, last_action                   (nenv, naction) now and one step before
-    command        (nenv, ncommand)
+    command        (nenv, ncommand) as the policy sees it: eased, if the task says so
+    asked          (nenv, ncommand) as it was given
     command_age    (nenv,) s since the command was given
     base_vel, base_spin, gravity          (nenv, 3) in the base frame: m/s, rad/s, unit vector
     base_height    (nenv,) above the ground below it, m
@@ -48,6 +49,7 @@ class Frame:
     action: Float32 = field(default_factory=_none)
     last_action: Float32 = field(default_factory=_none)
     command: Float32 = field(default_factory=_none)
+    asked: Float32 = field(default_factory=_none)
     command_age: Float32 = field(default_factory=_none)
     base_vel: Float32 = field(default_factory=_none)
     base_spin: Float32 = field(default_factory=_none)

@@ -34,12 +34,12 @@ def track_turn(frame: Frame) -> Float32:
 
 def velocity_error(frame: Frame) -> Float32:
     """|v - v*|, m/s: not a reward but what progress is told by."""
-    return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.command[:, :2]))
+    return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.asked[:, :2]))
 
 
 def turn_error(frame: Frame) -> Float32:
     """|w - w*|, rad/s, likewise."""
-    return np.abs(frame.base_spin[:, 2] - frame.command[:, 2])
+    return np.abs(frame.base_spin[:, 2] - frame.asked[:, 2])
 
 
 # --- posture ---

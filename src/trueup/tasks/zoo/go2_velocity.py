@@ -17,6 +17,8 @@ from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, 
 
 TASKS = {"go2-velocity": "go2_velocity", "go2-velocity-rough": "go2_velocity_rough"}
 
+_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(3.0, 3.0, 6.0))
+
 
 def go2_velocity_rough() -> Task:
     """Over bumps, slopes, stairs, blocks, gaps and stones, from easy to hard; the critic sees the ground."""
@@ -26,7 +28,7 @@ def go2_velocity_rough() -> Task:
         task,
         name="go2-velocity-rough",
         observations=replace(task.observations, critic=watched),
-        commands=VelocityCommand(hold_s=(8.0, 12.0), standing=0.05),
+        commands=replace(_COMMANDS, hold_s=(8.0, 12.0), standing=0.05),
         terrain=TerrainCfg(),
     )
 
@@ -57,7 +59,7 @@ def go2_velocity() -> Task:
         # Joints with this much damping answer slowly: small, soft targets would hide exploration from the ground.
         servo=Servo(kp=30.0, kd=0.5),
         actions=Actions(scale=0.5),
-        commands=VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), drill=0.25),
+        commands=_COMMANDS,
         rewards={
             "track_velocity": Reward(r.track_velocity, 2.0),
             "track_turn": Reward(r.track_turn, 1.0),
@@ -91,5 +93,5 @@ def go2_velocity() -> Task:
         pushes=PushCfg(newton=80.0),
         ramp_s=(25.0, 75.0),  # first learn to walk, then to cope
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
-        ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, quiet=(0.3, 100, 220), net=NetCfg(std=0.6)),
+        ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, quiet=(0.15, 100, 320), net=NetCfg(std=0.6)),
     )
