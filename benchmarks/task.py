@@ -20,6 +20,7 @@ from results import publish
 
 from trueup.tasks.env import TaskEnv
 from trueup.tasks.load import EnvCfg, load_task, make_env
+from trueup.train.frozen import Policy
 
 _SETTINGS = (
     {},
@@ -52,15 +53,22 @@ class Overhead:
         return self.ratio if self.share > 0.9 else self.by_cpu
 
 
-def measure_overhead(nenv: int, threads: int, steps: int, task: str = "go2-velocity") -> Overhead:
-    """Time each control step of the task, then the bare engine from the same states under the same controls."""
+def measure_overhead(
+    nenv: int, threads: int, steps: int, task: str = "go2-velocity", policy: Policy | None = None
+) -> Overhead:
+    """Time each control step of the task, then the bare engine from the same states under the same controls.
+
+    Without a policy robots stumble about: nearly every step resets some of them. With one, its actions count with some
+    noise, as in training.
+    """
     env = make_env(load_task(task), EnvCfg(nenv=nenv, threads=threads, seed=0))
     bare = Batch(env.sim.model, nenv, threads)
     control, substeps = bare.bind("ctrl"), env.sim.substeps
     rng, action = np.random.default_rng(0), np.zeros((nenv, env.naction), np.float32)
     spent_task = spent_bare = cpu_task = cpu_bare = 0.0
     for k in range(steps + 20):
-        action = 0.8 * action + 0.3 * rng.normal(0.0, 1.0, action.shape).astype(np.float32)
+        noise = rng.normal(0.0, 0.3, action.shape).astype(np.float32)
+        action = 0.8 * action + noise if policy is None else policy(env.obs) + noise
         bare.state[:] = env.sim.batch.state
         begin, start = time.process_time(), time.perf_counter()
         env.step(action)

@@ -16,11 +16,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.net_design import Share, blank_net, groups_of, settings_of, simulator_of
 from trueup.calibrate.net_learner import NetLearner, NetShape
 from trueup.calibrate.result import Calibration
@@ -53,7 +54,7 @@ class UanCfg:
     windows, window_s, warm_up_s  replayed side by side; the first part of each is not judged
     """
 
-    method: Literal["inverse", "gradient", "rl"] = "inverse"
+    method: UanMethod = "inverse"
     hidden: tuple[int, ...] = (128, 128)
     signals: tuple[Signal, ...] = ("pos_error", "vel_error")
     steps: int = 20

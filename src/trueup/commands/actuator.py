@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
@@ -33,6 +33,8 @@ class ActuatorVerb:
     """Logs to score on (default: a part of the logs is kept back)."""
     params: str | None = None
     """Set that fitted rungs share (default: pace; servo where the spec's gains cannot be the servo's)."""
+    uan_method: Literal["inverse", "gradient", "rl"] = "inverse"
+    """How uan learns: by inversion of the simulator (fastest), by its gradient, or by PPO as published."""
     driver: str | None = None
     """A twin (twin:PRESET?seed=N) on which a tracking controller is compared with the models."""
     mapping: str | None = None
@@ -87,5 +89,10 @@ def config(verb: ActuatorVerb) -> LadderCfg:
     from trueup.calibrate.actuator.ladder import LadderCfg
 
     return LadderCfg(
-        rungs=verb.rungs, params=verb.params, physics_hz=verb.physics, driver=verb.driver, seed=verb.seed
+        rungs=verb.rungs,
+        params=verb.params,
+        physics_hz=verb.physics,
+        uan_method=verb.uan_method,
+        driver=verb.driver,
+        seed=verb.seed,
     )

@@ -136,7 +136,8 @@ def _at(log: Log, rate: float) -> Log:
 def _one(state: _Climb, rung: Rung, progress: Progress) -> RungResult:
     """Fit and score a rung, or take it over from before."""
     split, cfg = state.split, state.cfg
-    settings = f"{state.common} {state.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} {training_of(rung)}"
+    settings = f"{state.common} {state.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} "
+    settings += training_of(rung, cfg.uan_method)
     key = problem_key(rung, split.train, split.held, settings)
     if state.folder is not None and state.resume:
         found = state.folder.load(rung, key)
@@ -173,6 +174,7 @@ def _fitted(state: _Climb, rung: Rung, key: str, progress: Progress) -> tuple[Ac
             common=state.common,
             physics_hz=state.physics_hz,
             seed=state.cfg.seed,
+            uan_method=state.cfg.uan_method,
             below=state.done,
             state=None if state.folder is None else state.folder.rung(rung.name) / f"state-{key[:12]}",
             resume=state.resume,

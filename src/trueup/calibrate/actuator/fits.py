@@ -11,7 +11,7 @@ import numpy as np
 
 from trueup.calibrate.actuator.learned import Lesson, train_net
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rungs import BASE, Rung, params_of
+from trueup.calibrate.actuator.rungs import BASE, Rung, UanMethod, params_of
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg, Progress
 from trueup.calibrate.parameters import parameter_names
@@ -39,6 +39,7 @@ class Job:
     common: str
     physics_hz: float
     seed: int
+    uan_method: UanMethod
     below: Mapping[str, Actuator]
     state: Path | None
     resume: bool
@@ -59,6 +60,7 @@ def fit_rung(rung: Rung, job: Job) -> Actuator:
         base=base,
         physics_hz=job.physics_hz,
         seed=job.seed,
+        uan_method=job.uan_method,
         state=job.state,
         resume=job.resume,
         progress=job.progress,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trueup.calibrate.actuator.folder import LadderFile
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rungs import choose
+from trueup.calibrate.actuator.rungs import UanMethod, choose
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
@@ -23,6 +23,7 @@ class LadderCfg:
     physics_hz  None: the robot's own, at which the models will be used: what a coarse step gets wrong is fitted too
     holdout     share that is kept for scoring when no held-out logs are given
     long_s      lengths of long rollouts; none: ()
+    uan_method  how UAN learns: by inversion of the simulator, by its gradient, or by PPO as published (slow)
     driver      twin on which a tracking controller is compared with the models; None: not compared
     """
 
@@ -31,6 +32,7 @@ class LadderCfg:
     physics_hz: float | None = None
     holdout: float = 0.25
     long_s: tuple[float, ...] = (20.0, 300.0)
+    uan_method: UanMethod = "inverse"
     driver: str | None = None
     check: bool = True
     seed: int = 0

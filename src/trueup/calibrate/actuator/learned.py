@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.actuator.rungs import Rung
+from trueup.calibrate.actuator.rungs import Rung, UanMethod
 from trueup.calibrate.fit import Progress
 from trueup.calibrate.result import Calibration
 from trueup.data.log import Log
@@ -35,17 +35,18 @@ class Lesson:
     base: Calibration
     physics_hz: float
     seed: int
+    uan_method: UanMethod
     state: Path | None
     resume: bool
     progress: Progress
 
 
-def training_of(rung: Rung) -> str:
+def training_of(rung: Rung, uan_method: UanMethod) -> str:
     """Settings of a learned rung's training, as text; "" for others."""
     if rung.kind == "residual":
         from trueup.calibrate.uan import UanCfg
 
-        return repr(UanCfg())
+        return repr(UanCfg(method=uan_method))
     if rung.kind == "torque":
         from trueup.calibrate.actuator_fit import FORMS
 
@@ -62,7 +63,7 @@ def train_net(rung: Rung, lesson: Lesson) -> ActuatorNet:
             lesson.robot,
             lesson.logs,
             lesson.base,
-            UanCfg(physics_hz=lesson.physics_hz, seed=lesson.seed),
+            UanCfg(method=lesson.uan_method, physics_hz=lesson.physics_hz, seed=lesson.seed),
             lesson.progress,
             folder=lesson.state,
             resume=lesson.resume,

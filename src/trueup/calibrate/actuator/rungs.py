@@ -19,6 +19,7 @@ from trueup.robot.load import Robot
 from trueup.robot.reference import log_reference
 
 Kind = Literal["ideal", "params", "torque", "residual"]
+UanMethod = Literal["inverse", "gradient", "rl"]
 _ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo's
 
 

@@ -93,5 +93,5 @@ def go2_velocity() -> Task:
         pushes=PushCfg(newton=80.0),
         ramp_s=(25.0, 75.0),  # first learn to walk, then to cope
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
-        ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, quiet=(0.15, 100, 320), net=NetCfg(std=0.6)),
+        ppo=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, quiet=(0.3, 100, 220), net=NetCfg(std=0.6)),
     )
