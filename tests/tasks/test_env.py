@@ -190,3 +190,7 @@ def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     frame = env._sense.frame
     frame.command[:] = frame.base_vel  # were this the reference, there would be no error
     assert (env.task.metrics["velocity_error"](frame) > 0.7).all()
+    training = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, ramp=True))
+    training.step(np.zeros((2, 12), np.float32))
+    np.testing.assert_array_equal(training._sense.frame.command, training._sense.frame.asked)
+    assert training.policy_spec().observation.command_step  # what it learns is asked gently nevertheless

@@ -23,7 +23,7 @@ _NARROW = 1e-3  # share of the full range that counts as no width, in the mean l
 
 @dataclass(frozen=True, kw_only=True)
 class AdrCfg:
-    """How boundaries move.
+    """How boundaries move; the defaults suit some thousand episodes, which is what minutes on a CPU bring.
 
     boundary_share  probability that an episode is run at a boundary
     buffer          episodes at one boundary before it may move
@@ -32,10 +32,10 @@ class AdrCfg:
     """
 
     boundary_share: float = 0.5
-    buffer: int = 20
+    buffer: int = 10
     high: float = 0.75
     low: float = 0.5
-    step: float = 0.05
+    step: float = 0.1
 
     def __post_init__(self) -> None:
         if not (0 <= self.boundary_share <= 1 and self.buffer >= 1 and self.step > 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,7 +48,10 @@ class TaskEnv:
         self.nenv = self.cfg.nenv
         self.control_dt = self.sim.control_dt
         self.observation_spec, self.action_spec = parts.observation, parts.action
-        self._builder = ObservationBuilder(parts.observation, self.nenv)
+        seen = parts.observation
+        if self.cfg.ramp:  # sudden commands are the harder lesson
+            seen = msgspec.structs.replace(seen, command_step=())
+        self._builder = ObservationBuilder(seen, self.nenv)
         self._map = ActionMap(parts.action)
         self._commands, self._sense = parts.commands, parts.sense
         self.variation = Variation(
