@@ -136,7 +136,7 @@ CONTENDERS = {"trueup": _ours, "rsl_rl": _rsl_rl, "sb3": _sb3}
 def _env(cfg: RaceCfg, seed: int) -> TaskEnv:
     return make_env(
         load_task(cfg.task),
-        EnvCfg(nenv=cfg.nenv, threads=cfg.threads, seed=seed, randomize=False, pushes=False),
+        EnvCfg(nenv=cfg.nenv, threads=cfg.threads, seed=seed, randomize=False, pushes=False, training=True),
     )
 
 
@@ -148,7 +148,15 @@ class _Maker:
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
         torch.set_num_threads(1)
-        cfg = EnvCfg(nenv=1, threads=1, seed=self.seed, first_row=self.row, randomize=False, pushes=False)
+        cfg = EnvCfg(
+            nenv=1,
+            threads=1,
+            seed=self.seed,
+            first_row=self.row,
+            randomize=False,
+            pushes=False,
+            training=True,
+        )
         return _One(make_env(load_task(self.task), cfg))
 
 

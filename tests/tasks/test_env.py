@@ -137,8 +137,8 @@ def test_a_simulation_that_blows_up_ends_and_begins_anew():
 
 def test_ranges_and_pushes_grow_over_the_ramp_and_go_on_after_a_restore():
     task = replace(load_task("go2-velocity"), ramp_s=(0.1, 0.3))
-    cfg = EnvCfg(nenv=4, threads=1, seed=3, ramp=True)
-    env, whole = make_env(task, cfg), make_env(task, replace(cfg, ramp=False))
+    cfg = EnvCfg(nenv=4, threads=1, seed=3, training=True)
+    env, whole = make_env(task, cfg), make_env(task, replace(cfg, training=False))
     assert whole.variation.randomizer is not None
     full = whole.variation.randomizer.bounds
     seen = []
@@ -170,7 +170,7 @@ def test_late_rewards_count_by_the_share_of_the_ramp():
     task = load_task("go2-velocity")
     late = {"tilt": Reward(lambda frame: np.ones(4, np.float32), -50.0, late=True)}
     task = replace(task, rewards={task.score: task.rewards[task.score], **late}, ramp_s=(0.0, 0.2))
-    env = make_env(task, EnvCfg(nenv=4, threads=1, ramp=True))
+    env = make_env(task, EnvCfg(nenv=4, threads=1, training=True))
     cost = []
     for _ in range(12):
         step = env.step(np.zeros((4, env.naction), np.float32))
@@ -190,7 +190,7 @@ def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     frame = env._sense.frame
     frame.command[:] = frame.base_vel  # were this the reference, there would be no error
     assert (env.task.metrics["velocity_error"](frame) > 0.7).all()
-    training = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, ramp=True))
+    training = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, training=True))
     training.step(np.zeros((2, 12), np.float32))
     np.testing.assert_array_equal(training._sense.frame.command, training._sense.frame.asked)
     assert training.policy_spec().observation.command_step  # what it learns is asked gently nevertheless

@@ -26,7 +26,8 @@ class VelocityCommand:
     """Forward and sideways speed (m/s) and turning rate (rad/s) in the base frame.
 
     Drawn every `hold_s` seconds; a share of them asks to stand still. Speeds below `small` count as zero.
-    Policies see the command move by at most `rate` in a second (m/s, m/s, rad/s): a sudden reversal throws robots over.
+    Outside training, policies see it move by at most `rate` in a second (m/s, m/s, rad/s): sudden reversals throw
+    robots over now and then, and learning to withstand them is the better lesson.
     """
 
     forward: tuple[float, float] = (-1.0, 1.0)

@@ -49,7 +49,7 @@ class TaskEnv:
         self.control_dt = self.sim.control_dt
         self.observation_spec, self.action_spec = parts.observation, parts.action
         seen = parts.observation
-        if self.cfg.ramp:  # sudden commands are the harder lesson
+        if self.cfg.training:  # sudden commands are the harder lesson
             seen = msgspec.structs.replace(seen, command_step=())
         self._builder = ObservationBuilder(seen, self.nenv)
         self._map = ActionMap(parts.action)
@@ -60,7 +60,7 @@ class TaskEnv:
             task.pushes if self.cfg.pushes else None,
             self.cfg.params,
             self.cfg.adr,
-            task.ramp_s if self.cfg.ramp else (0.0, 0.0),
+            task.ramp_s if self.cfg.training else (0.0, 0.0),
         )
         terrain = self._sense.ground.terrain
         self.climb: Climb | None = None

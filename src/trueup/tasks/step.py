@@ -50,7 +50,7 @@ class EnvCfg:
     params    folder of a calibration: identified parameters are drawn from its posterior
     actuator  folder of a learned actuator: it drives the joints, with the parameters that it was fitted with
     adr       let the task's ranges grow from the calibrated point by success
-    ramp      as training does: ranges, pushes and late costs grow by `ramp_s`
+    training  ranges, pushes and late costs grow by `ramp_s`; commands come suddenly, whatever their `rate`
     level     of the terrain for every row; None: the curriculum decides
     stagger   let the first episodes end at different times, so that resets spread out
     """
@@ -64,6 +64,6 @@ class EnvCfg:
     params: Path | None = None
     actuator: Path | None = None
     adr: AdrCfg | None = None
-    ramp: bool = False
+    training: bool = False
     level: int | None = None
     stagger: bool = True

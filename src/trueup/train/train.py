@@ -66,7 +66,7 @@ def tuned(cfg: RunCfg) -> RunCfg:
 
 def make_learner(cfg: RunCfg) -> Learner:
     """PPO, or the student of a teacher."""
-    env = run_env(cfg, cfg.nenv, ramp=True)
+    env = run_env(cfg, cfg.nenv, training=True)
     if cfg.distill is None:
         return Ppo(env, cfg.ppo, cfg.seed)
     if cfg.teacher is None:
@@ -87,11 +87,11 @@ def run_env(
     stagger: bool = True,
     randomize: bool | None = None,
     pushes: bool | None = None,
-    ramp: bool = False,
+    training: bool = False,
 ) -> TaskEnv:
     """The environment of a run, or one alike with another number of simulations; None means as in the run.
 
-    `ramp`: ranges grow as they do in training; else they are whole from the start.
+    `training`: ranges grow and commands come suddenly; else ranges are whole from the start and commands gentle.
     """
     randomize = cfg.randomize if randomize is None else randomize
     env_cfg = EnvCfg(
@@ -103,7 +103,7 @@ def run_env(
         params=Path(cfg.params) if cfg.params is not None and randomize else None,
         actuator=None if cfg.actuator is None else Path(cfg.actuator),
         adr=AdrCfg() if cfg.adr and randomize else None,
-        ramp=ramp,
+        training=training,
         stagger=stagger,
     )
     return make_env(load_task(cfg.task), env_cfg)
@@ -120,7 +120,7 @@ def assess_run(
 def replay_mishap(dump: Path) -> list[str]:
     """Do the step of a dump again; returns what is not finite."""
     cfg = RunFolder(dump.parent).config()
-    return replay(dump, lambda: run_env(cfg, cfg.nenv, ramp=True))
+    return replay(dump, lambda: run_env(cfg, cfg.nenv, training=True))
 
 
 def _assess(cfg: RunCfg, policy: Policy, episodes: int, randomize: bool) -> Assessment:
