@@ -185,7 +185,7 @@ def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     for _ in range(30):
         env.step(np.zeros((2, 12), np.float32))
         seen.append(env._sense.frame.command[0, 0])
-    np.testing.assert_allclose(np.diff(seen)[2:15], 3.0 * env.control_dt, atol=1e-5)
+    np.testing.assert_allclose(np.diff(seen)[2:15], 2.0 * env.control_dt, atol=1e-5)
     np.testing.assert_allclose(seen[-1], 1.0)
     frame = env._sense.frame
     frame.command[:] = frame.base_vel  # were this the reference, there would be no error

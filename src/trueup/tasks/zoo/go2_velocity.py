@@ -17,7 +17,7 @@ from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, 
 
 TASKS = {"go2-velocity": "go2_velocity", "go2-velocity-rough": "go2_velocity_rough"}
 
-_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(3.0, 3.0, 6.0))
+_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(2.0, 2.0, 4.0))
 
 
 def go2_velocity_rough() -> Task:
