@@ -1,7 +1,8 @@
 """What a task costs beside its physics, and what cheaper physics would cost.
 
 overhead   control steps per second of go2-velocity (observations, rewards, commands, resets, randomisation, pushes)
-           over those of `mujoco.batch` alone, one after the other on the same states and controls, step by step
+           over those of `mujoco.batch` alone, one after the other on the same states, controls and parameters, step by
+           step; and over `mujoco.batch` with nominal parameters, whose physics are cheaper
 solver     speed of solver settings, and how far one control step then differs from a converged solution
 
     python benchmarks/task.py [--quick]
@@ -34,12 +35,13 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Overhead:
-    """Control steps per second, task and bare."""
+    """Control steps per second, task and bare: with the parameters that the task has drawn, and nominal ones."""
 
     nenv: int
     threads: int
     task: float
     bare: float
+    nominal: float
     by_cpu: float  # the ratio that processor times give for cores of one's own, whatever else runs
     share: float  # of the cores' time that bare physics got: well below 1, the machine was not quiet
 
@@ -56,35 +58,55 @@ class Overhead:
 def measure_overhead(
     nenv: int, threads: int, steps: int, task: str = "go2-velocity", policy: Policy | None = None
 ) -> Overhead:
-    """Time each control step of the task, then the bare engine from the same states under the same controls.
+    """Time each control step of the task, then bare engines from the same states under the same controls.
+
+    One has the parameters of the task's simulations, as they were in that step: drawing and writing them is the task's
+    work, but that a heavy robot on bouncy ground takes more of the solver is physics.
 
     Without a policy robots stumble about: nearly every step resets some of them. With one, its actions count with some
     noise, as in training.
     """
-    env = make_env(load_task(task), EnvCfg(nenv=nenv, threads=threads, seed=0))
-    bare = Batch(env.sim.model, nenv, threads)
-    control, substeps = bare.bind("ctrl"), env.sim.substeps
+    cfg = EnvCfg(nenv=nenv, threads=threads, seed=0)
+    env, alike = make_env(load_task(task), cfg), make_env(load_task(task), cfg)
+    engines = {"same": alike.sim.batch, "nominal": Batch(env.sim.model, nenv, threads)}
     rng, action = np.random.default_rng(0), np.zeros((nenv, env.naction), np.float32)
-    spent_task = spent_bare = cpu_task = cpu_bare = 0.0
+    spent = dict.fromkeys(("task", *engines), 0.0)
+    cpu = dict.fromkeys(("task", *engines), 0.0)
     for k in range(steps + 20):
         noise = rng.normal(0.0, 0.3, action.shape).astype(np.float32)
         action = 0.8 * action + noise if policy is None else policy(env.obs) + noise
-        bare.state[:] = env.sim.batch.state
-        begin, start = time.process_time(), time.perf_counter()
-        env.step(action)
-        end, middle = time.process_time(), time.perf_counter()
-        control[:] = env.sim.ctrl
-        before = time.process_time()
-        bare.step(nstep=substeps)
-        if k >= 20:  # threads are up, caches are warm
-            spent_task += middle - start
-            spent_bare += time.perf_counter() - middle
-            cpu_bare += time.process_time() - before
-            cpu_task += end - begin
-    count, physics = nenv * steps, cpu_bare / bare.nthread
-    by_cpu = physics / (physics + cpu_task - cpu_bare)
-    share = physics / spent_bare
-    return Overhead(nenv, threads, count / spent_task, count / spent_bare, by_cpu, share)
+        _copy_parameters(env, alike)
+        for engine in engines.values():
+            engine.state[:] = env.sim.batch.state
+        runs = {"task": lambda action=action: env.step(action)}
+        runs |= {name: lambda engine=engine: _bare_step(engine, env) for name, engine in engines.items()}
+        for name, run in runs.items():
+            begin, start = time.process_time(), time.perf_counter()
+            run()
+            if k >= 20:  # threads are up, caches are warm
+                spent[name] += time.perf_counter() - start
+                cpu[name] += time.process_time() - begin
+    count, physics = nenv * steps, cpu["same"] / alike.sim.batch.nthread
+    by_cpu = physics / (physics + cpu["task"] - cpu["same"])
+    pace = {name: count / seconds for name, seconds in spent.items()}
+    share = physics / spent["same"]
+    return Overhead(nenv, threads, pace["task"], pace["same"], pace["nominal"], by_cpu, share)
+
+
+def _copy_parameters(env: TaskEnv, alike: TaskEnv) -> None:
+    """Give the simulations of `alike` the parameters of those of `env`."""
+    ours, theirs = env.variation.randomizer, alike.variation.randomizer
+    assert ours is not None
+    assert theirs is not None
+    changed = np.flatnonzero((ours.values != theirs.values).any(axis=1))
+    theirs.values[:] = ours.values
+    theirs.write(changed)
+    alike.sim.params.refresh()
+
+
+def _bare_step(engine: Batch, env: TaskEnv) -> None:
+    engine.bind("ctrl")[:] = env.sim.ctrl
+    engine.step(nstep=env.sim.substeps)
 
 
 def states_under_way(nenv: int, count: int) -> tuple[TaskEnv, list[tuple[np.ndarray, np.ndarray]]]:
@@ -163,18 +185,20 @@ def _text(overheads: list[Overhead], solver: list[dict[str, object]]) -> str:
     lines = [
         "# Cost of a task",
         "",
-        "| task | environments | threads | control steps/s | bare physics | ratio | by CPU time | share of cores |",
-        "|---|---|---|---|---|---|---|---|",
+        "| task | environments | threads | control steps/s | bare physics | ratio | by CPU time | share of cores "
+        "| to nominal physics |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {name} | {o.nenv} | {o.threads or 'all'} | {o.task:,.0f} | {o.bare:,.0f} "
-        f"| {o.ratio:.3f} | {o.by_cpu:.3f} | {o.share:.0%} |"
+        f"| {o.ratio:.3f} | {o.by_cpu:.3f} | {o.share:.0%} | {o.task / o.nominal:.3f} |"
         for name, o in zip(names, overheads, strict=False)
     ]
     lines += [
         "",
         "Goal: at least 0.85 with 512 environments on flat ground. Resets, randomisation and pushes are in the task's",
-        "time; both sides step the same states under the same controls, in turn. Where bare physics got much less than",
+        "time; both sides step the same states under the same controls with the same parameters, in turn (nominal",
+        "parameters make cheaper physics: the last column). Where bare physics got much less than",
         "all of the cores, other work was running, and the ratio flatters; processor times then tell what the ratio is",
         "with the cores to itself: bare physics spread over the threads, the rest on one.",
         "",

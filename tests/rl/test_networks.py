@@ -5,7 +5,7 @@ import torch
 
 from trueup.rl.mlp import Mlp, mlp_shapes
 from trueup.rl.networks import Actor
-from trueup.rl.parameters import Adam, Parameters
+from trueup.rl.parameters import Adam, Average, Parameters
 from trueup.rl.settings import NetCfg
 
 SIZES = (5, 16, 8, 3)
@@ -84,3 +84,14 @@ def test_long_gradients_are_shortened_and_short_ones_kept():
 def test_tensors_start_at_multiples_of_64_bytes():
     parameters = Parameters({"a": (3,), "b": (5, 5), "c": (1,)})
     assert all(view.data_ptr() % 64 == parameters.flat.data_ptr() % 64 for view in parameters.view.values())
+
+
+def test_the_average_is_of_the_last_fifth_and_at_most_of_its_span():
+    parameters = Parameters({"x": (1,)})
+    average, expected, values = Average(parameters, span=2), 0.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    for k, value in enumerate(values):
+        parameters.view["x"].fill_(value)
+        average.take()
+        expected = value if k < 4 else 0.5 * (expected + value)  # from the fifth on: halves
+        assert float(average.view["x"]) == pytest.approx(expected)
+    assert expected == 43.0  # (8 + 16) / 2 = 12, (12 + 32) / 2 = 22, (22 + 64) / 2 = 43

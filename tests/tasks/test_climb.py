@@ -16,13 +16,27 @@ def make(level=None):
 def test_levels_follow_the_way_that_was_made():
     climb = make()
     climb.level[:] = [1, 1, 1, 3]
-    climb.asked[:] = [5.0, 5.0, 2.0, 5.0]
+    climb.asked[:, 1] = [5.0, 5.0, 2.0, 5.0]
     place = climb.middle(np.arange(4))
     place[:, 0] += [3.1, 1.0, 1.5, 3.1]  # to the edge; too little; enough; off the last level
     climb.ended(np.arange(4), place)
     np.testing.assert_array_equal(climb.level[:3], [2, 0, 1])
     assert 0 <= climb.level[3] < 4
     np.testing.assert_array_equal(climb.asked, 0.0)
+    np.testing.assert_array_equal(climb.heading, 0.0)
+
+
+def test_who_is_told_to_walk_in_circles_is_not_sent_down():
+    climb = make()
+    climb.level[:] = 1
+    command = np.tile(np.float32([1.0, 0.0, 0.0]), (4, 1))
+    command[:2, 2] = 1.0  # 1 m/s and 1 rad/s: a circle of 1 m
+    for _ in range(314):
+        climb.advance(command, 0.02)
+    np.testing.assert_allclose(np.linalg.norm(climb.asked[:2], axis=1), 0.0, atol=0.02)
+    np.testing.assert_allclose(climb.asked[2:], [[6.28, 0.0]] * 2, atol=1e-3)
+    climb.ended(np.arange(4), climb.middle(np.arange(4)))  # none of them has moved
+    np.testing.assert_array_equal(climb.level, [1, 1, 0, 0])
 
 
 def test_nobody_falls_below_the_first_level_and_a_fixed_level_stays():

@@ -149,7 +149,8 @@ class Distiller:
         self.adam.steps, self.iteration = int(state["student_adam/steps"]), int(state["learner/iteration"])
 
     def _load_teacher(self, state: State) -> None:
-        _fill(self.teacher.parameters.view, part(state, "actor/"))
+        mean = part(state, "average/") or part(state, "actor/")
+        _fill(self.teacher.parameters.view, mean)
         self.normalizer.restore(part(state, "normalizer/actor/"))  # type: ignore[arg-type]
         self.privileged_normalizer.restore(part(state, "normalizer/privileged/"))  # type: ignore[arg-type]
 

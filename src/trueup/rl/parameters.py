@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _ALIGN = 16  # floats in 64 bytes
@@ -23,9 +25,13 @@ class Parameters:
         for name, shape in shapes.items():
             offsets[name] = size
             size += -(-math.prod(shape) // _ALIGN) * _ALIGN
+        self._places = {name: (offsets[name], shape) for name, shape in shapes.items()}
         self.flat, self.grad = torch.zeros(size), torch.zeros(size)
-        self.view = {name: self._cut(self.flat, offsets[name], shape) for name, shape in shapes.items()}
-        self.grad_view = {name: self._cut(self.grad, offsets[name], shape) for name, shape in shapes.items()}
+        self.view, self.grad_view = self.views(self.flat), self.views(self.grad)
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Named views into a buffer laid out like this one."""
+        return {name: self._cut(flat, start, shape) for name, (start, shape) in self._places.items()}
 
     @staticmethod
     def _cut(flat: Tensor, start: int, shape: tuple[int, ...]) -> Tensor:
@@ -58,3 +64,27 @@ class Adam:
         torch.sqrt(self.square, out=self._scratch)
         self._scratch.div_(math.sqrt(1.0 - self.beta2**self.steps)).add_(self.eps)
         self.parameters.flat.addcdiv_(self.mean, self._scratch, value=-rate / (1.0 - self.beta1**self.steps))
+
+
+class Average:
+    """The mean of the parameters over about the last `span` iterations, at most the last fifth of all.
+
+    p += (x - p) / min(1 + k / 5, span) at the k-th (k / 5 rounded down). PPO's newest policy wanders about a good one;
+    the mean of the last ones is steadier (Polyak and Juditsky, 1992).
+    """
+
+    def __init__(self, parameters: Parameters, span: int) -> None:
+        self.parameters, self.span, self.taken = parameters, max(1, span), 0
+        self.flat = parameters.flat.clone()
+        self.view = parameters.views(self.flat)
+
+    def take(self) -> None:
+        """Let the parameters as they are now count."""
+        self.taken += 1
+        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.taken // 5, self.span))
+
+    def restore(self, arrays: Mapping[str, NDArray[np.generic]], taken: int) -> None:
+        """Continue from `average/NAME` of a checkpoint, what `view` held after `taken` iterations."""
+        for name, view in self.view.items():
+            view.copy_(torch.from_numpy(arrays[f"average/{name}"]))
+        self.taken = taken

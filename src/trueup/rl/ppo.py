@@ -22,7 +22,7 @@ from trueup.rl.gae import bootstrap_timeouts, gae
 from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
 from trueup.rl.mirror import Reflection
 from trueup.rl.networks import Actor, Critic
-from trueup.rl.parameters import Adam, Parameters
+from trueup.rl.parameters import Adam, Average, Parameters
 from trueup.rl.rollout import Rollout
 from trueup.rl.settings import PpoCfg
 
@@ -45,6 +45,7 @@ class Ppo:
         self.actor.initialize(generator)
         self.critic.initialize(generator)
         self.actor_adam, self.critic_adam = Adam(self.actor.parameters), Adam(self.critic.parameters)
+        self.average = Average(self.actor.parameters, cfg.average)
         self.collector = Collector(env)
         self._reflection = (
             Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
@@ -66,6 +67,7 @@ class Ppo:
         metrics = self.collector.collect(self.actor, self.rollout, rng)
         self.judge()
         metrics |= self.learn(rng)
+        self.average.take()
         self.collector.learn_statistics(self.rollout, symmetric=self._reflection is not None)
         self.iteration += 1
         return metrics
@@ -184,6 +186,7 @@ class Ppo:
             out |= {f"{name}/{key}": value.numpy() for key, value in network.view.items()}
             out[f"{name}_adam/mean"], out[f"{name}_adam/square"] = adam.mean.numpy(), adam.square.numpy()
             out[f"{name}_adam/steps"] = np.array(adam.steps)
+        out |= {f"average/{key}": value.numpy() for key, value in self.average.view.items()}
         return out | {"learner/iteration": np.array(self.iteration), "learner/rate": np.array(self.rate)}
 
     def restore(self, state: State) -> None:
@@ -195,6 +198,7 @@ class Ppo:
             adam.mean.copy_(torch.from_numpy(state[f"{name}_adam/mean"]))
             adam.square.copy_(torch.from_numpy(state[f"{name}_adam/square"]))
             adam.steps = int(state[f"{name}_adam/steps"])
+        self.average.restore(state, int(state["learner/iteration"]))
         self.iteration, self.rate = int(state["learner/iteration"]), float(state["learner/rate"])
 
     def _learners(self) -> list[tuple[str, Parameters, Adam]]:

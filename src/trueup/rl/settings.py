@@ -32,6 +32,7 @@ class PpoCfg:
     critic_rate   fixed
     max_gradient  length to which gradients are shortened
     quiet         (std, first, last): a bound of the noise that falls to `std` between these iterations; None: no bound
+    average       iterations over which the policy that leaves training is averaged; 1: it is the newest one
     symmetry      half of each minibatch is seen in the mirror, where the environment offers one
     side_by_side  critic on a second core
     """
@@ -49,6 +50,7 @@ class PpoCfg:
     critic_rate: float = 1e-3
     max_gradient: float = 1.0
     quiet: tuple[float, int, int] | None = None
+    average: int = 20
     symmetry: bool = False
     side_by_side: bool = True
     net: NetCfg = field(default_factory=NetCfg)

@@ -74,6 +74,26 @@ class _Entry:
     columns: slice
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Columns that are drawn together, the entry of each, and the places of those that are not uniform."""
+
+    columns: Ids
+    entry: Ids
+    other: list[tuple[str, Ids]]
+
+    @classmethod
+    def of(cls, entries: list[tuple[int, _Entry]]) -> _Layout:
+        pairs = [(k, c) for k, e in entries for c in range(e.columns.start, e.columns.stop)]
+        entry, columns = np.array(pairs, np.intp).reshape(-1, 2).T
+        kinds = {k: e.draw.distribution for k, e in entries}
+        other = {kind for kind in kinds.values() if kind != "uniform"}
+        places = [
+            (kind, np.flatnonzero([kinds[k] == kind for k in entry.tolist()])) for kind in sorted(other)
+        ]
+        return cls(columns, entry, places)
+
+
 class Randomizer:
     """Draws parameters for simulations and writes them.
 
@@ -95,6 +115,8 @@ class Randomizer:
             width = self._targets.width(name) if draw.each else 1
             self._entries.append(_Entry(name, draw, slice(start, start + width)))
             start += width
+        self._targets.lay_out({entry.name: entry.columns for entry in self._entries})
+        self._layouts: dict[tuple[int, ...], _Layout] = {}
         self.values: FloatArray = np.zeros((sim.nsim, start))
         self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()]).reshape(-1, 2)
         self._random = RowRandom(sim.cfg.seed, "randomize", sim.nsim, sim.cfg.first_row)
@@ -146,8 +168,7 @@ class Randomizer:
     def write(self, ids: Ids | None = None, names: list[str] | None = None) -> None:
         """Bring the drawn numbers of rows `ids` into the simulation (of some names only, if given)."""
         rows = np.arange(self._sim.nsim) if ids is None else ids
-        drawn = {entry.name: self.values[rows, entry.columns] for entry in self._entries}
-        self._targets.write(drawn, self.posterior[rows], rows, names)
+        self._targets.write(self.values[rows], self.posterior[rows], rows, names)
 
     # --- what others may know ---
     @property
@@ -192,19 +213,25 @@ class Randomizer:
     # --- inside ---
     def _draw_entries(self, which: list[int], ids: Ids | None) -> None:
         rows = slice(None) if ids is None else ids
-        widths = [self._entries[k].columns.stop - self._entries[k].columns.start for k in which]
-        unit = self._random.uniform(sum(widths) + len(which), ids)
-        at = len(which)
-        for j, (k, width) in enumerate(zip(which, widths, strict=True)):
-            entry = self._entries[k]
-            low, high = self.bounds[k]
-            self.values[rows, entry.columns] = _spread(
-                entry.draw.distribution, low, high, unit[:, at : at + width]
-            )
-            at += width
-            if entry.draw.moment == "interval":
-                short, long = entry.draw.interval_s
+        layout = self._layout(which)
+        unit = self._random.uniform(len(layout.columns) + len(which), ids)
+        low, high = self.bounds[layout.entry].T
+        numbers = unit[:, len(which) :]
+        new = low + (high - low) * numbers
+        for distribution, at in layout.other:
+            new[:, at] = _spread(distribution, low[at], high[at], numbers[:, at])
+        self.values[rows if ids is None else ids[:, None], layout.columns] = new
+        for j, k in enumerate(which):
+            if self._entries[k].draw.moment == "interval":
+                short, long = self._entries[k].draw.interval_s
                 self._left[rows, k] = np.round((short + (long - short) * unit[:, j]) / self._sim.control_dt)
+
+    def _layout(self, which: list[int]) -> _Layout:
+        """Where the numbers of some entries go; made once for each choice of them."""
+        key = tuple(which)
+        if key not in self._layouts:
+            self._layouts[key] = _Layout.of([(k, self._entries[k]) for k in which])
+        return self._layouts[key]
 
     def _draw_posterior(self, ids: Ids | None) -> None:
         if self.fitted is not None:
@@ -224,7 +251,7 @@ class Randomizer:
         return float(np.mean(self._targets.nominal(entry.name)))
 
 
-def _spread(distribution: str, low: float, high: float, unit: FloatArray) -> FloatArray:
+def _spread(distribution: str, low: FloatArray, high: FloatArray, unit: FloatArray) -> FloatArray:
     """Numbers of the distribution from numbers of [0, 1)."""
     if distribution == "log_uniform":
         return low * (high / low) ** unit

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.sim.batch import BatchSim
 from trueup.sim.fitted import Fitted
+from trueup.sim.joint_plan import JointPlan
 from trueup.sim.params import PARAMETERS
 from trueup.sim.payload import with_payload
 from trueup.sim.row_writer import Writer, row_writer
@@ -51,6 +52,21 @@ class Targets:
             bodies = self._names_written(name)
             columns = None if bodies is None else self._where(name, bodies)
             self._writers[name] = columns, row_writer(sim, name, bodies)
+        self._columns_drawn: dict[str, slice] = {}
+        self._joints: JointPlan | None = None
+
+    def lay_out(self, columns: dict[str, slice]) -> None:
+        """Say which columns of the drawn numbers belong to each range."""
+        self._columns_drawn = columns
+        nominal = {
+            name: self._nominal[name]
+            for name in self.touched
+            if PARAMETERS[name].scope == "joint"
+            and self._nominal[name].ndim == 1
+            and (name not in self._ranges or self._ranges[name].of is None)
+        }
+        if nominal and self._fitted is None:
+            self._joints = JointPlan(nominal, self._ranges, columns, columns.get(STRENGTH), _DRIVEN)
 
     def nominal(self, name: str) -> FloatArray:
         """The simulator's own value of a parameter, one row."""
@@ -64,12 +80,13 @@ class Targets:
             return 1
         return self._columns(name, self._nominal[name]).size
 
-    def write(
-        self, drawn: Mapping[str, FloatArray], posterior: FloatArray, rows: Ids, only: list[str] | None
-    ) -> None:
-        """Compute and write every touched parameter of `rows`, or those that the names in `only` touch."""
+    def write(self, numbers: FloatArray, posterior: FloatArray, rows: Ids, only: list[str] | None) -> None:
+        """Compute from drawn numbers and write every touched parameter of `rows`, or those that `only` touch."""
         parts = self.touched if only is None else [p for name in only for p in _PARTS.get(name, (name,))]
-        new = {name: self._value(name, drawn, posterior, len(rows)) for name in parts if name != "inertia"}
+        drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
+        new = self._joints.values(numbers) if self._joints is not None and only is None else {}
+        rest = [name for name in parts if name not in new and name != "inertia"]
+        new |= {name: self._value(name, drawn, posterior, len(rows)) for name in rest}
         if PAYLOAD in drawn and any(name in parts for name in _TRUNK):
             for name in _TRUNK[:2]:
                 new.setdefault(name, self._value(name, drawn, posterior, len(rows)))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Patch = Callable[[int, float, float, np.random.Generator], FloatArray]
 _PLATFORM_M = 0.6  # half the width of the flat middle
-_DEEP_M = -0.5  # bottom of gaps
 
 
 def flat(n: int, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
@@ -61,22 +60,22 @@ def obstacles(n: int, cell_m: float, difficulty: float, rng: np.random.Generator
 
 
 def gaps(n: int, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
-    """Two square ditches around the middle, 0.1 to 0.4 m wide."""
+    """Two square ditches around the middle, 0.1 to 0.4 m wide and 5 to 50 cm deep."""
     width = 0.1 + 0.3 * difficulty
     r = _outward(n, cell_m)
     inside = [(r > start) & (r <= start + width + 1e-9) for start in (0.8, 1.8)]
-    return np.where(inside[0] | inside[1], _DEEP_M, 0.0)
+    return np.where(inside[0] | inside[1], -_depth(difficulty), 0.0)
 
 
 def stones(n: int, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
-    """Stepping stones of 0.6 to 0.3 m with 0.1 to 0.2 m between them, of slightly different height."""
+    """Stepping stones of 0.6 to 0.3 m, 0.1 to 0.2 m apart and 5 to 50 cm high, of slightly different height."""
     stone = max(1, round((0.6 - 0.3 * difficulty) / cell_m))
     gap = max(1, round((0.1 + 0.1 * difficulty) / cell_m))
     place = np.arange(n) % (stone + gap) < stone
     count = -(-n // (stone + gap))
     lift = np.repeat(rng.uniform(-0.02, 0.02, (count, count)) * difficulty, stone + gap, axis=0)
     lift = np.repeat(lift, stone + gap, axis=1)[:n, :n]
-    return _keep_middle(np.where(place[:, None] & place[None, :], lift, _DEEP_M), cell_m)
+    return _keep_middle(np.where(place[:, None] & place[None, :], lift, -_depth(difficulty)), cell_m)
 
 
 KINDS: dict[str, Patch] = {
@@ -90,6 +89,11 @@ KINDS: dict[str, Patch] = {
     "gaps": gaps,
     "stones": stones,
 }
+
+
+def _depth(difficulty: float) -> float:
+    """Of what is between safe places, m: a dip first, where a foot that misses can be lifted out again."""
+    return 0.05 + 0.45 * difficulty
 
 
 def _outward(n: int, cell_m: float) -> FloatArray:

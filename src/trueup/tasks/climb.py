@@ -1,8 +1,8 @@
 """Climb: the terrain curriculum. Who does well goes to a harder row, who does not to an easier one.
 
 A robot starts in the middle of its patch. It goes up a level when it has crossed more than half of the patch, that is,
-when it has reached the patch's edge; down when it covered less than half of the way that was commanded; and to any
-level when it leaves the last one.
+when it has reached the patch's edge; down when it came less than half as far as one that does exactly what is commanded
+(turns included: who is told to walk in circles comes nowhere); and to any level when it leaves the last one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from trueup.sim.terrain import Terrain
 FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
+_LEAST_M = 0.5  # commands that lead less far tell nothing
 
 
 class Climb:
@@ -29,15 +30,21 @@ class Climb:
         self.kind = (first_row + np.arange(nenv)) % kinds
         start = np.minimum(2, levels - 1) * random.uniform(1)[:, 0]  # the easy ones first
         self.level = np.round(start).astype(np.int64) if level is None else np.full(nenv, level)
-        self.asked = np.zeros(nenv, np.float32)  # way that was commanded in this episode, m
+        self.asked = np.zeros(
+            (nenv, 2), np.float32
+        )  # where commands would have led in this episode, m from its start
+        self.heading = np.zeros(nenv, np.float32)  # and how far they would have turned the robot, rad
 
     def middle(self, ids: Ids) -> FloatArray:
         """Middle of the patch of each row."""
         return self.terrain.middle(self.level[ids], self.kind[ids])
 
     def advance(self, command: Float32, dt: float) -> None:
-        """One control step has passed."""
-        self.asked += np.hypot(command[:, 0], command[:, 1]) * np.float32(dt)
+        """One control step has passed under `command` (nenv, 3): forward, sideways, turn."""
+        forward, left, turn = np.float32(dt) * command.T
+        cos, sin = np.cos(self.heading), np.sin(self.heading)
+        self.asked += np.stack([cos * forward - sin * left, sin * forward + cos * left], axis=1)
+        self.heading += turn
 
     def away(self, position: NDArray[np.floating]) -> NDArray[np.floating]:
         """Distance of world positions (nenv, 2) from the middle of each row's patch along x or y, the larger."""
@@ -50,14 +57,16 @@ class Climb:
     def ended(self, ids: Ids, position: NDArray[np.floating]) -> None:
         """Episodes of rows `ids` ended at (nenv, 2) positions: move rows up or down."""
         if not self._fixed:
-            way = self.away(position)[ids]
-            up = way > 0.5 * self.terrain.cfg.patch_m
-            down = ~up & (way < 0.5 * self.asked[ids])
+            up = self.crossed(position)[ids]
+            way = np.linalg.norm(position[ids] - self.middle(ids), axis=1)
+            asked = np.linalg.norm(self.asked[ids], axis=1)
+            down = ~up & (asked > _LEAST_M) & (way < 0.5 * asked)
             level = self.level[ids] + up - down
             top = self.terrain.cfg.levels
             anywhere = np.floor(top * self._random.uniform(1, ids)[:, 0]).astype(np.int64)
             self.level[ids] = np.where(level >= top, anywhere, np.maximum(level, 0))
         self.asked[ids] = 0.0
+        self.heading[ids] = 0.0
 
     def metrics(self) -> dict[str, float]:
         """Mean level, over all and by kind."""
@@ -70,4 +79,9 @@ class Climb:
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Live arrays for a checkpoint."""
-        return {"level": self.level, "asked": self.asked, "counter": self._random.counter}
+        return {
+            "level": self.level,
+            "asked": self.asked,
+            "heading": self.heading,
+            "counter": self._random.counter,
+        }

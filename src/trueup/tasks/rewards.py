@@ -80,14 +80,15 @@ def pose(frame: Frame) -> Float32:
 
 def stand_still(frame: Frame) -> Float32:
     """Distance of the joints from the default pose, where the command is to stand."""
-    away = np.abs(frame.joint_pos - frame.default_pose).sum(axis=1)
-    return away * ~commanded(frame)
+    away = frame.joint_pos - frame.default_pose
+    return _sum(np.abs(away, out=away)) * ~commanded(frame)
 
 
 # --- effort ---
 def energy(frame: Frame) -> Float32:
     """Mechanical power |tau qd| summed over the joints, W."""
-    return np.abs(frame.joint_torque * frame.joint_vel).sum(axis=1)
+    power = frame.joint_torque * frame.joint_vel
+    return _sum(np.abs(power, out=power))
 
 
 def torque(frame: Frame) -> Float32:
@@ -108,25 +109,26 @@ def joint_speed(frame: Frame) -> Float32:
 def joint_limits(frame: Frame) -> Float32:
     """How far joints are beyond 95 % of their range, rad, summed."""
     margin = np.float32(0.025) * (frame.joint_high - frame.joint_low)
-    below = np.maximum(frame.joint_low + margin - frame.joint_pos, 0.0)
-    return (below + np.maximum(frame.joint_pos - (frame.joint_high - margin), 0.0)).sum(axis=1)
+    inside = np.clip(frame.joint_pos, frame.joint_low + margin, frame.joint_high - margin)
+    np.subtract(frame.joint_pos, inside, out=inside)
+    return _sum(np.abs(inside, out=inside))
 
 
 # --- feet ---
 def feet_air_time(frame: Frame) -> Float32:
     """Length of the steps that end now beyond 0.2 s, at most 0.3 s counted; only where asked to move."""
     gain = np.minimum(frame.air_time, np.float32(0.5)) - np.float32(0.2)
-    return (gain * frame.touchdown).sum(axis=1) * commanded(frame)
+    return np.einsum("ij,ij->i", gain, frame.touchdown, dtype=np.float32) * commanded(frame)
 
 
 def slip(frame: Frame) -> Float32:
     """Squared horizontal speed of feet that touch the ground, summed."""
-    return (np.square(frame.foot_vel[:, :, :2]).sum(axis=2) * frame.foot_contact).sum(axis=1)
+    return np.einsum("ij,ij->i", _foot_speed_squared(frame), frame.foot_contact, dtype=np.float32)
 
 
 def clearance(frame: Frame) -> Float32:
     """Feet in the air that move low: (h - 0.08 m)^2 times horizontal speed, summed."""
-    speed = np.sqrt(np.square(frame.foot_vel[:, :, :2]).sum(axis=2))
+    speed = np.sqrt(_foot_speed_squared(frame))
     low = np.square(np.minimum(frame.foot_height - np.float32(0.08), 0.0))
     return (low * speed * ~frame.foot_contact).sum(axis=1)
 
@@ -187,6 +189,17 @@ def fallen(frame: Frame) -> Bool:
 def trunk_down(frame: Frame) -> Bool:
     """The trunk touches the ground."""
     return frame.body_contact
+
+
+def _foot_speed_squared(frame: Frame) -> Float32:
+    """Of the horizontal velocity, (nenv, nfoot)."""
+    x, y = frame.foot_vel[:, :, 0], frame.foot_vel[:, :, 1]
+    return x * x + y * y
+
+
+def _sum(values: Float32) -> Float32:
+    """Over the second axis; in the same order for any number of rows."""
+    return np.einsum("ij->i", values)
 
 
 def _sum_squares(values: Float32) -> Float32:

@@ -33,12 +33,13 @@ def frozen(arrays: Arrays, nrow: int = 1) -> Policy:
 
 
 class FrozenPolicy:
-    """Mean action of PPO's actor; with an encoder it also needs the privileged factors."""
+    """Mean action of PPO's averaged actor; with an encoder it also needs the privileged factors."""
 
     def __init__(self, arrays: Arrays) -> None:
         state = dict(arrays)
-        self.layers = _layers(state, "actor/actor/")
-        self.encoder = _layers(state, "actor/encoder/")
+        mean = "average" if "average/log_std" in state else "actor"  # a student's teacher has but one form
+        self.layers = _layers(state, f"{mean}/actor/")
+        self.encoder = _layers(state, f"{mean}/encoder/")
         self.normalizer = _normalizer(state, "actor")
         self._privileged = _normalizer(state, "privileged")
 
