@@ -14,7 +14,7 @@ parameters may come from a calibration's posterior instead (`sim.fitted`), and r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,7 +80,7 @@ class _Layout:
 
     columns: Ids
     entry: Ids
-    other: list[tuple[str, Ids]]
+    other: Sequence[tuple[str, Ids]]
 
     @classmethod
     def of(cls, entries: list[tuple[int, _Entry]]) -> _Layout:
