@@ -68,6 +68,20 @@ def test_resetting_some_rows_leaves_the_others_alone():
     assert not np.array_equal(a[2], b[2])
 
 
+def test_a_reset_row_is_as_the_engine_resets_it():
+    sim = BatchSim(load_robot("go2"), SimCfg(nsim=3, threads=1))
+    for _ in range(5):
+        sim.step(sim.robot.spec.default_pose + 0.1)
+    sim.reset(np.array([1]))
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = sim.default_qpos
+    mujoco.mj_forward(sim.model, data)
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    expected = np.empty(mujoco.mj_stateSize(sim.model, kind))
+    mujoco.mj_getState(sim.model, data, expected, kind)
+    np.testing.assert_array_equal(sim.batch.state[1], expected)
+
+
 def test_state_restores_bit_for_bit():
     sim = randomised("go2", nsim=6, seed=9)
     run(sim, 15)

@@ -154,6 +154,18 @@ def test_rows_written_later_are_as_if_written_at_once():
         np.testing.assert_array_equal(sim.params.get(name), other.params.get(name), err_msg=name)
 
 
+def test_parameters_computed_together_are_those_computed_one_by_one():
+    ranges = locomotion_ranges("base") | {"armature": Draw(operation="add", low=0.0, high=0.01)}
+    together, single = (Randomizer(make(5), ranges) for _ in range(2))
+    single._targets._joints = None  # the plain way: every parameter by itself
+    for randomizer in (together, single):
+        randomizer.apply()
+    for name in together._targets.touched:
+        np.testing.assert_array_equal(
+            together._sim.params.get(name), single._sim.params.get(name), err_msg=name
+        )
+
+
 def test_hidden_factors_are_the_drawn_numbers_in_their_ranges():
     sim = make(32)
     ranges = {

@@ -186,9 +186,8 @@ class TaskEnv:
         return out
 
     # --- inside ---
-    def _mirror(self) -> Mirror | None:
-        if self.cfg.params is not None or self.cfg.actuator is not None:
-            return None  # posterior draws and fitted actuators of single joints have no counterpart
+    def _mirror(self) -> Mirror:
+        """Of the robot as designed, which a fitted one nearly is; posterior draws have no counterpart and stay."""
         draws = self.variation.randomizer
         critic = [term.field for term in self.task.observations.critic]
         return make_mirror(
