@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
 from trueup.sim.adr import AdrCfg
 from trueup.sim.push import PushCfg
+from trueup.tasks.commands import VelocityCommand, VelocityCommands
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 from trueup.tasks.task import Reward
 
@@ -108,6 +110,16 @@ def test_a_row_of_randomised_robots_is_the_same_alone_and_among_others():
         for one, other in zip(a.obs, b.obs, strict=True):
             np.testing.assert_array_equal(one[5], other[0])
         assert a.reward[5] == b.reward[0]
+
+
+def test_the_asked_share_of_commands_goes_straight():
+    cfg = VelocityCommand(standing=0.1, straight=0.6, small=0.0)
+    commands = VelocityCommands(cfg, 4000, 0.02, RowRandom(0, "command", 4000))
+    commands.reset(np.arange(4000))
+    moving = np.abs(commands.values).sum(axis=1) > 0
+    straight = moving & (commands.values[:, 2] == 0.0)
+    assert abs(1.0 - moving.mean() - 0.1) < 0.02
+    assert abs(straight.mean() - 0.6) < 0.03
 
 
 def test_commands_stay_in_range_and_some_ask_to_stand():

@@ -25,7 +25,8 @@ class NoCommand:
 class VelocityCommand:
     """Forward and sideways speed (m/s) and turning rate (rad/s) in the base frame.
 
-    Drawn every `hold_s` seconds; a share of them asks to stand still. Speeds below `small` count as zero.
+    Drawn every `hold_s` seconds; a share of them asks to stand still, another not to turn. Speeds below `small` count
+    as zero.
     Outside training, policies see it move by at most `rate` in a second (m/s, m/s, rad/s): sudden reversals throw
     robots over now and then, and learning to withstand them is the better lesson.
     """
@@ -35,6 +36,7 @@ class VelocityCommand:
     turn: tuple[float, float] = (-1.0, 1.0)
     hold_s: tuple[float, float] = (4.0, 8.0)
     standing: float = 0.1
+    straight: float = 0.0
     small: float = 0.1
     rate: tuple[float, float, float] | None = None
 
@@ -127,6 +129,7 @@ class VelocityCommands(_Held):
         values = self._low + (self._high - self._low) * unit[:, :3]
         values[np.hypot(values[:, 0], values[:, 1]) < self._cfg.small, :2] = 0.0
         values[np.abs(values[:, 2]) < self._cfg.small, 2] = 0.0
+        values[unit[:, 3] > 1.0 - self._cfg.straight, 2] = 0.0
         values[unit[:, 3] < self._cfg.standing] = 0.0
         return values
 
