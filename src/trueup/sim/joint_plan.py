@@ -1,12 +1,11 @@
-"""Parameters of joints that are computed from drawn numbers in one go: (base + gain drawn) strength, column by column.
+"""Parameters of joints that are computed from drawn numbers in one go: (base + gain drawn) strength, joint by joint.
 
 Episodes end in almost every step of a large batch, a few at a time, so that resets cost by the call, not by the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +18,11 @@ FloatArray = NDArray[np.float64]
 
 
 class JointPlan:
-    """For rows of drawn numbers (n, ncolumn): the values (n, njoint) of each parameter in `names`.
+    """For rows of drawn numbers (n, ncolumn): the values (n, njoint) of every parameter.
 
-    nominal   (njoint,) of each parameter;  strength  columns of the motors' strength, which scales those in `driven`
+    nominal   (njoint,) of each parameter
+    columns   of each range among the drawn numbers
+    strength  columns of the motors' strength, which scales the parameters in `driven`
     """
 
     def __init__(
@@ -30,41 +31,34 @@ class JointPlan:
         ranges: Mapping[str, Draw],
         columns: Mapping[str, slice],
         strength: slice | None,
-        driven: Iterable[str],
+        driven: Collection[str],
     ) -> None:
-        self.names = tuple(nominal)
-        base, gain, source = [], [], []
-        for name, values in nominal.items():
-            draw = ranges.get(name)
-            drawn = np.zeros(len(values), np.intp) if draw is None else _spread(columns[name], len(values))
-            keeps = draw is None or draw.operation == "add"
-            base.append(values if keeps else np.zeros(len(values)))
-            gain.append(
-                np.zeros(len(values))
-                if draw is None
-                else values
-                if draw.operation == "scale"
-                else np.ones(len(values))
-            )
-            source.append(drawn)
-        self._base, self._gain = np.concatenate(base), np.concatenate(gain)
-        self._source = np.concatenate(source)
-        ends = np.cumsum([0, *(len(values) for values in nominal.values())])
-        self._parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        driven = [name for name in driven if strength is not None and name in nominal]
-        self._driven = [self._parts[self.names.index(name)] for name in driven]
-        width = len(next(iter(nominal.values())))
-        self._strength = None if strength is None else _spread(strength, width)
+        self._names = tuple(nominal)
+        terms = [_terms(values, ranges.get(name)) for name, values in nominal.items()]
+        self._base, self._gain = (np.stack(part) for part in zip(*terms, strict=True))
+        njoint = self._base.shape[1]
+        self._source = np.stack([_of_joints(columns.get(name), njoint) for name in nominal])
+        self._driven = [k for k, name in enumerate(nominal) if strength is not None and name in driven]
+        self._strength = _of_joints(strength, njoint)
 
     def values(self, numbers: FloatArray) -> dict[str, FloatArray]:
-        """Values of every parameter; views of one array."""
+        """Values of every parameter."""
         out = self._base + self._gain * numbers[:, self._source]
-        for part in self._driven:
-            out[:, part] *= numbers[:, self._strength]
-        return {name: out[:, part] for name, part in zip(self.names, self._parts, strict=True)}
+        for k in self._driven:
+            out[:, k] *= numbers[:, self._strength]
+        return {name: out[:, k] for k, name in enumerate(self._names)}
 
 
-def _spread(columns: slice, width: int) -> NDArray[np.intp]:
-    """The drawn column of each joint: one each, or one for all."""
-    found = np.arange(columns.start, columns.stop)
-    return found if len(found) == width else np.repeat(found, width)
+def _terms(nominal: FloatArray, draw: Draw | None) -> tuple[FloatArray, FloatArray]:
+    """Base and gain of base + gain drawn."""
+    if draw is None:
+        return nominal, np.zeros_like(nominal)
+    if draw.operation == "scale":
+        return np.zeros_like(nominal), nominal
+    return (nominal if draw.operation == "add" else np.zeros_like(nominal)), np.ones_like(nominal)
+
+
+def _of_joints(columns: slice | None, njoint: int) -> NDArray[np.intp]:
+    """The drawn column of each joint: one each, or one for all; any, where none is drawn (its gain is zero)."""
+    found = np.arange(1) if columns is None else np.arange(columns.start, columns.stop)
+    return np.broadcast_to(found, njoint)

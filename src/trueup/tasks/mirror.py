@@ -73,7 +73,9 @@ def make_mirror(
         if name == "heights":
             index = np.arange(width).reshape(grid)[:, ::-1].ravel()
             return _Half(index, np.ones(width, np.float32))
-        if width == sim.robot.spec.njoint and name != "posterior":  # a positive number of each joint, such as its strength
+        if (
+            width == sim.robot.spec.njoint and name != "posterior"
+        ):  # a positive number of each joint, such as its strength
             return _Half(joints.columns, np.ones(width, np.float32))
         signs = _SIGNS.get(name, (1,) * width)
         return _Half(np.arange(width), np.array(signs, np.float32))
