@@ -6,6 +6,7 @@ one policy is trained in each simulator, and all walk on the twin itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from actuators import BenchCfg
 
 Numbers = dict[str, object]
-TASK, PRESET, EPISODES = "go2-velocity", "harmonic", 20
+TASK, PRESET, EPISODES = "go2-velocity", "harmonic", 50
 SIMULATORS = ("nominal", "randomised", "pace", "uan")
 
 
@@ -41,7 +42,7 @@ def policies_part(cfg: BenchCfg) -> tuple[Numbers, str]:
         twin, name = key.split()
         folder = cfg.runs / f"policies-{twin}"
         _fits(int(twin), folder)
-        run = _trained(_run_cfg(name, folder), folder / name, cfg.minutes)
+        run = _trained(_run_cfg(name, folder), folder / name, cfg.steps)
         home = assess_run(run)
         found = walk_on_twins(
             lambda n: frozen(run.newest().arrays, n), _policy_spec(), PRESET, [int(twin)] * EPISODES
@@ -78,11 +79,11 @@ def policies_part(cfg: BenchCfg) -> tuple[Numbers, str]:
     )
     text = f"""## Policies
 
-`{TASK}`, {cfg.minutes:g} minutes of training in each simulator (nominal: the robot's own model, nothing drawn;
-randomised: the task's ranges; `pace`: the same, but what a calibration to 60 s of the twin in the air has identified is
-drawn from its posterior; UAN: the task's ranges around the net that was fitted to these 60 s), then {EPISODES} episodes
-of 20 s with other commands on the twin `{PRESET}`, seed {seed}. Error of the base's velocity until a fall; mechanical
-power; at home: in the simulator of its training, 100 episodes.
+`{TASK}`, {cfg.steps / 1e6:g} M control steps of training in each simulator (nominal: the robot's own model, nothing
+drawn; randomised: the task's ranges; `pace`: the same, but what a calibration to 60 s of the twin in the air has
+identified is drawn from its posterior; UAN: the task's ranges around the net that was fitted to these 60 s), then
+{EPISODES} episodes of 20 s with other commands on the twin `{PRESET}`, seed {seed}. Error of the base's velocity until a
+fall; mechanical power; at home: in the simulator of its training, 100 episodes.
 
 {table(head, rows)}
 """
@@ -105,18 +106,18 @@ def _fits(twin: int, folder: Path) -> None:
 
 def _run_cfg(name: str, folder: Path) -> RunCfg:
     rungs = folder / "ladder" / "rungs"
-    plain = RunCfg(task=TASK, ppo=default_ppo(TASK))
+    plain = RunCfg(task=TASK, nenv=512, ppo=default_ppo(TASK))
     return {
-        "nominal": RunCfg(task=TASK, ppo=plain.ppo, randomize=False),
+        "nominal": replace(plain, randomize=False),
         "randomised": plain,
-        "pace": RunCfg(task=TASK, ppo=plain.ppo, params=str(rungs / "pace")),
-        "uan": RunCfg(task=TASK, ppo=plain.ppo, actuator=str(rungs / "uan")),
+        "pace": replace(plain, params=str(rungs / "pace")),
+        "uan": replace(plain, actuator=str(rungs / "uan")),
     }[name]
 
 
-def _trained(cfg: RunCfg, path: Path, minutes: float) -> RunFolder:
+def _trained(cfg: RunCfg, path: Path, steps: int) -> RunFolder:
     folder = RunFolder(path)
-    train(cfg, path, Budget(minutes=minutes, save_s=60.0), resume=(path / "config.json").exists())
+    train(cfg, path, Budget(steps=steps, save_s=60.0), resume=(path / "config.json").exists())
     return folder
 
 

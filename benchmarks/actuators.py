@@ -52,8 +52,8 @@ class BenchCfg:
     """Of twins; the first gets every rung, the others the main ones."""
     recordings: Path | None = None
     """Folder with the public recordings go2_air/ and so101/."""
-    minutes: float = 15.0
-    """Of training per policy."""
+    steps: int = 2_500_000
+    """Control steps of training per policy."""
     runs: Path = Path("runs/actuators")
     fresh: bool = False
 
