@@ -82,8 +82,8 @@ def policies_part(cfg: BenchCfg) -> tuple[Numbers, str]:
 `{TASK}`, {cfg.steps / 1e6:g} M control steps of training in each simulator (nominal: the robot's own model, nothing
 drawn; randomised: the task's ranges; `pace`: the same, but what a calibration to 60 s of the twin in the air has
 identified is drawn from its posterior; UAN: the task's ranges around the net that was fitted to these 60 s), then
-{EPISODES} episodes of 20 s with other commands on the twin `{PRESET}`, seed {seed}. Error of the base's velocity until a
-fall; mechanical power; at home: in the simulator of its training, 100 episodes.
+{EPISODES} episodes of 20 s with other commands on the twin `{PRESET}`, seed {seed}. Error of the base's velocity until
+a fall; mechanical power; at home: in the simulator of its training, 100 episodes.
 
 {table(head, rows)}
 """
