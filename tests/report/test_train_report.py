@@ -1,11 +1,17 @@
 """What a training shows."""
 
 import io
+import json
 from pathlib import Path
 
+import pytest
+from opened import opened
 from rich.console import Console
 
+from trueup.report.run import write_run_page
 from trueup.report.train import print_outcome, progress_table, training_display
+from trueup.train.config import RunCfg
+from trueup.train.folder import RunFolder
 from trueup.train.trainer import Outcome, Progress
 
 METRICS = {
@@ -60,3 +66,33 @@ def test_the_end_says_why_and_what_next():
     assert "saved" in text
     assert "1:01:40" in text
     assert "trueup play runs/walk" in text
+
+
+@pytest.mark.medium
+def test_the_page_of_a_run_shows_learning_terrain_boundaries_and_flags(tmp_path):
+    run = RunFolder(tmp_path / "walk")
+    run.create(RunCfg(task="go2-velocity", nenv=64, threads=1))
+    ends = {"adr/payload/low": 0.0, "adr/payload/high": 1.0, "terrain/stairs_up": 2.0}
+    rows = [
+        METRICS | ends | {"steps": 1e5 * k, "elapsed_s": 10.0 * k, "iteration": float(k)} for k in (1, 2, 3)
+    ]
+    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run.path / "assessments.jsonl").write_text('{"steps": 200000, "error": 0.14, "falls": 0}\n')
+    with opened(write_run_page(run.path)) as page:
+        assert page.complaints == []
+        assert len(page.query_selector_all(".plot")) == 6
+        text = page.inner_text("main")
+    for words in (
+        "go2-velocity",
+        "0.140 m/s, 0 falls",
+        "Terrain",
+        "Ranges that grow by success",
+        "Red flags",
+    ):
+        assert words in text
+
+
+def test_a_run_that_has_not_begun_has_a_page_too(tmp_path):
+    run = RunFolder(tmp_path / "walk")
+    run.create(RunCfg(task="go2-velocity", nenv=64, threads=1))
+    assert "Training go2-velocity" in write_run_page(run.path).read_text()

@@ -17,7 +17,8 @@ class TrainVerb:
     """Train a policy in simulation on this computer's cores.
 
     In: a task (and, with --params, what a calibration knows). Out: OUT with config.json, checkpoints, metrics.jsonl,
-    TensorBoard scalars and films. Ctrl-C saves and ends; --resume continues exactly where the run was.
+    TensorBoard scalars, films and a page (index.html). Ctrl-C saves and ends; --resume continues exactly where the run
+    was.
     """
 
     task: tyro.conf.Positional[str | None] = None
@@ -67,6 +68,7 @@ def run(verb: TrainVerb) -> int:
     from rich.console import Console
 
     from trueup.core.errors import TrueupError
+    from trueup.report.run import write_run_page
     from trueup.report.train import print_outcome, training_display
     from trueup.train.train import replay_mishap, train
 
@@ -80,6 +82,7 @@ def run(verb: TrainVerb) -> int:
         raise TrueupError("name a task and --out, or --resume RUN")
     with training_display(out, console) as show:
         outcome = train(_cfg(verb), out, _budget(verb), resume=verb.resume is not None, show=show)
+    write_run_page(out)
     print_outcome(out, outcome, console)
     return 130 if outcome.reason == "interrupted" else 0
 

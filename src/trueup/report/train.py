@@ -74,7 +74,7 @@ def print_outcome(out: Path, outcome: Outcome, console: Console) -> None:
     for name, (label, form) in _SHOWN.items():
         if name in outcome.metrics:
             console.print(f"  {label:32s} {form.format(outcome.metrics[name])}")
-    console.print(f"run    {out}", soft_wrap=True)
+    console.print(f"run    {out}   page   {out / 'index.html'}", soft_wrap=True)
     console.print(
         f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True
     )
