@@ -25,9 +25,15 @@ class Hidden:
 
 
 def residual_log(
-    robot: Robot, *, seed: int, seconds: float = 10.0, noise: float = 1e-4, size: float = 0.2
+    robot: Robot,
+    *,
+    seed: int,
+    seconds: float = 10.0,
+    noise: float = 1e-4,
+    size: float = 0.2,
+    hidden: float = 1.0,
 ) -> Log:
-    """Multisine on all joints under the hidden torque."""
+    """Multisine on all joints under the hidden torque, times `hidden`."""
     rng, spec = np.random.default_rng(seed), robot.spec
     limit = spec.torque_limit
     time = np.arange(round(seconds * RATE)) / RATE
@@ -39,7 +45,7 @@ def residual_log(
     sim = BatchSim(
         robot,
         SimCfg(control_hz=RATE, physics_hz=RATE * 5, model=ModelCfg(base="fixed")),
-        Hidden(0.02 * limit, 0.01 * limit),
+        Hidden(0.02 * hidden * limit, 0.01 * hidden * limit),
     )
     sim.reset()
     for _ in range(200):

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_calibration import made_calibration
 from residual_logs import RATE, residual_log
 
-from trueup.calibrate.uan import UanCfg, train_uan
+from trueup.calibrate.uan import UanCfg, make_tracks, train_uan, uan_spec
 from trueup.calibrate.uan_gradient import GradientCfg
 from trueup.calibrate.uan_regress import RegressCfg
 from trueup.calibrate.uan_rl import RlCfg
@@ -47,6 +48,24 @@ def test_inversion_finds_a_planted_torque_and_it_holds_on_another_motion(logs):
 
 
 @pytest.mark.medium
+def test_where_the_base_is_right_the_net_is_one_of_zeros_on_the_whole_base():
+    log = residual_log(PENDULUM, seed=1, hidden=0.0)
+    base = made_calibration(PENDULUM, ("friction",))
+    tracks = make_tracks(PENDULUM, [log])
+    cfg = replace(SMALL, regress=RegressCfg(rounds=1, steps=20, corrections=(1, 1)))
+    whole, part = (uan_spec(PENDULUM, tracks, base, replace(cfg, friction=f)).settings[0] for f in (1.0, 0.5))
+    assert part.value == pytest.approx(0.5 * whole.value)
+    net = train_uan(PENDULUM, [log], None, cfg)
+    assert not any(np.any(weight) for layer in net.layers[0] for weight in layer)
+
+
+def test_the_published_form_sees_errors_and_the_others_torque():
+    assert UanCfg(method="rl").sees == ("pos_error", "vel_error")
+    assert replace(UanCfg(method="rl"), method="inverse").sees == ("servo_torque", "vel_error")
+    assert UanCfg(signals=("pos_error", "vel")).sees == ("pos_error", "vel")
+
+
+@pytest.mark.medium
 def test_the_gradient_finds_it_too(logs):
     cfg = replace(SMALL, method="gradient", gradient=GradientCfg(iterations=40, rate=1e-2, check_every=10))
     net = train_uan(PENDULUM, logs[:2], None, cfg)
@@ -64,7 +83,7 @@ def test_reinforcement_runs_and_its_net_does_what_its_policy_did(logs):
 
 
 def test_a_stopped_training_goes_on_to_the_same_net(logs, tmp_path):
-    cfg = replace(SMALL, regress=RegressCfg(rounds=2, passes=4, corrections=(1, 1)))
+    cfg = replace(SMALL, regress=RegressCfg(rounds=2, steps=400, corrections=(1, 1)))
     whole = train_uan(PENDULUM, logs[:1], None, cfg)
 
     def stop(share: float) -> None:
@@ -80,7 +99,7 @@ def test_a_stopped_training_goes_on_to_the_same_net(logs, tmp_path):
 
 
 def test_the_state_of_another_training_is_refused(logs, tmp_path):
-    cfg = replace(SMALL, regress=RegressCfg(rounds=1, passes=2, corrections=(1, 1)))
+    cfg = replace(SMALL, regress=RegressCfg(rounds=1, steps=20, corrections=(1, 1)))
 
     def stop(share: float) -> None:
         raise KeyboardInterrupt
@@ -99,7 +118,7 @@ def test_logs_that_are_too_short_are_refused(logs):
 @pytest.mark.medium
 def test_five_minutes_of_wild_commands_stay_bounded(logs):
     """The residual saturates below a fraction of the torque limit, and the motion stays near its commands."""
-    net = train_uan(PENDULUM, logs[:1], None, replace(SMALL, regress=RegressCfg(rounds=1, passes=6)))
+    net = train_uan(PENDULUM, logs[:1], None, replace(SMALL, regress=RegressCfg(rounds=1, steps=200)))
     sim = BatchSim(
         PENDULUM, with_net(SimCfg(nsim=4, control_hz=50.0, physics_hz=200.0), net), NetActuator(net)
     )

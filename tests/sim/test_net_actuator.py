@@ -158,6 +158,16 @@ def test_the_guard_names_what_lay_outside():
     assert sim.robot.spec.joint_names[4] in str(guard.warning)
 
 
+def test_a_residual_stays_what_it_was_at_the_edge_of_its_range():
+    torques = []
+    for error in (0.1, 0.2, 0.5, 3.0):  # fitted on errors up to 0.2
+        sim = go2(made_net(taps=(0,)), 1, control_hz=200.0)
+        sim.step(sim.joint_pos + error)
+        torques.append(sim.substep_model._torque[0].copy())
+    assert np.abs(torques[1] - torques[0]).min() > 0.0
+    np.testing.assert_allclose(torques[2:], [torques[1]] * 2, rtol=1e-5)
+
+
 def test_parameters_that_the_net_was_fitted_with_are_set():
     net = made_net()
     names = net.spec.joint_names
@@ -186,7 +196,7 @@ def test_parameters_that_the_net_was_fitted_with_are_set():
 def test_history_can_be_given():
     sim, net = go2(made_net()), made_net()
     rng = np.random.default_rng(0)
-    target, position, velocity = rng.normal(0, 0.1, (3, 3, 4, 12))
+    target, position, velocity = rng.uniform(-0.1, 0.1, (3, 3, 4, 12))
     sim.substep_model.prime(sim, target, position, velocity)
     got = np.empty((3, 12))
     sim.substep_model.forward.torque(got)

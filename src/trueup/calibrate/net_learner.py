@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,12 +18,11 @@ from trueup.rl.parameters import Adam, Parameters
 _CHUNK = 32_768  # rows of a product: buffers of some tens of megabytes
 
 
-class _Part(NamedTuple):
-    """Rows of one group: inputs, their joints' places, and the output of the last forward pass."""
+class Lesson(NamedTuple):
+    """What one group should learn: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
 
-    group: int
     inputs: Tensor
-    joints: Tensor
+    torque: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,8 @@ class NetLearner:
         self.context.normal_(generator=generator)
         self.adam = Adam(self.parameters)
         self._sum = torch.empty_like(self.parameters.flat)
+        self._scale = torch.from_numpy(like.scale)
+        self._limit = torch.tensor(spec.limit, dtype=torch.float32)
 
     def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
         """The present weights, or those of a flat copy, as a net."""
@@ -78,7 +80,7 @@ class NetLearner:
         out = np.empty_like(inputs)
         for g, rows, x, joints in self._parts(inputs):
             y = self.mlps[g].forward(x)
-            slope = self._slope(y[:, 0], joints)
+            _, slope = self._torque(y[:, 0], joints)
             back = self.mlps[g].backward(slope[:, None], to_input=True)
             self._write(out, g, rows, back.numpy())
         return out
@@ -95,9 +97,8 @@ class NetLearner:
                 np.ascontiguousarray(torque_grad[rows][:, list(spec.groups[g])], np.float32)
             ).reshape(-1)
             self.parameters.grad.zero_()
-            back = self.mlps[g].backward(
-                (asked * self._slope(y[:, 0], joints))[:, None], to_input=self.shape.context > 0
-            )
+            _, slope = self._torque(y[:, 0], joints)
+            back = self.mlps[g].backward((asked * slope)[:, None], to_input=self.shape.context > 0)
             if self.shape.context:
                 self.parameters.grad_view["context"].index_add_(0, joints, back[:, spec.ninput :])
             self._sum += self.parameters.grad
@@ -108,22 +109,45 @@ class NetLearner:
         self.adam.step(rate)
         return norm
 
-    def regress(self, inputs: Float32, torque: Float32, rate: float, decay: float = 0.0) -> float:
-        """Move the torques of inputs towards given ones (rows, njoint); returns the mean squared miss in scales."""
-        miss = self.torques(inputs) - torque
-        share = miss / self.net.scale**2 / miss.size
-        self.step(inputs, 2.0 * share, rate, decay)
-        return float((miss**2 / self.net.scale**2).mean())
+    def lessons(self, inputs: Float32, torque: Float32) -> list[Lesson]:
+        """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
+        made = []
+        for g, group in enumerate(self.net.spec.groups):
+            columns = list(group)
+            x = (inputs[:, columns] - self.net.mean[g][:, None]) / self.net.std[g][:, None]
+            x = x.reshape(len(x), len(group), -1)
+            made.append(Lesson(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32))))
+        return made
+
+    def regress(self, lessons: Sequence[Lesson], rows: Tensor, rate: float, decay: float = 0.0) -> float:
+        """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
+        spec, loss = self.net.spec, 0.0
+        share = 1.0 / (len(rows) * spec.njoint)
+        self.parameters.grad.zero_()
+        own = self.parameters.grad_view["context"]
+        for mlp, group, lesson in zip(self.mlps, spec.groups, lessons, strict=True):
+            joints = torch.tensor(group).repeat(len(rows))
+            x = lesson.inputs[rows].reshape(len(joints), -1)
+            torque, slope = self._torque(
+                mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints
+            )
+            miss = (torque - lesson.torque[rows].reshape(-1)) / self._scale[joints]
+            loss += share * float(miss @ miss)
+            grad = 2.0 * share * miss * slope / self._scale[joints]
+            back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)
+            if self.shape.context:
+                own.index_add_(0, joints, back[:, spec.ninput :])
+        if decay:
+            self.parameters.flat.mul_(1.0 - rate * decay)
+        self.adam.step(rate)
+        return loss
 
     def torques(self, inputs: Float32) -> NDArray[np.float64]:
         """Torques (rows, njoint) of inputs."""
         spec, out = self.net.spec, np.empty(inputs.shape[:2])
         for g, rows, x, joints in self._parts(inputs):
-            y = self.mlps[g].forward(x)[:, 0] * torch.from_numpy(self.net.scale)[joints]
-            if spec.limit:
-                limit = torch.tensor(spec.limit, dtype=torch.float32)[joints]
-                y = limit * torch.tanh(y / limit)
-            out[rows, list(spec.groups[g])] = y.numpy().reshape(-1, len(spec.groups[g]))
+            torque, _ = self._torque(self.mlps[g].forward(x)[:, 0], joints)
+            out[rows, list(spec.groups[g])] = torque.numpy().reshape(-1, len(spec.groups[g]))
         return out
 
     def _parts(self, inputs: Float32):  # type: ignore[no-untyped-def]
@@ -139,13 +163,14 @@ class NetLearner:
                 x = torch.from_numpy(part.reshape(len(joints), -1))
                 yield g, rows, torch.cat([x, self.context[joints]], dim=1), joints
 
-    def _slope(self, y: Tensor, joints: Tensor) -> Tensor:
-        """dtau/dy, through scale and limit."""
-        scale = torch.from_numpy(self.net.scale)[joints]
+    def _torque(self, y: Tensor, joints: Tensor) -> tuple[Tensor, Tensor]:
+        """Torques of outputs, through scale and limit, and their derivatives."""
+        scale = self._scale[joints]
         if not self.net.spec.limit:
-            return scale
-        limit = torch.tensor(self.net.spec.limit, dtype=torch.float32)[joints]
-        return scale * (1.0 - torch.tanh(y * scale / limit) ** 2)
+            return y * scale, scale
+        limit = self._limit[joints]
+        bent = torch.tanh(y * scale / limit)
+        return limit * bent, scale * (1.0 - bent**2)
 
     def _write(self, out: Float32, g: int, rows: slice, back: Float32) -> None:
         spec, group = self.net.spec, list(self.net.spec.groups[g])

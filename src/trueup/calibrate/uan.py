@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +28,7 @@ from trueup.calibrate.net_learner import NetLearner, NetShape
 from trueup.calibrate.result import Calibration
 from trueup.calibrate.uan_data import Rows, Tracks, make_tracks
 from trueup.calibrate.uan_gradient import GradientCfg, GradientTrainer, Windows
-from trueup.calibrate.uan_regress import RegressCfg, RegressTrainer
+from trueup.calibrate.uan_regress import RegressCfg, RegressTrainer, Replays
 from trueup.calibrate.uan_rl import RlCfg, RlTrainer
 from trueup.calibrate.uan_rollout import Rollouts
 from trueup.calibrate.uan_state import StateFile
@@ -48,7 +49,11 @@ _RANGE_MARGIN = 0.1  # of the width of the fitted range, on both sides
 class UanCfg:
     """What the net is and how it learns.
 
+    signals       what the net sees; empty: servo torque and velocity error, for `rl` the published errors of position
+                  and velocity. Torque means the same under other gains, a position error does not
     steps, dt_s   history and rate; dt_s is fitted to the physics step
+    friction      share of the base's Coulomb friction that stays in the engine (`inverse` only); the net learns the
+                  rest, which a joint that sticks in the engine would hide from it
     share, context  joints that share weights, and numbers that each of them has to itself
     limit         largest residual torque, of the torque limit
     windows, window_s, warm_up_s  replayed side by side; the first part of each is not judged
@@ -56,12 +61,13 @@ class UanCfg:
 
     method: UanMethod = "inverse"
     hidden: tuple[int, ...] = (128, 128)
-    signals: tuple[Signal, ...] = ("pos_error", "vel_error")
+    signals: tuple[Signal, ...] = ()
     steps: int = 20
     dt_s: float = 0.005
     share: Share = "identical"
     context: int = 8
     limit: float = 0.3
+    friction: float = 0.5
     physics_hz: float = 1000.0
     windows: int = 32
     window_s: float = 1.0
@@ -74,8 +80,15 @@ class UanCfg:
     def __post_init__(self) -> None:
         if self.windows < 1 or self.window_s <= 0 or self.warm_up_s < 0:
             raise TrueupError("windows and window_s must be positive, warm_up_s not negative")
+        if not 0 < self.friction <= 1:
+            raise TrueupError(f"friction is a share, above 0 and at most 1, found {self.friction}")
         if not 0 < self.limit <= 1:
             raise TrueupError(f"limit is a share of the torque limit, within 0 and 1, found {self.limit}")
+
+    @property
+    def sees(self) -> tuple[Signal, ...]:
+        """The signals, where none were chosen those of the method."""
+        return self.signals or ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
 
 
 def train_uan(
@@ -155,7 +168,9 @@ def make_trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
     firsts = np.unique(tracks.first)
     starts = np.concatenate([np.arange(a, tracks.last[a] - length, length) for a in firsts])
     whole = Rollouts(robot, tracks, blank, len(starts), length, cfg.physics_hz)
-    return RegressTrainer(whole, learner, starts, _KEPT, cfg.regress, cfg.seed)
+    base = replace(blank, spec=with_friction(blank.spec, 1.0 / cfg.friction))
+    left = Rollouts(robot, tracks, base, len(starts), length, cfg.physics_hz).run(base, starts).error
+    return RegressTrainer(whole, learner, Replays(starts, _KEPT, base, left), cfg.regress, cfg.seed)
 
 
 def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
@@ -177,17 +192,27 @@ def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
     """The spec of the net."""
     is_rl = cfg.method == "rl"  # a learner that acts from outside does so once a row, and is a step behind
-    return NetSpec(
+    spec = NetSpec(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
         kind="residual",
-        signals=cfg.signals,
+        signals=cfg.sees,
         taps=tuple(range(is_rl, cfg.steps + is_rl)),
         dt_s=1.0 / tracks.rate_hz if is_rl else _step(tracks.rate_hz, cfg),
         groups=groups_of(robot, cfg.share),
         limit=tuple((cfg.limit * robot.spec.torque_limit).tolist()),
         **simulator_of(settings_of(base)),  # type: ignore[arg-type]
     )
+    return with_friction(spec, cfg.friction) if cfg.method == "inverse" else spec
+
+
+def with_friction(spec: NetSpec, share: float) -> NetSpec:
+    """The spec with its simulator's Coulomb friction times `share`."""
+    settings = (
+        msgspec.structs.replace(one, value=share * one.value) if one.name == "friction" else one
+        for one in spec.settings
+    )
+    return msgspec.structs.replace(spec, settings=tuple(settings))
 
 
 def _step(rate_hz: float, cfg: UanCfg) -> float:
@@ -224,7 +249,7 @@ def measured_blank(
     error = np.maximum(error, rollouts.tracks.noise)
     kp = rollouts.sim.gains.get("kp").mean(axis=0)
     scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(blank.spec.limit))
-    signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(cfg.signals))
+    signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(blank.spec.signals))
     made = blank_net(blank.spec, cfg.hidden, cfg.context, scale=scale, signals=signals.astype(np.float64))
     return made, error
 

@@ -3,17 +3,19 @@
 A round replays whole logs under the present net, finds what is still lacking (`uan_inverse`) and lets the net learn the
 sum of both from what it saw. The first round starts from the base; later ones from the motion that the net itself
 makes, so that what it sees in use is what it learned on. The end of every log is kept back: the round that replays it
-best is the result, the base itself (a net of zeros) among the candidates.
+best is the result, unless the base itself replays it better: then that is a net of zeros.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from trueup.calibrate.net_learner import NetLearner
+from trueup.calibrate.net_learner import Lesson, NetLearner
 from trueup.calibrate.uan_data import Rows
 from trueup.calibrate.uan_inverse import Lacking, lacking_torque
 from trueup.calibrate.uan_rollout import Rollouts
@@ -22,6 +24,7 @@ from trueup.rl.parameters import Adam
 
 FloatArray = NDArray[np.float64]
 State = dict[str, NDArray[np.generic]]
+_AT_ONCE = 100  # steps from one look at the clock to the next
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,30 +32,50 @@ class RegressCfg:
     """Settings of the rounds.
 
     corrections  of the torque series in the first round, and in later ones
-    passes       over the data in the first round; later ones take half
+    steps        of Adam in the first round; later ones take half
+    batch        torques, of all joints together, in a step
     rate, decay  of Adam (half in later rounds, falling along half a cosine) and of the weights
     """
 
     rounds: int = 5
-    corrections: tuple[int, int] = (3, 2)
-    passes: int = 60
-    batch: int = 256
+    corrections: tuple[int, int] = (4, 2)
+    steps: int = 10_000
+    batch: int = 768
     rate: float = 2e-3
     decay: float = 1e-2
 
 
+def late_error(error: FloatArray, kept: float) -> float:
+    """Mean over joints of the error of replays (nwindow, L, njoint) in their last part, rad."""
+    late = error[:, round((1.0 - kept) * error.shape[1]) :]
+    return float(np.sqrt((late**2).mean(axis=(0, 1))).mean())
+
+
+class Replays(NamedTuple):
+    """Where whole replays start, which share at their end is kept back, and the base as a net of zeros with its error.
+
+    left  (nwindow, L, njoint) rad
+    """
+
+    starts: Rows
+    kept: float
+    base: ActuatorNet
+    left: FloatArray
+
+
 class RegressTrainer:
-    """Learns a residual net on tracks of one length; `iterate` until `done`, one pass over the data at a time."""
+    """Learns a residual net on tracks of one length; `iterate` until `done`, a hundred steps at a time."""
 
     def __init__(
-        self, rollouts: Rollouts, learner: NetLearner, starts: Rows, kept: float, cfg: RegressCfg, seed: int
+        self, rollouts: Rollouts, learner: NetLearner, replays: Replays, cfg: RegressCfg, seed: int
     ) -> None:
-        self.rollouts, self.learner, self.starts, self.kept = rollouts, learner, starts, kept
+        self.rollouts, self.learner, self.starts, self.kept = rollouts, learner, replays.starts, replays.kept
+        self.base, self.base_error = replays.base, late_error(replays.left, replays.kept)
         self.cfg, self.seed, self.round, self.at = cfg, seed, 0, 0
         self.best = learner.parameters.flat.numpy().copy()
         self.best_error = np.inf
         self._first = learner.parameters.flat.numpy().copy()  # at the beginning of the round
-        self._data: tuple[Float32, Float32] | None = None
+        self._lessons: list[Lesson] = []
         shape = (learner.net.spec.njoint, len(learner.net.spec.signals))
         self.low: Float32 = np.full(shape, np.inf, np.float32)
         self.high: Float32 = np.full(shape, -np.inf, np.float32)
@@ -60,38 +83,37 @@ class RegressTrainer:
     @property
     def progress(self) -> float:
         """Share that is done."""
-        passed = sum(self._passes(k) for k in range(self.round)) + self.at
-        return passed / sum(self._passes(k) for k in range(self.cfg.rounds))
+        passed = sum(self._steps(k) for k in range(self.round)) + self.at
+        return passed / sum(self._steps(k) for k in range(self.cfg.rounds))
 
     @property
     def done(self) -> bool:
         return self.round >= self.cfg.rounds
 
     def iterate(self) -> None:
-        """One pass; at the beginning of a round the replays that it learns from, after the last the final look."""
-        if self._data is None:
+        """Some steps; at the beginning of a round the replays that it learns from, after the last the final look."""
+        if not self._lessons:
             self._begin()
-        assert self._data is not None
-        inputs, torque = self._data
-        cfg, passes = self.cfg, self._passes(self.round)
-        falling = 0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * self.at / passes))
-        rate = cfg.rate * falling * (1.0 if self.round == 0 else 0.5)
+        cfg, steps, njoint = self.cfg, self._steps(self.round), self.learner.net.spec.njoint
         rng = np.random.default_rng([self.seed, self.round, self.at])
-        for part in np.array_split(rng.permutation(len(inputs)), max(1, len(inputs) // cfg.batch)):
-            self.learner.regress(inputs[part], torque[part], rate, cfg.decay)
-        self.at += 1
-        if self.at == passes:
-            self.round, self.at, self._data = self.round + 1, 0, None
+        shape = (min(_AT_ONCE, steps - self.at), max(1, cfg.batch // njoint))
+        for rows in torch.from_numpy(rng.integers(0, len(self._lessons[0].torque), shape)):
+            falling = 0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * self.at / steps))
+            rate = cfg.rate * falling * (1.0 if self.round == 0 else 0.5)
+            self.learner.regress(self._lessons, rows, rate, cfg.decay)
+            self.at += 1
+        if self.at == steps:
+            self.round, self.at, self._lessons = self.round + 1, 0, []
             self._first[:] = self.learner.parameters.flat.numpy()
             if self.done:
                 self._judge(lacking_torque(self.rollouts, self.learner.actuator(), self.starts, 0))
 
     def result(self) -> ActuatorNet:
-        """The net with the best weights so far."""
-        return self.learner.actuator(self.best)
+        """The net with the best weights so far, or the base."""
+        return self.learner.actuator(self.best) if self.best_error < self.base_error else self.base
 
-    def _passes(self, k: int) -> int:
-        return self.cfg.passes if k == 0 else max(1, self.cfg.passes // 2)
+    def _steps(self, k: int) -> int:
+        return self.cfg.steps if k == 0 else max(1, self.cfg.steps // 2)
 
     def _begin(self) -> None:
         """Replay under the weights of the round's beginning, and find what they lack."""
@@ -103,7 +125,8 @@ class RegressTrainer:
         cut = [slice(0, round((1.0 - self.kept) * len(part))) for part in lacking.torque]
         inputs = np.concatenate([part[rows] for part, rows in zip(lacking.inputs, cut, strict=True)])
         torque = np.concatenate([part[rows] for part, rows in zip(lacking.torque, cut, strict=True)])
-        self._data = inputs, (torque + self.learner.torques(inputs)).astype(np.float32)
+        wanted = torque + self.learner.torques(inputs)
+        self._lessons = self.learner.lessons(inputs, wanted.astype(np.float32))
         self.low = np.minimum(self.low, inputs.min(axis=(0, 3)))
         self.high = np.maximum(self.high, inputs.max(axis=(0, 3)))
         flat[:] = now
@@ -112,8 +135,7 @@ class RegressTrainer:
 
     def _judge(self, found: Lacking) -> None:
         """Remember the weights under which the part kept back was replayed best."""
-        late = found.error[:, round((1.0 - self.kept) * found.error.shape[1]) :]
-        error = float(np.sqrt((late**2).mean(axis=(0, 1))).mean())
+        error = late_error(found.error, self.kept)
         if error < self.best_error:
             self.best_error = error
             self.best[:] = self._first

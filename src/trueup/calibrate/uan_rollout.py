@@ -39,6 +39,7 @@ class Recorder(NetActuator):
     added  (steps of the net, nsim, njoint) torque beside the net's; held  (nsim, njoint) torque instead of it
     """
 
+    clips = False  # the range is found while it learns
     seen: list[Float32]
     added: FloatArray | None = None
     held: FloatArray | None = None

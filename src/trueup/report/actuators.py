@@ -175,6 +175,15 @@ def _traces(page: Page, ladder: Ladder) -> None:
     page.section("Unseen motion")
     page.text("Commands of a held-out log in the simulator, from one measured state on. Drag to zoom.")
     page.plot(joint_traces(log.time - log.time[0], moved, ladder.robot.spec.joint_names, "rad"))
+    page.table(
+        ("rung", *ladder.robot.spec.joint_names),
+        [
+            (rung_named(r.rung).title, *(1e3 * error for error in r.scores.whole.joints))
+            for r in ladder.file.rungs
+            if r.scores is not None
+        ],
+        "Error of every rung on all unseen motion, joint by joint, mrad.",
+    )
     page.section("Hysteresis loops")
     first = moved[rung_named(names[0]).title]
     joint = int(np.nan_to_num(np.abs(first - log["joint_pos"])).mean(axis=0).argmax())

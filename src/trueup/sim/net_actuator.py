@@ -2,7 +2,8 @@
 
 The net sees what a servo sees: the command after its delay, the encoder with its bias. Its torque is fed forward to
 the engine, whose torque limit (and with `dcmotor` torque-speed envelope) acts after it; an `Envelope` given here does
-so too. A net that is the whole servo (kind "torque") silences the engine's own by zero gains.
+so too. A net that is the whole servo (kind "torque") silences the engine's own by zero gains. A residual net sees no
+more than the range that it was fitted on: outside, what it adds stays what it was at the edge.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Guard:
 class NetActuator:
     """A SubstepModel that runs an ActuatorNet; `prepare` sets the parameters that it was fitted with."""
 
+    clips: bool | None = None  # signals at the fitted range; None: those of residual nets
+
     def __init__(self, net: ActuatorNet, *, envelope: Envelope | None = None, threads: int = 0) -> None:
         """`threads` 0: those of the simulation."""
         self.net, self.envelope, self._threads = net, envelope, threads
@@ -94,6 +97,7 @@ class NetActuator:
         for k, joints in enumerate(spec.groups):
             group[list(joints)] = k
         self._low, self._high = net.low[group].T[:, None, :], net.high[group].T[:, None, :]
+        self._clips = spec.kind == "residual" if self.clips is None else self.clips
         self._torque = np.zeros(shape)
         self._gains = np.stack([sim.gains.get(name) for name in ("kp", "kd")])
         self._needs_gains = self.envelope is not None or "servo_torque" in spec.signals
@@ -125,6 +129,7 @@ class NetActuator:
         self._take_gains(sim, rows)
         position = sim.joint_pos + sim.encoder_bias
         self._read(position, sim.joint_vel, position, sim.ctrl[:, 1::3])
+        self._clip()
         for age in range(self.net.spec.depth):
             self.forward.write(age, self._signals[:, rows], rows)
         self._torque[rows] = 0.0
@@ -144,6 +149,7 @@ class NetActuator:
             at = -1 - age
             asked = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
             self._read(position[:, at], velocity[:, at], target[:, at], asked)
+            self._clip()
             self.forward.write(age, self._signals)
 
     def step(self, sim: BatchSim, state: SubstepState) -> FloatArray:
@@ -153,6 +159,7 @@ class NetActuator:
         if self._clock[0] % self.every == 0:
             self._read(state.joint_pos, state.joint_vel, state.target_pos, sim.ctrl[:, 1::3])
             self._guard()
+            self._clip()
             self.forward.push(self._signals)
             self.forward.torque(self._torque)
         self._clock += self.holds
@@ -216,6 +223,10 @@ class NetActuator:
         outside = (self._signals < self._low) | (self._signals > self._high)
         self._outside += np.count_nonzero(outside, axis=1)
         self._seen += self._signals.shape[1]
+
+    def _clip(self) -> None:
+        if self._clips:
+            np.clip(self._signals, self._low, self._high, out=self._signals)
 
     def _within_envelope(self, sim: BatchSim, state: SubstepState) -> FloatArray:
         """The net's torque, less what the motor cannot give beside the servo's."""
