@@ -220,8 +220,7 @@ def adr(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     budget = Budget(steps=cfg.steps, save_s=60.0)
     fixed = continued(base, cfg.runs / f"robust-{seed}", budget)
     grown = continued(replace(base, adr=True), cfg.runs / f"adr-{seed}", budget)
-    plain = continued(replace(base, randomize=False), cfg.runs / f"plain-{seed}", budget)
-    folders = {"none": plain, "fixed ranges": fixed, "ADR": grown}
+    folders = {"fixed ranges": fixed, "ADR": grown}
 
     def one(name: str) -> dict[str, object]:
         nominal = assess_run(folders[name], seed=ASSESS_SEED)
