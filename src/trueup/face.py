@@ -17,7 +17,7 @@ from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress
-from trueup.calibrate.result import Calibration, read_calibration
+from trueup.calibrate.result import Calibration, read_calibration, write_calibration
 from trueup.calibrate.verdict import Word
 from trueup.data.files import read_log
 from trueup.data.log import Log
@@ -151,17 +151,30 @@ def train(
     steps: int | None = None,
     target: float | None = None,
     seed: int = 0,
-    params: str | Path | None = None,
+    params: str | Path | Fit | None = None,
+    actuator: str | Path | None = None,
     nenv: int = 0,
     resume: bool = False,
 ) -> TrainedRun:
-    """Train a policy for a task; the run is in `out` (default runs/TASK). `params`: folder of a calibration."""
+    """Train a policy for a task; the run is in `out` (default runs/TASK).
+
+    params    a fit, or the folder of one: what it identified is drawn from its posterior
+    actuator  folder of a learned actuator, which then drives the joints
+    """
     from trueup.train.config import Budget, RunCfg, default_ppo
     from trueup.train.train import train as train_run
     from trueup.train.trained import TrainedRun
 
     path = Path(out) if out is not None else Path("runs") / task
-    known = None if params is None else str(params)
-    cfg = RunCfg(task=task, seed=seed, nenv=nenv, params=known, ppo=default_ppo(task))
+    if isinstance(params, Fit) and not resume:
+        params = write_calibration(params.calibration, path / "params")
+    cfg = RunCfg(
+        task=task,
+        seed=seed,
+        nenv=nenv,
+        params=None if params is None else str(params),
+        actuator=None if actuator is None else str(actuator),
+        ppo=default_ppo(task),
+    )
     budget = Budget(minutes=minutes, steps=steps, target=target)
     return TrainedRun(path=path, outcome=train_run(cfg, path, budget, resume=resume))

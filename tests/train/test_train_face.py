@@ -1,6 +1,14 @@
 """`tu.train` as a user writes it."""
 
+import sys
+from pathlib import Path
+
+import pytest
+
 import trueup as tu
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
+from made_calibration import made_calibration
 
 
 def test_train_is_a_package_and_a_verb(tmp_path):
@@ -11,3 +19,17 @@ def test_train_is_a_package_and_a_verb(tmp_path):
     assert run.policy().spec.task == "pendulum-swingup"
     more = tu.train("pendulum-swingup", out=tmp_path / "run", steps=4096, resume=True)
     assert more.outcome.steps >= 4096
+
+
+@pytest.mark.medium
+def test_a_fit_is_drawn_from_and_kept_with_the_run(tmp_path):
+    from trueup.calibrate.calibrate import Fit
+
+    robot = tu.load_robot("pendulum")
+    made = made_calibration(robot, ["damping", "friction"])
+    fit = object.__new__(Fit)  # only its calibration counts here
+    object.__setattr__(fit, "calibration", made)
+    tu.train("pendulum-swingup", out=tmp_path / "run", steps=1024, nenv=16, params=fit)
+    kept = tmp_path / "run" / "params" / "params.json"
+    assert kept.exists()
+    assert str(kept) in (tmp_path / "run" / "config.json").read_text()
