@@ -18,7 +18,7 @@ def test_levels_follow_the_way_that_was_made():
     climb.level[:] = [1, 1, 1, 3]
     climb.asked[:, 1] = [5.0, 5.0, 2.0, 5.0]
     place = climb.middle(np.arange(4))
-    place[:, 0] += [3.1, 1.0, 1.5, 3.1]  # to the edge; too little; enough; off the last level
+    place[:, 0] += [2.6, 1.0, 1.5, 2.6]  # to the edge; too little; enough; off the last level
     climb.ended(np.arange(4), place)
     np.testing.assert_array_equal(climb.level[:3], [2, 0, 1])
     assert 0 <= climb.level[3] < 4

@@ -16,6 +16,7 @@ from trueup.sim.terrain import Terrain
 FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
+_MARGIN_M = 0.5  # half a robot: patches of different kinds meet in cliffs and walls
 _LEAST_M = 0.5  # commands that lead less far tell nothing
 
 
@@ -51,8 +52,8 @@ class Climb:
         return np.abs(position - self.terrain.middle(self.level, self.kind)).max(axis=1)
 
     def crossed(self, position: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Rows that have reached the edge of their patch."""
-        return self.away(position) > 0.5 * self.terrain.cfg.patch_m
+        """Rows that have reached the edge of their patch, short of where they would step on the next one."""
+        return self.away(position) > 0.5 * self.terrain.cfg.patch_m - _MARGIN_M
 
     def ended(self, ids: Ids, position: NDArray[np.floating]) -> None:
         """Episodes of rows `ids` ended at (nenv, 2) positions: move rows up or down."""
