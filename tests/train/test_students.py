@@ -10,10 +10,10 @@ from trueup.core.errors import TrueupError
 from trueup.policy.mlp import load_policy
 from trueup.rl.distill import DistillCfg, Distiller
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.config import Budget
+from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
 from trueup.train.frozen import FrozenStudent, frozen
-from trueup.train.train import assess_run, make_learner, train
+from trueup.train.train import assess_run, make_learner, run_env, train
 
 
 def _student_cfg(teacher):
@@ -74,3 +74,11 @@ def test_an_exported_student_acts_as_the_frozen_one(tmp_path, kind):
         if k == 4:
             policy.restart(np.array([1]))
             exported.restart(np.array([1]))
+
+
+def test_students_meet_whole_ranges_at_once():
+    task = "go2-velocity"
+    plain = RunCfg(task=task, nenv=2, threads=1, ppo=default_ppo(task))
+    student = replace(plain, teacher="somewhere", distill=DistillCfg())
+    assert run_env(plain, 2, training=True).variation.share == 0.0
+    assert run_env(student, 2, training=True).variation.share == 1.0

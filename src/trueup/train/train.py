@@ -106,7 +106,10 @@ def run_env(
         training=training,
         stagger=stagger,
     )
-    return make_env(load_task(cfg.task), env_cfg)
+    task = load_task(cfg.task)
+    if cfg.distill is not None:  # its teacher walks already: what is easy at first would teach it nothing
+        task = replace(task, ramp_s=(0.0, 0.0))
+    return make_env(task, env_cfg)
 
 
 def assess_run(
