@@ -40,7 +40,7 @@ from trueup.robot.load import load_robot
 
 Numbers = dict[str, object]
 Part = Literal["harmonic", "drift", "clean", "real", "supervised", "speed", "policies"]
-MANY, FEW = "all", "pd,pace,fir,net,net_long,uan"
+MANY, FEW, CLEAN = "all", "pd,pace,fir,net,net_long,uan", "pd,pace,motor,fir,net,uan"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,16 +231,14 @@ state on without a restart. Position error in each minute, mrad:
 def clean(cfg: BenchCfg) -> tuple[Numbers, str]:
     def one(key: str) -> Numbers:
         preset, seed = key.split()
-        return summary(
-            twin_ladder(preset, int(seed), cfg.runs / f"{preset}-{seed}", rungs_of(cfg, int(seed)))
-        )
+        return summary(twin_ladder(preset, int(seed), cfg.runs / f"{preset}-{seed}", CLEAN))
 
     keys = [f"pace {seed}" for seed in cfg.seeds]
     runs = ACTUATORS.each("clean", keys, one, fresh=cfg.fresh)
     rows = [
         (
             key,
-            *(_mrad(run["rungs"].get(name, {}).get("whole")) for name in FEW.split(",")),  # type: ignore[index]
+            *(_mrad(run["rungs"].get(name, {}).get("whole")) for name in CLEAN.split(",")),  # type: ignore[index]
             run["recommended"],
         )
         for key, run in runs.items()
@@ -251,7 +249,7 @@ def clean(cfg: BenchCfg) -> tuple[Numbers, str]:
 Preset `pace`: everything that differs from the spec is a parameter that `pace` has. The net must not be recommended
 ({sum(parametric)} of {len(parametric)} times a parametric rung is). Whole-rollout error on unseen motions, mrad:
 
-{table(("twin", *(rung_named(name).title for name in FEW.split(",")), "recommended"), rows)}
+{table(("twin", *(rung_named(name).title for name in CLEAN.split(",")), "recommended"), rows)}
 
 {next(iter(runs.values()))["reason"]}.
 """
