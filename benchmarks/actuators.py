@@ -180,9 +180,10 @@ Whole-rollout position error on these unseen motions, mrad, by seed:
 UAN over `pace`: {", ".join(f"{r:.2f}" for r in ratio)} (asked: at most 0.5 and UAN < pace < ideal PD; the order holds:
 {"yes" if ordered else "no"}; half of `pace`: {sum(r <= 0.5 for r in ratio)} of {len(ratio)} seeds).
 
-All rungs on seed {next(iter(runs))} (errors in mrad; fitted motions: the same error on what was fitted; other gain:
+All rungs on seed {next(iter(runs))} (errors in mrad; one step, 0.1 s and 1 s: restarted from measured states, steps
+under the other gain among them; whole: unseen motions; fitted motions: the same error on what was fitted; other gain:
 steps under 1.5 times kp; closed loop: model minus twin under a tracking controller; drift: last against first passage
-of five minutes):
+of five minutes). A net or filter of torque is a servo with the gains of its data: another gain it cannot follow.
 
 {rung_table(first["rungs"], first["recommended"])}
 
