@@ -40,7 +40,7 @@ from trueup.robot.load import load_robot
 
 Numbers = dict[str, object]
 Part = Literal["harmonic", "drift", "clean", "real", "supervised", "speed", "policies"]
-MANY, FEW = "all", "pd,pace,fir,net,net_long,uan"
+MANY, FEW, CLEAN = "all", "pd,pace,fir,net,net_long,uan", "pd,pace,motor,fir,net,uan"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +180,10 @@ Whole-rollout position error on these unseen motions, mrad, by seed:
 UAN over `pace`: {", ".join(f"{r:.2f}" for r in ratio)} (asked: at most 0.5 and UAN < pace < ideal PD; the order holds:
 {"yes" if ordered else "no"}; half of `pace`: {sum(r <= 0.5 for r in ratio)} of {len(ratio)} seeds).
 
-All rungs on seed {next(iter(runs))} (errors in mrad; fitted motions: the same error on what was fitted; other gain:
+All rungs on seed {next(iter(runs))} (errors in mrad; one step, 0.1 s and 1 s: restarted from measured states, steps
+under the other gain among them; whole: unseen motions; fitted motions: the same error on what was fitted; other gain:
 steps under 1.5 times kp; closed loop: model minus twin under a tracking controller; drift: last against first passage
-of five minutes):
+of five minutes). A net or filter of torque is a servo with the gains of its data: another gain it cannot follow.
 
 {rung_table(first["rungs"], first["recommended"])}
 
@@ -231,16 +232,14 @@ state on without a restart. Position error in each minute, mrad:
 def clean(cfg: BenchCfg) -> tuple[Numbers, str]:
     def one(key: str) -> Numbers:
         preset, seed = key.split()
-        return summary(
-            twin_ladder(preset, int(seed), cfg.runs / f"{preset}-{seed}", rungs_of(cfg, int(seed)))
-        )
+        return summary(twin_ladder(preset, int(seed), cfg.runs / f"{preset}-{seed}", CLEAN))
 
     keys = [f"pace {seed}" for seed in cfg.seeds]
     runs = ACTUATORS.each("clean", keys, one, fresh=cfg.fresh)
     rows = [
         (
             key,
-            *(_mrad(run["rungs"].get(name, {}).get("whole")) for name in FEW.split(",")),  # type: ignore[index]
+            *(_mrad(run["rungs"].get(name, {}).get("whole")) for name in CLEAN.split(",")),  # type: ignore[index]
             run["recommended"],
         )
         for key, run in runs.items()
@@ -251,7 +250,7 @@ def clean(cfg: BenchCfg) -> tuple[Numbers, str]:
 Preset `pace`: everything that differs from the spec is a parameter that `pace` has. The net must not be recommended
 ({sum(parametric)} of {len(parametric)} times a parametric rung is). Whole-rollout error on unseen motions, mrad:
 
-{table(("twin", *(rung_named(name).title for name in FEW.split(",")), "recommended"), rows)}
+{table(("twin", *(rung_named(name).title for name in CLEAN.split(",")), "recommended"), rows)}
 
 {next(iter(runs.values()))["reason"]}.
 """

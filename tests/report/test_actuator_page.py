@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from opened import opened
 
@@ -22,6 +23,8 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import Error, Scores
+from trueup.data.log import Log
+from trueup.report.actuator_motion import gentle, lively
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -87,7 +90,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.medium
 def test_everything_is_drawn_without_network_and_without_complaint(tab):
-    assert len(tab.query_selector_all(".plot")) == 4  # ladder, horizons, traces, loops
+    assert len(tab.query_selector_all(".plot")) == 5  # ladder, horizons, misses, traces, loops
     assert tab.complaints == []
     words = tab.evaluate("document.body.innerText")
     for part in ("The ladder", "Error against horizon", "Unseen motion", "Hysteresis loops", "Long rollouts"):
@@ -120,3 +123,14 @@ def test_the_text_has_every_rung_the_reasons_and_the_recommendation():
     ):
         assert word in text
     assert "20.00" in text  # mrad of ideal PD
+
+
+def test_traces_are_of_lively_seconds_and_loops_of_gentle_ones():
+    time = np.arange(0.0, 60.0, 0.01)
+    speed = np.select([time < 20, time < 40], [0.0, 1.0], 5.0)
+    target = np.sin(speed * time)[:, None]
+    log = Log(time=time, joint_names=("a",), signals={"target_pos": target, "joint_pos": target})
+    assert lively(log).time[0] >= 39.0
+    shown = gentle(log)
+    assert 19.0 < shown.time[0] < 35.0
+    assert len(shown) == 600

@@ -85,7 +85,9 @@ def _files(path: Path) -> list[Path]:
     found = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3") and file.is_file()]
     if not found:
         raise TrueupError(
-            "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording", file=path
+            "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording; tables in it are read through "
+            "a mapping (--mapping NAME)",
+            file=path,
         )
     return sorted(found, key=_number_then_name)
 

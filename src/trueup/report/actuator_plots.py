@@ -23,7 +23,7 @@ def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
     figure = import_module("plotly.graph_objects").Figure()
     shown = [result for result in results if result.scores is not None]
     labels = [rung_named(result.rung).title for result in shown]
-    held = [result.scores.whole for result in shown if result.scores is not None]
+    held = [result.scores.motion for result in shown if result.scores is not None]
     train = [result.scores.train for result in shown if result.scores is not None]
     figure.add_bar(
         x=[_MRAD * error.mean for error in held],
@@ -42,6 +42,20 @@ def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
         marker={"color": COLOURS[0], "symbol": "line-ns-open", "size": 14, "line": {"width": 2}},
         hovertemplate="%{y}: %{x:.2f} mrad on what it was fitted to<extra></extra>",
     )
+    other = [
+        (rung_named(r.rung).title, r.scores.groups["gain"])
+        for r in shown
+        if r.scores is not None and len(r.scores.groups) > 1 and "gain" in r.scores.groups
+    ]
+    if other:
+        figure.add_scatter(
+            x=[_MRAD * error.mean for _, error in other],
+            y=[label for label, _ in other],
+            mode="markers",
+            name="new gain",
+            marker={"color": COLOURS[4], "symbol": "diamond-open", "size": 9, "line": {"width": 2}},
+            hovertemplate="%{y}: %{x:.2f} mrad under a new gain<extra></extra>",
+        )
     figure.update_layout(
         template="none",
         height=34 * len(labels) + 130,

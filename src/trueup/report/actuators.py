@@ -6,24 +6,18 @@ import io
 import json
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.data.log import Log
-from trueup.report.actuator_plots import horizon_chart, hysteresis_loops, ladder_chart
+from trueup.report.actuator_motion import motion_sections
+from trueup.report.actuator_plots import horizon_chart, ladder_chart
 from trueup.report.page import Badge, Cell, Page, Status
-from trueup.report.traces import joint_traces
 
-FloatArray = NDArray[np.float64]
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
-_SHOWN_S, _MOST_SHOWN = 6.0, 5
 
 
 def print_rung(result: RungResult, console: Console) -> None:
@@ -82,8 +76,9 @@ def ladder_page(ladder: Ladder) -> Page:
     page.section("The ladder")
     page.plot(
         ladder_chart(file.rungs, file.recommendation.rung),
-        "Whole motions, open loop. Bars: motion that no rung was fitted to, with one standard error; marks: the motion "
-        "that it was fitted to. A mark far left of its bar: the rung has learned its data by heart.",
+        "Whole motions, open loop. Bars: motion that no rung was fitted to, with one standard error; lines: the motion "
+        "that it was fitted to; diamonds: unseen motion under a gain that was not in the fit. A line far left of its "
+        "bar: the rung has learned its data by heart.",
     )
     columns = ("rung", "status", *_columns(file), "numbers fitted", "fit, s")
     page.table(columns, [_row(file, result) for result in file.rungs], "Errors in mrad; torque in N m.")
@@ -94,7 +89,7 @@ def ladder_page(ladder: Ladder) -> Page:
         horizon_chart(file.rungs),
         "Restarted from measured states; one step, 0.1 s, 1 s, and whole motions.",
     )
-    _traces(page, ladder)
+    motion_sections(page, ladder)
     _long(page, file)
     page.section("Where it comes from")
     page.code(json.dumps(file.provenance, indent=1))
@@ -161,57 +156,6 @@ def _row(file: LadderFile, result: RungResult) -> tuple[Cell, ...]:
         badge = Badge("warn", "overfits")
     numbers = _numbers(file, result)
     return (rung_named(result.rung).title, badge, *numbers, result.count, round(result.fit_s, 1))
-
-
-def _traces(page: Page, ladder: Ladder) -> None:
-    """Measured and simulated over some seconds of an unseen motion."""
-    log = _lively(max(ladder.held, key=len))
-    names = _worth_showing(ladder)
-    moved = {"measured": log["joint_pos"]}
-    for name in names:
-        moved[rung_named(name).title] = roll(
-            ladder.robot, [log], ladder.actuators[name], ladder.sim
-        ).joint_pos[0]
-    page.section("Unseen motion")
-    page.text("Commands of a held-out log in the simulator, from one measured state on. Drag to zoom.")
-    page.plot(joint_traces(log.time - log.time[0], moved, ladder.robot.spec.joint_names, "rad"))
-    page.table(
-        ("rung", *ladder.robot.spec.joint_names),
-        [
-            (rung_named(r.rung).title, *(1e3 * error for error in r.scores.whole.joints))
-            for r in ladder.file.rungs
-            if r.scores is not None
-        ],
-        "Error of every rung on all unseen motion, joint by joint, mrad.",
-    )
-    page.section("Hysteresis loops")
-    first = moved[rung_named(names[0]).title]
-    joint = int(np.nan_to_num(np.abs(first - log["joint_pos"])).mean(axis=0).argmax())
-    page.plot(
-        hysteresis_loops(
-            log["target_pos"][:, joint],
-            {name: position[:, joint] for name, position in moved.items()},
-            ladder.robot.spec.joint_names[joint],
-        ),
-        "Distance from the command on the way there and back, of the joint that the simplest rung gets most wrong.",
-    )
-
-
-def _lively(log: Log) -> Log:
-    """The seconds in which commands move most."""
-    rows = min(len(log), round(_SHOWN_S * log.rate_hz))
-    way = np.append(0.0, np.abs(np.diff(log["target_pos"], axis=0)).sum(axis=1).cumsum())
-    start = int((way[rows - 1 :] - way[: len(way) - rows + 1]).argmax())
-    return log.window(start, start + rows)
-
-
-def _worth_showing(ladder: Ladder) -> list[str]:
-    """The simplest, pace, the recommended and the best of the others, simplest first."""
-    scored = {r.rung: r.scores.whole.mean for r in ladder.file.rungs if r.scores is not None}
-    must = [next(iter(scored)), "pace", ladder.file.recommendation.rung, "uan"]
-    ranked = [name for name in must if name in scored] + sorted(scored, key=lambda name: scored[name])
-    keep = list(dict.fromkeys(ranked))[:_MOST_SHOWN]
-    return [name for name in scored if name in keep]
 
 
 def _long(page: Page, file: LadderFile) -> None:

@@ -184,7 +184,10 @@ def _fitted(state: _Climb, rung: Rung, key: str, progress: Progress) -> tuple[Ac
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     scores = score_rung(state.robot, actuator, state.split.train, state.split.held, state.groups(), state.sim)
     longest = max(state.split.held, key=len)
+    below = next((r.scores for r in state.results if r.rung == rung.start and r.scores is not None), None)
     why = not_excited(rung, actuator, state.common)
+    if why and below is not None and scores.train.mean < below.train.mean - below.train.se:
+        why = ""  # no number shows alone, but together they do
     status: Status = "not excited" if why else "done"
     return actuator, RungResult(
         key=key,
