@@ -34,7 +34,9 @@ def real_part(cfg: BenchCfg) -> tuple[Numbers, str]:
     text = f"""## Recordings of real robots
 
 SO-101 arm, ten motions of 40 to 120 s fitted, ten others judged (50 Hz, physics 250 Hz; the fitted rungs share the set
-`servo`, since the servos' gains are not known). Torque has no sign in these recordings. Errors in mrad:
+`servo`, since the servos' gains are not known). Torque has no sign in these recordings. Where UAN has the numbers of
+`pace`, no net was better than it on the part of the fitted logs that is kept back, and UAN is a net of zeros. Errors in
+mrad:
 
 {rung_table(arm["rungs"], arm["recommended"])}
 

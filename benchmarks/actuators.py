@@ -40,7 +40,7 @@ from trueup.robot.load import load_robot
 
 Numbers = dict[str, object]
 Part = Literal["harmonic", "drift", "clean", "real", "supervised", "speed", "policies"]
-MANY, FEW, CLEAN = "all", "pd,pace,fir,net,net_long,uan", "pd,pace,motor,fir,net,uan"
+MANY, FEW, CLEAN = "all", "pd,pace,fir,net,net_long,uan", "pd,pace,fir,net,uan"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from trueup.rl.parameters import Adam
 
 FloatArray = NDArray[np.float64]
 State = dict[str, NDArray[np.generic]]
+_RUNS_AWAY = 1.5  # times the best error so far: more rounds would only make it worse
 _AT_ONCE = 100  # steps from one look at the clock to the next
 
 
@@ -94,6 +95,8 @@ class RegressTrainer:
         """Some steps; at the beginning of a round the replays that it learns from, after the last the final look."""
         if not self._lessons:
             self._begin()
+        if self.done:
+            return
         cfg, steps, njoint = self.cfg, self._steps(self.round), self.learner.net.spec.njoint
         rng = np.random.default_rng([self.seed, self.round, self.at])
         shape = (min(_AT_ONCE, steps - self.at), max(1, cfg.batch // njoint))
@@ -121,7 +124,10 @@ class RegressTrainer:
         now, flat[:] = flat.copy(), self._first
         corrections = self.cfg.corrections[0 if self.round == 0 else 1]
         lacking = lacking_torque(self.rollouts, self.learner.actuator(), self.starts, corrections)
-        self._judge(lacking)
+        if self._judge(lacking) > _RUNS_AWAY * self.best_error:
+            self.round = self.cfg.rounds
+            flat[:] = now
+            return
         cut = [slice(0, round((1.0 - self.kept) * len(part))) for part in lacking.torque]
         inputs = np.concatenate([part[rows] for part, rows in zip(lacking.inputs, cut, strict=True)])
         torque = np.concatenate([part[rows] for part, rows in zip(lacking.torque, cut, strict=True)])
@@ -133,12 +139,13 @@ class RegressTrainer:
         if self.at == 0:
             self.learner.adam = Adam(self.learner.parameters)
 
-    def _judge(self, found: Lacking) -> None:
-        """Remember the weights under which the part kept back was replayed best."""
+    def _judge(self, found: Lacking) -> float:
+        """Remember the weights under which the part kept back was replayed best; returns this error, rad."""
         error = late_error(found.error, self.kept)
         if error < self.best_error:
             self.best_error = error
             self.best[:] = self._first
+        return error
 
     # --- checkpoints ---
     def state(self) -> State:
