@@ -93,9 +93,7 @@ class RegressTrainer:
 
     def iterate(self) -> None:
         """Some steps; at the beginning of a round the replays that it learns from, after the last the final look."""
-        if not self._lessons:
-            self._begin()
-        if self.done:
+        if not self._lessons and not self._begin():
             return
         cfg, steps, njoint = self.cfg, self._steps(self.round), self.learner.net.spec.njoint
         rng = np.random.default_rng([self.seed, self.round, self.at])
@@ -118,8 +116,8 @@ class RegressTrainer:
     def _steps(self, k: int) -> int:
         return self.cfg.steps if k == 0 else max(1, self.cfg.steps // 2)
 
-    def _begin(self) -> None:
-        """Replay under the weights of the round's beginning, and find what they lack."""
+    def _begin(self) -> bool:
+        """Replay under the weights of the round's beginning, and find what they lack; False: they run away."""
         flat = self.learner.parameters.flat.numpy()
         now, flat[:] = flat.copy(), self._first
         corrections = self.cfg.corrections[0 if self.round == 0 else 1]
@@ -127,7 +125,7 @@ class RegressTrainer:
         if self._judge(lacking) > _RUNS_AWAY * self.best_error:
             self.round = self.cfg.rounds
             flat[:] = now
-            return
+            return False
         cut = [slice(0, round((1.0 - self.kept) * len(part))) for part in lacking.torque]
         inputs = np.concatenate([part[rows] for part, rows in zip(lacking.inputs, cut, strict=True)])
         torque = np.concatenate([part[rows] for part, rows in zip(lacking.torque, cut, strict=True)])
@@ -138,6 +136,7 @@ class RegressTrainer:
         flat[:] = now
         if self.at == 0:
             self.learner.adam = Adam(self.learner.parameters)
+        return True
 
     def _judge(self, found: Lacking) -> float:
         """Remember the weights under which the part kept back was replayed best; returns this error, rad."""
