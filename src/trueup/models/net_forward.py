@@ -10,6 +10,8 @@ there are. ELU is computed as elu(x) + 1 = exp(min(x, 0)) + max(x, 0); the one i
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +58,7 @@ class NetForward:
         sizes = (*net.hidden, 1)
         self._scratch = [_Scratch(sizes) for _ in range(self.threads)]
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+        _one_thread_a_product()
 
     def _fill_constants(self, rows: int) -> None:
         """Contexts and the ones of the bias, below the history."""
@@ -167,6 +170,12 @@ class _Scratch:
         size = np.abs(x, out=self._spare[: len(x)])
         size += 1.0
         np.divide(x, size, out=x)
+
+
+def _one_thread_a_product() -> None:
+    """Keep BLAS from spreading single blocks over the cores, for the rest of the process: steps took longer."""
+    with suppress(ImportError):
+        import_module("threadpoolctl").threadpool_limits(limits=1, user_api="blas")
 
 
 def _prepare(net: ActuatorNet, k: int) -> tuple[Float32, Float32, tuple[Float32, ...]]:
