@@ -83,12 +83,7 @@ def _ours(cfg: RaceCfg, seed: int) -> Contender:
             ppo.iterate()
         return ppo.steps_done - before
 
-    def newest(obs: Obs) -> Floats:
-        """Not the averaged policy: the others have none either."""
-        state = {name: value for name, value in ppo.state().items() if not name.startswith("average/")}
-        return frozen(state)(obs)
-
-    return Contender(learn, newest)
+    return Contender(learn, lambda obs: frozen(ppo.state())(obs))
 
 
 def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:

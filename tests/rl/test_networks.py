@@ -86,12 +86,13 @@ def test_tensors_start_at_multiples_of_64_bytes():
     assert all(view.data_ptr() % 64 == parameters.flat.data_ptr() % 64 for view in parameters.view.values())
 
 
-def test_the_average_is_of_the_last_fifth_and_at_most_of_its_span():
+def test_the_average_grows_with_the_training_up_to_its_span():
     parameters = Parameters({"x": (1,)})
-    average, expected, values = Average(parameters, span=2), 0.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    for k, value in enumerate(values):
-        parameters.view["x"].fill_(value)
+    average, seen = Average(parameters, span=2), []
+    for k in range(1, 123):
+        parameters.view["x"].fill_(float(k))
         average.take()
-        expected = value if k < 4 else 0.5 * (expected + value)  # from the fifth on: halves
-        assert float(average.view["x"]) == pytest.approx(expected)
-    assert expected == 43.0  # (8 + 16) / 2 = 12, (12 + 32) / 2 = 22, (22 + 64) / 2 = 43
+        seen.append(float(average.view["x"]))
+    assert seen[:39] == [float(k) for k in range(1, 40)]  # the newest alone
+    assert seen[39:42] == [39.5, 40.25, 41.125]  # (39 + 40) / 2, (39.5 + 41) / 2, (40.25 + 42) / 2
+    assert seen[-1] == pytest.approx(121.0)  # two in the mean still: one behind on a steady way

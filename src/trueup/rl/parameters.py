@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 _ALIGN = 16  # floats in 64 bytes
+_GROWTH = 40  # iterations of training for one more in the mean
 
 
 class Parameters:
@@ -67,10 +68,11 @@ class Adam:
 
 
 class Average:
-    """The mean of the parameters over about the last `span` iterations, at most the last fifth of all.
+    """The mean of the parameters over about the last `span` iterations, at most the last fortieth of all.
 
-    p += (x - p) / min(1 + k / 5, span) at the k-th (k / 5 rounded down). PPO's newest policy wanders about a good one;
-    the mean of the last ones is steadier (Polyak and Juditsky, 1992).
+    p += (x - p) / min(1 + k / 40, span) at the k-th (k / 40 rounded down). PPO's newest policy wanders about a good
+    one; the mean of the last ones is steadier (Polyak and Juditsky, 1992). While much is learnt in every iteration a
+    long mean lags behind, so it grows with the training.
     """
 
     def __init__(self, parameters: Parameters, span: int) -> None:
@@ -81,7 +83,7 @@ class Average:
     def take(self) -> None:
         """Let the parameters as they are now count."""
         self.taken += 1
-        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.taken // 5, self.span))
+        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.taken // _GROWTH, self.span))
 
     def restore(self, arrays: Mapping[str, NDArray[np.generic]], taken: int) -> None:
         """Continue from `average/NAME` of a checkpoint, what `view` held after `taken` iterations."""
