@@ -36,6 +36,14 @@ class _Group(NamedTuple):
     rest: tuple[Float32, ...]
 
 
+class _Chunk(NamedTuple):
+    """Consecutive blocks of a group, from column `start` on."""
+
+    group: int
+    start: int
+    blocks: int
+
+
 class NetForward:
     """Runs a net for `nsim` simulations; `push` a step's signals, then `torque`."""
 
@@ -57,7 +65,8 @@ class NetForward:
         self._fill_constants(rows)
         sizes = (*net.hidden, 1)
         self._scratch = [_Scratch(sizes) for _ in range(self.threads)]
-        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+        self._shares = self._share_out()
+        self._pool = ThreadPoolExecutor(len(self._shares) - 1) if len(self._shares) > 1 else None
         _one_thread_a_product()
 
     def _fill_constants(self, rows: int) -> None:
@@ -104,39 +113,53 @@ class NetForward:
 
     def torque(self, out: FloatArray) -> None:
         """Write torques (nsim, njoint), limits of the net included."""
-        jobs: list[tuple[_Group, int]] = []
         for group in self._groups:
             self._turn(group)
-            jobs += [(group, group.start + k * BLOCK) for k in range(group.blocks)]
-        share = -(-len(jobs) // self.threads)
-        if self._pool is None or share < _FEWEST_BLOCKS:
-            self._run(jobs, self._scratch[0])
-        else:
-            parts = [jobs[k : k + share] for k in range(0, len(jobs), share)]
-            waiting = [
-                self._pool.submit(self._run, part, scratch)
-                for part, scratch in zip(parts[1:], self._scratch[1:], strict=False)
-            ]
-            self._run(parts[0], self._scratch[0])
-            for one in waiting:
-                one.result()
+        waiting = [
+            self._pool.submit(self._run, share, scratch)
+            for share, scratch in zip(self._shares[1:], self._scratch[1:], strict=False)
+            if self._pool is not None
+        ]
+        self._run(self._shares[0], self._scratch[0])
+        for one in waiting:
+            one.result()
         self._collect(out)
+
+    def _share_out(self) -> list[list[_Chunk]]:
+        """The blocks of every thread, in chunks that are computed by one call a step of the net."""
+        blocks = [
+            (k, group.start + n * BLOCK) for k, group in enumerate(self._groups) for n in range(group.blocks)
+        ]
+        share = max(_FEWEST_BLOCKS, -(-len(blocks) // self.threads))
+        shares = []
+        for first in range(0, len(blocks), share):
+            chunks: list[_Chunk] = []
+            for k, start in blocks[first : first + share]:
+                if chunks and chunks[-1].group == k and chunks[-1].blocks < _MOST_BLOCKS:
+                    chunks[-1] = chunks[-1]._replace(blocks=chunks[-1].blocks + 1)
+                else:
+                    chunks.append(_Chunk(k, start, 1))
+            shares.append(chunks)
+        return shares
 
     def _turn(self, group: _Group) -> None:
         """Bring the first layer's columns into the order that the ring has now."""
         rows, shift = self._depth * self._nsignal, (self._depth - 1 - int(self.newest[0])) * self._nsignal
         group.first[:, :rows] = group.turned[:, shift : shift + rows]
 
-    def _run(self, jobs: list[tuple[_Group, int]], scratch: _Scratch) -> None:
-        activate = scratch.elu if self.net.spec.activation == "elu" else scratch.softsign
-        for group, start in jobs:
-            x = self.ring[:, start : start + BLOCK]
+    def _run(self, chunks: list[_Chunk], scratch: _Scratch) -> None:
+        """Layer by layer; a product over blocks is one of the same shape for each."""
+        activate = _elu if self.net.spec.activation == "elu" else _softsign
+        for chunk in chunks:
+            group, n, end = self._groups[chunk.group], chunk.blocks, chunk.start + chunk.blocks * BLOCK
+            x = self.ring[:, chunk.start : end].reshape(-1, n, BLOCK).swapaxes(0, 1)
             for k, weight in enumerate((group.first, *group.rest)):
-                np.matmul(weight, x, out=scratch.value[k])
+                layer = scratch.layer[k][:n]
+                value = np.matmul(weight, x, out=layer[:, :-1])
                 if k < len(group.rest):
-                    activate(k)
-                    x = scratch.layer[k]
-            self._out[start : start + BLOCK] = scratch.value[-1][0]
+                    activate(value, scratch.spare[:n, : len(weight)])
+                    x = layer
+            self._out[chunk.start : end] = value[:, 0].reshape(-1)
 
     def _collect(self, out: FloatArray) -> None:
         for group in self._groups:
@@ -149,27 +172,26 @@ class NetForward:
 
 
 class _Scratch:
-    """Buffers of one thread: a layer's block with a row of ones below it, for the next layer's bias."""
+    """Buffers of one thread: a layer's blocks, each with a row of ones below it for the next layer's bias."""
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
-        self.layer: list[Float32] = [np.ones((size + 1, BLOCK), np.float32) for size in sizes]
-        self.value = [layer[:-1] for layer in self.layer]
-        self._spare: Float32 = np.empty((max(sizes), BLOCK), np.float32)
+        self.layer: list[Float32] = [np.ones((_MOST_BLOCKS, size + 1, BLOCK), np.float32) for size in sizes]
+        self.spare: Float32 = np.empty((_MOST_BLOCKS, max(sizes), BLOCK), np.float32)
 
-    def elu(self, k: int) -> None:
-        """elu + 1, in place."""
-        x = self.value[k]
-        low = np.minimum(x, 0.0, out=self._spare[: len(x)])
-        np.exp(low, out=low)
-        np.maximum(x, 0.0, out=x)
-        np.add(x, low, out=x)
 
-    def softsign(self, k: int) -> None:
-        """x / (1 + |x|), in place."""
-        x = self.value[k]
-        size = np.abs(x, out=self._spare[: len(x)])
-        size += 1.0
-        np.divide(x, size, out=x)
+def _elu(x: Float32, spare: Float32) -> None:
+    """elu + 1, in place."""
+    low = np.minimum(x, 0.0, out=spare)
+    np.exp(low, out=low)
+    np.maximum(x, 0.0, out=x)
+    np.add(x, low, out=x)
+
+
+def _softsign(x: Float32, spare: Float32) -> None:
+    """x / (1 + |x|), in place."""
+    size = np.abs(x, out=spare)
+    size += 1.0
+    np.divide(x, size, out=x)
 
 
 def _one_thread_a_product() -> None:
@@ -201,3 +223,4 @@ def _prepare(net: ActuatorNet, k: int) -> tuple[Float32, Float32, tuple[Float32,
 
 
 _FEWEST_BLOCKS = 2  # per thread: less is not worth waking one
+_MOST_BLOCKS = 6  # in one call: more leave the cache, fewer make threads wait for each other between calls
