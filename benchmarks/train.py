@@ -25,6 +25,7 @@ from time import process_time
 
 import numpy as np
 import tyro
+from curves import Chart, Curve
 from parts import TRAIN, table
 from train_hard import ASSESS_SEED, TASK, BenchCfg, adaptation, adr, continued, rough
 from train_race import RaceCfg, race
@@ -89,12 +90,20 @@ def target(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         "steps",
         "steps/s",
     )
-    curves = "\n".join(
-        f"- seed {seed}: "
-        + ", ".join(f"{m:.1f} min {e:.2f}" for m, e in run["curve"][:: max(1, len(run["curve"]) // 12)])
-        + "; assessed: "
-        + ", ".join(f"{m:.1f} min {e:.3f} ({f} falls)" for m, e, f in run["assessed"])
+    assessed = "\n".join(
+        f"- seed {seed}: " + ", ".join(f"{m:.1f} min {e:.3f} ({f} falls)" for m, e, f in run["assessed"])
         for seed, run in runs.items()
+    )
+    faint = [
+        Curve(name=seed, points=run["curve"], colour=k, faint=True)
+        for k, (seed, run) in enumerate(runs.items())
+    ]
+    clear = [
+        Curve(name=f"seed {seed}", points=run["assessed"], colour=k)
+        for k, (seed, run) in enumerate(runs.items())
+    ]
+    chart = Chart(
+        x="minutes of training", y="error, m/s", curves=[*faint, *clear], level=("asked", ASKED_ERROR)
     )
     text = f"""## {TASK}: minutes to target
 
@@ -106,9 +115,11 @@ ones have the task's ranges and pushes.
 
 {table(head, rows)}
 
-Error while training (exploring, in ranges that grow), m/s, and assessments:
+{chart.write("train_target")}
 
-{curves}
+Dots: assessments, nominal and without exploration; thin lines: while training, exploring, in ranges that grow.
+
+{assessed}
 """
     return {"minutes_to_target": worst, "minutes_to_target_by_seed": reached}, text
 
@@ -167,6 +178,15 @@ def race_part(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         )
         for key, run in runs.items()
     ]
+    chart = Chart(
+        x="minutes of learning",
+        y="tracking score",
+        curves=[
+            Curve(name=key, points=[(c[0] / 60, c[2]) for c in run["curve"]], colour=k)
+            for k, (key, run) in enumerate(runs.items())
+        ],
+        level=("asked", setting.score),
+    )
     text = f"""## Time to the same score
 
 {setting.task}, same model, same reward, nominal simulations; score {setting.score} of the tracking reward, judged
@@ -177,6 +197,8 @@ and {setting.processes} processes. A learner that does not get there counts with
 then a lower bound.
 
 {table(("learner and seed", "minutes to score", "steps/s", "steps", "last score"), rows)}
+
+{chart.write("train_race")}
 
 Ratios of mean times: Stable-Baselines3 {ratio("sb3")}, rsl_rl {ratio("rsl_rl")}.
 """

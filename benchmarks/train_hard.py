@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 import tyro
+from curves import Chart, Curve
 from numpy.typing import NDArray
 from on_twin import walk_on_twins
 from parts import TRAIN, table
@@ -66,10 +67,17 @@ def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     levels = sorted({int(k) for row in found["success"].values() for k in row})
     rows = [(kind, *(row[str(k)] for k in levels)) for kind, row in found["success"].items()]
     first, last = found["levels"][0][1], found["levels"][-1][1]
+    chart = Chart(
+        x="million control steps",
+        y="mean level",
+        curves=[Curve(name="curriculum", points=found["levels"], colour=0)],
+    )
     text = f"""## Rough terrain
 
-Mean level of the curriculum over {2 * cfg.steps / 1e6:g} M steps:
-{", ".join(f"{m:g} M {x:g}" for m, x in found["levels"])}.
+{chart.write("train_rough")}
+
+Mean level of the curriculum over {2 * cfg.steps / 1e6:g} M steps: from {first:g} by way of
+{min(x for _, x in found["levels"]):g} (who cannot walk yet falls to the lowest level) to {last:g}.
 
 Share of episodes of 20 s without a fall, by kind and level:
 
