@@ -1,4 +1,4 @@
-"""Which way of training a UAN is the fastest on a CPU: inversion, gradient, or PPO as published.
+"""Which way of training a UAN is the fastest on a CPU: inversion, gradient, CMA-ES, or PPO as published.
 
     python benchmarks/actuator_methods.py [--seeds 41 42] [--cpu-s 90]
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import tyro
+from actuator_cma import HIDDEN, WINDOW_S, WINDOWS, CmaTrainer
 from actuator_logs import twin_logs
 from parts import ACTUATORS
 
@@ -33,7 +34,7 @@ from trueup.sim.batch import SimCfg
 from trueup.sim.net_actuator import NetActuator, with_net
 from trueup.sim.replay import ReplayCfg, replay
 
-METHODS = ("inverse", "gradient", "rl")
+METHODS = ("inverse", "gradient", "cma", "rl")
 Numbers = dict[str, object]
 
 
@@ -61,8 +62,9 @@ def main(cfg: BenchCfg) -> None:
             rows.append(f"| {key} | {1e3 * run['pace']:.2f} | {method} | {' | '.join(cells)} |")
     text = f"""## Ways of training UAN
 
-A pendulum twin `harmonic`, 60 s of logs, net 128-128 on `pace`; whole-rollout error on unseen motion (steps, sine
-ladder), mrad, of the best net so far by what was kept back of the training logs, against CPU seconds of training.
+A pendulum twin `harmonic`, 60 s of logs, net 128-128 (`cma`: {HIDDEN[0]} hidden units) on `pace`; whole-rollout error
+on unseen motion (steps, sine ladder), mrad, of the best net so far by what was kept back of the training logs, against
+CPU seconds of training.
 
 | twin | pace | method | {0.1 * cfg.cpu_s:.0f} s | {0.3 * cfg.cpu_s:.0f} s | {cfg.cpu_s:.0f} s |
 | --- | --- | --- | --- | --- | --- |
@@ -98,13 +100,15 @@ def curve(
     robot: Robot, train: list[Log], unseen: list[Log], base: Calibration, method: str, cpu_s: float
 ) -> list[list[float]]:
     """(CPU seconds, error) as the training goes on; scoring is not counted."""
-    cfg = replace(
-        uan.UanCfg(), method=method, context=0, gradient=GradientCfg(iterations=400), rl=RlCfg(iterations=400)
-    )
+    cfg = replace(uan.UanCfg(), context=0, gradient=GradientCfg(iterations=400), rl=RlCfg(iterations=400))
+    if method == "cma":  # sees and judges as the gradient does
+        cfg = replace(cfg, method="gradient", hidden=HIDDEN, windows=WINDOWS, window_s=WINDOW_S)
+    else:
+        cfg = replace(cfg, method=method)
     tracks = uan.make_tracks(robot, train)
     began, scoring, found, seen = time.process_time(), 0.0, [], -1.0
     problem = uan.make_problem(robot, tracks, uan.uan_spec(robot, tracks, base, cfg), cfg)
-    trainer = uan.make_trainer(robot, problem, cfg)
+    trainer = CmaTrainer(problem, cfg.seed) if method == "cma" else uan.make_trainer(robot, problem, cfg)
     while not trainer.done:
         trainer.iterate()
         spent = time.process_time() - began - scoring
