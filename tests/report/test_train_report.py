@@ -10,6 +10,7 @@ from rich.console import Console
 
 from trueup.report.run import write_run_page
 from trueup.report.train import print_outcome, progress_table, training_display
+from trueup.train.assess import Assessment
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.trainer import Outcome, Progress
@@ -61,11 +62,24 @@ def test_without_a_terminal_a_line_every_half_minute():
 def test_the_end_says_why_and_what_next():
     console = _console()
     outcome = Outcome(reason="interrupted", iteration=3, steps=1000, elapsed_s=3700.0, metrics=METRICS)
-    print_outcome(Path("runs/walk"), outcome, console)
+    print_outcome(Path("runs/walk"), outcome, None, console)
     text = console.file.getvalue()
+    assert "without exploration" not in text
     assert "saved" in text
     assert "1:01:40" in text
     assert "trueup play runs/walk" in text
+
+
+def test_the_end_tells_what_the_policy_is_worth_without_exploration():
+    console = _console()
+    outcome = Outcome(reason="steps", iteration=3, steps=1000, elapsed_s=60.0, metrics=METRICS)
+    flags = {"flag/idling": 0.73, "flag/hopping": 0.02}
+    assessed = Assessment(episodes=100, seconds=20.0, falls=17, error=0.511, score=0.43, metrics=flags)
+    print_outcome(Path("runs/walk"), outcome, assessed, console)
+    text = " ".join(console.file.getvalue().split())
+    assert "100 episodes of 20 s: tracking error, m/s 0.511 score, at most 1 0.430 falls 17 of 100" in text
+    assert "idling 73% of the time" in text
+    assert "2% of the time" not in text
 
 
 @pytest.mark.medium

@@ -26,6 +26,10 @@ def test_train_resume_and_what_is_printed(capsys, tmp_path):
     code, text = _run(capsys, "train", "pendulum-swingup", "--out", tmp_path / "run", "--steps", 512, *flags)
     assert code == 0
     assert "the steps are done: 512 steps" in text
+    kept = [json.loads(line) for line in (tmp_path / "run" / "assessments.jsonl").read_text().splitlines()]
+    assert [row["steps"] for row in kept] == [512]
+    assert "the policy without exploration, 100 episodes" in text
+    assert f"score, at most 1 {kept[0]['score']:.3f} falls 0 of 100" in text
     assert f"trueup play {tmp_path / 'run'}" in text
     code, text = _run(capsys, "train", "--resume", tmp_path / "run", "--steps", 1024, "--film-minutes", 0)
     assert code == 0

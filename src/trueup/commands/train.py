@@ -70,7 +70,8 @@ def run(verb: TrainVerb) -> int:
     from trueup.core.errors import TrueupError
     from trueup.report.run import write_run_page
     from trueup.report.train import print_outcome, training_display
-    from trueup.train.train import replay_mishap, train
+    from trueup.train.folder import RunFolder
+    from trueup.train.train import assess_end, replay_mishap, train
 
     console = Console()
     if verb.replay is not None:
@@ -82,8 +83,12 @@ def run(verb: TrainVerb) -> int:
         raise TrueupError("name a task and --out, or --resume RUN")
     with training_display(out, console) as show:
         outcome = train(_cfg(verb), out, _budget(verb), resume=verb.resume is not None, show=show)
+    assessed = None
+    if outcome.reason != "interrupted":
+        with console.status("assessing the policy without exploration ..."):
+            assessed = assess_end(RunFolder(out))
     write_run_page(out)
-    print_outcome(out, outcome, console)
+    print_outcome(out, outcome, assessed, console)
     return 130 if outcome.reason == "interrupted" else 0
 
 

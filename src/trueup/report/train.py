@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trueup.train.assess import Assessment
 from trueup.train.trainer import Outcome, Progress
 
 # name in the metrics -> how it is called, and its format; whatever the task does not have is left out
@@ -29,6 +30,7 @@ _SHOWN = {
     "rate": ("step size", "{:.1e}"),
 }
 _LINE_EVERY_S = 30.0
+_FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
 
 @contextmanager
@@ -54,13 +56,13 @@ def progress_table(out: Path, progress: Progress) -> Group:
         if name in progress.metrics:
             table.add_row(label, form.format(progress.metrics[name]))
     for name in sorted(progress.metrics):
-        if name.startswith("flag/") and progress.metrics[name] > 0.1:
+        if name.startswith("flag/") and progress.metrics[name] > _FLAGGED:
             table.add_row(f"[yellow]{name[5:]}[/yellow]", f"{progress.metrics[name]:.0%} of simulations")
     return Group(ProgressBar(total=1.0, completed=progress.fraction or 0.0, width=60), table)
 
 
-def print_outcome(out: Path, outcome: Outcome, console: Console) -> None:
-    """Say how it ended and what to do next."""
+def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, console: Console) -> None:
+    """Say how it ended, what the policy is worth, and what to do next."""
     reasons = {
         "steps": "the steps are done",
         "minutes": "the time is up",
@@ -71,13 +73,29 @@ def print_outcome(out: Path, outcome: Outcome, console: Console) -> None:
         f"{reasons[outcome.reason]}: {outcome.steps:,} steps in {_clock(outcome.elapsed_s)}, "
         f"{outcome.iteration} iterations"
     )
+    if outcome.metrics:
+        console.print("at the end of training, exploring:")
     for name, (label, form) in _SHOWN.items():
         if name in outcome.metrics:
             console.print(f"  {label:32s} {form.format(outcome.metrics[name])}")
+    if assessed is not None:
+        _print_assessed(assessed, console)
     console.print(f"run    {out}   page   {out / 'index.html'}", soft_wrap=True)
     console.print(
         f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True
     )
+
+
+def _print_assessed(assessed: Assessment, console: Console) -> None:
+    """What leaves training may do worse than what explored: who needs the noise to move stands still without it."""
+    console.print(f"the policy without exploration, {assessed.episodes} episodes of {assessed.seconds:g} s:")
+    if assessed.error is not None:
+        console.print(f"  {'tracking error, m/s':32s} {assessed.error:.3f}")
+    console.print(f"  {'score, at most 1':32s} {assessed.score:.3f}")
+    console.print(f"  {'falls':32s} {assessed.falls} of {assessed.episodes}")
+    for name, share in assessed.metrics.items():
+        if name.startswith("flag/") and share > _FLAGGED:
+            console.print(f"  [yellow]{name[5:]:32s} {share:.0%} of the time[/yellow]")
 
 
 def _lines(console: Console) -> Callable[[Progress], None]:

@@ -120,6 +120,13 @@ def assess_run(
     return _assess(cfg, frozen(folder.newest().arrays, episodes), episodes, randomize)
 
 
+def assess_end(folder: RunFolder) -> Assessment:
+    """Assess the policy that a run has ended with, and keep the result with the run's other assessments."""
+    result = assess_run(folder)
+    _keep(folder, int(folder.newest().facts["steps"]), result)
+    return result
+
+
 def replay_mishap(dump: Path) -> list[str]:
     """Do the step of a dump again; returns what is not finite."""
     cfg = RunFolder(dump.parent).config()
@@ -161,13 +168,11 @@ def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) ->
     """Assess on episodes that were never met before and keep the result; true if it reaches the target."""
     policy = frozen(learner.state(), EPISODES)
     result = _assess(replace(cfg, seed=ASSESS_SEED + learner.iteration), policy, EPISODES, randomize=False)
-    record = {
-        "steps": learner.steps_done,
-        "reached": result.reaches(target),
-        "falls": result.falls,
-        "error": result.error,
-        "score": result.score,
-    }
+    _keep(folder, learner.steps_done, result, reached=result.reaches(target))
+    return result.reaches(target)
+
+
+def _keep(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
+    record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score, **more}
     with (folder.path / "assessments.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")
-    return result.reaches(target)
