@@ -52,6 +52,8 @@ class BenchCfg:
     """Of twins; the first gets every rung, the others the main ones."""
     recordings: Path | None = None
     """Folder with the public recordings go2_air/ and so101/."""
+    anew: str | None = None
+    """Rungs that the part `real` fits anew, as `--rungs` of the ladder; the others keep their numbers."""
     steps: int = 2_500_000
     """Control steps of training per policy."""
     runs: Path = Path("runs/actuators")

@@ -11,17 +11,21 @@ RATE = 200.0
 
 
 class Hidden:
-    """tau = -a tanh(v / 0.1) + b tanh(20 e): friction that a PD servo's model lacks, and a servo that pulls harder."""
+    """tau = -a tanh(v / 0.1) + b tanh(20 e) + p: friction that a PD servo's model lacks, a servo that pulls harder, and
+    pushes from outside, which change from call to call."""
 
-    def __init__(self, friction: np.ndarray, pull: np.ndarray) -> None:
-        self.friction, self.pull = friction, pull
+    def __init__(self, friction: np.ndarray, pull: np.ndarray, push: np.ndarray) -> None:
+        self.friction, self.pull, self.push = friction, pull, push
+        self.rng, self.now = np.random.default_rng(5), np.zeros_like(push)
 
     def reset(self, sim, ids) -> None:
         pass
 
     def step(self, sim, state):
         error = state.target_pos - state.joint_pos
-        return -self.friction * np.tanh(state.joint_vel / 0.1) + self.pull * np.tanh(20 * error)
+        self.now = 0.98 * self.now + 0.2 * self.push * self.rng.standard_normal(self.push.shape)
+        own = -self.friction * np.tanh(state.joint_vel / 0.1) + self.pull * np.tanh(20 * error)
+        return own + self.now
 
 
 def residual_log(
@@ -32,8 +36,9 @@ def residual_log(
     noise: float = 1e-4,
     size: float = 0.2,
     hidden: float = 1.0,
+    push: float = 0.0,
 ) -> Log:
-    """Multisine on all joints under the hidden torque, times `hidden`."""
+    """Multisine on all joints under the hidden torque, times `hidden`; pushes in shares of the torque limit."""
     rng, spec = np.random.default_rng(seed), robot.spec
     limit = spec.torque_limit
     time = np.arange(round(seconds * RATE)) / RATE
@@ -45,7 +50,7 @@ def residual_log(
     sim = BatchSim(
         robot,
         SimCfg(control_hz=RATE, physics_hz=RATE * 5, model=ModelCfg(base="fixed")),
-        Hidden(0.02 * hidden * limit, 0.01 * hidden * limit),
+        Hidden(0.02 * hidden * limit, 0.01 * hidden * limit, push * limit),
     )
     sim.reset()
     for _ in range(200):

@@ -33,11 +33,22 @@ def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
 
 def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
     """The parameters of a calibration as an actuator net carries them; what holds the robot stays behind."""
-    if base is None:
-        return ()
-    left = {*without, *NEEDS_MOUNT}
-    if NEEDS_MOUNT & {entry.parameter.name for entry in base.estimates}:
-        left.add("tilt")
+    left = {*without, *_stand_names(base)}
+    return tuple(one for one in _settings(base) if one.name not in left)
+
+
+def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
+    """What held the robot in a calibration's logs: needed to replay them, no part of an actuator."""
+    names = _stand_names(base)
+    return tuple(one for one in _settings(base) if one.name in names)
+
+
+def _stand_names(base: Calibration | None) -> frozenset[str]:
+    fitted = {one.name for one in _settings(base)}
+    return NEEDS_MOUNT | {"tilt"} if NEEDS_MOUNT & fitted else NEEDS_MOUNT
+
+
+def _settings(base: Calibration | None) -> tuple[Setting, ...]:
     return tuple(
         Setting(
             name=entry.parameter.name,
@@ -46,8 +57,7 @@ def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tup
             mode=entry.parameter.mode,
             axis=entry.parameter.axis,
         )
-        for entry in base.estimates
-        if entry.parameter.name not in left
+        for entry in (() if base is None else base.estimates)
     )
 
 

@@ -75,6 +75,17 @@ class NetLearner:
         mine.copy_(now)
         return made
 
+    def silent(self, flat: Float32) -> Float32:
+        """A flat copy with last layers of zeros: the same features, no torque."""
+        now, mine = self.parameters.flat.clone(), self.parameters.flat
+        mine.copy_(torch.from_numpy(flat))
+        for mlp in self.mlps:
+            mlp.weight[-1].zero_()
+            mlp.bias[-1].zero_()
+        made: Float32 = mine.numpy().copy()
+        mine.copy_(now)
+        return made
+
     def input_gradient(self, inputs: Float32) -> Float32:
         """dtau/dinput, shaped as the inputs."""
         out = np.empty_like(inputs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -22,19 +22,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.actuator.rungs import UanMethod
-from trueup.calibrate.net_design import Share, blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.net_learner import NetLearner, NetShape
 from trueup.calibrate.result import Calibration
+from trueup.calibrate.uan_cfg import UanCfg as UanCfg
 from trueup.calibrate.uan_data import Rows, Tracks, make_tracks
-from trueup.calibrate.uan_gradient import GradientCfg, GradientTrainer, Windows
-from trueup.calibrate.uan_regress import RegressCfg, RegressTrainer, Replays
-from trueup.calibrate.uan_rl import RlCfg, RlTrainer
+from trueup.calibrate.uan_gradient import GradientTrainer, Windows
+from trueup.calibrate.uan_race import Race
+from trueup.calibrate.uan_regress import RegressTrainer, Replays, Way
+from trueup.calibrate.uan_rl import RlTrainer
 from trueup.calibrate.uan_rollout import Rollouts
 from trueup.calibrate.uan_state import StateFile
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
+from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
 
 FloatArray = NDArray[np.float64]
@@ -43,52 +44,6 @@ _KEPT = 0.15  # of every log, at its end: to choose the weights by
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _WHOLE_S = 20.0  # of a log replayed in one piece
 _RANGE_MARGIN = 0.1  # of the width of the fitted range, on both sides
-
-
-@dataclass(frozen=True, kw_only=True)
-class UanCfg:
-    """What the net is and how it learns.
-
-    signals       what the net sees; empty: servo torque and velocity error, for `rl` the published errors of position
-                  and velocity. Torque means the same under other gains, a position error does not
-    steps, dt_s   history and rate; dt_s is fitted to the physics step
-    friction      share of the base's Coulomb friction that stays in the engine (`inverse` only); the net learns the
-                  rest, which a joint that sticks in the engine would hide from it
-    share, context  joints that share weights, and numbers that each of them has to itself
-    limit         largest residual torque, of the torque limit
-    windows, window_s, warm_up_s  replayed side by side; the first part of each is not judged
-    """
-
-    method: UanMethod = "inverse"
-    hidden: tuple[int, ...] = (128, 128)
-    signals: tuple[Signal, ...] = ()
-    steps: int = 20
-    dt_s: float = 0.005
-    share: Share = "identical"
-    context: int = 8
-    limit: float = 0.3
-    friction: float = 0.5
-    physics_hz: float = 1000.0
-    windows: int = 32
-    window_s: float = 1.0
-    warm_up_s: float = 0.3
-    seed: int = 0
-    regress: RegressCfg = field(default_factory=RegressCfg)
-    gradient: GradientCfg = field(default_factory=GradientCfg)
-    rl: RlCfg = field(default_factory=RlCfg)
-
-    def __post_init__(self) -> None:
-        if self.windows < 1 or self.window_s <= 0 or self.warm_up_s < 0:
-            raise TrueupError("windows and window_s must be positive, warm_up_s not negative")
-        if not 0 < self.friction <= 1:
-            raise TrueupError(f"friction is a share, above 0 and at most 1, found {self.friction}")
-        if not 0 < self.limit <= 1:
-            raise TrueupError(f"limit is a share of the torque limit, within 0 and 1, found {self.limit}")
-
-    @property
-    def sees(self) -> tuple[Signal, ...]:
-        """The signals, where none were chosen those of the method."""
-        return self.signals or ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
 
 
 def train_uan(
@@ -107,10 +62,9 @@ def train_uan(
     """
     cfg = cfg or UanCfg()
     tracks = make_tracks(robot, logs)
-    spec = uan_spec(robot, tracks, base, cfg)
-    problem = make_problem(robot, tracks, spec, cfg)
-    trainer = make_trainer(robot, problem, cfg)
-    state = None if folder is None else StateFile(folder, _key(tracks, cfg, spec))
+    trainer = _trainer(robot, tracks, base, cfg)
+    key = _key(tracks, cfg, uan_spec(robot, tracks, base, cfg))
+    state = None if folder is None else StateFile(folder, key)
     found = state.load() if state is not None and resume else None
     if found is not None:
         trainer.restore(found)
@@ -118,12 +72,32 @@ def train_uan(
     return with_range(trainer.result(), trainer.low, trainer.high)
 
 
+def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> Trainer:
+    """What learns; several ways of the inverse method race each other."""
+    stand = stand_of(base)
+
+    def made(one: UanCfg) -> Trainer:
+        problem = make_problem(robot, tracks, uan_spec(robot, tracks, base, one), one, stand)
+        return make_trainer(robot, problem, one)
+
+    if cfg.method != "inverse" or len(cfg.regress.ways) == 1:
+        return made(cfg)
+    runners = [made(_one_way(cfg, way)) for way in cfg.regress.ways]
+    return Race([one for one in runners if isinstance(one, RegressTrainer)])
+
+
+def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
+    friction = cfg.friction if way == "corrected" else 1.0
+    return replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
+
+
 class Trainer(Protocol):
     """What learns: step by step, to be stopped and resumed at any of them."""
 
-    low: NDArray[np.float32]
-    high: NDArray[np.float32]
-
+    @property
+    def low(self) -> NDArray[np.float32]: ...
+    @property
+    def high(self) -> NDArray[np.float32]: ...
     @property
     def done(self) -> bool: ...
     @property
@@ -143,12 +117,14 @@ class UanProblem(NamedTuple):
     unit: FloatArray
 
 
-def make_problem(robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg) -> UanProblem:
-    """Build the batch and measure what the base leaves."""
+def make_problem(
+    robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg, stand: tuple[Setting, ...] = ()
+) -> UanProblem:
+    """Build the batch and measure what the base leaves; `stand` is what holds the robot, no part of the net."""
     windows = choose_windows(tracks, cfg)
     length = round((cfg.warm_up_s + cfg.window_s) * tracks.rate_hz)
     blank = blank_net(spec, cfg.hidden, cfg.context, scale=np.ones(spec.njoint))
-    rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz)
+    rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz, stand)
     blank, unit = measured_blank(rollouts, blank, windows, cfg)
     return UanProblem(rollouts, blank, windows, unit)
 
@@ -167,9 +143,12 @@ def make_trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
     length = min(int((tracks.last - tracks.first).min()), round(_WHOLE_S * tracks.rate_hz)) - 1
     firsts = np.unique(tracks.first)
     starts = np.concatenate([np.arange(a, tracks.last[a] - length, length) for a in firsts])
-    whole = Rollouts(robot, tracks, blank, len(starts), length, cfg.physics_hz)
     base = replace(blank, spec=with_friction(blank.spec, 1.0 / cfg.friction))
-    left = Rollouts(robot, tracks, base, len(starts), length, cfg.physics_hz).run(base, starts).error
+    whole, alone = (
+        Rollouts(robot, tracks, net, len(starts), length, cfg.physics_hz, problem.rollouts.stand)
+        for net in (blank, base)
+    )
+    left = alone.run(base, starts).error
     return RegressTrainer(whole, learner, Replays(starts, _KEPT, base, left), cfg.regress, cfg.seed)
 
 

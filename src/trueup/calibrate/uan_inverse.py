@@ -29,18 +29,26 @@ _PAD_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Lacking:
-    """Per track: signals (K, njoint, nsignal, ntap) along the corrected motion, torque (K, njoint) that was lacking.
+    """Per track: signals (K, njoint, nsignal, ntap) that the net is taught on, torque (K, njoint) that was lacking.
 
     error  (ntrack, L, njoint) before any correction, rad
+    low, high  (njoint, nsignal) of the signals, before and after
     """
 
     inputs: list[Float32]
     torque: list[FloatArray]
     error: FloatArray
+    low: Float32
+    high: Float32
 
 
-def lacking_torque(rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: int) -> Lacking:
-    """Correct the replays under a net that begin at `starts`, one per track, each of the rollouts' length."""
+def lacking_torque(
+    rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: int, *, corrected: bool = True
+) -> Lacking:
+    """Correct the replays under a net that begin at `starts`, one per track, each of the rollouts' length.
+
+    corrected  the signals are those along the corrected motion; else those of the motion as the net makes it
+    """
     spec, actuator = net.spec, rollouts.actuator
     steps = round(rollouts.length * rollouts.sim.substeps / actuator.every)
     at = np.minimum(np.arange(steps) * rollouts.length // steps, rollouts.length - 1)
@@ -48,7 +56,7 @@ def lacking_torque(rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: i
     most = np.array(spec.limit) if spec.limit else np.inf
     actuator.added = None
     found = rollouts.run(net, starts)
-    before = found.error
+    before = found
     for _ in range(rounds):
         change = _inverse(rollouts.sim, found.error, rollouts.tracks.rate_hz, rollouts.tracks.noise)
         torque = np.clip(torque + change.transpose(1, 0, 2)[at], -most, most)
@@ -56,11 +64,16 @@ def lacking_torque(rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: i
         found = rollouts.run(net, starts)
     actuator.added = None
     taps = spec.depth + np.arange(steps)[:, None] - np.array(spec.taps)
-    inputs = found.signals[taps].transpose(3, 0, 4, 2, 1)  # (track, K, joint, signal, tap)
+    ends = [(s.min(axis=(0, 2)).T, s.max(axis=(0, 2)).T) for s in (before.signals, found.signals)]
+    inputs = (
+        (found if corrected else before).signals[taps].transpose(3, 0, 4, 2, 1)
+    )  # (track, K, joint, signal, tap)
     return Lacking(
         inputs=[np.ascontiguousarray(part) for part in inputs],
         torque=list(torque.transpose(1, 0, 2)),
-        error=before,
+        error=before.error,
+        low=np.minimum(ends[0][0], ends[1][0]),
+        high=np.maximum(ends[0][1], ends[1][1]),
     )
 
 

@@ -1,15 +1,24 @@
 """UAN by inversion: find the torque that the simulator lacks along the logs, then teach it to the net by regression.
 
 A round replays whole logs under the present net, finds what is still lacking (`uan_inverse`) and lets the net learn the
-sum of both from what it saw. The first round starts from the base; later ones from the motion that the net itself
-makes, so that what it sees in use is what it learned on. The end of every log is kept back: the round that replays it
-best is the result, unless the base itself replays it better: then that is a net of zeros.
+sum of both. What it sees while it learns is one of two motions, and neither is always right:
+
+corrected  the motion with the lacking torque added, which is the measured one. Where all that is lacking is a function
+           of what the net sees, one round finds it. But what a hand, a stand or a neighbour does moves the joint too:
+           the net then takes the joint's answer for the cause, and fed back it makes the motion worse
+simulated  the motion as the net itself makes it, from commands alone: no disturbance is in it, and what does not
+           follow from the commands averages out (the instruments of closed-loop identification). It is not yet where
+           the robot was, so it needs more rounds
+
+A net inside the loop changes what it sees: a whole step can be too far. So a round ends with a search along its step,
+by the end of every log, which is kept back; without progress there the training ends. The best weights are the result,
+unless the base itself replays that part better: then it is a net of zeros.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,14 +26,14 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.net_learner import Lesson, NetLearner
 from trueup.calibrate.uan_data import Rows
-from trueup.calibrate.uan_inverse import Lacking, lacking_torque
+from trueup.calibrate.uan_inverse import lacking_torque
 from trueup.calibrate.uan_rollout import Rollouts
 from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.rl.parameters import Adam
 
 FloatArray = NDArray[np.float64]
+Way = Literal["corrected", "simulated"]
 State = dict[str, NDArray[np.generic]]
-_RUNS_AWAY = 1.5  # times the best error so far: more rounds would only make it worse
 _AT_ONCE = 100  # steps from one look at the clock to the next
 
 
@@ -36,6 +45,8 @@ class RegressCfg:
     steps        of Adam in the first round; later ones take half
     batch        torques, of all joints together, in a step
     rate, decay  of Adam (half in later rounds, falling along half a cosine) and of the weights
+    shares       of a round's step that are tried at its end
+    ways         what the net sees while it learns; of several, the best after one round goes on
     """
 
     rounds: int = 5
@@ -44,6 +55,8 @@ class RegressCfg:
     batch: int = 768
     rate: float = 2e-3
     decay: float = 1e-2
+    shares: tuple[float, ...] = (1.0, 0.5, 0.25)
+    ways: tuple[Way, ...] = ("corrected", "simulated")
 
 
 def late_error(error: FloatArray, kept: float) -> float:
@@ -88,13 +101,18 @@ class RegressTrainer:
         return passed / sum(self._steps(k) for k in range(self.cfg.rounds))
 
     @property
+    def first_share(self) -> float:
+        """Progress at the end of the first round."""
+        return self._steps(0) / sum(self._steps(k) for k in range(self.cfg.rounds))
+
+    @property
     def done(self) -> bool:
         return self.round >= self.cfg.rounds
 
     def iterate(self) -> None:
-        """Some steps; at the beginning of a round the replays that it learns from, after the last the final look."""
-        if not self._lessons and not self._begin():
-            return
+        """Some steps; at the beginning of a round the replays that it learns from, at its end the search."""
+        if not self._lessons:
+            self._begin()
         cfg, steps, njoint = self.cfg, self._steps(self.round), self.learner.net.spec.njoint
         rng = np.random.default_rng([self.seed, self.round, self.at])
         shape = (min(_AT_ONCE, steps - self.at), max(1, cfg.batch // njoint))
@@ -104,10 +122,7 @@ class RegressTrainer:
             self.learner.regress(self._lessons, rows, rate, cfg.decay)
             self.at += 1
         if self.at == steps:
-            self.round, self.at, self._lessons = self.round + 1, 0, []
-            self._first[:] = self.learner.parameters.flat.numpy()
-            if self.done:
-                self._judge(lacking_torque(self.rollouts, self.learner.actuator(), self.starts, 0))
+            self._end()
 
     def result(self) -> ActuatorNet:
         """The net with the best weights so far, or the base."""
@@ -116,35 +131,43 @@ class RegressTrainer:
     def _steps(self, k: int) -> int:
         return self.cfg.steps if k == 0 else max(1, self.cfg.steps // 2)
 
-    def _begin(self) -> bool:
-        """Replay under the weights of the round's beginning, and find what they lack; False: they run away."""
+    def _begin(self) -> None:
+        """Replay under the weights of the round's beginning, and find what they lack."""
         flat = self.learner.parameters.flat.numpy()
         now, flat[:] = flat.copy(), self._first
         corrections = self.cfg.corrections[0 if self.round == 0 else 1]
-        lacking = lacking_torque(self.rollouts, self.learner.actuator(), self.starts, corrections)
-        if self._judge(lacking) > _RUNS_AWAY * self.best_error:
-            self.round = self.cfg.rounds
-            flat[:] = now
-            return False
+        lacking = lacking_torque(
+            self.rollouts,
+            self.learner.actuator(),
+            self.starts,
+            corrections,
+            corrected=self.cfg.ways[0] == "corrected",
+        )
         cut = [slice(0, round((1.0 - self.kept) * len(part))) for part in lacking.torque]
         inputs = np.concatenate([part[rows] for part, rows in zip(lacking.inputs, cut, strict=True)])
         torque = np.concatenate([part[rows] for part, rows in zip(lacking.torque, cut, strict=True)])
         wanted = torque + self.learner.torques(inputs)
         self._lessons = self.learner.lessons(inputs, wanted.astype(np.float32))
-        self.low = np.minimum(self.low, inputs.min(axis=(0, 3)))
-        self.high = np.maximum(self.high, inputs.max(axis=(0, 3)))
+        self.low, self.high = np.minimum(self.low, lacking.low), np.maximum(self.high, lacking.high)
         flat[:] = now
         if self.at == 0:
             self.learner.adam = Adam(self.learner.parameters)
-        return True
 
-    def _judge(self, found: Lacking) -> float:
-        """Remember the weights under which the part kept back was replayed best; returns this error, rad."""
-        error = late_error(found.error, self.kept)
-        if error < self.best_error:
-            self.best_error = error
-            self.best[:] = self._first
-        return error
+    def _end(self) -> None:
+        """Go on from the best of some shares of the round's step; where none is progress, the training ends."""
+        flat, before = self.learner.parameters.flat.numpy(), self.best_error
+        new = flat.copy()
+        first = self.learner.silent(new) if self.round == 0 else self._first
+        for share in self.cfg.shares:
+            flat[:] = first + share * (new - first)
+            error = late_error(self.rollouts.run(self.learner.actuator(), self.starts).error, self.kept)
+            if error < self.best_error:
+                self.best_error, self.best[:] = error, flat
+        self.round, self.at, self._lessons = self.round + 1, 0, []
+        if not self.best_error < before:
+            self.round = self.cfg.rounds
+        flat[:] = self.best
+        self._first[:] = self.best
 
     # --- checkpoints ---
     def state(self) -> State:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.residuals import fit_sim_cfg
 from trueup.calibrate.uan_data import Rows, Tracks
-from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim
-from trueup.sim.net_actuator import NetActuator, with_net
+from trueup.sim.net_actuator import NetActuator, put_settings, with_net
 from trueup.sim.net_history import Past, prime_from
 from trueup.sim.substep import SubstepState
 from trueup.sim.whole_robot import start_at
@@ -60,10 +60,18 @@ class Rollouts:
     """A batch of `nwindow` windows of `length` rows."""
 
     def __init__(
-        self, robot: Robot, tracks: Tracks, net: ActuatorNet, nwindow: int, length: int, physics_hz: float
+        self,
+        robot: Robot,
+        tracks: Tracks,
+        net: ActuatorNet,
+        nwindow: int,
+        length: int,
+        physics_hz: float,
+        stand: tuple[Setting, ...] = (),
     ) -> None:
-        self.tracks, self.length, self.nwindow = tracks, length, nwindow
-        names = [one.name for one in net.spec.settings]
+        """`stand`: settings of what holds the robot, beside those of the net."""
+        self.tracks, self.length, self.nwindow, self.stand = tracks, length, nwindow, stand
+        names = [one.name for one in (*net.spec.settings, *stand)]
         cfg = fit_sim_cfg(robot, tracks.rate_hz, names, physics_hz=physics_hz)
         self.actuator = Recorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
@@ -78,6 +86,7 @@ class Rollouts:
             gains = {"kp": tracks.kp, "kd": tracks.kd}
             sim.params.set(name, gains[name][rows] if name in gains else values)
         self.actuator.prepare(sim)
+        put_settings(sim, self.stand)
         qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
         qvel = np.zeros((sim.nsim, sim.model.nv))
         qpos[:, sim.index.qpos] = tracks.pos[rows] - sim.encoder_bias

@@ -8,6 +8,7 @@ more than the range that it was fitted on: outside, what it adds stays what it w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
-from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.models.net_forward import NetForward
 from trueup.sim.parameter_table import PARAMETERS
@@ -107,19 +108,7 @@ class NetActuator:
 
     def prepare(self, sim: BatchSim) -> None:
         """Set the simulator's parameters as they were when the net was fitted; factors multiply what is set now."""
-        settings = self.net.spec.settings
-        for name in dict.fromkeys(one.name for one in settings):
-            values = sim.params.get(name)
-            for one in settings:
-                if one.name != name:
-                    continue
-                view = values if one.axis is None else values[..., one.axis]
-                known = (
-                    sim.robot.spec.joint_names if PARAMETERS[name].scope == "joint" else sim.params.body_names
-                )
-                where = (slice(None), [known.index(of) for of in one.of]) if one.of else (...,)
-                view[where] = view[where] * one.value if one.mode == "times" else one.value
-            sim.params.set(name, values)
+        put_settings(sim, self.net.spec.settings)
 
     def reset(self, sim: BatchSim, ids: Ids | None) -> None:
         """Fill the history of simulations `ids` with their present state."""
@@ -236,6 +225,18 @@ class NetActuator:
         kp, kd = self._gains
         servo = kp * (state.target_pos - state.joint_pos) + kd * (sim.ctrl[:, 1::3] - state.joint_vel)
         return limit_torque(self.envelope, servo + self._torque, state.joint_vel) - servo
+
+
+def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:
+    """Set parameters of a batch; factors multiply what is set now."""
+    for name in dict.fromkeys(one.name for one in settings):
+        values = sim.params.get(name)
+        known = sim.robot.spec.joint_names if PARAMETERS[name].scope == "joint" else sim.params.body_names
+        for one in (setting for setting in settings if setting.name == name):
+            view = values if one.axis is None else values[..., one.axis]
+            where = (slice(None), [known.index(of) for of in one.of]) if one.of else (...,)
+            view[where] = view[where] * one.value if one.mode == "times" else one.value
+        sim.params.set(name, values)
 
 
 def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:

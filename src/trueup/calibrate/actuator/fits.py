@@ -14,6 +14,7 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import BASE, Rung, UanMethod, params_of
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg, Progress
+from trueup.calibrate.net_design import stand_of
 from trueup.calibrate.parameters import parameter_names
 from trueup.calibrate.result import Calibration
 from trueup.calibrate.rules import friction_model
@@ -67,7 +68,7 @@ def fit_rung(rung: Rung, job: Job) -> Actuator:
     )
     net = train_net(rung, lesson)
     _forget(job)
-    return Actuator(rung=rung, net=net, notes=net.spec.notes)
+    return Actuator(rung=rung, params=base if stand_of(base) else None, net=net, notes=net.spec.notes)
 
 
 def not_excited(rung: Rung, actuator: Actuator, common: str) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
+from trueup.calibrate.net_design import stand_of
 from trueup.calibrate.residuals import able_to_set
 from trueup.calibrate.result import Calibration
 from trueup.data.log import Log
@@ -17,14 +18,18 @@ from trueup.models.actuator_net import ActuatorNet
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.net_actuator import NetActuator, with_net
+from trueup.sim.net_actuator import NetActuator, put_settings, with_net
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Actuator:
-    """A fitted rung: parameters of the simulator, a learned model on top of them, both or none."""
+    """A fitted rung: parameters of the simulator, or a learned model, which carries its own, or none.
+
+    Beside a net `params` is the calibration under it, kept where the robot hung on a stand that gives way: the stand is
+    no part of the net, but needed to replay the logs.
+    """
 
     rung: Rung
     params: Calibration | None = None
@@ -34,7 +39,8 @@ class Actuator:
     def simulation(self, robot: Robot, cfg: SimCfg) -> BatchSim:
         """A batch that has what this model acts on; `apply` sets it."""
         if self.net is not None:
-            return BatchSim(robot, with_net(cfg, self.net), NetActuator(self.net))
+            cfg = able_to_set(with_net(cfg, self.net), [one.name for one in stand_of(self.params)])
+            return BatchSim(robot, cfg, NetActuator(self.net))
         if self.params is not None:
             cfg = able_to_set(cfg, [entry.name for entry in self.params.parameters])
         return BatchSim(robot, cfg)
@@ -43,16 +49,16 @@ class Actuator:
         """Set what was fitted; gains must have been set before."""
         if isinstance(sim.substep_model, NetActuator):
             sim.substep_model.prepare(sim)
+            put_settings(sim, stand_of(self.params))
         elif self.params is not None:
             self.params.apply(sim)
 
     @property
     def count(self) -> int:
         """How many numbers were fitted."""
-        fitted = 0 if self.params is None else len(self.params.estimates)
         if self.net is not None:
-            fitted += sum(part.size for group in self.net.layers for layer in group for part in layer)
-        return fitted
+            return sum(part.size for group in self.net.layers for layer in group for part in layer)
+        return 0 if self.params is None else len(self.params.estimates)
 
     def torque_error(self, robot: Robot, logs: Sequence[Log]) -> float | None:
         """Root mean square error of the motor's torque at measured states, mean over joints, N m.
