@@ -13,7 +13,6 @@ import msgspec
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import Scores
 
-
 _WORTH = 0.1  # of the error that a learned model must take away
 
 
