@@ -24,6 +24,14 @@ def test_a_rung_that_is_clearly_better_wins_however_complex():
     assert "no simpler rung is within one standard error" in found.reason
 
 
+def test_a_net_must_take_away_a_tenth_and_a_parametric_rung_need_not():
+    small = recommend({"pd": made(9.0), "pace": made(2.0), "uan": made(1.85, se=0.01)})
+    assert (small.rung, small.best) == ("pace", "uan")
+    assert "within 10 % of the best: 2.00 mrad" in small.reason
+    assert recommend({"pd": made(9.0), "pace": made(2.0), "uan": made(1.75, se=0.01)}).rung == "uan"
+    assert recommend({"pd": made(9.0), "pace": made(2.0), "M2": made(1.85, se=0.01)}).rung == "M2"
+
+
 def test_what_runs_away_or_blows_up_is_not_chosen():
     scores = {"pd": made(9.0), "net": made(0.5), "uan": made(0.4, diverged=True)}
     found = recommend(scores, unbounded=["net"])

@@ -1,4 +1,8 @@
-"""Which rung to use: the simplest whose held-out error is within one standard error of the best, and why, in words."""
+"""Which rung to use: the simplest whose held-out error is within one standard error of the best, and why, in words.
+
+Where the best is learned, within a tenth is near enough too: thousands of weights mend a little even where nothing but
+the parameters' own uncertainty is left to mend, and cost speed and a range outside which they know nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import msgspec
 
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import Scores
+
+_WORTH = 0.1  # of the error that a learned model must take away
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +36,8 @@ def recommend(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> Re
         )
     best = min(fit, key=lambda name: fit[name].whole.mean)
     limit = fit[best].whole.mean + fit[best].whole.se
+    if rung_named(best).kind in ("torque", "residual"):
+        limit = max(limit, fit[best].whole.mean / (1.0 - _WORTH))
     chosen = next(name for name in fit if fit[name].whole.mean <= limit)
     return Recommendation(rung=chosen, best=best, reason=_reason(scores, fit, chosen, best))
 
@@ -59,8 +67,9 @@ def _reason(scores: Mapping[str, Scores], fit: Mapping[str, Scores], chosen: str
             "rung is within one standard error of it"
         )
     else:
+        near = "one standard error" if mine.mean <= top.mean + top.se else f"{100 * _WORTH:.0f} %"
         parts.append(
-            f"{title} is the simplest rung within one standard error of the best: {_mrad(mine.mean)} mrad on unseen "
+            f"{title} is the simplest rung within {near} of the best: {_mrad(mine.mean)} mrad on unseen "
             f"data against {_mrad(top.mean)} +- {_mrad(top.se)} of {rung_named(best).title}"
         )
     simpler = [name for name in list(scores)[: list(scores).index(chosen)] if name in fit]
