@@ -46,6 +46,9 @@ class DelayLine:
         self._columns = np.arange(nsim * njoint).reshape(nsim, 1, njoint)
         # place in the flattened tape of u[k - n], relative to the start of tape row k
         self._offset: IntArray = self._columns.copy()
+        # the same in rows of njoint, for rows all of whose joints have one delay: moved as a whole
+        self._row_offset: IntArray = np.arange(nsim)[:, None]
+        self._is_shared: NDArray[np.bool_] = np.ones(nsim, np.bool_)
         self._fraction: FloatArray = np.zeros((nsim, 1, njoint))
         self._is_fractional: NDArray[np.bool_] = np.zeros((nsim, 1, njoint), np.bool_)
         self.set_delay(delay_s)
@@ -77,7 +80,10 @@ class DelayLine:
         rows = slice(None) if ids is None else ids
         steps = self._delay_s[rows, None] / self.dt_s
         whole = np.floor(steps)
-        self._offset[rows] = self._columns[rows] - whole.astype(np.intp) * self._columns.size
+        shift = whole.astype(np.intp)
+        self._offset[rows] = self._columns[rows] - shift * self._columns.size
+        self._row_offset[rows] = np.arange(self.nsim)[rows, None] - shift[:, :, 0] * self.nsim
+        self._is_shared[rows] = (shift == shift[:, :, :1]).all(axis=(1, 2))
         self._fraction[rows] = steps - whole
         self._is_fractional[rows] = steps > whole
 
@@ -102,12 +108,15 @@ class DelayLine:
             raise TrueupError(f"a control step needs at least one physics step, found substeps = {substeps}")
         self._make_room(substeps)
         self._tape[self._head : self._head + substeps] = command
-        row_starts = np.arange(self._head, self._head + substeps)[:, None] * (self.nsim * self.njoint)
-        index = self._offset + row_starts
-        tape = self._tape.reshape(-1)
-        later = tape.take(index)
-        index -= self.nsim * self.njoint
-        earlier = tape.take(index)
+        now = np.arange(self._head, self._head + substeps) * self.nsim
+        if self._is_shared.all():
+            index, one, tape = self._row_offset + now, self.nsim, self._tape.reshape(-1, self.njoint)
+        else:
+            index, one = self._offset + self.njoint * now[:, None], self.nsim * self.njoint
+            tape = self._tape.reshape(-1)
+        later = tape.take(index, axis=0)
+        index -= one
+        earlier = tape.take(index, axis=0)
         # later + f (earlier - later): a held command stays exactly itself
         with np.errstate(invalid="ignore", over="ignore"):  # a row that has blown up must not stop the others
             earlier -= later
