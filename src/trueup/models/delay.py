@@ -109,6 +109,7 @@ class DelayLine:
         self._make_room(substeps)
         self._tape[self._head : self._head + substeps] = command
         now = np.arange(self._head, self._head + substeps) * self.nsim
+        tape: FloatArray
         if self._is_shared.all():
             index, one, tape = self._row_offset + now, self.nsim, self._tape.reshape(-1, self.njoint)
         else:
