@@ -129,6 +129,7 @@ class Randomizer:
             for moment in ("startup", "reset", "interval", "step")
         }
         self._centre = np.array([self._neutral(entry) for entry in self._entries])
+        self._shown = self._factor_columns()
 
     # --- drawing ---
     def apply(self, ids: Ids | None = None) -> None:
@@ -185,14 +186,9 @@ class Randomizer:
 
     def factors_of(self, ids: Ids) -> NDArray[np.float32]:
         """The hidden factors of rows `ids`."""
-        values = self.values[ids]
-        parts = [
-            (values[:, entry.columns] - 0.5 * (entry.draw.low + entry.draw.high))
-            / max(0.5 * (entry.draw.high - entry.draw.low), 1e-9)
-            for entry in self._entries
-            if entry.draw.factor
-        ]
-        return np.concatenate([*parts, self.posterior[ids]], axis=1).astype(np.float32)
+        columns, middle, half = self._shown
+        drawn = (self.values[ids[:, None], columns] - middle) / half
+        return np.concatenate([drawn, self.posterior[ids]], axis=1).astype(np.float32)
 
     @property
     def start_point(self) -> FloatArray:
@@ -225,6 +221,17 @@ class Randomizer:
             if self._entries[k].draw.moment == "interval":
                 short, long = self._entries[k].draw.interval_s
                 self._left[rows, k] = np.round((short + (long - short) * unit[:, j]) / self._sim.control_dt)
+
+    def _factor_columns(self) -> tuple[Ids, FloatArray, FloatArray]:
+        """Columns of the hidden factors, and the middle and half width of the full range of each."""
+        shown = [
+            (column, 0.5 * (e.draw.low + e.draw.high), max(0.5 * (e.draw.high - e.draw.low), 1e-9))
+            for e in self._entries
+            if e.draw.factor
+            for column in range(e.columns.start, e.columns.stop)
+        ]
+        columns, middle, half = np.array(shown).reshape(-1, 3).T
+        return columns.astype(np.intp), middle, half
 
     def _layout(self, which: list[int]) -> _Layout:
         """Where the numbers of some entries go; made once for each choice of them."""

@@ -69,16 +69,21 @@ def _gain_writer(sim: BatchSim, name: str) -> Writer:
 
 def _body_writer(sim: BatchSim, name: str, of: tuple[str, ...]) -> Writer:
     bodies = np.array([sim.model.body(body).id for body in of], np.intp)
-    expand, model = sim.batch.expand, sim.model
+    if name == "inertia":
+        moments, axes = sim.batch.expand("body_inertia"), sim.batch.expand("body_iquat")
+
+        def write_inertia(values: FloatArray, rows: Ids) -> None:
+            at = (rows[:, None], bodies)
+            moments[at], axes[at] = decompose(values)
+            sim.params.mark_stale(rows)
+
+        return write_inertia
+    is_mass = name == "mass_scale"
+    field = sim.batch.expand("body_mass" if is_mass else "body_ipos")
+    nominal = (sim.model.body_mass if is_mass else sim.model.body_ipos)[bodies]
 
     def write_body(values: FloatArray, rows: Ids) -> None:
-        at = (rows[:, None], bodies)
-        if name == "mass_scale":
-            expand("body_mass")[at] = model.body_mass[bodies] * values
-        elif name == "com_offset":
-            expand("body_ipos")[at] = model.body_ipos[bodies] + values
-        else:
-            expand("body_inertia")[at], expand("body_iquat")[at] = decompose(values)
+        field[rows[:, None], bodies] = nominal * values if is_mass else nominal + values
         sim.params.mark_stale(rows)
 
     return write_body

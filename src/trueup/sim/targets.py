@@ -41,7 +41,10 @@ class Targets:
             names += fitted.names
         self.touched = tuple(dict.fromkeys(names))
         self._nominal = {name: sim.params.get(name)[0] for name in self.touched}
-        self._base = sim.params.body_names.index(sim.robot.spec.base.body) if sim.free_base else 0
+        trunk = sim.model.body(sim.robot.spec.base.body)
+        self._base = sim.params.body_names.index(trunk.name) if sim.free_base else 0
+        self._trunk_mass = float(trunk.mass[0])
+        self._payload_at: FloatArray = np.array([0.0, 0.0, _PAYLOAD_UP]) - trunk.ipos
         self._columns_of = {
             name: self._where(name, draw.of)
             for name, draw in ranges.items()
@@ -130,10 +133,8 @@ class Targets:
         """Put a payload on the base: its mass, centre of mass and inertia become those of both together."""
         scale, offset = new["mass_scale"], new["com_offset"]
         inertia = self._nominal["inertia"] * scale[:, :, None]
-        body, b = self._sim.model.body(self._sim.robot.spec.base.body), self._base
-        mass = float(body.mass[0])
-        up = np.array([0.0, 0.0, _PAYLOAD_UP]) - body.ipos
-        loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload, up)
+        b, mass = self._base, self._trunk_mass
+        loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload, self._payload_at)
         scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
         new["inertia"] = inertia
 
