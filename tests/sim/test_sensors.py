@@ -7,7 +7,8 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.sensors import SensorCfg, gravity_in_base
+from trueup.sim.motion import gravity_in_base
+from trueup.sim.sensors import SensorCfg
 
 
 def test_noise_has_the_standard_deviation_asked_for():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,26 +43,22 @@ class DelayLine:
         # commands of past physics steps, oldest first; rows [_head - depth, _head) are the history
         self._tape = np.zeros((_TAPE_LENGTHS * self.depth, nsim, njoint))
         self._head = self.depth
-        self._delay_s = np.zeros((nsim, njoint))
-        self._columns = np.arange(nsim * njoint).reshape(nsim, 1, njoint)
-        # place in the flattened tape of u[k - n], relative to the start of tape row k
-        self._offset: IntArray = self._columns.copy()
-        # the same in rows of njoint, for rows all of whose joints have one delay: moved as a whole
-        self._row_offset: IntArray = np.arange(nsim)[:, None]
-        self._is_shared: NDArray[np.bool_] = np.ones(nsim, np.bool_)
-        self._fraction: FloatArray = np.zeros((nsim, 1, njoint))
-        self._is_fractional: NDArray[np.bool_] = np.zeros((nsim, 1, njoint), np.bool_)
+        # of each row and joint: seconds, whole physics steps, the fraction of one that is left
+        self._plan: FloatArray = np.zeros((nsim, 3, njoint))
+        self._reads = _Reads.of(self._plan)
+        self._is_stale = False  # `_reads` does not follow from `_plan` any more
         self.set_delay(delay_s)
 
     @property
     def delay_s(self) -> FloatArray:
         """Delay in force, (nsim, njoint) seconds; a copy."""
-        return self._delay_s.copy()
+        return self._plan[:, 0].copy()
 
     @property
     def any(self) -> bool:
         """Whether any command is delayed."""
-        return bool(self._delay_s.any())
+        self._bring_up_to_date()
+        return self._reads.any
 
     def set_delay(self, values: ArrayLike, ids: IntArray | None = None) -> None:
         """Set the delay in seconds of all rows, or of rows `ids`, from the next step on.
@@ -69,6 +66,14 @@ class DelayLine:
         `values` broadcasts to (rows, njoint): (rows, 1) gives all joints of a row the same delay.
         """
         seconds = np.asarray(values, np.float64)
+        rows = np.arange(self.nsim) if ids is None else ids
+        try:
+            self.put(self.plan(np.broadcast_to(seconds, (*rows.shape, self.njoint))), rows)
+        except (ValueError, IndexError) as error:
+            raise self._misfit("delay_s", seconds, rows, error) from error
+
+    def plan(self, seconds: FloatArray) -> FloatArray:
+        """What `put` takes, (rows, 3, njoint), from delays (rows, njoint): for as many rows as one likes."""
         wrong = ~((seconds >= 0.0) & (seconds <= self.max_delay_s))  # NaN is wrong too
         if np.any(wrong):
             raise TrueupError(
@@ -76,16 +81,14 @@ class DelayLine:
                 f" found {seconds[wrong].flat[0]} s; shorten it or build the line with a larger max_delay_s",
                 place="delay_s",
             )
-        self._fill_rows("delay_s", self._delay_s, seconds, ids)
-        rows = slice(None) if ids is None else ids
-        steps = self._delay_s[rows, None] / self.dt_s
+        steps = seconds / self.dt_s
         whole = np.floor(steps)
-        shift = whole.astype(np.intp)
-        self._offset[rows] = self._columns[rows] - shift * self._columns.size
-        self._row_offset[rows] = np.arange(self.nsim)[rows, None] - shift[:, :, 0] * self.nsim
-        self._is_shared[rows] = (shift == shift[:, :, :1]).all(axis=(1, 2))
-        self._fraction[rows] = steps - whole
-        self._is_fractional[rows] = steps > whole
+        return np.stack([seconds, whole, steps - whole], axis=1)
+
+    def put(self, plan: FloatArray, rows: IntArray) -> None:
+        """Set the delays of rows as planned, from the next step on."""
+        self._plan[rows] = plan
+        self._is_stale = True
 
     def reset(self, ids: IntArray | None, value: ArrayLike) -> None:
         """Fill the history of rows `ids` (None: all) with `value`, as if it had always been commanded.
@@ -93,7 +96,11 @@ class DelayLine:
         `value` broadcasts to (rows, njoint).
         """
         history = self._tape[self._head - self.depth : self._head]
-        self._fill_rows("value", history, np.asarray(value, np.float64), ids)
+        rows, values = np.arange(self.nsim) if ids is None else ids, np.asarray(value, np.float64)
+        try:
+            history[:, rows] = np.broadcast_to(values, (*rows.shape, self.njoint))
+        except (ValueError, IndexError) as error:
+            raise self._misfit("value", values, rows, error) from error
 
     def step(self, command: FloatArray, substeps: int) -> FloatArray:
         """Return (nsim, substeps, njoint): what each physics step sees when `command` (nsim, njoint) is held.
@@ -108,12 +115,13 @@ class DelayLine:
             raise TrueupError(f"a control step needs at least one physics step, found substeps = {substeps}")
         self._make_room(substeps)
         self._tape[self._head : self._head + substeps] = command
-        now = np.arange(self._head, self._head + substeps) * self.nsim
+        self._bring_up_to_date()
+        reads, now = self._reads, np.arange(self._head, self._head + substeps) * self.nsim
         tape: FloatArray
-        if self._is_shared.all():
-            index, one, tape = self._row_offset + now, self.nsim, self._tape.reshape(-1, self.njoint)
+        if reads.by_row is not None:
+            index, one, tape = reads.by_row + now, self.nsim, self._tape.reshape(-1, self.njoint)
         else:
-            index, one = self._offset + self.njoint * now[:, None], self.nsim * self.njoint
+            index, one = reads.by_joint + self.njoint * now[:, None], self.nsim * self.njoint
             tape = self._tape.reshape(-1)
         later = tape.take(index, axis=0)
         index -= one
@@ -121,8 +129,8 @@ class DelayLine:
         # later + f (earlier - later): a held command stays exactly itself
         with np.errstate(invalid="ignore", over="ignore"):  # a row that has blown up must not stop the others
             earlier -= later
-            earlier *= self._fraction
-        np.add(later, earlier, out=later, where=self._is_fractional)
+            earlier *= reads.fraction
+        np.add(later, earlier, out=later, where=reads.is_fractional)
         self._head += substeps
         return later
 
@@ -156,14 +164,40 @@ class DelayLine:
         self._tape[: self.depth] = history
         self._head = self.depth
 
-    def _fill_rows(self, name: str, target: FloatArray, values: FloatArray, ids: IntArray | None) -> None:
-        """Write `values` (rows, njoint) into rows `ids` of `target` (..., nsim, njoint)."""
-        rows = np.arange(self.nsim) if ids is None else ids
-        wanted = (*rows.shape, self.njoint)
-        try:
-            target[..., rows, :] = np.broadcast_to(values, wanted)
-        except (ValueError, IndexError) as error:
-            raise TrueupError(
-                f"{name} of shape {values.shape} does not fit rows of shape {wanted} of {self.nsim}: {error}",
-                place=name,
-            ) from error
+    def _bring_up_to_date(self) -> None:
+        if self._is_stale:
+            self._reads, self._is_stale = _Reads.of(self._plan), False
+
+    def _misfit(self, name: str, values: FloatArray, rows: IntArray, error: Exception) -> TrueupError:
+        return TrueupError(
+            f"{name} of shape {values.shape} does not fit rows of shape {(*rows.shape, self.njoint)}"
+            f" of {self.nsim}: {error}",
+            place=name,
+        )
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Where in the tape a delayed command is: u[k - n] relative to the start of tape row k.
+
+    by_row    (nsim, 1), in rows of njoint, if no row's joints differ in whole steps: rows are moved as a whole
+    by_joint  (nsim, 1, njoint), in single numbers
+    """
+
+    by_row: IntArray | None
+    by_joint: IntArray
+    fraction: FloatArray
+    is_fractional: NDArray[np.bool_]
+    any: bool
+
+    @classmethod
+    def of(cls, plan: FloatArray) -> _Reads:
+        nsim, _, njoint = plan.shape
+        whole, fraction = plan[:, 1], plan[:, 2:]
+        by_row, by_joint = None, np.zeros((0, 1, njoint), np.intp)
+        if (whole == whole[:, :1]).all():
+            by_row = (np.arange(nsim) - whole[:, 0].astype(np.intp) * nsim)[:, None]
+        else:
+            columns = np.arange(nsim * njoint).reshape(nsim, 1, njoint)
+            by_joint = columns - plan[:, 1:2].astype(np.intp) * columns.size
+        return cls(by_row, by_joint, fraction, fraction > 0.0, bool(plan[:, 0].any()))

@@ -25,9 +25,11 @@ class History:
         if self.frames.shape[1] == 1:
             self.frames[:, 0] = frame
             return frame
-        self.frames[:, :-1] = self.frames[:, 1:]
-        self.frames[:, -1] = frame
-        return self._stacked(self.frames.copy())
+        stacked = np.empty_like(self.frames)
+        stacked[:, :-1] = self.frames[:, 1:]
+        stacked[:, -1] = frame
+        self.frames[:] = stacked  # moved within, they would be copied first: the two places overlap
+        return self._stacked(stacked)
 
     def _stacked(self, frames: Float32) -> Float32:
         return frames.reshape(len(frames), -1)

@@ -24,6 +24,7 @@ from trueup.models.friction import FrictionModel
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
 from trueup.sim.actuators import ActuatorCfg, GainTable, add_actuators
+from trueup.sim.motion import Motion
 from trueup.sim.params import Params
 from trueup.sim.sensors import Observation, SensorCfg, Sensors
 from trueup.sim.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
@@ -102,7 +103,7 @@ class BatchSim:
         self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
-        self._delay = DelayLine(
+        self.delay_line = DelayLine(
             cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
         )
         self.gains = GainTable(self.batch, robot, cfg.actuator)
@@ -129,7 +130,12 @@ class BatchSim:
     def _bind(self) -> None:
         bind, index = self.batch.bind, self.index
         self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
-        self._joint_qpos, self._joint_dof = _as_slice(index.qpos), _as_slice(index.dof)
+        nq, nv = self.model.nq, self.model.nv
+        self._moving = self.batch.state[:, 1 : 1 + nq + nv]  # behind the time: qpos, then qvel
+        assert _same_place(self._moving[:, :nq], self.qpos)
+        assert _same_place(self._moving[:, nq:], self.qvel)
+        self._motion: tuple[Motion | None, Ids] = (None, None)  # a copy of it and the rows of that copy
+        self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
         self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
         base = self.model.body(self.robot.spec.base.body)
         self.free_base = bool(base.jntnum[0]) and (
@@ -147,6 +153,27 @@ class BatchSim:
     def joint_vel(self) -> FloatArray:
         return self.qvel[:, self._joint_dof]
 
+    def motion(self, ids: Ids = None, *, again: bool = False) -> Motion:
+        """Where rows `ids` (None: all) are, copied out of the engine's wide state in one go: for those who read much.
+
+        Kept until the next step or reset, or until it is asked for `again`.
+        """
+        kept, of = self._motion
+        if kept is None or of is not ids or again:
+            kept = self._motion_of(self._moving.copy() if ids is None else self._moving[ids])
+            self._motion = kept, ids
+        return kept
+
+    def _motion_of(self, values: FloatArray) -> Motion:
+        qpos, qvel = values[:, : self.model.nq], values[:, self.model.nq :]
+        at, dof = self.base_qpos, self.base_dof
+        return Motion(
+            joint_pos=qpos[:, self._joint_qpos],
+            joint_vel=qvel[:, self._joint_dof],
+            base_pose=qpos[:, at : at + 7] if self.free_base else None,
+            base_vel=qvel[:, dof : dof + 6] if self.free_base else None,
+        )
+
     @property
     def joint_torque(self) -> FloatArray:
         """Servo torque of the last physics step, after limits."""
@@ -154,11 +181,11 @@ class BatchSim:
 
     @property
     def delay(self) -> FloatArray:
-        return self._delay.delay_s
+        return self.delay_line.delay_s
 
     def set_delay(self, seconds: ArrayLike, ids: Ids = None) -> None:
         """Command delay in seconds, (rows, njoint) or (rows, 1)."""
-        self._delay.set_delay(seconds, ids)
+        self.delay_line.set_delay(seconds, ids)
 
     def set_torque_offset(self, values: FloatArray) -> None:
         """Constant torque on every joint, (nsim, njoint)."""
@@ -168,7 +195,10 @@ class BatchSim:
     @property
     def diverged(self) -> NDArray[np.bool_]:
         """Simulations in which the engine reported a bad state since their last reset."""
-        return np.any(self.batch.warning[:, _BAD_STATE, _COUNT] > 0, axis=1)
+        counts = self.batch.warning[:, :, _COUNT]
+        if not counts.any():  # nearly always: worth a quick look
+            return np.zeros(self.nsim, np.bool_)
+        return np.any(counts[:, _BAD_STATE] > 0, axis=1)
 
     # --- life ---
     def reset(self, ids: Ids = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None) -> None:
@@ -183,9 +213,10 @@ class BatchSim:
         if qvel is not None:
             self.qvel[rows] = qvel
         self.batch.forward(ids)
-        self._delay.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
+        self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
         if self.substep_model is not None:
             self.substep_model.reset(self, ids)
+        self._motion = (None, None)
         self.sensors.reset(ids)
 
     def step(
@@ -199,14 +230,16 @@ class BatchSim:
         elif target_vel is not None or torque is not None:
             raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
         if self.substep_model is not None:
-            self._step_in_python(self._delay.step(command, self.substeps), torque)
-        elif self._delay.any:
-            seen = self._delay.step(command, self.substeps) - self.encoder_bias[:, None, :]
+            self._step_in_python(self.delay_line.step(command, self.substeps), torque)
+        elif self.delay_line.any:
+            seen = self.delay_line.step(command, self.substeps)
+            seen -= self.encoder_bias[:, None, :]
             self.batch.rollout(self.substeps, control=self._controls(seen, None, None), record=())
         else:
-            self._delay.step(command, self.substeps)
+            self.delay_line.step(command, self.substeps)
             self.ctrl[:, :: self.cfg.actuator.ninput] = command - self.encoder_bias
             self.batch.step(nstep=self.substeps)
+        self._motion = (None, None)
         self.sensors.sample()
 
     def rollout(
@@ -224,6 +257,7 @@ class BatchSim:
         if self.substep_model is not None:
             return self._rollout_in_python(targets, target_vel, torque, record)
         self.params.refresh()
+        self._motion = (None, None)
         chunk = max(1, _CHUNK_NUMBERS // (self.nsim * self.substeps * self.model.nu))
         parts = []
         for start in range(0, targets.shape[1], chunk):
@@ -245,13 +279,13 @@ class BatchSim:
         nsim, steps, njoint = targets.shape
         seen = np.empty((nsim, steps, self.substeps, njoint))
         for t in range(steps):
-            seen[:, t] = self._delay.step(np.ascontiguousarray(targets[:, t]), self.substeps)
+            seen[:, t] = self.delay_line.step(np.ascontiguousarray(targets[:, t]), self.substeps)
         return seen.reshape(nsim, steps * self.substeps, njoint) - self.encoder_bias[:, None, :]
 
     def prime_delay(self, past: FloatArray) -> None:
         """Fill the command history with past targets, (nsim, T, njoint), oldest first."""
         for t in range(past.shape[1]):
-            self._delay.step(np.ascontiguousarray(past[:, t]), self.substeps)
+            self.delay_line.step(np.ascontiguousarray(past[:, t]), self.substeps)
 
     def observe(self) -> Observation:
         """What the sensors report now: bias, noise and latency included."""
@@ -260,7 +294,7 @@ class BatchSim:
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that changes while stepping, as plain arrays; `restore` continues bit for bit."""
         out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state.copy()}
-        out |= {f"delay/{name}": value for name, value in self._delay.state().items()}
+        out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
         out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
         out["warning"] = self.batch.warning.copy()
         if self._actuator_model is not None:
@@ -271,7 +305,14 @@ class BatchSim:
         """Continue from what `state` returned; parameters must have been set as they were."""
         self.params.refresh()
         self.batch.state[:] = state["integration"]
-        self._delay.restore({name[6:]: value for name, value in state.items() if name.startswith("delay/")})  # type: ignore[misc]
+        self._motion = (None, None)
+        self.delay_line.restore(
+            {
+                name[6:]: np.asarray(one, np.float64)
+                for name, one in state.items()
+                if name.startswith("delay/")
+            }
+        )
         self.sensors.restore(
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )
@@ -383,7 +424,12 @@ def _fresh_state(model: mujoco.MjModel) -> FloatArray:
     return state
 
 
-def _as_slice(index: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+def _same_place(a: FloatArray, b: FloatArray) -> bool:
+    """Whether two views show the same memory."""
+    return a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides
+
+
+def as_slice(index: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     """Consecutive addresses as a slice, so that reading them makes no copy."""
     if len(index) and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)

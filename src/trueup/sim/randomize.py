@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.ahead import Ahead
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
 from trueup.sim.batch import BatchSim
@@ -130,6 +131,8 @@ class Randomizer:
         }
         self._centre = np.array([self._neutral(entry) for entry in self._entries])
         self._shown = self._factor_columns()
+        self._ahead = Ahead(sim.nsim, self._draw_ahead)
+        self._ahead_bounds = np.full_like(self.bounds, np.nan)  # those that `_ahead` was drawn with
 
     # --- drawing ---
     def apply(self, ids: Ids | None = None) -> None:
@@ -140,8 +143,12 @@ class Randomizer:
 
     def reset(self, ids: Ids, pins: tuple[Ids, Ids] | None = None) -> None:
         """Draw what is due when episodes begin; `pins` are (entry, side) of each row, entry -1: none."""
-        due = self._by_moment["reset"] + self._by_moment["interval"] + self._by_moment["step"]
+        within = self._by_moment["interval"] + self._by_moment["step"]
+        due = self._by_moment["reset"] + within
         if not due and self.fitted is None:
+            return
+        if pins is None and not within:
+            self._take(ids)
             return
         self._draw_entries(due, ids)
         if pins is not None:
@@ -165,6 +172,11 @@ class Randomizer:
                 self.write(ids, [self._entries[k].name])
                 changed = True
         return changed
+
+    def restored(self) -> None:
+        """The arrays of `memory` were filled from a checkpoint: bring them into the simulation."""
+        self._ahead.forget()
+        self.write()
 
     def write(self, ids: Ids | None = None, names: list[str] | None = None) -> None:
         """Bring the drawn numbers of rows `ids` into the simulation (of some names only, if given)."""
@@ -196,7 +208,7 @@ class Randomizer:
         return np.clip(self._centre, *np.array([(e.draw.low, e.draw.high) for e in self._entries]).T)
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
-        """Live arrays for a checkpoint; call `write()` after they were filled from one."""
+        """Live arrays for a checkpoint; call `restored` after they were filled from one."""
         return {
             "values": self.values,
             "bounds": self.bounds,
@@ -207,6 +219,37 @@ class Randomizer:
         }
 
     # --- inside ---
+    def _take(self, ids: Ids) -> None:
+        """Give rows what was drawn ahead for them; while ranges move nothing is drawn ahead."""
+        is_settled = np.array_equal(self.bounds, self._ahead_bounds)
+        if not is_settled:
+            self._ahead.forget()
+            self._ahead_bounds[:] = self.bounds
+        ready = self._ahead.take(ids, many=is_settled)
+        for name, live in self._drawn().items():
+            live[ids] = ready.pop(name)
+        self._targets.put(ready, ids)
+
+    def _draw_ahead(self, ids: Ids) -> dict[str, NDArray[np.generic]]:
+        """What rows will draw when their next episode begins, and what the engine will keep of it."""
+        now = {name: live[ids] for name, live in self._drawn().items()}
+        self._draw_entries(self._by_moment["reset"], ids)
+        self._draw_posterior(ids)
+        drawn: dict[str, NDArray[np.generic]] = {name: live[ids] for name, live in self._drawn().items()}
+        drawn |= self._targets.ready(self.values[ids], self.posterior[ids])
+        for name, live in self._drawn().items():
+            live[ids] = now[name]
+        return drawn
+
+    def _drawn(self) -> dict[str, NDArray[Any]]:
+        """The live arrays that drawing changes."""
+        return {
+            "_values": self.values,
+            "_posterior": self.posterior,
+            "_counter": self._random.counter,
+            "_posterior_counter": self._posterior.counter,
+        }
+
     def _draw_entries(self, which: list[int], ids: Ids | None) -> None:
         rows = slice(None) if ids is None else ids
         layout = self._layout(which)

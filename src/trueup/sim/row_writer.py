@@ -7,33 +7,47 @@ that are not handled here go through `params.set`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.sim.batch import BatchSim
+from trueup.sim.batch import BatchSim, as_slice
 from trueup.sim.inertia import decompose
 from trueup.sim.whole_robot import down
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
-Writer = Callable[[FloatArray, Ids], None]
 _DOF = {"armature": "dof_armature", "damping": "dof_damping", "friction": "dof_frictionloss"}
 _GAIN = {"kp": 1, "kd": 2}  # columns of actuator_biasprm (pid)
 
 
+@dataclass(frozen=True)
+class Writer:
+    """How a parameter's values reach the engine.
+
+    ready  what the engine keeps, (rows, ...), from values (rows, ...): computed for as many rows as one likes
+    put    writes that into rows
+    """
+
+    ready: Callable[[FloatArray], FloatArray]
+    put: Callable[[FloatArray, Ids], None]
+
+
 def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
-    """A function that writes values (rows, ...) of a parameter, of the bodies `of` if it belongs to bodies."""
+    """The writer of a parameter, of the bodies `of` if it belongs to bodies."""
     batch = sim.batch
     if name in _DOF and sim.gear_friction is None:
-        field, dof, derived = batch.expand(_DOF[name]), sim.index.dof, name == "armature"
-        return lambda values, rows: _dofs(sim, field, dof, derived, values, rows)
+        return Writer(
+            _same, _columns(batch.expand(_DOF[name]), sim.index.dof, sim if name == "armature" else None)
+        )
     if name in (*_GAIN, "torque_limit") and sim.cfg.actuator.kind == "pd":
         return _gain_writer(sim, name)
     if name == "encoder_bias":
-        return lambda values, rows: sim.encoder_bias.__setitem__(rows, values)
+        return Writer(_same, lambda ready, rows: sim.encoder_bias.__setitem__(rows, ready))
     if name == "delay":
-        return lambda values, rows: sim.set_delay(values, rows)
+        line = sim.delay_line
+        return Writer(line.plan, line.put)
     if name in ("mass_scale", "com_offset", "inertia"):
         return _body_writer(sim, name, of or sim.params.body_names)
     if name in ("contact_friction", "contact_timeconst", "contact_dampratio"):
@@ -41,60 +55,66 @@ def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
     if name == "tilt":
         gravity = batch.expand("opt.gravity").reshape(sim.nsim, 3)
         size = float(np.linalg.norm(sim.model.opt.gravity))
-        return lambda values, rows: gravity.__setitem__(rows, size * down(values))
-    return lambda values, rows: sim.params.set(name, values, of=of, ids=rows)
+        return Writer(
+            lambda values: size * down(values), lambda ready, rows: gravity.__setitem__(rows, ready)
+        )
+    return Writer(_same, lambda ready, rows: sim.params.set(name, ready, of=of, ids=rows))
 
 
-def _dofs(sim: BatchSim, field: FloatArray, dof: Ids, derived: bool, values: FloatArray, rows: Ids) -> None:
-    field[rows[:, None], dof] = values
-    if derived:
-        sim.params.mark_stale(rows)
+def _same(values: FloatArray) -> FloatArray:
+    return values
+
+
+def _columns(
+    field: FloatArray, columns: Ids, derived_in: BatchSim | None = None
+) -> Callable[[FloatArray, Ids], None]:
+    """A function that writes (rows, ncolumn, ...); the engine derives constants from some fields."""
+    where = as_slice(columns)
+    view = field[:, where] if isinstance(where, slice) else None
+
+    def put(ready: FloatArray, rows: Ids) -> None:
+        if view is None:
+            field[rows[:, None], columns] = ready
+        else:
+            view[rows] = ready
+        if derived_in is not None:
+            derived_in.params.mark_stale(rows)
+
+    return put
 
 
 def _gain_writer(sim: BatchSim, name: str) -> Writer:
     if name == "torque_limit":
         limits = sim.batch.expand("actuator_forcerange")
-
-        def write_limit(values: FloatArray, rows: Ids) -> None:
-            limits[rows] = np.stack([-values, values], axis=2)
-
-        return write_limit
-    gains, column = sim.batch.expand("actuator_biasprm"), _GAIN[name]
-
-    def write_gain(values: FloatArray, rows: Ids) -> None:
-        gains[rows, :, column] = -values
-
-    return write_gain
+        return Writer(
+            lambda values: np.stack([-values, values], axis=2),
+            lambda ready, rows: limits.__setitem__(rows, ready),
+        )
+    gains = sim.batch.expand("actuator_biasprm")[:, :, _GAIN[name]]
+    return Writer(lambda values: -values, lambda ready, rows: gains.__setitem__(rows, ready))
 
 
 def _body_writer(sim: BatchSim, name: str, of: tuple[str, ...]) -> Writer:
     bodies = np.array([sim.model.body(body).id for body in of], np.intp)
     if name == "inertia":
-        moments, axes = sim.batch.expand("body_inertia"), sim.batch.expand("body_iquat")
+        put_moments = _columns(sim.batch.expand("body_inertia"), bodies)
+        put_axes = _columns(sim.batch.expand("body_iquat"), bodies, sim)
 
-        def write_inertia(values: FloatArray, rows: Ids) -> None:
-            at = (rows[:, None], bodies)
-            moments[at], axes[at] = decompose(values)
-            sim.params.mark_stale(rows)
+        def put(ready: FloatArray, rows: Ids) -> None:
+            put_moments(ready[:, :, :3], rows)
+            put_axes(ready[:, :, 3:], rows)
 
-        return write_inertia
+        return Writer(lambda values: np.concatenate(decompose(values), axis=2), put)
     is_mass = name == "mass_scale"
     field = sim.batch.expand("body_mass" if is_mass else "body_ipos")
     nominal = (sim.model.body_mass if is_mass else sim.model.body_ipos)[bodies]
-
-    def write_body(values: FloatArray, rows: Ids) -> None:
-        field[rows[:, None], bodies] = nominal * values if is_mass else nominal + values
-        sim.params.mark_stale(rows)
-
-    return write_body
+    return Writer(
+        lambda values: nominal * values if is_mass else nominal + values, _columns(field, bodies, sim)
+    )
 
 
 def _contact_writer(sim: BatchSim, name: str) -> Writer:
     touching = np.flatnonzero((sim.model.geom_contype | sim.model.geom_conaffinity) != 0)
     field = sim.batch.expand("geom_friction" if name == "contact_friction" else "geom_solref")
     column = 1 if name == "contact_dampratio" else 0
-
-    def write_contact(values: FloatArray, rows: Ids) -> None:
-        field[rows[:, None], touching, column] = values[:, None]
-
-    return write_contact
+    return Writer(lambda values: values[:, None], _columns(field[:, :, column], touching))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trueup.sim.batch import BatchSim
 
 FloatArray = NDArray[np.float64]
+_BLOCK = 4  # samples whose noise is drawn together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,10 @@ class Sensors:
         self._sigma = np.array([cfg.joint_pos_rad] * n + [cfg.joint_vel_rad_s] * n + base)
         self._noisy = bool(self._sigma.any())
         self._noise = RowRandom(sim.cfg.seed, "sensor noise", sim.nsim, sim.cfg.first_row)
+        self._first_noise = RowRandom(sim.cfg.seed, "sensor noise at reset", sim.nsim, sim.cfg.first_row)
+        self._block = np.zeros((sim.nsim, _BLOCK, len(self._sigma)), np.float32)  # noise of samples to come
+        self._block_counter = self._noise.counter.copy()  # from which the block was drawn
+        self._used = _BLOCK  # samples of it that were taken
         self._latency_draw = RowRandom(sim.cfg.seed, "sensor latency", sim.nsim, sim.cfg.first_row)
         self.latency_s = np.zeros(sim.nsim)
         depth = math.ceil(cfg.latency_s[1] / sim.control_dt - 1e-9) + 1
@@ -70,21 +75,40 @@ class Sensors:
 
     def reset(self, ids: NDArray[np.intp] | None) -> None:
         """Draw latencies and fill the history with the present."""
-        rows = slice(None) if ids is None else ids
+        rows = np.arange(self._sim.nsim) if ids is None else ids
         low, high = self._cfg.latency_s
-        self.latency_s[rows] = low + (high - low) * self._latency_draw.uniform(1, ids)[:, 0]
-        self._ring[:, rows] = self._measure(ids)
+        drawn = self._latency_draw.uniform(1, ids)[:, 0] if high > low else 0.0
+        self.latency_s[rows] = low + (high - low) * drawn
+        samples = np.empty((len(rows), len(self._sigma)))
+        self._measure(ids, samples)
+        if self._noisy:
+            samples += self._sigma * self._first_noise.normal(len(self._sigma), ids)
+        self._ring[:, rows] = samples
 
     def sample(self) -> None:
         """Take one sample of every simulation."""
         self._newest = (self._newest + 1) % len(self._ring)
-        self._ring[self._newest] = self._measure(None)
+        sample = self._ring[self._newest]
+        self._measure(None, sample)
+        if self._noisy:
+            if self._used == _BLOCK:
+                self._draw_block()
+            sample += self._block[:, self._used]
+            self._used += 1
 
     def read(self) -> Observation:
-        """The newest sample, or the one `latency_s` ago."""
-        values = self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy()
-        n = self._sim.robot.spec.njoint
-        has_base = self._sim.free_base
+        """The newest sample, or the one `latency_s` ago; arrays of the caller's own."""
+        return self._as_observation(
+            self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy()
+        )
+
+    def peek(self, ids: NDArray[np.intp] | None = None) -> Observation:
+        """What `read` returns, of rows `ids` (None: all); valid until the next sample or reset."""
+        values = self._delayed() if len(self._ring) > 1 else self._ring[self._newest]
+        return self._as_observation(values if ids is None else values[ids])
+
+    def _as_observation(self, values: FloatArray) -> Observation:
+        n, has_base = self._sim.robot.spec.njoint, self._sim.free_base
         return Observation(
             joint_pos=values[:, :n],
             joint_vel=values[:, n : 2 * n],
@@ -97,7 +121,9 @@ class Sensors:
         return {
             "ring": np.roll(self._ring, -self._newest, axis=0),
             "latency_s": self.latency_s.copy(),
-            "noise": self._noise.counter.copy(),
+            "noise": (self._noise.counter if self._used == _BLOCK else self._block_counter).copy(),
+            "noise_used": np.array(self._used),
+            "first_noise": self._first_noise.counter.copy(),
             "draw": self._latency_draw.counter.copy(),
         }
 
@@ -106,7 +132,18 @@ class Sensors:
         self._ring[:], self._newest = state["ring"], 0
         self.latency_s[:] = state["latency_s"]
         self._noise.counter[:] = state["noise"]
+        self._used = int(state["noise_used"])
+        if self._used < _BLOCK:
+            self._draw_block(self._used)
+        self._first_noise.counter[:] = state["first_noise"]
         self._latency_draw.counter[:] = state["draw"]
+
+    def _draw_block(self, used: int = 0) -> None:
+        """Draw the noise of several samples: their numbers cost half as much at a time as one by one."""
+        self._block_counter[:] = self._noise.counter
+        drawn = self._noise.normal(_BLOCK * len(self._sigma)).reshape(self._block.shape)
+        np.multiply(drawn, self._sigma, out=self._block, casting="same_kind")
+        self._used = used
 
     def _delayed(self) -> FloatArray:
         steps = self.latency_s / self._sim.control_dt
@@ -119,24 +156,16 @@ class Sensors:
         ]
         return later + fraction * (earlier - later)
 
-    def _measure(self, ids: NDArray[np.intp] | None) -> FloatArray:
-        sim = self._sim
+    def _measure(self, ids: NDArray[np.intp] | None, out: FloatArray) -> None:
+        """Write a sample of rows `ids` (None: all), (rows, n), without noise."""
+        sim, n = self._sim, self._sim.robot.spec.njoint
         rows = slice(None) if ids is None else ids
-        parts = [sim.joint_pos[rows] + sim.encoder_bias[rows], sim.joint_vel[rows]]
-        if sim.free_base:
-            spin = sim.qvel[rows, sim.base_dof + 3 : sim.base_dof + 6]
-            down = gravity_in_base(sim.qpos[rows, sim.base_qpos + 3 : sim.base_qpos + 7])
-            parts += [_rotate(self._imu, spin), _rotate(self._imu, down)]
-        values: FloatArray = np.concatenate(parts, axis=1)
-        if self._noisy:
-            values += self._sigma * self._noise.normal(len(self._sigma), ids)
-        return values
-
-
-def gravity_in_base(quat: FloatArray) -> FloatArray:
-    """Direction of gravity in the base frame, (n, 3), from world_from_base quaternions (n, 4) w x y z."""
-    w, x, y, z = np.ascontiguousarray(quat.T)
-    return np.stack([-2 * (x * z - w * y), -2 * (y * z + w * x), -(1 - 2 * (x * x + y * y))], axis=1)
+        motion = sim.motion(ids, again=True)
+        np.add(motion.joint_pos, sim.encoder_bias[rows], out=out[:, :n])
+        out[:, n : 2 * n] = motion.joint_vel
+        if motion.base_vel is not None:
+            out[:, 2 * n : 2 * n + 3] = _rotate(self._imu, motion.base_vel[:, 3:])
+            out[:, 2 * n + 3 :] = _rotate(self._imu, motion.gravity)
 
 
 def _imu_rotation(sim: BatchSim) -> FloatArray | None:

@@ -85,22 +85,35 @@ class Targets:
 
     def write(self, numbers: FloatArray, posterior: FloatArray, rows: Ids, only: list[str] | None) -> None:
         """Compute from drawn numbers and write every touched parameter of `rows`, or those that `only` touch."""
+        self.put(self.ready(numbers, posterior, only), rows)
+
+    def ready(
+        self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None
+    ) -> dict[str, FloatArray]:
+        """What the engine will keep of every touched parameter, (rows, ...), or of those that `only` touch."""
         parts = self.touched if only is None else [p for name in only for p in _PARTS.get(name, (name,))]
         drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
         new = self._joints.values(numbers) if self._joints is not None and only is None else {}
         rest = [name for name in parts if name not in new and name != "inertia"]
-        new |= {name: self._value(name, drawn, posterior, len(rows)) for name in rest}
+        new |= {name: self._value(name, drawn, posterior, len(numbers)) for name in rest}
         if PAYLOAD in drawn and any(name in parts for name in _TRUNK):
             for name in _TRUNK[:2]:
-                new.setdefault(name, self._value(name, drawn, posterior, len(rows)))
+                new.setdefault(name, self._value(name, drawn, posterior, len(numbers)))
             self._load(new, drawn[PAYLOAD][:, 0])
         elif "mass_scale" in new:
             new["inertia"] = self._nominal["inertia"] * new["mass_scale"][:, :, None]
         if RESTITUTION in drawn and any(name in parts for name in _BOUNCE):
             new["contact_dampratio"] = damp_ratio(drawn[RESTITUTION][:, 0])
+        out = {}
         for name, values in new.items():
-            columns, write = self._writers[name]
-            write(values if columns is None else values[:, columns], rows)
+            columns, writer = self._writers[name]
+            out[name] = writer.ready(values if columns is None else values[:, columns])
+        return out
+
+    def put(self, ready: Mapping[str, FloatArray], rows: Ids) -> None:
+        """Write what `ready` computed into rows."""
+        for name, values in ready.items():
+            self._writers[name][1].put(values, rows)
 
     def _value(
         self, name: str, drawn: Mapping[str, FloatArray], posterior: FloatArray, count: int

@@ -19,7 +19,7 @@ from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
 from trueup.tasks.mirror import Mirror, make_mirror
-from trueup.tasks.start import start_states
+from trueup.tasks.start import Starts
 from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task
 from trueup.tasks.variation import Variation
@@ -27,7 +27,7 @@ from trueup.tasks.variation import Variation
 __all__ = ["EnvCfg", "Obs", "Step", "TaskEnv"]
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
-_WATCH_EVERY = 4  # control steps from one look at the task's metrics to the next
+_WATCH_EVERY = 8  # control steps from one look at the task's metrics to the next
 
 
 class TaskEnv:
@@ -76,12 +76,15 @@ class TaskEnv:
         self._target = np.zeros((self.nenv, self.robot.spec.njoint))
         self._steps = np.zeros(self.nenv, np.int64)
         self._limit = round(task.rates.episode_s / self.control_dt)
-        self._random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
+        random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
+        self._starts = Starts(task.start, self.sim, random)
         self._weights: Float32 = np.array(
             [[r.weight * self.control_dt] for r in task.rewards.values()], np.float32
         )
+        self._is_late = np.array([[r.late] for r in task.rewards.values()])
         self._score = list(task.rewards).index(task.score)
         self._scores = np.zeros(self.nenv)  # sum of the score over the episode so far
+        self._term_names = [f"reward/{name}" for name in task.rewards]
         self._terms = np.zeros((len(task.rewards), self.nenv), np.float32)
         self.mirror = self._mirror() if task.symmetric else None
         self.obs = self.reset()
@@ -92,7 +95,8 @@ class TaskEnv:
         rows = np.arange(self.nenv)
         self._begin(rows)
         if self.cfg.stagger:
-            self._steps[:] = self._limit * self._random.uniform(1)[:, 0]
+            self._steps[:] = self._limit * self._starts.random.uniform(1)[:, 0]
+            self._starts.restored()
         self._sense.read(self._commands.values)
         actor = self._builder.restart(self._reading(), self._commands.values, self._sense.frame.action)
         self._sense.frame.command = self._builder.command
@@ -163,6 +167,7 @@ class TaskEnv:
             if name not in state or state[name].shape != values.shape:
                 raise TrueupError(f"this state is of another environment: {name!r} does not fit", place=name)
             values[...] = state[name]
+        self._starts.restored()
         self.variation.restored()
         self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
@@ -174,7 +179,7 @@ class TaskEnv:
             "target": self._target,
             "steps": self._steps,
             "scores": self._scores,
-            "start": self._random.counter,
+            "start": self._starts.random.counter,
             "history": self._builder.history.frames,
             "eased": self._builder.command,
         }
@@ -199,7 +204,7 @@ class TaskEnv:
         )
 
     def _begin(self, ids: Ids) -> None:
-        qpos, qvel = start_states(self.task.start, self.sim, self._random, ids, self.climb)
+        qpos, qvel = self._starts.take(ids, self.climb)
         self.variation.begin(ids)
         self.sim.reset(ids, qpos=qpos, qvel=qvel)
         self.variation.begun(ids)
@@ -218,27 +223,20 @@ class TaskEnv:
 
     def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
-        reading = self._reading()
-        rows = Reading(
-            joint_pos=reading.joint_pos[ids],
-            joint_vel=reading.joint_vel[ids],
-            gyro=None if reading.gyro is None else reading.gyro[ids],
-            gravity=None if reading.gravity is None else reading.gravity[ids],
-            heights=None if reading.heights is None else reading.heights[ids],
-        )
+        rows = self._reading(ids)
         actor = self._builder.restart(rows, self._commands.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
         obs.privileged[ids] = self.variation.factors[ids]
 
-    def _reading(self) -> Reading:
-        seen = self.sim.observe()
+    def _reading(self, ids: Ids | None = None) -> Reading:
+        seen, heights = self.sim.sensors.peek(ids), self._sense.frame.heights
         return Reading(
             joint_pos=seen.joint_pos,
             joint_vel=seen.joint_vel,
             gyro=seen.gyro,
             gravity=seen.gravity,
-            heights=self._sense.frame.heights if self.climb is not None else None,
+            heights=None if self.climb is None else heights if ids is None else heights[ids],
         )
 
     def _place(self) -> NDArray[np.floating]:
@@ -249,24 +247,31 @@ class TaskEnv:
 
     def _critic(self, actor: Float32, ids: Ids | None) -> Float32:
         rows = slice(None) if ids is None else ids
-        frame = self._sense.frame
-        parts: list[Float32] = [actor]
-        for term in self.task.observations.critic:
-            values = getattr(frame, term.field)[rows]
-            parts.append((values.reshape(len(actor), -1) * np.float32(term.scale)).astype(np.float32))
-        parts.append(self.variation.factors[rows])
-        return np.concatenate(parts, axis=1)
+        frame, factors = self._sense.frame, self.variation.factors[rows]
+        terms = [
+            (getattr(frame, term.field)[rows].reshape(len(actor), -1), np.float32(term.scale))
+            for term in self.task.observations.critic
+        ]
+        width = actor.shape[1] + sum(values.shape[1] for values, _ in terms) + factors.shape[1]
+        out: Float32 = np.empty((len(actor), width), np.float32)
+        at = actor.shape[1]
+        out[:, :at] = actor
+        for values, scale in terms:
+            np.multiply(values, scale, out=out[:, at : at + values.shape[1]])
+            at += values.shape[1]
+        out[:, at:] = factors
+        return out
 
     def _reward(self) -> tuple[Float32, dict[str, float]]:
         frame = self._sense.frame
-        reward: Float32 = np.zeros(self.nenv, np.float32)
-        share = np.float32(self.variation.share)
-        # Term by term: the order of a sum, and so its rounding, may depend on the number of environments otherwise.
-        for row, weight, term in zip(self._terms, self._weights, self.task.rewards.values(), strict=True):
+        for row, term in zip(self._terms, self.task.rewards.values(), strict=True):
             row[:] = term.function(frame)
-            reward += (weight * share if term.late else weight) * row
-        names = [f"reward/{name}" for name in self.task.rewards]
-        metrics = dict(zip(names, self._terms.mean(axis=1).tolist(), strict=True))
+        weights = np.where(self._is_late, self._weights * np.float32(self.variation.share), self._weights)
+        # Term by term: the order of a sum, and so its rounding, may depend on the number of environments otherwise.
+        reward: Float32 = np.zeros(self.nenv, np.float32)
+        for row in weights * self._terms:
+            reward += row
+        metrics = dict(zip(self._term_names, self._terms.mean(axis=1).tolist(), strict=True))
         if self._clock[0] % _WATCH_EVERY == 0:
             self._watched[:] = [function(frame).mean() for function in self.task.metrics.values()]
         self._clock += 1

@@ -109,7 +109,8 @@ def joint_speed(frame: Frame) -> Float32:
 def joint_limits(frame: Frame) -> Float32:
     """How far joints are beyond 95 % of their range, rad, summed."""
     margin = np.float32(0.025) * (frame.joint_high - frame.joint_low)
-    inside = np.clip(frame.joint_pos, frame.joint_low + margin, frame.joint_high - margin)
+    inside = np.maximum(frame.joint_pos, frame.joint_low + margin)
+    np.minimum(inside, frame.joint_high - margin, out=inside)
     np.subtract(frame.joint_pos, inside, out=inside)
     return _sum(np.abs(inside, out=inside))
 
@@ -118,12 +119,12 @@ def joint_limits(frame: Frame) -> Float32:
 def feet_air_time(frame: Frame) -> Float32:
     """Length of the steps that end now beyond 0.2 s, at most 0.3 s counted; only where asked to move."""
     gain = np.minimum(frame.air_time, np.float32(0.5)) - np.float32(0.2)
-    return np.einsum("ij,ij->i", gain, frame.touchdown, dtype=np.float32) * commanded(frame)
+    return _sum(np.multiply(gain, frame.touchdown, out=gain)) * commanded(frame)
 
 
 def slip(frame: Frame) -> Float32:
     """Squared horizontal speed of feet that touch the ground, summed."""
-    return np.einsum("ij,ij->i", _foot_speed_squared(frame), frame.foot_contact, dtype=np.float32)
+    return _sum(_foot_speed_squared(frame) * frame.foot_contact)
 
 
 def clearance(frame: Frame) -> Float32:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from trueup.policy.chain import Chain, matrices, rotation_error
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim
+from trueup.sim.motion import Motion
 from trueup.tasks.frame import Frame
 from trueup.tasks.ground import Ground
 
@@ -88,7 +89,7 @@ class Sense:
     def read(self, command: Float32) -> Frame:
         """Bring the frame up to date after a control step."""
         frame = self.frame
-        for name, values in self._measure(slice(None), command).items():
+        for name, values in self._measure(None, command).items():
             setattr(frame, name, values)
         frame.command = command
         if self.nfoot:
@@ -109,35 +110,35 @@ class Sense:
             if self.nfoot:
                 frame.touchdown[ids] = False
 
-    def _measure(self, rows: Rows, command: Float32) -> dict[str, NDArray[np.generic]]:
-        """Fields of the frame that follow from the present state of some rows."""
-        sim = self._sim
-        joint_pos: Float32 = sim.joint_pos[rows].astype(np.float32)
+    def _measure(self, ids: NDArray[np.intp] | None, command: Float32) -> dict[str, NDArray[np.generic]]:
+        """Fields of the frame that follow from the present state of rows `ids` (None: all)."""
+        sim, rows = self._sim, slice(None) if ids is None else ids
+        motion = sim.motion(ids)
+        joint_pos: Float32 = motion.joint_pos.astype(np.float32)
         out: dict[str, NDArray[np.generic]] = {
             "joint_pos": joint_pos,
-            "joint_vel": sim.joint_vel[rows].astype(np.float32),
+            "joint_vel": motion.joint_vel.astype(np.float32),
             "joint_torque": sim.joint_torque[rows].astype(np.float32),
         }
         if sim.free_base:
-            out |= self._base(rows)
+            out |= self._base(motion)
         if self.nfoot:
             out |= self._feet(rows)
         if self._chain is not None:
             out["tool_error"] = tool_error(self._chain, joint_pos, command)
         return out
 
-    def _base(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
-        sim = self._sim
-        at, dof = sim.base_qpos, sim.base_dof
-        pose = np.ascontiguousarray(sim.qpos[rows, at : at + 7].T, np.float32)
-        motion = np.ascontiguousarray(sim.qvel[rows, dof : dof + 6].T, np.float32)
+    def _base(self, motion: Motion) -> dict[str, NDArray[np.generic]]:
+        assert motion.base_pose is not None
+        assert motion.base_vel is not None
+        pose = np.ascontiguousarray(motion.base_pose.T, np.float32)
+        velocity = np.ascontiguousarray(motion.base_vel.T, np.float32)
         w, x, y, z = pose[3:]
         below = self.ground.below(pose[0], pose[1])
-        gravity = np.stack([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=1)
         return {
-            "base_spin": np.ascontiguousarray(motion[3:].T),
-            "base_vel": rotate_back((w, x, y, z), motion[:3]),
-            "gravity": gravity,
+            "base_spin": np.ascontiguousarray(velocity[3:].T),
+            "base_vel": rotate_back((w, x, y, z), velocity[:3]),
+            "gravity": motion.gravity.astype(np.float32),
             "base_height": pose[2] - below,
             "heights": self.ground.around(pose[:2], (w, x, y, z), below),
         }
@@ -161,7 +162,7 @@ class Sense:
         frame, contact = self.frame, self.frame.foot_contact
         frame.touchdown = np.logical_and(contact, self._floating)
         frame.air_time += np.float32(frame.dt)
-        frame.air_time[contact & ~frame.touchdown] = 0.0
+        frame.air_time *= self._floating | ~contact  # of feet that touched before too, none
         frame.duty += np.float32(frame.dt) * (contact - frame.duty)  # forgets within a second
         np.logical_not(contact, out=self._floating)
 

@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.ahead import Ahead
 from trueup.core.rows import RowRandom
 from trueup.sim.batch import BatchSim
 from trueup.tasks.climb import Climb
 from trueup.tasks.task import Start
 
 FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
 
 
-def start_states(
-    start: Start, sim: BatchSim, random: RowRandom, ids: NDArray[np.intp], climb: Climb | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return qpos (rows, nq) and qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
-    njoint = sim.robot.spec.njoint
-    unit = 2.0 * random.uniform(2 * njoint + 9, ids) - 1.0
-    qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
-    qvel = np.zeros((len(ids), sim.model.nv))
-    low, high = sim.robot.spec.position_low, sim.robot.spec.position_high
-    pose = qpos[:, sim.index.qpos] + start.joint_pos * unit[:, :njoint]
-    qpos[:, sim.index.qpos] = np.clip(pose, low, high)
-    qvel[:, sim.index.dof] = start.joint_vel * unit[:, njoint : 2 * njoint]
-    if sim.free_base:
-        rest = unit[:, 2 * njoint :]
-        yaw = np.pi * rest[:, 2] if start.any_yaw else 0.0 * rest[:, 2]
-        at, dof = sim.base_qpos, sim.base_dof
-        qpos[:, at + 3 : at + 7] = heading_and_tilt(yaw, start.tilt * rest[:, 0], start.tilt * rest[:, 1])
-        if climb is not None:
+class Starts:
+    """Draws start states, ahead of the episodes; `random` is all that a checkpoint needs of it."""
+
+    def __init__(self, start: Start, sim: BatchSim, random: RowRandom) -> None:
+        self._start, self._sim, self.random = start, sim, random
+        self._ahead = Ahead(sim.nsim, self._draw_ahead)
+
+    def take(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return qpos (rows, nq), qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
+        ready = self._ahead.take(ids)
+        self.random.counter[ids] = ready["counter"]
+        qpos, qvel = ready["qpos"], ready["qvel"]
+        if climb is not None and self._sim.free_base:
+            at = self._sim.base_qpos
             qpos[:, at : at + 2] = climb.middle(ids)
             qpos[:, at + 2] += climb.terrain.height_at(*qpos[:, at : at + 2].T.astype(np.float32))
-        qvel[:, dof : dof + 3] = start.vel * rest[:, 3:6]
-        qvel[:, dof + 3 : dof + 6] = start.spin * rest[:, 6:9]
-    return qpos, qvel
+        return qpos, qvel
+
+    def restored(self) -> None:
+        """The counter of `random` was set from outside."""
+        self._ahead.forget()
+
+    def _draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
+        now = self.random.counter[ids]
+        qpos, qvel = self._draw(ids)
+        drawn = {"qpos": qpos, "qvel": qvel, "counter": self.random.counter[ids]}
+        self.random.counter[ids] = now
+        return drawn
+
+    def _draw(self, ids: Ids) -> tuple[FloatArray, FloatArray]:
+        start, sim = self._start, self._sim
+        njoint = sim.robot.spec.njoint
+        unit = 2.0 * self.random.uniform(2 * njoint + 9, ids) - 1.0
+        qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
+        qvel = np.zeros((len(ids), sim.model.nv))
+        low, high = sim.robot.spec.position_low, sim.robot.spec.position_high
+        pose = qpos[:, sim.index.qpos] + start.joint_pos * unit[:, :njoint]
+        qpos[:, sim.index.qpos] = np.clip(pose, low, high)
+        qvel[:, sim.index.dof] = start.joint_vel * unit[:, njoint : 2 * njoint]
+        if sim.free_base:
+            rest = unit[:, 2 * njoint :]
+            yaw = np.pi * rest[:, 2] if start.any_yaw else 0.0 * rest[:, 2]
+            at, dof = sim.base_qpos, sim.base_dof
+            qpos[:, at + 3 : at + 7] = heading_and_tilt(yaw, start.tilt * rest[:, 0], start.tilt * rest[:, 1])
+            qvel[:, dof : dof + 3] = start.vel * rest[:, 3:6]
+            qvel[:, dof + 3 : dof + 6] = start.spin * rest[:, 6:9]
+        return qpos, qvel
 
 
 def heading_and_tilt(yaw: FloatArray, roll: FloatArray, pitch: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ class Step(NamedTuple):
     obs      of all rows; of those that ended, the first of the new episode
     ended    rows that ended in this step, ascending
     last     the final observations of those rows, and only of those
-    metrics  batch means of this step; those of the task itself (errors, red flags) of every fourth
+    metrics  batch means of this step; those of the task itself (errors, red flags) of every eighth
     """
 
     obs: Obs

@@ -105,5 +105,5 @@ class Variation:
     def restored(self) -> None:
         """The live arrays have been filled from a checkpoint: bring them into the simulation."""
         if self.randomizer is not None:
-            self.randomizer.write()
+            self.randomizer.restored()
             self._factors = self.randomizer.factors
