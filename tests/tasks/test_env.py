@@ -71,6 +71,28 @@ def test_continuing_from_a_state_is_bit_identical(name, adr):
         assert expected.metrics == found.metrics
 
 
+@pytest.mark.parametrize("name", [name for name in task_names() if "rough" not in name])
+@pytest.mark.parametrize("training", [False, True])
+def test_episodes_made_ready_ahead_are_those_made_when_they_begin(name, training):
+    ahead, plain = (make_short(name, training=training) for _ in range(2))
+    assert ahead._nursery is not None
+    plain._nursery = None
+    plain.reset()
+    ahead.reset()
+    ended = 0
+    for k in range(150):
+        one, other = ahead.step(actions(ahead, k)), plain.step(actions(plain, k))
+        ended += len(one.ended)
+        for a, b in zip(
+            (*one.obs, *one.last, one.reward), (*other.obs, *other.last, other.reward), strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+    assert ended > 16
+    theirs = plain.state()
+    for part, values in ahead.state().items():
+        np.testing.assert_array_equal(values, theirs[part], err_msg=part)
+
+
 def test_a_row_is_the_same_alone_and_among_others():
     many, alone = make(nenv=8, stagger=False), make(nenv=1, first_row=5, stagger=False)
     for k in range(20):

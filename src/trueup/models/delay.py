@@ -98,7 +98,9 @@ class DelayLine:
         history = self._tape[self._head - self.depth : self._head]
         rows, values = np.arange(self.nsim) if ids is None else ids, np.asarray(value, np.float64)
         try:
-            history[:, rows] = np.broadcast_to(values, (*rows.shape, self.njoint))
+            if values.shape != (*rows.shape, self.njoint):
+                values = np.broadcast_to(values, (*rows.shape, self.njoint))
+            history[:, rows] = values
         except (ValueError, IndexError) as error:
             raise self._misfit("value", values, rows, error) from error
 

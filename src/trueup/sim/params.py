@@ -8,9 +8,10 @@ from masses and inertias are brought up to date before the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mujoco
+import mujoco.batch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from trueup.sim.batch import BatchSim
     from trueup.sim.substep import GearFriction
 
-__all__ = ["PARAMETERS", "Parameter", "Params", "setconst_inputs"]
+__all__ = ["PARAMETERS", "Parameter", "Params", "derived_fields", "setconst_inputs"]
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
@@ -119,6 +120,10 @@ class Params:
     def mark_stale(self, rows: Rows) -> None:
         """Masses, inertias or armatures of rows were written past `set`."""
         self._stale[rows] = True
+
+    def mark_fresh(self, rows: Rows) -> None:
+        """The constants of rows were brought up to date from outside."""
+        self._stale[rows] = False
 
     def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
         """Columns of the joints or bodies named; None for a parameter of the whole robot."""
@@ -224,6 +229,12 @@ def _entry(name: str) -> Parameter:
     if name not in PARAMETERS:
         raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
     return PARAMETERS[name]
+
+
+def derived_fields(batch: mujoco.batch.Batch) -> tuple[str, ...]:
+    """Engine fields that `set_const` has made different from simulation to simulation."""
+    engine: Any = batch._b
+    return tuple(name for name in mujoco.MjModel._setconst_outputs if engine.expanded(name) is not None)
 
 
 def setconst_inputs() -> frozenset[str]:

@@ -64,6 +64,12 @@ class Draw:
 
 
 Ranges = Mapping[str, Draw]
+_OWN = (
+    "drawn values",
+    "drawn posterior",
+    "counter",
+    "posterior counter",
+)  # beside parameters, of what is drawn ahead
 
 
 @dataclass(frozen=True)
@@ -109,20 +115,15 @@ class Randomizer:
             if name not in PARAMETERS and name not in VIRTUAL:
                 known = [*PARAMETERS, *VIRTUAL]
                 raise TrueupError(f"nothing to randomise is called {name!r}{did_you_mean(name, known)}")
-        self._targets = Targets(sim, ranges, fitted)
+        self._ranges, self.fitted = ranges, fitted
         self._entries: list[_Entry] = []
-        start = 0
-        for name, draw in ranges.items():
-            width = self._targets.width(name) if draw.each else 1
-            self._entries.append(_Entry(name, draw, slice(start, start + width)))
-            start += width
-        self._targets.lay_out({entry.name: entry.columns for entry in self._entries})
+        self._targets = self._make_targets(sim)
+        start = self._entries[-1].columns.stop if self._entries else 0
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self.values: FloatArray = np.zeros((sim.nsim, start))
         self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()]).reshape(-1, 2)
         self._random = RowRandom(sim.cfg.seed, "randomize", sim.nsim, sim.cfg.first_row)
         self._posterior = RowRandom(sim.cfg.seed, "posterior", sim.nsim, sim.cfg.first_row)
-        self.fitted = fitted
         self.posterior: FloatArray = np.zeros((sim.nsim, 0 if fitted is None else fitted.count))
         self._left = np.zeros((sim.nsim, len(self._entries)), np.int64)  # steps until an interval ends
         self._by_moment: dict[Moment, list[int]] = {
@@ -131,8 +132,8 @@ class Randomizer:
         }
         self._centre = np.array([self._neutral(entry) for entry in self._entries])
         self._shown = self._factor_columns()
-        self._ahead = Ahead(sim.nsim, self._draw_ahead)
-        self._ahead_bounds = np.full_like(self.bounds, np.nan)  # those that `_ahead` was drawn with
+        self._ahead = Ahead(sim.nsim, self.draw_ahead)
+        self._settled_bounds = np.full_like(self.bounds, np.nan)
 
     # --- drawing ---
     def apply(self, ids: Ids | None = None) -> None:
@@ -141,14 +142,19 @@ class Randomizer:
         self._draw_posterior(ids)
         self.write(ids)
 
-    def reset(self, ids: Ids, pins: tuple[Ids, Ids] | None = None) -> None:
-        """Draw what is due when episodes begin; `pins` are (entry, side) of each row, entry -1: none."""
-        within = self._by_moment["interval"] + self._by_moment["step"]
-        due = self._by_moment["reset"] + within
+    def reset(self, ids: Ids, pins: tuple[Ids, Ids] | None = None, *, ahead: bool = True) -> None:
+        """Draw what is due when episodes begin, `ahead` for rows that follow too.
+
+        `pins` are (entry, side) of each row, entry -1: none.
+        """
+        due = self._by_moment["reset"] + self._by_moment["interval"] + self._by_moment["step"]
         if not due and self.fitted is None:
             return
-        if pins is None and not within:
-            self._take(ids)
+        if ahead and pins is None and self.draws_ahead:
+            many = self.settled()
+            if not many:
+                self._ahead.forget()
+            self.accept(ids, self._ahead.take(ids, many=many))
             return
         self._draw_entries(due, ids)
         if pins is not None:
@@ -156,6 +162,47 @@ class Randomizer:
         self._draw_posterior(ids)
         self.write(ids)
 
+    # --- ahead of an episode ---
+    def settled(self) -> bool:
+        """Whether the ranges are those of the last time that this was asked: then it is worth to draw ahead."""
+        if np.array_equal(self.bounds, self._settled_bounds):
+            return True
+        self._settled_bounds[:] = self.bounds
+        return False
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether what rows draw for an episode does not depend on when: nothing is drawn within episodes."""
+        return not (self._by_moment["interval"] or self._by_moment["step"])
+
+    def draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
+        """What rows will draw when their next episode begins, and under their own names what the engine keeps of it."""
+        now = {name: live[ids] for name, live in self._drawn().items()}
+        self._draw_entries(self._by_moment["reset"], ids)
+        self._draw_posterior(ids)
+        drawn = {name: live[ids] for name, live in self._drawn().items()}
+        drawn |= self._targets.ready(self.values[ids], self.posterior[ids])
+        for name, live in self._drawn().items():
+            live[ids] = now[name]
+        return drawn
+
+    def accept(self, ids: Ids, drawn: dict[str, NDArray[Any]]) -> None:
+        """What `draw_ahead` gave for rows is used now."""
+        for name, live in self._drawn().items():
+            live[ids] = drawn[name]
+        self._targets.put(self.fields_in(drawn), ids)
+
+    def fields_in(self, drawn: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The part of what was drawn ahead that the engine keeps."""
+        return {name: values for name, values in drawn.items() if name not in _OWN}
+
+    def targets_of(self, sim: BatchSim) -> Targets:
+        """Writes the same parameters into another simulation, which has the present ones from now on."""
+        targets = self._make_targets(sim)
+        targets.write(self.values, self.posterior, np.arange(sim.nsim), None)
+        return targets
+
+    # --- within episodes ---
     def advance(self) -> bool:
         """One control step has passed: redraw what changes within episodes; returns whether anything did."""
         changed = bool(self._by_moment["step"])
@@ -219,36 +266,21 @@ class Randomizer:
         }
 
     # --- inside ---
-    def _take(self, ids: Ids) -> None:
-        """Give rows what was drawn ahead for them; while ranges move nothing is drawn ahead."""
-        is_settled = np.array_equal(self.bounds, self._ahead_bounds)
-        if not is_settled:
-            self._ahead.forget()
-            self._ahead_bounds[:] = self.bounds
-        ready = self._ahead.take(ids, many=is_settled)
-        for name, live in self._drawn().items():
-            live[ids] = ready.pop(name)
-        self._targets.put(ready, ids)
-
-    def _draw_ahead(self, ids: Ids) -> dict[str, NDArray[np.generic]]:
-        """What rows will draw when their next episode begins, and what the engine will keep of it."""
-        now = {name: live[ids] for name, live in self._drawn().items()}
-        self._draw_entries(self._by_moment["reset"], ids)
-        self._draw_posterior(ids)
-        drawn: dict[str, NDArray[np.generic]] = {name: live[ids] for name, live in self._drawn().items()}
-        drawn |= self._targets.ready(self.values[ids], self.posterior[ids])
-        for name, live in self._drawn().items():
-            live[ids] = now[name]
-        return drawn
+    def _make_targets(self, sim: BatchSim) -> Targets:
+        targets = Targets(sim, self._ranges, self.fitted)
+        self._entries = []
+        start = 0
+        for name, draw in self._ranges.items():
+            width = targets.width(name) if draw.each else 1
+            self._entries.append(_Entry(name, draw, slice(start, start + width)))
+            start += width
+        targets.lay_out({entry.name: entry.columns for entry in self._entries})
+        return targets
 
     def _drawn(self) -> dict[str, NDArray[Any]]:
         """The live arrays that drawing changes."""
-        return {
-            "_values": self.values,
-            "_posterior": self.posterior,
-            "_counter": self._random.counter,
-            "_posterior_counter": self._posterior.counter,
-        }
+        live = (self.values, self.posterior, self._random.counter, self._posterior.counter)
+        return dict(zip(_OWN, live, strict=True))
 
     def _draw_entries(self, which: list[int], ids: Ids | None) -> None:
         rows = slice(None) if ids is None else ids

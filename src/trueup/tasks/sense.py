@@ -6,6 +6,8 @@ physics step, as all derived quantities of a step do.
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from trueup.tasks.ground import Ground
 
 Float32 = NDArray[np.float32]
 Rows = slice | NDArray[np.intp]
+Fields = dict[str, NDArray[Any]]
 _FOUND = 1  # contact sensor: report whether there is a contact, and nothing else
 
 
@@ -89,15 +92,20 @@ class Sense:
     def read(self, command: Float32) -> Frame:
         """Bring the frame up to date after a control step."""
         frame = self.frame
-        for name, values in self._measure(None, command).items():
+        for name, values in self.measure(None).items():
             setattr(frame, name, values)
         frame.command = command
+        if self._chain is not None:
+            frame.tool_error = tool_error(self._chain, frame.joint_pos, command)
         if self.nfoot:
             self._walk()
         return frame
 
-    def reset(self, ids: NDArray[np.intp], command: Float32) -> None:
-        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now."""
+    def reset(self, ids: NDArray[np.intp], command: Float32, measured: Fields | None = None) -> None:
+        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now.
+
+        `measured` is what `measure` would find, if it is known already.
+        """
         frame = self.frame
         frame.action[ids] = 0.0
         frame.last_action[ids] = 0.0
@@ -105,18 +113,19 @@ class Sense:
         frame.duty[ids] = 1.0
         self._floating[ids] = False
         if frame.nenv:  # else nothing has been read yet
-            for name, values in self._measure(ids, command[ids]).items():
+            for name, values in (self.measure(ids) if measured is None else measured).items():
                 getattr(frame, name)[ids] = values
+            if self._chain is not None:
+                frame.tool_error[ids] = tool_error(self._chain, frame.joint_pos[ids], command[ids])
             if self.nfoot:
                 frame.touchdown[ids] = False
 
-    def _measure(self, ids: NDArray[np.intp] | None, command: Float32) -> dict[str, NDArray[np.generic]]:
-        """Fields of the frame that follow from the present state of rows `ids` (None: all)."""
+    def measure(self, ids: NDArray[np.intp] | None) -> Fields:
+        """Fields of the frame that follow from the present state alone, of rows `ids` (None: all)."""
         sim, rows = self._sim, slice(None) if ids is None else ids
         motion = sim.motion(ids)
-        joint_pos: Float32 = motion.joint_pos.astype(np.float32)
-        out: dict[str, NDArray[np.generic]] = {
-            "joint_pos": joint_pos,
+        out: Fields = {
+            "joint_pos": motion.joint_pos.astype(np.float32),
             "joint_vel": motion.joint_vel.astype(np.float32),
             "joint_torque": sim.joint_torque[rows].astype(np.float32),
         }
@@ -124,11 +133,9 @@ class Sense:
             out |= self._base(motion)
         if self.nfoot:
             out |= self._feet(rows)
-        if self._chain is not None:
-            out["tool_error"] = tool_error(self._chain, joint_pos, command)
         return out
 
-    def _base(self, motion: Motion) -> dict[str, NDArray[np.generic]]:
+    def _base(self, motion: Motion) -> Fields:
         assert motion.base_pose is not None
         assert motion.base_vel is not None
         pose = np.ascontiguousarray(motion.base_pose.T, np.float32)
@@ -143,7 +150,7 @@ class Sense:
             "heights": self.ground.around(pose[:2], (w, x, y, z), below),
         }
 
-    def _feet(self, rows: Rows) -> dict[str, NDArray[np.generic]]:
+    def _feet(self, rows: Rows) -> Fields:
         n, start = self.nfoot, self.nfoot + self._nbody
         data = self._sensordata[rows]
         x, y, z = (data[:, start + k : start + 3 * n : 3] for k in range(3))

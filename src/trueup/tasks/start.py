@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,12 @@ class Starts:
 
     def __init__(self, start: Start, sim: BatchSim, random: RowRandom) -> None:
         self._start, self._sim, self.random = start, sim, random
-        self._ahead = Ahead(sim.nsim, self._draw_ahead)
+        self._ahead = Ahead(sim.nsim, self.draw_ahead)
 
     def take(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
         """Return qpos (rows, nq), qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
         ready = self._ahead.take(ids)
-        self.random.counter[ids] = ready["counter"]
+        self.accept(ids, ready)
         qpos, qvel = ready["qpos"], ready["qvel"]
         if climb is not None and self._sim.free_base:
             at = self._sim.base_qpos
@@ -35,11 +36,16 @@ class Starts:
             qpos[:, at + 2] += climb.terrain.height_at(*qpos[:, at : at + 2].T.astype(np.float32))
         return qpos, qvel
 
+    def accept(self, ids: Ids, drawn: Mapping[str, NDArray[Any]]) -> None:
+        """What `draw_ahead` gave for rows is used now."""
+        self.random.counter[ids] = drawn["counter"]
+
     def restored(self) -> None:
         """The counter of `random` was set from outside."""
         self._ahead.forget()
 
-    def _draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
+    def draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
+        """The states that rows begin their next episode in, and the counter after that."""
         now = self.random.counter[ids]
         qpos, qvel = self._draw(ids)
         drawn = {"qpos": qpos, "qvel": qvel, "counter": self.random.counter[ids]}
