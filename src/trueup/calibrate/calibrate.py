@@ -107,7 +107,7 @@ def calibrate(
     """
     cfg = cfg or CalibrateCfg()
     began = time.monotonic()
-    notes = [note for log in (*logs, *holdout) for note in check(robot, log, refuse=cfg.check)]
+    notes = check(robot, (*logs, *holdout), refuse=cfg.check)
     logs, holdout = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
     split = _split(logs, holdout, cfg)
     problem = make_problem(robot, split.train, _problem_cfg(cfg), whole=cfg.fit.method in BASELINES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.check import check_log
+from trueup.data.finding import Finding
 from trueup.data.log import Log
 from trueup.data.resample import is_uniform, resample
 from trueup.robot.load import Robot
@@ -12,8 +15,21 @@ from trueup.robot.reference import log_reference
 _SHORTEST_S = 5.0
 
 
-def check(robot: Robot, log: Log, *, refuse: bool = True) -> list[str]:
-    """Refuse what cannot be fitted; return warnings that the result should carry."""
+def check(robot: Robot, logs: Sequence[Log], *, refuse: bool = True) -> list[str]:
+    """Refuse what cannot be fitted; return warnings that the result should carry, each kind once."""
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for log in logs:
+        for finding in _alarms(robot, log, refuse=refuse):
+            found.setdefault((finding.code, finding.signal), []).append(finding)
+    notes = []
+    for same in found.values():
+        worst = max(same, key=lambda finding: finding.score)
+        where = f" (so in {len(same)} of {len(logs)} logs)" if len(logs) > 1 else ""
+        notes.append(f"{worst.evidence}{where}: {worst.consequence}")
+    return notes
+
+
+def _alarms(robot: Robot, log: Log, *, refuse: bool) -> Sequence[Finding]:
     for name in ("joint_pos", "target_pos"):
         log[name]  # says what is missing and what is there
     _same_joints(robot, log)
@@ -24,12 +40,12 @@ def check(robot: Robot, log: Log, *, refuse: bool = True) -> list[str]:
             "(`trueup record ... --seconds 20`)"
         )
     if not refuse:
-        return []
+        return ()
     report = check_log(log, log_reference(robot.spec))
     if not report.usable:
         worst = report.findings[0]
         raise TrueupError(f"this log would mislead a fit: {worst.evidence}. {worst.fix}", place=worst.signal)
-    return [f"{finding.evidence}: {finding.consequence}" for finding in report.alarms]
+    return report.alarms
 
 
 def in_order(robot: Robot, log: Log) -> Log:

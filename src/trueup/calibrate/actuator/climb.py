@@ -84,7 +84,7 @@ def climb(
     on_rung  is told of every rung as it is done
     """
     cfg = cfg or LadderCfg()
-    notes = [note for log in (*logs, *holdout) for note in check(robot, log, refuse=cfg.check)]
+    notes = check(robot, (*logs, *holdout), refuse=cfg.check)
     ordered, kept = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
     common = cfg.params or common_params(robot, ordered)
     split = _split(ordered, kept, cfg.holdout, common)
