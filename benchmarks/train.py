@@ -265,22 +265,20 @@ def overhead(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     from task import measure_overhead
 
     found = {"stumble (random actions)": measure_overhead(512, 0, 400)}
-    numbers: dict[str, object] = {"overhead_ratio": round(found["stumble (random actions)"].ratio, 3)}
+    numbers: dict[str, object] = {"overhead_ratio": found["stumble (random actions)"].ratio}
     trained = cfg.runs / f"target-{cfg.seeds[0]}"
     if trained.exists():
         policy = frozen(RunFolder(trained).newest().arrays, 512)
         found["walk (trained policy, noise of training)"] = measure_overhead(512, 0, 400, policy=policy)
-        numbers["overhead_ratio_walking"] = round(list(found.values())[-1].ratio, 3)
-    numbers["overhead_ratio_to_nominal"] = round(
-        found["stumble (random actions)"].task / found["stumble (random actions)"].nominal, 3
-    )
+        numbers["overhead_ratio_walking"] = list(found.values())[-1].ratio
+    numbers["overhead_ratio_to_nominal"] = {name: one.task / one.nominal for name, one in found.items()}
     rows = [
         (
             name,
             f"{one.task:,.0f}",
             f"{one.bare:,.0f}",
-            f"{one.ratio:.3f}",
-            f"{one.task / one.nominal:.3f}",
+            f"{one.ratio:.4f}",
+            f"{one.task / one.nominal:.4f}",
             f"{one.share:.0%}",
         )
         for name, one in found.items()

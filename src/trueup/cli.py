@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -73,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args in (["--version"], ["-V"]):
         print(f"trueup {__version__}")
         return
-    verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)
     try:
+        verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)
         code = _VERBS[type(verb)](verb)
     except TrueupError as error:
         print(f"trueup: {error}", file=sys.stderr)
@@ -85,6 +86,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("trueup: stopped", file=sys.stderr)
         code = 130
+    except BrokenPipeError:  # `trueup ... | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
     sys.exit(code)
 
 

@@ -53,6 +53,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
         assert whole["reward"] == parts["reward"]
 
 
+def test_a_checkpoint_of_another_version_is_refused_by_name(tmp_path):
+    train(CFG, tmp_path, Budget(steps=2 * STEP))
+    checkpoints = RunFolder(tmp_path).checkpoints
+    found = checkpoints.newest()
+    del found.arrays["average/log_std"]
+    checkpoints.save(3, found)
+    with pytest.raises(TrueupError, match=r"lacks 'average/log_std'.*another version"):
+        train(CFG, tmp_path, Budget(steps=4 * STEP), resume=True)
+
+
 def test_threads_do_not_change_the_outcome(tmp_path):
     train(CFG, tmp_path / "one", Budget(steps=3 * STEP))
     train(replace(CFG, threads=2), tmp_path / "two", Budget(steps=3 * STEP))

@@ -77,7 +77,14 @@ class Trainer:
         self._before_s = 0.0
         found = folder.checkpoints.newest() if resume else None
         if found is not None:
-            self.learner.restore(found.arrays)
+            try:
+                self.learner.restore(found.arrays)
+            except KeyError as error:
+                raise TrueupError(
+                    f"this run cannot go on: its checkpoint lacks {error.args[0]!r} and was written by another version"
+                    " of trueup; play it (`trueup play`), or train anew in another folder",
+                    file=folder.path,
+                ) from error
             self._before_s = float(found.facts["elapsed_s"])
         self._saved = time.monotonic()
         self._start = self._saved if started is None else started
