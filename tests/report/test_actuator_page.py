@@ -42,7 +42,7 @@ def result(name: str, held: float, train: float, **more: Any) -> RungResult:
         **{"key": "", "rung": name, "status": "done", "count": 3, "fit_s": 2.5}
         | {
             "scores": Scores(held=steps, train=error(train, None), torque=0.1),
-            "long": [LongRun(seconds=300.0, drift=1e-3, reach=0.3, reach_early=0.3, bounded=name != "net")],
+            "long": [LongRun(seconds=300.0, drift=1e-3, reach=0.3, reach_robot=0.3, bounded=name != "net")],
             "closed_loop": Tracked(difference=held, model=0.05, twin=0.05),
         }
         | more
@@ -130,7 +130,20 @@ def test_traces_are_of_lively_seconds_and_loops_of_gentle_ones():
     speed = np.select([time < 20, time < 40], [0.0, 1.0], 5.0)
     target = np.sin(speed * time)[:, None]
     log = Log(time=time, joint_names=("a",), signals={"target_pos": target, "joint_pos": target})
-    assert lively(log).time[0] >= 39.0
-    shown = gentle(log)
+    assert lively([log]).time[0] >= 39.0
+    shown = gentle([log])
     assert 19.0 < shown.time[0] < 35.0
     assert len(shown) == 600
+
+
+def test_a_log_at_rest_is_not_shown_where_others_move():
+    time = np.arange(4000) / 100.0
+
+    def log_of(command):
+        target = np.repeat(command[:, None], 2, axis=1)
+        signals = {"joint_pos": target, "target_pos": target}
+        return Log(joint_names=("a", "b"), time=time, signals=signals)
+
+    still, moving = log_of(0.0 * time), log_of(np.sin(time))
+    for shown in (lively([still, moving]), gentle([still, moving])):
+        assert np.ptp(shown["target_pos"]) > 0.5

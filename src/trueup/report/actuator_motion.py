@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ _MOVING = 0.3  # of the way that the liveliest seconds of a log have: still moti
 
 def motion_sections(page: Page, ladder: Ladder) -> None:
     """Measured and simulated over some seconds of unseen motion, and loops of a gentle one."""
-    log = lively(max(ladder.held, key=len))
+    log = lively(ladder.held)
     moved = _moved(ladder, log)
     joints = ladder.robot.spec.joint_names
     page.section("Unseen motion")
@@ -51,7 +51,7 @@ def motion_sections(page: Page, ladder: Ladder) -> None:
 
 def _loops(page: Page, ladder: Ladder) -> None:
     """How far a joint is from its command against the command, in the smoothest of the held-out logs."""
-    log = gentle(min(ladder.held, key=lambda one: np.abs(np.diff(one["target_pos"], axis=0)).max()))
+    log = gentle(ladder.held)
     moved = _moved(ladder, log)
     joint = _worst_joint(log, moved)
     page.section("Hysteresis loops")
@@ -81,15 +81,19 @@ def _worst_joint(log: Log, moved: Mapping[str, FloatArray]) -> int:
     return int(np.nan_to_num(np.abs(first - log["joint_pos"])).mean(axis=0).argmax())
 
 
-def lively(log: Log) -> Log:
+def lively(logs: Sequence[Log]) -> Log:
     """The seconds in which commands move most."""
+    log = max(logs, key=lambda one: _ways(one)[1].max())
     rows, way = _ways(log)
     start = int(way.argmax())
     return log.window(start, start + rows)
 
 
-def gentle(log: Log) -> Log:
-    """The seconds in which commands move least, those aside in which they hardly move."""
+def gentle(logs: Sequence[Log]) -> Log:
+    """The seconds of the smoothest log in which commands move least, those aside in which they hardly move."""
+    enough = _MOVING * max(_ways(one)[1].max() for one in logs)
+    moving = [one for one in logs if _ways(one)[1].max() >= enough]
+    log = min(moving, key=lambda one: np.abs(np.diff(one["target_pos"], axis=0)).max())
     rows, way = _ways(log)
     start = int(np.where(way >= _MOVING * way.max(), way, np.inf).argmin())
     return log.window(start, start + rows)

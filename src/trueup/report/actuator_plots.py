@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -60,7 +61,8 @@ def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
         template="none",
         height=34 * len(labels) + 130,
         margin={"l": 190, "r": 16, "t": 40, "b": 54},
-        xaxis={"title": {"text": "whole-rollout position error, mrad"}, "type": "log", "dtick": "D1"},
+        xaxis={"title": {"text": "whole-rollout position error, mrad"}}
+        | _log_axis([_MRAD * error.mean for error in (*held, *train)]),
         yaxis={"autorange": "reversed", "automargin": True},
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
     )
@@ -95,10 +97,21 @@ def horizon_chart(results: Sequence[RungResult]) -> Any:
             "tickvals": [0.005, 0.02, 0.1, 1.0, _WHOLE_S],
             "ticktext": ["5 ms", "20 ms", "0.1 s", "1 s", "whole"],
         },
-        yaxis={"type": "log", "title": {"text": "mrad"}},
+        yaxis={"title": {"text": "mrad"}}
+        | _log_axis([_MRAD * e.mean for r in results if r.scores is not None for e in r.scores.held]),
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
     )
     return figure
+
+
+def _log_axis(values: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis with whole numbers at its ticks, of a decade's digits as many as there is room for."""
+    known = [value for value in values if value > 0.0 and math.isfinite(value)] or [1.0]
+    low, high = min(known), max(known)
+    digits = (1, 2, 3, 5, 7) if high < 30 * low else (1, 3) if high < 1000 * low else (1,)
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    ticks = [digit * 10.0**decade for decade in decades for digit in digits]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def hysteresis_loops(command: FloatArray, moved: Mapping[str, FloatArray], joint: str) -> Any:

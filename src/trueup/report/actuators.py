@@ -92,7 +92,7 @@ def ladder_page(ladder: Ladder) -> Page:
     motion_sections(page, ladder)
     _long(page, file)
     page.section("Where it comes from")
-    page.code(json.dumps(file.provenance, indent=1))
+    page.code(json.dumps(file.provenance, indent=1), folded="Logs, settings and version")
     return page
 
 

@@ -142,7 +142,7 @@ def _provenance(page: Page, result: Calibration) -> None:
         ],
     )
     rest = {key: value for key, value in result.provenance.items() if key not in plain}
-    page.code(json.dumps(rest, indent=1))
+    page.code(json.dumps(rest, indent=1), folded="Logs and settings")
 
 
 def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:

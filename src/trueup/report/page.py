@@ -60,9 +60,12 @@ class Page:
         """Add plain text; an empty line divides paragraphs."""
         self._parts += [f"<p>{escape(part.strip())}</p>" for part in text.split("\n\n") if part.strip()]
 
-    def code(self, text: str) -> None:
-        """Add a command or output, as it is."""
-        self._parts.append(f"<pre>{escape(text)}</pre>")
+    def code(self, text: str, folded: str = "") -> None:
+        """Add a command or output, as it is; under a title that opens it, if it is `folded`."""
+        shown = f"<pre>{escape(text)}</pre>"
+        self._parts.append(
+            f"<details><summary>{escape(folded)}</summary>{shown}</details>" if folded else shown
+        )
 
     def facts(self, facts: Mapping[str, Cell]) -> None:
         """Add a row of tiles: a name and a value each."""
