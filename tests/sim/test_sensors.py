@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import load_robot
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.motion import gravity_in_base
 from trueup.sim.sensors import SensorCfg
 
 
@@ -58,7 +58,7 @@ def test_gravity_and_gyro_equal_the_engines_sensors():
 
 
 def test_gravity_points_down_when_upright():
-    np.testing.assert_array_equal(gravity_in_base(np.array([[1.0, 0, 0, 0]])), [[0, 0, -1]])
+    np.testing.assert_array_equal(gravity_in_body(np.array([[1.0, 0, 0, 0]])), [[0, 0, -1]])
 
 
 def test_a_held_robot_has_no_imu():

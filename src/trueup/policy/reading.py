@@ -44,5 +44,9 @@ def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Readin
 
 def gravity_in_body(quat: NDArray[np.float64]) -> NDArray[np.float64]:
     """Direction of gravity in the body frame, (n, 3), from world_from_body quaternions (n, 4) w x y z."""
-    w, x, y, z = quat.T
-    return np.stack([-2 * (x * z - w * y), -2 * (y * z + w * x), -(1 - 2 * (x * x + y * y))], axis=1)
+    w, x, y, z = np.ascontiguousarray(quat.T)
+    down = np.empty((len(x), 3))
+    down[:, 0] = -2 * (x * z - w * y)
+    down[:, 1] = -2 * (y * z + w * x)
+    down[:, 2] = -(1 - 2 * (x * x + y * y))
+    return down

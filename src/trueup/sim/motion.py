@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.policy.reading import gravity_in_body
+
 FloatArray = NDArray[np.float64]
 
 
@@ -27,10 +29,4 @@ class Motion:
     def gravity(self) -> FloatArray:
         """Direction of gravity in the base frame, (n, 3)."""
         assert self.base_pose is not None
-        return gravity_in_base(self.base_pose[:, 3:])
-
-
-def gravity_in_base(quat: FloatArray) -> FloatArray:
-    """Direction of gravity in the base frame, (n, 3), from world_from_base quaternions (n, 4) w x y z."""
-    w, x, y, z = np.ascontiguousarray(quat.T)
-    return np.stack([-2 * (x * z - w * y), -2 * (y * z + w * x), -(1 - 2 * (x * x + y * y))], axis=1)
+        return gravity_in_body(self.base_pose[:, 3:])

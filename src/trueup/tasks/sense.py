@@ -179,14 +179,11 @@ def rotate_back(quat: tuple[Float32, ...], vectors: Float32) -> Float32:
     w, x, y, z = quat
     a, b, c = vectors
     tx, ty, tz = 2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)
-    return np.stack(
-        [
-            a - w * tx + (y * tz - z * ty),
-            b - w * ty + (z * tx - x * tz),
-            c - w * tz + (x * ty - y * tx),
-        ],
-        axis=1,
-    )
+    out = np.empty((len(x), 3), np.float32)
+    out[:, 0] = a - w * tx + (y * tz - z * ty)
+    out[:, 1] = b - w * ty + (z * tx - x * tz)
+    out[:, 2] = c - w * tz + (x * ty - y * tx)
+    return out
 
 
 def tool_error(chain: Chain, joint_pos: NDArray[np.floating], command: Float32) -> Float32:
