@@ -45,6 +45,20 @@ def test_rows_at_a_boundary_are_pinned_there_and_half_of_all_are():
     assert len(np.unique(inside)) > 100
 
 
+def test_a_boundary_that_cannot_move_is_not_tried():
+    sim = BatchSim(load_robot("pendulum"), SimCfg(nsim=600, threads=1))
+    ranges = {
+        "kp": Draw(operation="scale", low=0.5, high=1.5),
+        "delay": Draw(operation="set", low=0.0, high=0.02, each=False),
+        "armature": Draw(operation="scale", low=0.5, high=1.0),
+    }
+    adr = Adr(Randomizer(sim, ranges), AdrCfg(boundary_share=1.0), RowRandom(0, "adr", 600))
+    entry, side = adr.choose(np.arange(600))
+    tried, times = np.unique(2 * entry + side, return_counts=True)
+    np.testing.assert_array_equal(tried, [0, 1, 3, 4])  # kp both ways, delay up, armature down
+    assert times.min() > 100
+
+
 @pytest.mark.parametrize(("performance", "expected"), [(0.9, 1.1), (0.6, 1.0), (0.1, 1.0)])
 def test_a_full_buffer_moves_its_boundary_by_one_step(performance, expected):
     _, _, adr = make()

@@ -2,7 +2,8 @@
 
 Every entry has its own lower and upper boundary; both start at the calibrated point. With probability
 `boundary_share` an episode pins one entry at one boundary, and its performance goes to that boundary's buffer. A full
-buffer moves its boundary out by a step if its mean is above `high`, in if below `low`, and is cleared.
+buffer moves its boundary out by a step if its mean is above `high`, in if below `low`, and is cleared. A boundary whose
+limit is the calibrated point itself (no payload, no delay) cannot move and is not tried.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class AdrCfg:
     """
 
     boundary_share: float = 0.5
-    buffer: int = 10
+    buffer: int = 5
     high: float = 0.75
     low: float = 0.5
-    step: float = 0.1
+    step: float = 0.2
 
     def __post_init__(self) -> None:
         if not (0 <= self.boundary_share <= 1 and self.buffer >= 1 and self.step > 0):
@@ -56,13 +57,17 @@ class Adr:
         randomizer.bounds[:] = randomizer.start_point[:, None]
         self._sum = np.zeros((count, 2))
         self._filled = np.zeros((count, 2), np.int64)
+        room = np.abs(self.limits - randomizer.start_point[:, None]) > 1e-9 * np.abs(self._step[:, None])
+        self._movable = np.flatnonzero(room)  # 2 entry + side
+        if not len(self._movable):
+            raise TrueupError("ADR needs a range to grow: every range here is but the calibrated point")
         self._entry = np.full(len(random.counter), -1, np.intp)  # which boundary a row runs at
         self._side = np.zeros(len(random.counter), np.intp)
 
     def choose(self, ids: Ids) -> tuple[Ids, Ids]:
         """Draw which rows run at a boundary: (entry, side) of each, entry -1 for none."""
         unit = self._random.uniform(2, ids)
-        which = (unit[:, 1] * 2 * len(self.names)).astype(np.intp)
+        which = self._movable[(unit[:, 1] * len(self._movable)).astype(np.intp)]
         self._entry[ids] = np.where(unit[:, 0] < self.cfg.boundary_share, which // 2, -1)
         self._side[ids] = which % 2
         return self._entry[ids], self._side[ids]
