@@ -93,6 +93,19 @@ def test_episodes_made_ready_ahead_are_those_made_when_they_begin(name, training
         np.testing.assert_array_equal(values, theirs[part], err_msg=part)
 
 
+def test_parameters_set_by_hand_outlast_an_episode():
+    env, plain = (make_short("go2-velocity", randomize=False) for _ in range(2))
+    plain._nursery = None
+    for each in (env, plain):
+        each.sim.params.set("mass_scale", 1.5, of="base")
+    for k in range(60):
+        np.testing.assert_array_equal(
+            env.step(actions(env, k)).obs.critic, plain.step(actions(plain, k)).obs.critic
+        )
+    weight = env.sim.batch.expand("body_subtreemass")[:, 1]
+    assert (weight > 1.1 * env.sim.model.body_subtreemass[1]).all()
+
+
 def test_a_row_is_the_same_alone_and_among_others():
     many, alone = make(nenv=8, stagger=False), make(nenv=1, first_row=5, stagger=False)
     for k in range(20):

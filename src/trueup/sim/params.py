@@ -36,6 +36,7 @@ class Params:
     def __init__(self, sim: BatchSim) -> None:
         self._sim = sim
         self._batch = sim.batch
+        self.times_set = 0  # calls of `set`
         self._stale = np.zeros(sim.nsim, np.bool_)  # rows whose derived engine constants are out of date
         model = sim.model
         self.body_names = tuple(model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0)
@@ -105,6 +106,7 @@ class Params:
                 f"parameter {name!r} takes a shape that broadcasts to {shape}, found {new.shape}", place=name
             ) from None
         self._write(name, new, rows, columns)
+        self.times_set += 1
 
     def nominal(self, name: str) -> FloatArray:
         """The value of the robot's own model, one row."""

@@ -116,9 +116,14 @@ class Randomizer:
                 known = [*PARAMETERS, *VIRTUAL]
                 raise TrueupError(f"nothing to randomise is called {name!r}{did_you_mean(name, known)}")
         self._ranges, self.fitted = ranges, fitted
+        self._targets = Targets(sim, ranges, fitted)
         self._entries: list[_Entry] = []
-        self._targets = self._make_targets(sim)
-        start = self._entries[-1].columns.stop if self._entries else 0
+        start = 0
+        for name, draw in ranges.items():
+            width = self._targets.width(name) if draw.each else 1
+            self._entries.append(_Entry(name, draw, slice(start, start + width)))
+            start += width
+        self._lay_out(self._targets)
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self.values: FloatArray = np.zeros((sim.nsim, start))
         self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()]).reshape(-1, 2)
@@ -198,7 +203,8 @@ class Randomizer:
 
     def targets_of(self, sim: BatchSim) -> Targets:
         """Writes the same parameters into another simulation, which has the present ones from now on."""
-        targets = self._make_targets(sim)
+        targets = Targets(sim, self._ranges, self.fitted)
+        self._lay_out(targets)
         targets.write(self.values, self.posterior, np.arange(sim.nsim), None)
         return targets
 
@@ -266,16 +272,8 @@ class Randomizer:
         }
 
     # --- inside ---
-    def _make_targets(self, sim: BatchSim) -> Targets:
-        targets = Targets(sim, self._ranges, self.fitted)
-        self._entries = []
-        start = 0
-        for name, draw in self._ranges.items():
-            width = targets.width(name) if draw.each else 1
-            self._entries.append(_Entry(name, draw, slice(start, start + width)))
-            start += width
+    def _lay_out(self, targets: Targets) -> None:
         targets.lay_out({entry.name: entry.columns for entry in self._entries})
-        return targets
 
     def _drawn(self) -> dict[str, NDArray[Any]]:
         """The live arrays that drawing changes."""

@@ -36,13 +36,18 @@ class Nursery:
         randomizer = variation.randomizer
         self._targets = None if randomizer is None else randomizer.targets_of(room.sim)
         room.sim.params.refresh()
+        self._times_set = sim.params.times_set
         self._derived = {name: sim.batch.expand(name) for name in derived_fields(room.sim.batch)}
         self._ahead = Ahead(sim.nsim, self._prepare)
 
     def begin(self, ids: Ids) -> Rows | None:
-        """Begin episodes of rows `ids`; returns what can be seen of them. None: not now, ranges are moving."""
+        """Begin episodes of rows `ids`; returns what can be seen of them.
+
+        None: they must begin in the simulation itself, since ranges are moving or somebody has set its parameters.
+        """
         randomizer = self._variation.randomizer
-        if randomizer is not None and not randomizer.settled():
+        is_settled = randomizer is None or randomizer.settled()
+        if not is_settled or self._sim.params.times_set != self._times_set:
             self._ahead.forget()
             return None
         parts: dict[str, Rows] = {"start": {}, "draw": {}, "derived": {}, "sim": {}, "seen": {}}
