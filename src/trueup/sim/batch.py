@@ -227,6 +227,8 @@ class BatchSim:
         """
         self.batch.state[ids] = state
         self.batch.warning[ids] = 0
+        if self.torque_offset.any():
+            self.set_torque_offset(self.torque_offset)
         self._motion = (None, None)
         self.delay_line.reset(ids, sample[:, : self.robot.spec.njoint])
         self.sensors.reset(ids, sample)
