@@ -10,7 +10,7 @@ from parts import ACTUATORS
 
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
-from trueup.calibrate.actuator.recommend import overfits, recommend
+from trueup.calibrate.actuator.recommend import StepCheck, overfits, recommend
 from trueup.calibrate.actuator.rungs import RUNGS
 from trueup.calibrate.actuator.score import Error, Scores
 from trueup.data.files import read_log
@@ -35,7 +35,7 @@ def real_part(cfg: BenchCfg) -> tuple[Numbers, str]:
     def one(key: str) -> Numbers:
         rungs = HUNG_RUNGS if key == "go2_hung" else "all"
         made = MAKERS[key](folder, cfg.runs / key, cfg.anew or rungs)
-        return updated(known.get(key), summary(made)) if cfg.anew else summary(made)
+        return updated(known.get(key), summary(made), made.file.finer) if cfg.anew else summary(made)
 
     runs = ACTUATORS.each("real", list(MAKERS), one, fresh=cfg.fresh or cfg.anew is not None)
     arm, dog, hung = (runs[key] for key in MAKERS)
@@ -79,7 +79,7 @@ def ratio(run: Numbers) -> float:
     return float(rungs["uan"]["whole"]) / float(rungs["pace"]["whole"])  # type: ignore[arg-type]
 
 
-def updated(before: Numbers | None, now: Numbers) -> Numbers:
+def updated(before: Numbers | None, now: Numbers, finer: StepCheck | None) -> Numbers:
     """Numbers kept from before with rungs that were fitted anew in their place, and the recommendation of all."""
     if before is None:
         return now
@@ -88,6 +88,7 @@ def updated(before: Numbers | None, now: Numbers) -> Numbers:
     chosen = recommend(
         {name: _scores(done[rung.name]) for rung in RUNGS if (name := rung.name) in done},
         [name for name, facts in done.items() if facts.get("bounded") is False],
+        finer,
     )
     bad = overfits(
         {rung.name: _scores(rungs[rung.name]) for rung in RUNGS if "whole" in rungs.get(rung.name, {})}

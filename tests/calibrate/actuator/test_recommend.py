@@ -35,7 +35,9 @@ def test_a_net_that_mends_no_more_than_the_physics_step_is_not_recommended():
     found = recommend(scores, finer=finer(0.53))
     assert (found.rung, found.best) == ("pace", "uan")
     assert "at 400 Hz + friction M1 (pace) alone leaves 0.53" in found.reason
-    assert recommend(scores, finer=finer(0.67)).rung == "uan"
+    kept = recommend(scores, finer=finer(0.67))
+    assert kept.rung == "uan"
+    assert "half the physics step would not do: at 400 Hz + friction M1 (pace) leaves 0.67" in kept.reason
 
 
 def test_half_the_step_is_tried_only_where_a_learned_rung_is_about_to_win():

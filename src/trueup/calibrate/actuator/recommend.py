@@ -50,9 +50,7 @@ def recommend(
     is_step = finer is not None and _is_learned(chosen) and finer.whole.mean <= top.mean + top.se
     if finer is not None and is_step:
         chosen = finer.rung
-    return Recommendation(
-        rung=chosen, best=best, reason=_reason(scores, fit, chosen, best, finer if is_step else None)
-    )
+    return Recommendation(rung=chosen, best=best, reason=_reason(scores, fit, chosen, best, finer))
 
 
 def in_question(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> str | None:
@@ -100,7 +98,7 @@ def _reason(
     mine, top = fit[chosen].whole, fit[best].whole
     title = rung_named(chosen).title
     parts = []
-    if finer is not None:
+    if finer is not None and chosen == finer.rung:
         parts.append(
             f"{title} leaves {_mrad(mine.mean)} mrad on unseen data, {rung_named(best).title} {_mrad(top.mean)} +- "
             f"{_mrad(top.se)}; but what that mends is the physics step: at {finer.physics_hz:.0f} Hz {title} alone "
@@ -115,6 +113,11 @@ def _reason(
         parts.append(
             f"{title} is the simplest rung within one standard error of the best: {_mrad(mine.mean)} mrad on unseen "
             f"data against {_mrad(top.mean)} +- {_mrad(top.se)} of {rung_named(best).title}"
+        )
+    if finer is not None and chosen == best:
+        parts.append(
+            f"half the physics step would not do: at {finer.physics_hz:.0f} Hz {rung_named(finer.rung).title} leaves "
+            f"{_mrad(finer.whole.mean)}"
         )
     simpler = [name for name in list(scores)[: list(scores).index(chosen)] if name in fit]
     if simpler:
