@@ -17,6 +17,7 @@ from trueup.report.actuator_motion import motion_sections
 from trueup.report.actuator_plots import horizon_chart, ladder_chart
 from trueup.report.page import Badge, Cell, Page, Status
 
+_WIDE = 110  # characters that titles and all columns need
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
 
 
@@ -37,15 +38,17 @@ def print_rung(result: RungResult, console: Console) -> None:
 
 
 def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
-    """The table and the recommendation."""
+    """The table and the recommendation; where there is no room for titles, rungs go by their names."""
     console, file = console or Console(), ladder.file
+    is_wide = console.width >= _WIDE
     table = Table("rung", "status", box=None, header_style="bold")
     for name in _columns(file):
         table.add_column(name, justify="right")
     for result in file.rungs:
         cells = [_text(cell) for cell in _numbers(file, result)]
         style = "bold green" if result.rung == file.recommendation.rung else None
-        table.add_row(rung_named(result.rung).title, result.status, *cells, style=style)
+        name = rung_named(result.rung).title if is_wide else result.rung
+        table.add_row(name, result.status, *cells, style=style)
     console.print(table)
     console.print(file.split, markup=False)
     console.print(f"use {file.recommendation.rung}: {file.recommendation.reason}", markup=False, style="bold")
@@ -142,7 +145,7 @@ def _numbers(file: LadderFile, result: RungResult) -> list[float | None]:
 
 
 def _text(cell: float | None) -> str:
-    return "" if cell is None else f"{cell:.3g}" if cell < 1 else f"{cell:.2f}"
+    return "" if cell is None else f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
 
 
 def _row(file: LadderFile, result: RungResult) -> tuple[Cell, ...]:
