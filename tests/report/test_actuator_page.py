@@ -24,7 +24,7 @@ from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import Error, Scores
 from trueup.data.log import Log
-from trueup.report.actuator_motion import gentle, lively
+from trueup.report.actuator_motion import _worst_joint, gentle, lively
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -147,3 +147,12 @@ def test_a_log_at_rest_is_not_shown_where_others_move():
     still, moving = log_of(0.0 * time), log_of(np.sin(time))
     for shown in (lively([still, moving]), gentle([still, moving])):
         assert np.ptp(shown["target_pos"]) > 0.5
+
+
+def test_loops_are_of_a_joint_that_is_asked_to_move():
+    time = np.arange(600) / 100.0
+    target = np.stack([np.sin(time), 0.0 * time], axis=1)
+    log = Log(
+        time=time, joint_names=("a", "b"), signals={"target_pos": target, "joint_pos": target + [0.01, 0.5]}
+    )
+    assert _worst_joint(log, {"measured": log["joint_pos"], "ideal PD": target}) == 0

@@ -17,7 +17,7 @@ from trueup.report.traces import joint_traces
 
 FloatArray = NDArray[np.float64]
 _SHOWN_S, _MOST_SHOWN = 6.0, 5
-_MOVING = 0.3  # of the way that the liveliest seconds of a log have: still motion
+_MOVING = 0.3  # of the way of the liveliest seconds, or the liveliest joint: still motion
 
 
 def motion_sections(page: Page, ladder: Ladder) -> None:
@@ -76,9 +76,10 @@ def _moved(ladder: Ladder, log: Log) -> dict[str, FloatArray]:
 
 
 def _worst_joint(log: Log, moved: Mapping[str, FloatArray]) -> int:
-    """The joint that the simplest rung gets most wrong."""
-    first = list(moved.values())[1]
-    return int(np.nan_to_num(np.abs(first - log["joint_pos"])).mean(axis=0).argmax())
+    """The joint that the simplest rung gets most wrong, of those that are asked to move."""
+    first, way = list(moved.values())[1], np.ptp(log["target_pos"], axis=0)
+    error = np.nan_to_num(np.abs(first - log["joint_pos"])).mean(axis=0)
+    return int(np.where(way >= _MOVING * way.max(), error, -1.0).argmax())
 
 
 def lively(logs: Sequence[Log]) -> Log:
