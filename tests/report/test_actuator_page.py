@@ -153,6 +153,8 @@ def test_loops_are_of_a_joint_that_is_asked_to_move():
     time = np.arange(600) / 100.0
     target = np.stack([np.sin(time), 0.0 * time], axis=1)
     log = Log(
-        time=time, joint_names=("a", "b"), signals={"target_pos": target, "joint_pos": target + [0.01, 0.5]}
+        time=time,
+        joint_names=("a", "b"),
+        signals={"target_pos": target, "joint_pos": target + np.array([0.01, 0.5])},
     )
     assert _worst_joint(log, {"measured": log["joint_pos"], "ideal PD": target}) == 0
