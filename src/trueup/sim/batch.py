@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import mujoco
 import mujoco.batch
@@ -20,51 +20,18 @@ from numpy.typing import ArrayLike, NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
-from trueup.models.friction import FrictionModel
 from trueup.robot.load import Robot
-from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
-from trueup.sim.actuators import ActuatorCfg, GainTable, add_actuators
-from trueup.sim.motion import Motion
+from trueup.robot.model import build_spec, compile_spec, default_qpos, joint_index
+from trueup.sim.actuators import GainTable, add_actuators
+from trueup.sim.config import SimCfg
+from trueup.sim.motion import MotionReader, as_slice
 from trueup.sim.params import Params
-from trueup.sim.sensors import Observation, SensorCfg, Sensors
+from trueup.sim.sensors import Observation, Sensors
 from trueup.sim.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
 
+__all__ = ["BatchSim", "SimCfg"]
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimCfg:
-    """Size, rates and physics of a batch.
-
-    nsim          simulations
-    threads       0: all cores that this process may use
-    seed          of everything random
-    first_row     row 0 of this batch is row `first_row` of the seed's rows
-    control_hz    None: the spec's; likewise physics_hz
-    max_delay_s   longest command delay that parameters may ask for
-    friction      friction model of the gears; None and M1 are the engine's own (damping and dry friction)
-    """
-
-    nsim: int = 1
-    threads: int = 0
-    seed: int = 0
-    first_row: int = 0
-    control_hz: float | None = None
-    physics_hz: float | None = None
-    max_delay_s: float = 0.04
-    friction: FrictionModel | None = None
-    model: ModelCfg = field(default_factory=ModelCfg)
-    actuator: ActuatorCfg = field(default_factory=ActuatorCfg)
-    sensors: SensorCfg = field(default_factory=SensorCfg)
-
-    def __post_init__(self) -> None:
-        if self.nsim < 1 or self.threads < 0 or self.first_row < 0:
-            raise TrueupError("nsim must be at least 1, threads and first_row not negative")
-
-    def alone(self) -> SimCfg:
-        """The same physics, one simulation."""
-        return replace(self, nsim=1, threads=1)
 
 
 class BatchSim:
@@ -130,11 +97,6 @@ class BatchSim:
     def _bind(self) -> None:
         bind, index = self.batch.bind, self.index
         self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
-        nq, nv = self.model.nq, self.model.nv
-        self._moving = self.batch.state[:, 1 : 1 + nq + nv]  # behind the time: qpos, then qvel
-        assert _same_place(self._moving[:, :nq], self.qpos)
-        assert _same_place(self._moving[:, nq:], self.qvel)
-        self._motion: tuple[Motion | None, Ids] = (None, None)  # a copy of it and the rows of that copy
         self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
         self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
         base = self.model.body(self.robot.spec.base.body)
@@ -143,6 +105,8 @@ class BatchSim:
         )
         self.base_qpos = int(self.model.jnt_qposadr[base.jntadr[0]]) if self.free_base else -1
         self.base_dof = int(self.model.jnt_dofadr[base.jntadr[0]]) if self.free_base else -1
+        base_at = (self.base_qpos, self.base_dof) if self.free_base else None
+        self.motion = MotionReader(self.batch, self._joint_qpos, self._joint_dof, base_at)
 
     # --- state ---
     @property
@@ -152,27 +116,6 @@ class BatchSim:
     @property
     def joint_vel(self) -> FloatArray:
         return self.qvel[:, self._joint_dof]
-
-    def motion(self, ids: Ids = None, *, again: bool = False) -> Motion:
-        """Where rows `ids` (None: all) are, copied out of the engine's wide state in one go: for those who read much.
-
-        Kept until the next step or reset, or until it is asked for `again`.
-        """
-        kept, of = self._motion
-        if kept is None or of is not ids or again:
-            kept = self._motion_of(self._moving.copy() if ids is None else self._moving[ids])
-            self._motion = kept, ids
-        return kept
-
-    def _motion_of(self, values: FloatArray) -> Motion:
-        qpos, qvel = values[:, : self.model.nq], values[:, self.model.nq :]
-        at, dof = self.base_qpos, self.base_dof
-        return Motion(
-            joint_pos=qpos[:, self._joint_qpos],
-            joint_vel=qvel[:, self._joint_dof],
-            base_pose=qpos[:, at : at + 7] if self.free_base else None,
-            base_vel=qvel[:, dof : dof + 6] if self.free_base else None,
-        )
 
     @property
     def joint_torque(self) -> FloatArray:
@@ -216,7 +159,7 @@ class BatchSim:
         self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
         if self.substep_model is not None:
             self.substep_model.reset(self, ids)
-        self._motion = (None, None)
+        self.motion.forget()
         self.sensors.reset(ids)
 
     def place(self, ids: NDArray[np.intp], state: FloatArray, sample: FloatArray) -> None:
@@ -229,7 +172,7 @@ class BatchSim:
         self.batch.warning[ids] = 0
         if self.torque_offset.any():
             self.set_torque_offset(self.torque_offset)
-        self._motion = (None, None)
+        self.motion.forget()
         self.delay_line.reset(ids, sample[:, : self.robot.spec.njoint])
         self.sensors.reset(ids, sample)
 
@@ -253,7 +196,7 @@ class BatchSim:
             self.delay_line.step(command, self.substeps)
             self.ctrl[:, :: self.cfg.actuator.ninput] = command - self.encoder_bias
             self.batch.step(nstep=self.substeps)
-        self._motion = (None, None)
+        self.motion.forget()
         self.sensors.sample()
 
     def rollout(
@@ -271,7 +214,7 @@ class BatchSim:
         if self.substep_model is not None:
             return self._rollout_in_python(targets, target_vel, torque, record)
         self.params.refresh()
-        self._motion = (None, None)
+        self.motion.forget()
         chunk = max(1, _CHUNK_NUMBERS // (self.nsim * self.substeps * self.model.nu))
         parts = []
         for start in range(0, targets.shape[1], chunk):
@@ -319,7 +262,7 @@ class BatchSim:
         """Continue from what `state` returned; parameters must have been set as they were."""
         self.params.refresh()
         self.batch.state[:] = state["integration"]
-        self._motion = (None, None)
+        self.motion.forget()
         self.delay_line.restore(
             {
                 name[6:]: np.asarray(one, np.float64)
@@ -436,15 +379,3 @@ def _fresh_state(model: mujoco.MjModel) -> FloatArray:
     state = np.empty(mujoco.mj_stateSize(model, kind))
     mujoco.mj_getState(model, data, state, kind)
     return state
-
-
-def _same_place(a: FloatArray, b: FloatArray) -> bool:
-    """Whether two views show the same memory."""
-    return a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides
-
-
-def as_slice(index: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Consecutive addresses as a slice, so that reading them makes no copy."""
-    if len(index) and (np.diff(index) == 1).all():
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index

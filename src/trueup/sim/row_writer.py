@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.sim.batch import BatchSim, as_slice
+from trueup.sim.batch import BatchSim
 from trueup.sim.inertia import decompose
+from trueup.sim.motion import as_slice
 from trueup.sim.whole_robot import down
 
 FloatArray = NDArray[np.float64]

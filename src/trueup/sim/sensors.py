@@ -165,7 +165,7 @@ class Sensors:
         """Write a sample of rows `ids` (None: all), (rows, n), without noise."""
         sim, n = self._sim, self._sim.robot.spec.njoint
         rows = slice(None) if ids is None else ids
-        motion = sim.motion(ids, again=True)
+        motion = sim.motion.of(ids, again=True)
         np.add(motion.joint_pos, sim.encoder_bias[rows], out=out[:, :n])
         out[:, n : 2 * n] = motion.joint_vel
         if motion.base_vel is not None:

@@ -5,6 +5,7 @@ Every draw belongs to a row (`core.rows`); a command source keeps (nenv, n) floa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,7 +83,7 @@ class Commands:
         return {}
 
 
-class _Held(Commands):
+class _Held(Commands, ABC):
     """Commands that are held for a drawn time."""
 
     def __init__(self, nenv: int, hold_s: tuple[float, float], dt: float, random: RowRandom) -> None:
@@ -110,8 +111,9 @@ class _Held(Commands):
     def memory(self) -> dict[str, NDArray[np.generic]]:
         return {"values": self.values, "age": self.age, "left": self._left, "counter": self._random.counter}
 
+    @abstractmethod
     def _draw(self, ids: Ids) -> NDArray[np.floating]:
-        raise NotImplementedError
+        """Commands for rows, (rows, ncommand)."""
 
 
 class VelocityCommands(_Held):

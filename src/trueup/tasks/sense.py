@@ -123,7 +123,7 @@ class Sense:
     def measure(self, ids: NDArray[np.intp] | None) -> Fields:
         """Fields of the frame that follow from the present state alone, of rows `ids` (None: all)."""
         sim, rows = self._sim, slice(None) if ids is None else ids
-        motion = sim.motion(ids)
+        motion = sim.motion.of(ids)
         out: Fields = {
             "joint_pos": motion.joint_pos.astype(np.float32),
             "joint_vel": motion.joint_vel.astype(np.float32),
