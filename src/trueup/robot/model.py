@@ -196,11 +196,12 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
         return  # full is as the file says: its purely visual shapes stay intangible
     for pair in list(spec.pairs):
         spec.delete(pair)
-    # A shape may go only if no mass is taken from it and no tendon runs over it.
-    removable = not spec.tendons and all(body.explicitinertial for body in spec.bodies[1:] if body.geoms)
+    from_shapes = spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     for geom in list(spec.geoms):
         if geom.parent.name == "world":
             continue
+        # A shape may go only if no mass is taken from it and no tendon runs over it.
+        removable = not spec.tendons and not from_shapes and geom.parent.explicitinertial
         if geom.name in names:
             geom.contype, geom.conaffinity = 1, 0
         elif cfg.visual or not removable:
