@@ -29,7 +29,7 @@ _SIGNS = {
     "tilt": (-1, 1),  # about x, about y
 }
 _JOINT = {"joint_pos", "joint_vel", "action", "last_action", "joint_torque", "encoder_bias"}
-_FOOT = {"foot_contact", "foot_height", "air_time", "duty"}
+_FOOT = {"foot_contact", "foot_height", "air_time", "swing_peak", "duty"}
 
 
 class Mirror(NamedTuple):
