@@ -57,6 +57,14 @@ def test_left_and_right_are_tied_by_name():
     assert tied(names, "all") == [names]
 
 
+def test_joints_of_a_kind_are_tied_over_all_legs() -> None:
+    """Four like motors share a value, however the legs are named."""
+    legs = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
+    assert tied(tuple(legs), "kind") == [tuple(legs[k::3]) for k in range(3)]
+    words = ("front_left_knee", "front_right_knee", "hind_left_knee", "left_elbow", "waist")
+    assert tied(words, "kind") == [words[:3], words[3:4], words[4:]]
+
+
 def test_full_fits_masses_of_the_bodies_named_only():
     sim = held(actuator=ActuatorCfg(kind="dcmotor"))
     parameters = make_parameters(sim, FULL, bodies=("FL_calf",))

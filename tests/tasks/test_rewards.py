@@ -85,7 +85,7 @@ def test_slip_and_clearance_look_at_feet_on_and_off_the_ground():
     f = frame(foot_vel=[0.3, 0.4, 9.0])
     f.foot_contact[0, 1:] = False
     np.testing.assert_allclose(r.slip(f), [0.25, 1.0], rtol=1e-6)
-    np.testing.assert_allclose(r.clearance(f), [3 * 0.08**2 * 0.5, 0.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Clearance(0.08)(f), [3 * 0.08**2 * 0.5, 0.0], rtol=1e-5)
 
 
 def test_collisions_and_falls():

@@ -43,7 +43,7 @@ class CalibrateCfg:
     """What to fit and how.
 
     params    "pace", "full", "contact", or names: "armature,delay", "pace,kp"
-    tie       "side": left and right joints share their values
+    tie       "side": left and right joints share their values; "kind": the same joint of every leg or arm does
     bodies    whose mass and centre of mass are fitted, if asked for
     base      "fixed": held in the air or bolted down; "free": needs the base's state in the log
     holdout   share that is kept for scoring when no held-out logs are given: see `holdout`

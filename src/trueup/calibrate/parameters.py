@@ -23,7 +23,7 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
-Tie = Literal["none", "side", "all"]
+Tie = Literal["none", "side", "kind", "all"]
 
 
 class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,15 +195,27 @@ def _make(
 
 
 def tied(names: tuple[str, ...], tie: Tie) -> list[tuple[str, ...]]:
-    """Group names that share one value: left with right by their names (`FL_hip` with `FR_hip`), all, or none."""
+    """Group names that share one value, by their names: see `Tie`.
+
+    side  left with right: FL_hip with FR_hip
+    kind  the same joint of every leg or arm: FL_hip with FR_hip, RL_hip and RR_hip
+    """
     if tie == "none":
         return [(name,) for name in names]
     if tie == "all":
         return [names] if names else []
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(_sideless(name), []).append(name)
+        key = _sideless(name) if tie == "side" else _kind(name)
+        groups.setdefault(key, []).append(name)
     return [tuple(group) for group in groups.values()]
+
+
+def _kind(name: str) -> str:
+    """The name without side, front and rear: FL_hip and RR_hip -> *_hip, hind_left_knee -> *_knee."""
+    sideless = re.sub(r"[FRHBfrhb]\*", "*", _sideless(name))
+    ends = r"(?<![A-Za-z])(front|rear|hind|back|Front|Rear|Hind|Back)(?![A-Za-z])"
+    return re.sub(r"\*[_.-]?\*", "*", re.sub(ends, "*", sideless))
 
 
 def _sideless(name: str) -> str:

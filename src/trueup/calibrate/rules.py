@@ -113,7 +113,7 @@ SETS: dict[str, tuple[str, ...]] = {
 NEEDS_MOTOR = frozenset({"stall_torque", "no_load_speed"})
 NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})
 NEVER_TIED = frozenset(
-    {"encoder_bias", "torque_offset", "com_offset", "inertia_shape"}
+    {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
 )  # set by hand; axes that mirror
 
 

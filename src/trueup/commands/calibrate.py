@@ -31,8 +31,8 @@ class CalibrateVerb:
     """Folder for the result."""
     params: str = "pace"
     """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""
-    tie: Literal["none", "side", "all"] = "none"
-    """side: left and right joints share their values."""
+    tie: Literal["none", "side", "kind", "all"] = "none"
+    """side: left and right joints share their values; kind: the same joint of every leg or arm does."""
     bodies: tuple[str, ...] = ()
     """Bodies whose mass, centre of mass and inertia are fitted, if --params asks for them."""
     base: Literal["fixed", "free"] = "fixed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from trueup.core.errors import TrueupError, did_you_mean
 
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
+Number = TypeVar("Number", bound=np.generic)
 
 
 class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,21 +20,27 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
     moved  joints that the policy moves, in the order of its outputs; the others stay in the default pose
+    low, high  empty: targets are not limited
+    clip  one number for all actions, (low, high) of each, or None
+    observe_clipped  the policy's next observation holds the clipped action instead of its own output
     """
 
     joint_names: tuple[str, ...]
     default_pose: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
     moved: tuple[str, ...]
     scale: tuple[float, ...]  # of each moved joint, rad
-    clip: float = 10.0
+    clip: float | tuple[tuple[float, float], ...] | None = 10.0
     relative: bool = False
+    observe_clipped: bool = False
 
     def __post_init__(self) -> None:
-        sizes = {len(self.default_pose), len(self.low), len(self.high), len(self.joint_names)}
-        if len(sizes) != 1 or len(self.scale) != len(self.moved):
+        limits = {len(limit) for limit in (self.low, self.high) if limit}
+        if limits | {len(self.default_pose)} != {len(self.joint_names)} or len(self.scale) != len(self.moved):
             raise ValueError("an action spec needs one number for each joint")
+        if isinstance(self.clip, tuple) and len(self.clip) != len(self.moved):
+            raise ValueError("clip needs one (low, high) for each action")
         for name in self.moved:
             if name not in self.joint_names:
                 raise ValueError(f"moved joint {name!r} is not a joint{did_you_mean(name, self.joint_names)}")
@@ -46,8 +55,12 @@ class ActionMap:
         columns = [spec.joint_names.index(name) for name in spec.moved]
         self._columns = slice(None) if columns == list(range(len(spec.joint_names))) else np.array(columns)
         self._default = np.array(spec.default_pose)
-        self._low, self._high = np.array(spec.low), np.array(spec.high)
+        self._low = np.array(spec.low) if spec.low else None
+        self._high = np.array(spec.high) if spec.high else None
         self._scale = np.array(spec.scale)
+        clip = spec.clip
+        pairs = clip if isinstance(clip, tuple) else None if clip is None else ((-clip, clip),)
+        self._clip = None if pairs is None else tuple(np.array(pairs).T)
 
     def target(self, action: NDArray[np.floating], before: FloatArray | None = None) -> FloatArray:
         """Joint targets (n, njoint) of actions (n, naction); `before` (n, njoint) are the last, at first the pose."""
@@ -57,8 +70,17 @@ class ActionMap:
             out = np.array(before, np.float64)
         else:
             out = np.repeat(self._default[None], len(action), axis=0)
-        out[:, self._columns] += self._scale * np.clip(action, -self.spec.clip, self.spec.clip)
+        out[:, self._columns] += self._scale * self._clipped(action)
+        if self._low is None and self._high is None:
+            return out
         return np.clip(out, self._low, self._high, out=out)
+
+    def observed(self, action: Float32) -> Float32:
+        """The action as the policy's next observation holds it."""
+        return self._clipped(action).astype(np.float32) if self.spec.observe_clipped else action
+
+    def _clipped(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
+        return action if self._clip is None else np.clip(action, *self._clip)
 
     def action(self, target: NDArray[np.floating]) -> Float32:
         """The actions that give these targets, within limits (absolute targets only)."""
@@ -76,10 +98,10 @@ class JointOrder:
         self._from_robot = np.array([robot.index(name) for name in policy], np.intp)
         self._from_policy = np.array([policy.index(name) for name in robot], np.intp)
 
-    def to_policy(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def to_policy(self, values: NDArray[Number]) -> NDArray[Number]:
         """Columns in the robot's order to the policy's."""
         return values[..., self._from_robot]
 
-    def to_robot(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def to_robot(self, values: NDArray[Number]) -> NDArray[Number]:
         """Columns in the policy's order to the robot's."""
         return values[..., self._from_policy]

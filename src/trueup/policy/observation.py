@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,15 +21,33 @@ from trueup.policy.reading import Reading
 
 Float32 = NDArray[np.float32]
 Signal = Literal[
-    "joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error", "heights"
+    "joint_pos",
+    "joint_angle",
+    "joint_vel",
+    "gyro",
+    "gravity",
+    "command",
+    "action",
+    "tool_error",
+    "heights",
+    "reference",
+    "reference_rotation",
 ]
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One signal times a scale that brings it near one."""
+    """One signal times a scale that brings it near one.
+
+    scale        of all its columns, or of each
+    clip         (low, high) of all its columns, or of each; before scaling, or after it with `clip_scaled`
+    history      frames of this term, where they stand `by_term`; None: all that the spec shows
+    """
 
     signal: Signal
-    scale: float = 1.0
+    scale: float | tuple[float, ...] = 1.0
+    clip: tuple[tuple[float, float], ...] = ()
+    clip_scaled: bool = False
+    history: int | None = None
 
 
 class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,10 +55,14 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     joint_pos    relative to `default_pose`
     joint_angle  sine and cosine of each joint, for joints that turn all the way
+    reference    joint positions, then velocities, of the motion to be tracked
+    reference_rotation   first two columns of the tracked body's rotation in the robot's own, row by row
     action       the last action, as the policy gave it
     tool_error   command pose minus tool pose in the base frame: position, then rotation vector; needs `chain`
     command_step largest change of each column of the command from one control step to the next; empty: none
     history      frames stacked, oldest first
+    ages         frames that are shown, in this order; 0 is the newest. Empty: all of `history`, oldest first
+    by_term      all frames of the first term, then all of the second; else whole frames
     nheight      columns of `heights`
     """
 
@@ -51,6 +73,8 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     naction: int
     command_step: tuple[float, ...] = ()
     history: int = 1
+    ages: tuple[int, ...] = ()
+    by_term: bool = False
     nheight: int = 0
     chain: Chain | None = None
 
@@ -63,6 +87,19 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError(f"history must be at least 1, found {self.history}")
         if self.chain is None and any(term.signal == "tool_error" for term in self.terms):
             raise ValueError("tool_error needs a chain")
+        if any(not 0 <= age < self.history for age in self.ages):
+            raise ValueError(f"ages must lie in 0..{self.history - 1}, found {self.ages}")
+        for term in self.terms:
+            self._check(term)
+
+    def _check(self, term: Term) -> None:
+        width = self.width(term.signal)
+        if isinstance(term.scale, tuple) and len(term.scale) != width:
+            raise ValueError(f"{term.signal}: {len(term.scale)} scales for {width} columns")
+        if len(term.clip) not in (0, 1, width) or any(low > high for low, high in term.clip):
+            raise ValueError(f"{term.signal}: clip needs one (low, high) or one for each of {width} columns")
+        if term.history is not None and not (self.by_term and 1 <= term.history <= self.history):
+            raise ValueError(f"{term.signal}: a history of its own needs by_term and at most {self.history} frames")
 
     def width(self, signal: Signal) -> int:
         """Columns of a signal."""
@@ -78,6 +115,8 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             "action": self.naction,
             "tool_error": 6,
             "heights": self.nheight,
+            "reference": 2 * njoint,
+            "reference_rotation": 6,
         }[signal]
 
     @property
@@ -91,8 +130,37 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return sum(self.width(term.signal) for term in self.terms)
 
     @property
+    def columns(self) -> NDArray[np.intp]:
+        """Places of the observation's columns in the stacked frames, oldest first."""
+        ages = self.ages or tuple(range(self.history - 1, -1, -1))
+        start = {age: (self.history - 1 - age) * self.nframe for age in ages}
+        frame = [(slice(0, self.nframe), self.history)]
+        if self.by_term:
+            frame = [
+                (part, self.history if term.history is None else term.history)
+                for part, term in zip(self.slices, self.terms, strict=True)
+            ]
+        places = [
+            np.arange(part.start, part.stop) + start[age]
+            for part, shown in frame
+            for age in ages
+            if age < shown
+        ]
+        return np.concatenate(places).astype(np.intp) if places else np.zeros(0, np.intp)
+
+    @property
     def nactor(self) -> int:
-        return self.history * self.nframe
+        return len(self.columns)
+
+
+class _Part(NamedTuple):
+    """How one term is computed: its columns, scale and bounds."""
+
+    columns: slice
+    scale: np.float32 | Float32
+    bounds: tuple[Float32, Float32] | None
+    clip_scaled: bool
+    read: Callable[[Reading, Float32, Float32], NDArray[np.floating]]
 
 
 class ObservationBuilder:
@@ -107,19 +175,24 @@ class ObservationBuilder:
         self._command_step = np.array(spec.command_step, np.float32)
         self._default = np.array(spec.default_pose, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
-        self._parts: list[
-            tuple[slice, np.float32, Callable[[Reading, Float32, Float32], NDArray[np.floating]]]
-        ]
         self._parts = [
-            (columns, np.float32(term.scale), getattr(self, f"_{term.signal}"))
+            _Part(columns, _scale(term), _bounds(term), term.clip_scaled, getattr(self, f"_{term.signal}"))
             for columns, term in zip(spec.slices, spec.terms, strict=True)
         ]
+        places = spec.columns
+        is_plain = np.array_equal(places, np.arange(spec.history * spec.nframe))
+        self._columns = None if is_plain else places
 
     def frame(self, reading: Reading, command: Float32, action: Float32) -> Float32:
         """Return one frame of any number of rows, (n, nframe) float32, C-contiguous."""
         out = np.empty((len(reading.joint_pos), self.spec.nframe), np.float32)
-        for columns, scale, part in self._parts:
-            np.multiply(part(reading, command, action), scale, out=out[:, columns], casting="same_kind")
+        for part in self._parts:
+            values, into = part.read(reading, command, action), out[:, part.columns]
+            if part.bounds is not None and not part.clip_scaled:
+                values = np.clip(values, *part.bounds)
+            np.multiply(values, part.scale, out=into, casting="same_kind")
+            if part.bounds is not None and part.clip_scaled:
+                np.clip(into, *part.bounds, out=into)
         return out
 
     def restart(
@@ -128,7 +201,7 @@ class ObservationBuilder:
         """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
         rows = slice(None) if ids is None else ids
         self.command[rows] = 0.0 if self.spec.command_step else asked
-        return self.history.fill(self.frame(reading, self.command[rows], action), ids)
+        return self._shown(self.history.fill(self.frame(reading, self.command[rows], action), ids))
 
     def step(self, reading: Reading, asked: Float32, action: Float32) -> Float32:
         """Return the observations (nrow, nactor) of all rows after one control step."""
@@ -136,7 +209,10 @@ class ObservationBuilder:
             self.command += np.clip(asked - self.command, -self._command_step, self._command_step)
         else:
             self.command[:] = asked
-        return self.history.push(self.frame(reading, self.command, action))
+        return self._shown(self.history.push(self.frame(reading, self.command, action)))
+
+    def _shown(self, stacked: Float32) -> Float32:
+        return stacked if self._columns is None else np.take(stacked, self._columns, axis=1)
 
     # --- one function a signal ---
     def _joint_pos(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
@@ -157,6 +233,14 @@ class ObservationBuilder:
     def _heights(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
         return _need(reading.heights, "heights")
 
+    def _reference(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
+        return _need(reading.reference, "reference")
+
+    def _reference_rotation(
+        self, reading: Reading, command: Float32, action: Float32
+    ) -> NDArray[np.floating]:
+        return _need(reading.reference_rotation, "reference_rotation")
+
     def _command(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
         return command
 
@@ -168,6 +252,17 @@ class ObservationBuilder:
         position, rotation = self.spec.chain.tool_pose(reading.joint_pos)
         turn = rotation_error(matrices(command[:, 3:7]), rotation)
         return np.concatenate([command[:, :3] - position, turn], axis=1)
+
+
+def _scale(term: Term) -> np.float32 | Float32:
+    return np.array(term.scale, np.float32) if isinstance(term.scale, tuple) else np.float32(term.scale)
+
+
+def _bounds(term: Term) -> tuple[Float32, Float32] | None:
+    if not term.clip:
+        return None
+    low, high = np.array(term.clip, np.float32).T
+    return low, high
 
 
 def _need(values: NDArray[np.floating] | None, name: str) -> NDArray[np.floating]:

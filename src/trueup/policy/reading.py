@@ -20,6 +20,7 @@ class Reading:
     gyro      (n, 3) rad/s in the IMU frame; None on a robot without IMU
     gravity   (n, 3) unit vector of gravity in the IMU frame
     heights   (n, k) ground below the base around it, m; None without a map
+    reference, reference_rotation   (n, 2 njoint), (n, 6) of the motion to be tracked; None where there is none
     """
 
     joint_pos: FloatArray
@@ -27,6 +28,8 @@ class Reading:
     gyro: FloatArray | None = None
     gravity: FloatArray | None = None
     heights: FloatArray | None = None
+    reference: FloatArray | None = None
+    reference_rotation: FloatArray | None = None
 
 
 def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Reading:

@@ -27,7 +27,11 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class JointSpec(_Entry, frozen=True, kw_only=True):
-    """One actuated joint: name as in the model file, limits, servo gains, default position."""
+    """One actuated joint: name as in the model file, limits, servo gains, default position.
+
+    knee_speed  rad/s up to which the motor gives its full torque; beyond, what it gives falls linearly to zero at
+                `velocity`. None: full torque at any speed
+    """
 
     name: str
     position: tuple[float, float]
@@ -36,6 +40,7 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
     kp: float
     kd: float
     default: float = 0.0
+    knee_speed: float | None = None
 
     def __post_init__(self) -> None:
         low, high = self.position
@@ -50,10 +55,20 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
             raise ValueError(f"joint {self.name!r}: velocity and torque limits must be positive")
         if self.kp < 0 or self.kd < 0:
             raise ValueError(f"joint {self.name!r}: kp and kd must not be negative")
+        if self.knee_speed is not None and not 0.0 <= self.knee_speed < self.velocity:
+            raise ValueError(
+                f"joint {self.name!r}: knee_speed must lie between 0 and velocity {self.velocity}, found "
+                f"{self.knee_speed}"
+            )
         if not low <= self.default <= high:
             raise ValueError(
                 f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]"
             )
+
+    @property
+    def stall_torque(self) -> float:
+        """Torque at rest on the motor's torque-speed line, N m: `torque` cuts it off up to the knee speed."""
+        return self.torque / (1.0 - (self.knee_speed or 0.0) / self.velocity)
 
 
 class BaseSpec(_Entry, frozen=True, kw_only=True):
@@ -99,6 +114,7 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     feet: tuple[str, ...] = ()  # geoms that carry a legged robot
     end_effector: str | None = None  # site of an arm's tool
     contact_geoms: tuple[str, ...] = ()  # kept in light collision mode; none named: all are kept
+    delay_s: float = 0.0  # from a command to the torque it causes
     options: dict[str, OptionSpec] = {}
 
     def __post_init__(self) -> None:
@@ -114,6 +130,8 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
             raise ValueError(f"joint {twice[0]!r} is listed twice")
         if not (1 <= self.control_hz <= 100_000 and 1 <= self.physics_hz <= 100_000):
             raise ValueError("control_hz and physics_hz must lie between 1 and 100000")
+        if not 0.0 <= self.delay_s <= 0.1:
+            raise ValueError(f"delay_s must lie between 0 and 0.1 s, found {self.delay_s}")
         ratio = self.physics_hz / self.control_hz
         if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
             raise ValueError(
@@ -154,6 +172,15 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
         return np.array([joint.kd for joint in self.joints])
 
     @property
+    def stall_torque(self) -> FloatArray:
+        return np.array([joint.stall_torque for joint in self.joints])
+
+    @property
+    def has_envelope(self) -> bool:
+        """Whether the torque of some motor depends on its speed."""
+        return any(joint.knee_speed is not None for joint in self.joints)
+
+    @property
     def default_pose(self) -> FloatArray:
         return np.array([joint.default for joint in self.joints])
 
@@ -191,6 +218,8 @@ def spec_to_toml(spec: RobotSpec) -> str:
         lines.append(f"feet = {_toml(list(spec.feet))}  # geoms")
     if spec.contact_geoms:
         lines.append(f"contact_geoms = {_toml(list(spec.contact_geoms))}  # kept in light collision mode")
+    if spec.delay_s:
+        lines.append(f"delay_s = {_toml(spec.delay_s)}  # from a command to the torque it causes")
     base = spec.base
     lines += ["", "[base]", f"body = {_toml(base.body)}", f"floating = {_toml(base.floating)}"]
     lines += [f"stand_height = {_toml(base.stand_height)}  # m, default pose, feet touching the ground"]
@@ -203,6 +232,8 @@ def spec_to_toml(spec: RobotSpec) -> str:
         lines += ["", "[[joint]]"]
         for name in joint.__struct_fields__:
             value = getattr(joint, name)
+            if value is None:
+                continue
             lines.append(f"{name} = {_toml(list(value) if isinstance(value, tuple) else value)}")
     return "\n".join(lines) + "\n"
 

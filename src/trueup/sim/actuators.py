@@ -2,7 +2,8 @@
 
 - `pd`: MuJoCo `pid`, tau = kp (q* - q) + kd (dq* - dq) + tau_ff, clipped to the torque limit.
 - `dcmotor`: the same servo behind a motor with a supply voltage: the torque also stays under the line from
-  `stall_torque` at rest to zero at `no_load_speed` (torque-speed envelope, METHODS of the actuator net papers).
+  `stall_torque` at rest to zero at `no_load_speed`. With the torque limit this is a trapezoid: full torque up to the
+  spec's knee speed, then less and less.
 
 Delay and encoder bias act on the command before it reaches the engine (`models.delay`), so they may be any real number
 and differ per joint and per simulation while the whole control step still runs in C.
@@ -10,7 +11,7 @@ and differ per joint and per simulation while the whole control step still runs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import mujoco
@@ -35,12 +36,17 @@ _SUPPLY_V = 24.0  # only the ratios R/V and K/V enter the torque, so any supply 
 class ActuatorCfg:
     """Which engine actuator drives each joint.
 
-    kind    "pd" or "dcmotor" (adds the torque-speed envelope)
+    kind    "pd" or "dcmotor" (adds the torque-speed envelope); None: "dcmotor" for robots whose spec has an envelope
     inputs  "pos": position targets only; "servo": position, velocity and feed-forward torque
     """
 
-    kind: Literal["pd", "dcmotor"] = "pd"
+    kind: Literal["pd", "dcmotor"] | None = None
     inputs: Literal["pos", "servo"] = "pos"
+
+    def for_robot(self, robot: Robot) -> ActuatorCfg:
+        """The same with the kind decided."""
+        kind = self.kind or ("dcmotor" if robot.spec.has_envelope else "pd")
+        return replace(self, kind=kind)
 
     @property
     def ninput(self) -> int:
@@ -49,7 +55,7 @@ class ActuatorCfg:
 
 def add_actuators(spec: mujoco.MjSpec, robot: Robot, cfg: ActuatorCfg) -> None:
     """Give every joint of the robot its servo, in spec order, with the spec's gains and limits."""
-    signature = _SPEC_POS if cfg.inputs == "pos" else _SPEC_SERVO
+    signature, cfg = _SPEC_POS if cfg.inputs == "pos" else _SPEC_SERVO, cfg.for_robot(robot)
     for joint in robot.spec.joints:
         actuator = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if cfg.kind == "pd":
@@ -59,7 +65,7 @@ def add_actuators(spec: mujoco.MjSpec, robot: Robot, cfg: ActuatorCfg) -> None:
             actuator.set_to_dcmotor(
                 motorconst=[0.0, 0.0],
                 resistance=0.0,
-                nominal=[_SUPPLY_V, joint.torque, joint.velocity],
+                nominal=[_SUPPLY_V, joint.stall_torque, joint.velocity],
                 saturation=[joint.torque, 0.0, 0.0],
                 controller=[joint.kp, 0.0, joint.kd, 0.0, 0.0, _SUPPLY_V],
                 ctrlspec=signature,
@@ -78,7 +84,7 @@ class GainTable:
         self._range = batch.expand("actuator_forcerange")
         if cfg.kind == "dcmotor":
             shape = (batch.nsim, robot.spec.njoint)
-            self._stall = np.broadcast_to(robot.spec.torque_limit, shape).copy()
+            self._stall = np.broadcast_to(robot.spec.stall_torque, shape).copy()
             self._speed = np.broadcast_to(robot.spec.velocity_limit, shape).copy()
 
     def get(self, name: str) -> FloatArray:
@@ -88,10 +94,15 @@ class GainTable:
         if name in ("stall_torque", "no_load_speed"):
             self._need_motor(name)
             return (self._stall if name == "stall_torque" else self._speed).copy()
+        gains, sign = self.field(name)
+        return sign * gains
+
+    def field(self, name: str) -> tuple[FloatArray, float]:
+        """The engine's live (nsim, njoint) numbers of kp or kd, and the sign with which it keeps them."""
         if self._bias is not None:
-            return -self._bias[:, :, _PID_KP if name == "kp" else _PID_KD]
+            return self._bias[:, :, _PID_KP if name == "kp" else _PID_KD], -1.0
         assert self._gain is not None
-        return self._gain[:, :, _DC_KP if name == "kp" else _DC_KD].copy()
+        return self._gain[:, :, _DC_KP if name == "kp" else _DC_KD], 1.0
 
     def set(self, name: str, values: FloatArray) -> None:
         """Write (nsim, njoint) values."""
@@ -101,15 +112,14 @@ class GainTable:
             self._need_motor(name)
             (self._stall if name == "stall_torque" else self._speed)[:] = values
             self._write_motor()
-        elif self._bias is not None:
-            self._bias[:, :, _PID_KP if name == "kp" else _PID_KD] = -values
-        elif self._gain is not None:
-            self._gain[:, :, _DC_KP if name == "kp" else _DC_KD] = values
+        else:
+            gains, sign = self.field(name)
+            gains[:] = sign * values
 
     def _need_motor(self, name: str) -> None:
         if self._kind != "dcmotor":
             raise TrueupError(
-                f'parameter {name!r} needs ActuatorCfg(kind="dcmotor"); this simulation uses "pd"'
+                f'parameter {name!r} needs ActuatorCfg(kind="dcmotor"); this simulation uses {self._kind!r}'
             )
 
     def _write_motor(self) -> None:

@@ -50,7 +50,8 @@ class BatchSim:
     ) -> None:
         _keep_engine_quiet()
         self.robot = robot
-        self.cfg = cfg = cfg or SimCfg()
+        cfg = cfg or SimCfg()
+        self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
         if substep_model is None and cfg.friction not in (None, "M1"):
             substep_model = GearFriction(cfg.friction)
         self._actuator_model = substep_model if isinstance(substep_model, ActuatorModel) else None
@@ -71,7 +72,11 @@ class BatchSim:
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
         self.delay_line = DelayLine(
-            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s
+            cfg.nsim,
+            robot.spec.njoint,
+            dt_s=self.physics_dt,
+            max_delay_s=cfg.max_delay_s,
+            delay_s=robot.spec.delay_s,
         )
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)

@@ -20,7 +20,7 @@ from trueup.sim.whole_robot import down
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
 _DOF = {"armature": "dof_armature", "damping": "dof_damping", "friction": "dof_frictionloss"}
-_GAIN = {"kp": 1, "kd": 2}  # columns of actuator_biasprm (pid)
+_GAINS = ("kp", "kd", "torque_limit")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
         return Writer(
             _same, _columns(batch.expand(_DOF[name]), sim.index.dof, sim if name == "armature" else None)
         )
-    if name in (*_GAIN, "torque_limit") and sim.cfg.actuator.kind == "pd":
+    if name in _GAINS:
         return _gain_writer(sim, name)
     if name == "encoder_bias":
         return Writer(_same, lambda ready, rows: sim.encoder_bias.__setitem__(rows, ready))
@@ -91,8 +91,8 @@ def _gain_writer(sim: BatchSim, name: str) -> Writer:
             lambda values: np.stack([-values, values], axis=2),
             lambda ready, rows: limits.__setitem__(rows, ready),
         )
-    gains = sim.batch.expand("actuator_biasprm")[:, :, _GAIN[name]]
-    return Writer(lambda values: -values, lambda ready, rows: gains.__setitem__(rows, ready))
+    gains, sign = sim.gains.field(name)
+    return Writer(lambda values: sign * values, lambda ready, rows: gains.__setitem__(rows, ready))
 
 
 def _body_writer(sim: BatchSim, name: str, of: tuple[str, ...]) -> Writer:

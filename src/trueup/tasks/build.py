@@ -72,7 +72,7 @@ def build(
         actuator = NetActuator(net)
         sim = BatchSim(robot, with_net(cfg, net), actuator, prepare)
         actuator.prepare(sim)
-    action = _action_spec(task, robot)
+    action = _action_spec(task, robot) if task.layout is None else task.layout.action
     random = RowRandom(seed, "command", nenv, first_row)
     chain: Chain | None = None
     commands: Commands
@@ -86,27 +86,51 @@ def build(
             table = reachable_poses(chain, robot, action.moved, pose, seed)
             commands = PoseCommands(pose, table, nenv, sim.control_dt, random)
     ground = Ground(terrain)
-    observation = ObservationSpec(
+    observation = _observation_spec(task, robot, action, sim.control_dt, commands, ground, chain)
+    sense = Sense(sim, ground, len(action.moved), commands.ncommand, chain)
+    return Parts(sim, observation, action, commands, sense)
+
+
+def _observation_spec(
+    task: Task,
+    robot: Robot,
+    action: ActionSpec,
+    control_dt: float,
+    commands: Commands,
+    ground: Ground,
+    chain: Chain | None,
+) -> ObservationSpec:
+    command_step = _command_step(task, control_dt)
+    if task.layout is not None:
+        return msgspec.structs.replace(task.layout.observation, command_step=command_step)
+    return ObservationSpec(
         joint_names=robot.spec.joint_names,
         default_pose=tuple(robot.spec.default_pose.tolist()),
         terms=task.observations.actor,
         ncommand=commands.ncommand,
         naction=len(action.moved),
-        command_step=_command_step(task, sim.control_dt),
+        command_step=command_step,
         history=task.observations.history,
         nheight=ground.grid[0] * ground.grid[1],
         chain=chain,
     )
-    sense = Sense(sim, ground, len(action.moved), commands.ncommand, chain)
-    return Parts(sim, observation, action, commands, sense)
 
 
 def with_servo(robot: Robot, servo: Servo) -> Robot:
     """The robot with the gains and the torque limit of a task."""
-    changed = {name: value for name in ("kp", "kd", "torque") if (value := getattr(servo, name)) is not None}
-    if not changed:
+    joints = robot.spec.joints
+    for name in ("kp", "kd", "torque"):
+        value = getattr(servo, name)
+        if value is None:
+            continue
+        values = value if isinstance(value, tuple) else (value,) * len(joints)
+        if len(values) != len(joints):
+            raise TrueupError(f"servo.{name}: {len(values)} numbers for {len(joints)} joints")
+        joints = tuple(
+            msgspec.structs.replace(joint, **{name: each}) for joint, each in zip(joints, values, strict=True)
+        )
+    if joints is robot.spec.joints:
         return robot
-    joints = tuple(msgspec.structs.replace(joint, **changed) for joint in robot.spec.joints)
     return replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
 
 

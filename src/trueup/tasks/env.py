@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
-from trueup.policy.action import ActionMap
+from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
@@ -18,6 +18,7 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
+from trueup.tasks.frame import Frame
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.nursery import Nursery
 from trueup.tasks.start import Starts
@@ -32,7 +33,7 @@ _WATCH_EVERY = 8  # control steps from one look at the task's metrics to the nex
 
 
 class TaskEnv:
-    """N copies of one task."""
+    """N copies of one task. `watch` is called with the frame of every step, before episodes that ended restart."""
 
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
@@ -47,6 +48,10 @@ class TaskEnv:
             seen = msgspec.structs.replace(seen, command_step=())
         self._builder = ObservationBuilder(seen, self.nenv)
         self._map = ActionMap(parts.action)
+        self._order: JointOrder | None = None
+        if seen.joint_names != self.robot.spec.joint_names:
+            self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
+        self.watch: Callable[[Frame], None] | None = None
         self._commands, self._sense = parts.commands, parts.sense
         self.variation = Variation(
             self.sim,
@@ -104,12 +109,14 @@ class TaskEnv:
         if action.shape != (self.nenv, self.naction):
             raise TrueupError(f"actions must have shape {(self.nenv, self.naction)}, found {action.shape}")
         sense, commands = self._sense, self._commands
-        sense.act(action)
+        sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        self._target[:] = self._map.target(action, self._target)
+        self._target[:] = self._targets(action)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)
+        if self.watch is not None:
+            self.watch(frame)
         self._steps += 1
         reward, metrics = self._reward()
         terminated = self._terminated()
@@ -139,12 +146,15 @@ class TaskEnv:
     def policy_spec(self) -> PolicySpec:
         """What a policy trained here carries to the robot."""
         spec = self.robot.spec
+        kp, kd = spec.kp, spec.kd
+        if self._order is not None:
+            kp, kd = self._order.to_policy(kp), self._order.to_policy(kd)
         return PolicySpec(
             task=self.task.name,
             robot=spec.name,
             control_hz=1.0 / self.control_dt,
-            kp=tuple(spec.kp.tolist()),
-            kd=tuple(spec.kd.tolist()),
+            kp=tuple(kp.tolist()),
+            kd=tuple(kd.tolist()),
             observation=self.observation_spec,
             action=self.action_spec,
         )
@@ -240,13 +250,22 @@ class TaskEnv:
 
     def _reading(self, ids: Ids | None = None) -> Reading:
         seen, heights = self.sim.sensors.peek(ids), self._sense.frame.heights
+        joint_pos, joint_vel = seen.joint_pos, seen.joint_vel
+        if self._order is not None:
+            joint_pos, joint_vel = self._order.to_policy(joint_pos), self._order.to_policy(joint_vel)
         return Reading(
-            joint_pos=seen.joint_pos,
-            joint_vel=seen.joint_vel,
+            joint_pos=joint_pos,
+            joint_vel=joint_vel,
             gyro=seen.gyro,
             gravity=seen.gravity,
             heights=None if self.climb is None else heights if ids is None else heights[ids],
         )
+
+    def _targets(self, action: Float32) -> NDArray[np.floating]:
+        """Joint targets in the robot's order."""
+        if self._order is None:
+            return self._map.target(action, self._target)
+        return self._order.to_robot(self._map.target(action, self._order.to_policy(self._target)))
 
     def _place(self) -> NDArray[np.floating]:
         return self.sim.qpos[:, self.sim.base_qpos : self.sim.base_qpos + 2]

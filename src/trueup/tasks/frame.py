@@ -32,6 +32,7 @@ class Frame:
     foot_height    (nenv, nfoot) of the sole above the ground, m
     foot_vel       (nenv, nfoot, 3) world frame, m/s
     air_time       (nenv, nfoot) s since the foot left the ground; at touchdown the length of the step just ended
+    swing_peak     (nenv, nfoot) highest sole since the foot left the ground, m; readable until the step after touchdown
     duty           (nenv, nfoot) share of the last second or so in which the foot touched
     body_contact   (nenv,) bool: the trunk touches something
     tool_error     (nenv, 6) command pose minus tool pose: m, rotation vector
@@ -60,6 +61,7 @@ class Frame:
     foot_height: Float32 = field(default_factory=_none)
     foot_vel: Float32 = field(default_factory=_none)
     air_time: Float32 = field(default_factory=_none)
+    swing_peak: Float32 = field(default_factory=_none)
     duty: Float32 = field(default_factory=_none)
     body_contact: Bool = field(default_factory=lambda: np.zeros(0, np.bool_))
     tool_error: Float32 = field(default_factory=_none)

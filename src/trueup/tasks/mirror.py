@@ -32,7 +32,7 @@ _SIGNS = {
 }
 _JOINT = {"joint_pos", "joint_vel", "joint_torque", "encoder_bias"}
 _ACTION = {"action", "last_action"}
-_FOOT = {"foot_contact", "foot_height", "air_time", "duty"}
+_FOOT = {"foot_contact", "foot_height", "air_time", "swing_peak", "duty"}
 _PARALLEL, _CLOSE, _UNEVEN_RAD = 0.99, 0.03, 0.02
 
 

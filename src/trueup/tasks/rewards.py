@@ -32,6 +32,16 @@ def track_turn(frame: Frame) -> Float32:
     return np.exp(-np.square(frame.base_spin[:, 2] - frame.command[:, 2]) * np.float32(4.0))
 
 
+def track_velocity_closely(frame: Frame) -> Float32:
+    """exp(-|v - v*|^2 / 0.04): still rises where `track_velocity` is flat."""
+    return np.exp(-_sum_squares(frame.base_vel[:, :2] - frame.command[:, :2]) * np.float32(25.0))
+
+
+def track_turn_closely(frame: Frame) -> Float32:
+    """exp(-(w - w*)^2 / 0.04), likewise."""
+    return np.exp(-np.square(frame.base_spin[:, 2] - frame.command[:, 2]) * np.float32(25.0))
+
+
 def velocity_error(frame: Frame) -> Float32:
     """|v - v*|, m/s: not a reward but what progress is told by."""
     return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.asked[:, :2]))
@@ -127,11 +137,44 @@ def slip(frame: Frame) -> Float32:
     return _sum(_foot_speed_squared(frame) * frame.foot_contact)
 
 
-def clearance(frame: Frame) -> Float32:
-    """Feet in the air that move low: (h - 0.08 m)^2 times horizontal speed, summed."""
-    speed = np.sqrt(_foot_speed_squared(frame))
-    low = np.square(np.minimum(frame.foot_height - np.float32(0.08), 0.0))
-    return (low * speed * ~frame.foot_contact).sum(axis=1)
+class Clearance:
+    """Feet that move low: sum over the feet of (h - h*)^2 times horizontal speed, where h < h*; m^3/s."""
+
+    def __init__(self, target_m: float) -> None:
+        self.target_m = target_m
+
+    def __call__(self, frame: Frame) -> Float32:
+        speed = np.sqrt(_foot_speed_squared(frame))
+        low = np.minimum(frame.foot_height - np.float32(self.target_m), np.float32(0.0))
+        return np.einsum("ij,ij,ij->i", low, low, speed)
+
+
+class SwingHeight:
+    """Steps that end now and did not lift the foot to h*: sum over the feet of (1 - peak / h*)^2; only where asked to move."""
+
+    def __init__(self, target_m: float) -> None:
+        self.target_m = target_m
+
+    def __call__(self, frame: Frame) -> Float32:
+        lack = np.float32(1.0) - np.minimum(frame.swing_peak / np.float32(self.target_m), np.float32(1.0))
+        return np.einsum("ij,ij,ij->i", lack, lack, frame.touchdown.astype(np.float32)) * commanded(frame)
+
+
+def trot(frame: Frame) -> Float32:
+    """One where exactly the two feet of one diagonal touch the ground and the command asks to move.
+
+    Feet in the order front left, front right, rear left, rear right.
+    """
+    touch = frame.foot_contact
+    diagonal, other = touch[:, 0] & touch[:, 3], touch[:, 1] & touch[:, 2]
+    none, nor = ~(touch[:, 0] | touch[:, 3]), ~(touch[:, 1] | touch[:, 2])
+    return ((diagonal & nor) | (other & none)).astype(np.float32) * commanded(frame)
+
+
+def stand_quiet(frame: Frame) -> Float32:
+    """Squared joint speeds and feet in the air, where the command is to stand."""
+    moves = np.float32(0.1) * _sum_squares(frame.joint_vel)
+    return (moves + (~frame.foot_contact).sum(axis=1, dtype=np.float32)) * ~commanded(frame)
 
 
 def collision(frame: Frame) -> Float32:

@@ -84,6 +84,7 @@ class Sense:
         self._torque = sim.batch.bind("qfrc_actuator")
         self._floating = np.zeros((nenv, self.nfoot), np.bool_)  # foot in the air at the step before
         self.frame.air_time = np.zeros((nenv, self.nfoot), np.float32)
+        self.frame.swing_peak = np.zeros((nenv, self.nfoot), np.float32)
         self.frame.duty = np.ones((nenv, self.nfoot), np.float32)
         self._sole = _soles(sim) if self.nfoot else np.zeros(0, np.float32)
 
@@ -95,6 +96,7 @@ class Sense:
             "action": frame.action,
             "last_action": frame.last_action,
             "air_time": frame.air_time,
+            "swing_peak": frame.swing_peak,
             "duty": frame.duty,
             "floating": self._floating,
         }
@@ -125,6 +127,7 @@ class Sense:
         frame.action[ids] = 0.0
         frame.last_action[ids] = 0.0
         frame.air_time[ids] = 0.0
+        frame.swing_peak[ids] = 0.0
         frame.duty[ids] = 1.0
         self._floating[ids] = False
         if frame.nenv:  # else nothing has been read yet
@@ -177,14 +180,17 @@ class Sense:
         }
 
     def _walk(self) -> None:
-        """Count the time that feet spend in the air.
+        """Follow the feet through the air: how long, and how high.
 
-        A step ends when a foot that was in the air touches; its length stays readable in that frame.
+        A step ends when a foot that was in the air touches; its length and height stay readable in that frame.
         """
         frame, contact = self.frame, self.frame.foot_contact
         frame.touchdown = np.logical_and(contact, self._floating)
+        swings = self._floating | ~contact  # feet that touched before too have no step
         frame.air_time += np.float32(frame.dt)
-        frame.air_time *= self._floating | ~contact  # of feet that touched before too, none
+        frame.air_time *= swings
+        np.maximum(frame.swing_peak, frame.foot_height, out=frame.swing_peak)
+        frame.swing_peak *= swings
         frame.duty += np.float32(frame.dt) * (contact - frame.duty)  # forgets within a second
         np.logical_not(contact, out=self._floating)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
 from trueup.rl.settings import PpoCfg
 from trueup.sim.push import PushCfg
@@ -67,11 +68,11 @@ class Actions:
 
 @dataclass(frozen=True, kw_only=True)
 class Servo:
-    """Gains and torque limit of every joint for this task; None keeps the robot's own."""
+    """Gains and torque limit for this task, of all joints or of each in the robot's order; None: the robot's own."""
 
-    kp: float | None = None
-    kd: float | None = None
-    torque: float | None = None
+    kp: float | tuple[float, ...] | None = None
+    kd: float | tuple[float, ...] | None = None
+    torque: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ class Task:
     ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
     ppo: PpoCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
+    layout: Layout | None = None  # of a policy trained elsewhere: takes the place of observations and actions
 
     def __post_init__(self) -> None:
         if self.score not in self.rewards:

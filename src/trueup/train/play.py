@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.policy.mlp import JSON_FILE, MlpPolicy, load_policy
+from trueup.policy.mlp import JSON_FILE, load_policy
 from trueup.rl.env import Floats, Obs
 from trueup.tasks.env import TaskEnv
 from trueup.train.config import RunCfg
@@ -18,10 +19,17 @@ from trueup.train.frozen import Policy, frozen
 from trueup.train.train import run_env
 
 
+class Actor(Protocol):
+    """Acts on what the actor sees, (n, nactor)."""
+
+    def __call__(self, obs: Floats) -> Floats: ...
+    def restart(self, rows: NDArray[np.intp]) -> None: ...
+
+
 class Exported:
     """An exported policy as one that acts in environments."""
 
-    def __init__(self, policy: MlpPolicy) -> None:
+    def __init__(self, policy: Actor) -> None:
         self.policy = policy
 
     def __call__(self, obs: Obs) -> Floats:

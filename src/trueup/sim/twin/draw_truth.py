@@ -58,7 +58,7 @@ def draw_truth(preset: Preset, spec: RobotSpec, nominal: Nominal, seed: int, lab
         seed=seed,
         joint_names=spec.joint_names,
         joint=joint,
-        delay_s=draw.one("delay", delay.seconds) if delay else 0.0,
+        delay_s=draw.one("delay", delay.seconds) if delay else spec.delay_s,
         jitter_s=draw.one("jitter", delay.jitter) if delay else 0.0,
         sensors=preset.sensors,
         gyro_bias=draw("gyro_bias", preset.sensors.gyro_bias, 3),

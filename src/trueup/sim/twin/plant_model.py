@@ -79,7 +79,7 @@ def build_plant(
     _set_solver(spec, base)
     if truth.payload is not None:
         _add_payload(spec, robot, truth)
-    add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else "pd", inputs="servo"))
+    add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else None, inputs="servo"))
     if truth.transmission is not None:
         _add_rotors(spec, robot)
     has_imu = _add_imu(spec, robot, base)

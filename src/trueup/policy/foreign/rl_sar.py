@@ -1,0 +1,181 @@
+"""rl_sar's layouts: `config.yaml` of a policy over `base.yaml` of its robot.
+
+What its deployment does with them: slot i of the policy is motor `joint_mapping[i]`, and `joint_names` lists the
+motors; every list of the config is in the policy's order. A term is scaled, then clipped to +-clip_obs. Actions are
+clipped, and the policy sees the clipped ones. target = default_dof_pos + action_scale * action.
+`observations_history` lists the ages of frames (0: newest), `time`: whole frames, `term`: term by term.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.policy.action import ActionSpec
+from trueup.policy.foreign.layout import Layout, checked, convert
+from trueup.policy.foreign.yaml_file import read_yaml
+from trueup.policy.observation import ObservationSpec, Signal, Term
+
+Numbers = tuple[float, ...]
+BASE_FILE = "base.yaml"
+# "ang_vel_world" names what a simulator reports; rl_sar turns it into the base frame, so the policy sees the same
+_SIGNALS: dict[str, Signal] = {
+    "ang_vel": "gyro",
+    "ang_vel_body": "gyro",
+    "ang_vel_world": "gyro",
+    "gravity_vec": "gravity",
+    "commands": "command",
+    "dof_pos": "joint_pos",
+    "dof_vel": "joint_vel",
+    "actions": "action",
+    "whole_body_tracking/motion_command": "reference",
+    "whole_body_tracking/motion_anchor_ori_b": "reference_rotation",
+}
+_OF_JOINTS = ("rl_kp", "rl_kd", "torque_limits", "default_dof_pos", "action_scale", "clip_actions_lower")
+
+
+class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The keys of both files; those of the second half say nothing about a policy that runs."""
+
+    dt: float
+    decimation: int
+    num_of_dofs: int
+    num_observations: int
+    joint_names: tuple[str, ...]
+    joint_mapping: tuple[int, ...]
+    observations: tuple[str, ...]
+    observations_history: tuple[int, ...] | None = ()
+    observations_history_priority: Literal["time", "term"] = "time"
+    clip_obs: float
+    clip_actions_lower: Numbers | None = None
+    clip_actions_upper: Numbers | None = None
+    rl_kp: Numbers
+    rl_kd: Numbers
+    action_scale: float | Numbers
+    ang_vel_scale: float = 1.0
+    dof_pos_scale: float = 1.0
+    dof_vel_scale: float = 1.0
+    commands_scale: Numbers = (1.0, 1.0, 1.0)
+    default_dof_pos: Numbers
+    torque_limits: Numbers = ()
+    wheel_indices: tuple[int, ...] | None = ()
+
+    model_name: str = ""
+    motion_file: str = ""
+    fixed_kp: Any = None
+    fixed_kd: Any = None
+    lin_vel_scale: Any = None
+    joint_controller_names: Any = None
+    waist_joint_indices: Any = None
+
+
+def read(file: Path, found: dict[str, Any], base: Path | None = None) -> Layout:
+    """Make a layout of config.yaml, whose only key is the policy's name, and the base.yaml of its robot."""
+    name, config = next(iter(found.items()))
+    said = convert(_merged(file, config, _base(file, name, base)), RlSarFile, file)
+    if said.wheel_indices:
+        raise TrueupError("has wheels, which take speeds: not understood", file=file, place="wheel_indices")
+    if sorted(said.joint_mapping) != list(range(len(said.joint_names))):
+        raise TrueupError(
+            f"must hold each of 0..{len(said.joint_names) - 1} once, for {len(said.joint_names)} joint_names",
+            file=file,
+            place="joint_mapping",
+        )
+    joints = tuple(said.joint_names[motor] for motor in said.joint_mapping)
+    layout: Layout = checked(file, lambda: _layout(name, said, joints, _terms(file, said)))
+    if layout.observation.nframe != said.num_observations:
+        raise TrueupError(
+            f"says {said.num_observations}, but its terms have {layout.observation.nframe} columns",
+            file=file,
+            place="num_observations",
+        )
+    return layout
+
+
+def _base(file: Path, name: str, base: Path | None) -> dict[str, Any]:
+    """What base.yaml says of this robot: the first part of the policy's name, or its only key."""
+    places = [base] if base is not None else [file.parent / BASE_FILE, file.parent.parent / BASE_FILE]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise TrueupError(
+            "needs rl_sar's base.yaml (joint names, rate), which is neither beside it nor one folder up; "
+            "name it with --base",
+            file=file,
+        )
+    found, robot = read_yaml(path), name.partition("/")[0]
+    if robot not in found or not isinstance(found[robot], dict):
+        raise TrueupError(f"has no robot {robot!r}{did_you_mean(robot, found)}", file=path)
+    return dict(found[robot])
+
+
+def _merged(file: Path, config: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """The config's keys over the base's, which must not stand for lists in another joint order."""
+    mapping = config.get("joint_mapping", base.get("joint_mapping"))
+    inherited = [key for key in _OF_JOINTS if key in base and key not in config]
+    if inherited and mapping != base.get("joint_mapping"):
+        raise TrueupError(
+            f"{inherited[0]!r} stands in base.yaml only, whose joint_mapping is another: write it here too",
+            file=file,
+            place=inherited[0],
+        )
+    return base | config
+
+
+def _terms(file: Path, said: RlSarFile) -> tuple[Term, ...]:
+    scales: dict[Signal, float | Numbers] = {
+        "gyro": said.ang_vel_scale,
+        "command": said.commands_scale,
+        "joint_pos": said.dof_pos_scale,
+        "joint_vel": said.dof_vel_scale,
+    }
+    clip = ((-said.clip_obs, said.clip_obs),)
+    terms = []
+    for name in said.observations:
+        if name not in _SIGNALS:
+            raise TrueupError(
+                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}",
+                file=file,
+                place="observations",
+            )
+        signal = _SIGNALS[name]
+        terms.append(Term(signal, scales.get(signal, 1.0), clip, clip_scaled=True))
+    return tuple(terms)
+
+
+def _layout(name: str, said: RlSarFile, joints: tuple[str, ...], terms: tuple[Term, ...]) -> Layout:
+    ages, njoint = said.observations_history or (), len(joints)
+    if said.num_of_dofs != njoint:
+        raise ValueError(f"num_of_dofs is {said.num_of_dofs}, but there are {njoint} joint_names")
+    scale = said.action_scale
+    low, high = said.clip_actions_lower or (), said.clip_actions_upper or ()
+    if len(low) != len(high):
+        raise ValueError(f"{len(low)} clip_actions_lower for {len(high)} clip_actions_upper")
+    return Layout(
+        format="rl_sar",
+        name=name,
+        control_hz=1.0 / (said.dt * said.decimation),
+        kp=said.rl_kp,
+        kd=said.rl_kd,
+        torque=said.torque_limits,
+        observation=ObservationSpec(
+            joint_names=joints,
+            default_pose=said.default_dof_pos,
+            terms=terms,
+            ncommand=len(said.commands_scale),
+            naction=njoint,
+            history=max(ages, default=0) + 1,
+            ages=ages,
+            by_term=said.observations_history_priority == "term",
+        ),
+        action=ActionSpec(
+            joint_names=joints,
+            default_pose=said.default_dof_pos,
+            moved=joints,
+            scale=scale if isinstance(scale, tuple) else (scale,) * njoint,
+            clip=tuple(zip(low, high, strict=True)) or None,
+            observe_clipped=True,
+        ),
+    )
