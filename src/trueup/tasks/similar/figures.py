@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -18,26 +19,33 @@ GRAVITY = 9.81
 FloatArray = NDArray[np.float64]
 
 
+class JointFigures(NamedTuple):
+    """One leg joint; `kind` counts from the foot: knee 0, thigh 1, hip 2."""
+
+    kind: int
+    torque: float  # limit, N m
+    inertia: float  # that it moves with the other joints locked, kg m^2
+    damping: float  # its own, N m s/rad
+    kp: float  # of the spec
+    kd: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One legged robot. Figures of joints are those of its legs; `kind` is a joint's place in its leg (hip 0, ...)."""
+    """One legged robot."""
 
     name: str
     base: str
     mass: float  # kg
     leg: float  # hips above the ground, m
     stand_height: float  # base frame above the ground, m
-    torque: float  # limit of the weakest leg joint, N m
-    inertia: float  # a joint moves with the others locked, geometric mean, kg m^2
-    lightest: float  # smallest that a joint can feel, the others free, kg m^2
-    damping: float  # of the joints themselves, mean, N m s/rad
-    rotors: bool  # any leg joint has armature
-    kp: float  # of the spec, mean
-    kd: float
-    feet: int
-    kind: dict[str, int]  # leg joints
+    lightest: float  # inertia that a leg joint can feel at least, the others free, kg m^2
+    joints: dict[str, JointFigures]  # of the legs, by name
     others: tuple[str, ...]  # joints that are not in legs
-    forward: bool  # thighs and knees turn about y: the robot faces x
+    feet: int
+    rotors: bool  # any leg joint has armature
+    forward: bool  # knees turn about y: the robot faces x
+    diagonal: bool  # of four feet, the first and the last stand on a diagonal
     trunk: bool  # some shape of the trunk can touch the ground
 
     @property
@@ -64,29 +72,43 @@ def measure(robot: Robot) -> Figures:
     data.qpos[:] = default_qpos(model, robot)
     mujoco.mj_forward(model, data)
     legs = [_leg(model, robot, name) for name in spec.feet]
-    kind = {joint: k for leg in legs for k, joint in enumerate(leg)}
-    mine = np.array([k for k, name in enumerate(spec.joint_names) if name in kind], np.intp)
-    dof = joint_index(model, robot).dof[mine]
     feet = [model.geom(name).id for name in spec.feet]
+    joints = _joint_figures(model, data, robot, legs)
+    dof = [model.joint(name).dofadr[0] for name in joints]
     return Figures(
         name=spec.name,
         base=spec.base.body,
         mass=float(model.body_mass.sum()),
         leg=float(np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])),
         stand_height=spec.base.stand_height,
-        torque=float(spec.torque_limit[mine].min()),
-        inertia=float(np.exp(np.log(inertia_diagonal(model, data)[dof]).mean())),
         lightest=float(_free_inertia(model, data)[dof].min()),
-        damping=float(model.dof_damping[dof].mean()),
+        joints=joints,
+        others=tuple(name for name in spec.joint_names if name not in joints),
+        feet=len(feet),
         rotors=bool(model.dof_armature[dof].any()),
-        kp=float(spec.kp[mine].mean()),
-        kd=float(spec.kd[mine].mean()),
-        feet=len(spec.feet),
-        kind=kind,
-        others=tuple(name for name in spec.joint_names if name not in kind),
         forward=all(abs(data.xaxis[model.joint(leg[-1]).id][1]) > 0.7 for leg in legs),
-        trunk=_has_trunk(model, robot, feet),
+        diagonal=len(feet) != 4 or _is_diagonal(data.geom_xpos[feet]),
+        trunk=_has_trunk(model, feet),
     )
+
+
+def _joint_figures(
+    model: mujoco.MjModel, data: mujoco.MjData, robot: Robot, legs: list[list[str]]
+) -> dict[str, JointFigures]:
+    kinds = {name: k for leg in legs for k, name in enumerate(reversed(leg))}
+    inertia, index = inertia_diagonal(model, data), joint_index(model, robot)
+    return {
+        joint.name: JointFigures(
+            kind=kinds[joint.name],
+            torque=joint.torque,
+            inertia=float(inertia[dof]),
+            damping=float(model.dof_damping[dof]),
+            kp=joint.kp,
+            kd=joint.kd,
+        )
+        for joint, dof in zip(robot.spec.joints, index.dof, strict=True)
+        if joint.name in kinds
+    }
 
 
 def _require_legs(robot: Robot) -> None:
@@ -123,12 +145,18 @@ def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot
 
 def _free_inertia(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
     """1 / (M^-1)_ii: what a joint feels when all others give way."""
-    full = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model, full, data.qM)
-    return 1.0 / np.diag(np.linalg.inv(full))
+    inverse = np.zeros((model.nv, model.nv))
+    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
+    return np.asarray(1.0 / np.diag(inverse))
 
 
-def _has_trunk(model: mujoco.MjModel, robot: Robot, feet: list[int]) -> bool:
+def _is_diagonal(places: FloatArray) -> bool:
+    """Whether the first and the last of four places (4, 3) are farther apart than either is from the others."""
+    first, last = (np.linalg.norm(places - places[k], axis=1) for k in (0, 3))
+    return bool(first[3] > max(first[1], first[2], last[1], last[2]))
+
+
+def _has_trunk(model: mujoco.MjModel, feet: list[int]) -> bool:
     parts = {int(model.body_weldid[model.geom_bodyid[foot]]) for foot in feet}
     solid = np.flatnonzero((model.geom_contype | model.geom_conaffinity) & (model.geom_bodyid > 0))
     return any(int(model.body_weldid[model.geom_bodyid[geom]]) not in parts for geom in solid)
