@@ -32,7 +32,7 @@ class DraftedPose(NamedTuple):
 
 
 def draft_pose(model: mujoco.MjModel, base: int, limits: Limits, legged: bool) -> DraftedPose:
-    """Choose the default pose of the joints in `limits`; `legged`: the robot floats and is to stand on its last parts."""
+    """Choose the default pose of the joints in `limits`; `legged`: the robot is to stand on its last parts."""
     folded = _Folding(model, base, limits)
     folded.fold_evenly()
     if legged:

@@ -111,6 +111,15 @@ def default_qpos(model: mujoco.MjModel, robot: Robot) -> NDArray[np.float64]:
     return qpos
 
 
+def trunk_body(model: mujoco.MjModel, robot: Robot) -> str:
+    """The base body, or the heaviest that is fixed to it where its own has no mass (a URDF's root link)."""
+    base = model.body(robot.spec.base.body).id
+    if model.body_mass[base] > 0.0:
+        return robot.spec.base.body
+    fixed = np.flatnonzero(model.body_weldid == model.body_weldid[base])
+    return str(model.body(int(fixed[np.argmax(model.body_mass[fixed])])).name)
+
+
 def _set_options(spec: mujoco.MjSpec, robot: Robot) -> None:
     for name, value in robot.options.items():
         option = robot.spec.options[name]

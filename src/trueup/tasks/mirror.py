@@ -1,8 +1,8 @@
 """Mirror: left-right symmetry as index and sign arrays, for learners that use it.
 
 A reflection in the plane y = 0 exchanges left and right limbs. Vectors change the sign of y; rates and turns, which are
-pseudo-vectors, the signs of x and z; a joint about y keeps its angle, one about x or z changes sign. Which joint and foot
-are the counterparts of which is read from the model in the default pose, not from names.
+pseudo-vectors, the signs of x and z; a joint about y keeps its angle, one about x or z changes sign. Counterparts are
+found by their places in the default pose, not by names.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def make_mirror(
     moved    joints that actions move, in their order
     grid     rows (along x) and columns (along y) of the height samples
     """
-    data = _stand(sim)
-    joints = _joints(sim, data)
-    feet = _feet(sim, data)
+    joints, feet = pair_limbs(sim)
     actions = _some(joints, sim.robot.spec.joint_names, moved)
 
     def part(name: str, width: int) -> _Half:
@@ -95,6 +93,12 @@ def make_mirror(
     behind = [part(name, _width(name, sim, len(moved), grid)) for name in critic]
     whole = _join([actor, *behind, *(part(name, width) for name, width in factors)])
     return Mirror(*actor, *whole, *actions)
+
+
+def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
+    """Reflections of joints and feet; an error names the limb that has no counterpart."""
+    data = _stand(sim)
+    return _joints(sim, data), _feet(sim, data)
 
 
 def _join(parts: Sequence[_Half]) -> _Half:
@@ -137,14 +141,20 @@ def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
     other = [names[joints.columns[k]] for k in at]
     alone = [name for name, mate in zip(chosen, other, strict=True) if mate not in chosen]
     if alone:
-        raise TrueupError(f"no mirror: actions move {alone[0]!r} but not its counterpart; set symmetric=False")
+        raise TrueupError(
+            f"no mirror: actions move {alone[0]!r} but not its counterpart; set symmetric=False"
+        )
     return _Half(np.array([list(chosen).index(mate) for mate in other], np.intp), joints.sign[at])
 
 
 def _feet(sim: BatchSim, data: mujoco.MjData) -> _Half:
     names = sim.robot.spec.feet
     places = np.array([data.geom_xpos[sim.model.geom(name).id] for name in names]).reshape(-1, 3)
-    index = _paired(_apart(places), names, np.linalg.norm(np.ptp(places, axis=0))) if names else np.zeros(0, np.intp)
+    index = (
+        _paired(_apart(places), names, np.linalg.norm(np.ptp(places, axis=0)))
+        if names
+        else np.zeros(0, np.intp)
+    )
     return _Half(index, np.ones(len(names), np.float32))
 
 

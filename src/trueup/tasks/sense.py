@@ -201,7 +201,9 @@ def _soles(sim: BatchSim) -> Float32:
     data.qpos[:] = sim.default_qpos
     mujoco.mj_kinematics(sim.model, data)
     feet = [sim.model.geom(name).id for name in sim.robot.spec.feet]
-    return np.array([data.geom_xpos[foot][2] - lowest_point(sim.model, data, foot) for foot in feet], np.float32)
+    return np.array(
+        [data.geom_xpos[foot][2] - lowest_point(sim.model, data, foot) for foot in feet], np.float32
+    )
 
 
 def rotate_back(quat: tuple[Float32, ...], vectors: Float32) -> Float32:

@@ -45,8 +45,6 @@ def assess_witness(
     threads: int = 0,
 ) -> Assessment:
     """Assess a policy that was trained elsewhere as our own are: nominal, no pushes, the task's whole range."""
-    cfg = EnvCfg(
-        nenv=episodes, threads=threads, seed=seed, randomize=False, pushes=False, stagger=False
-    )
+    cfg = EnvCfg(nenv=episodes, threads=threads, seed=seed, randomize=False, pushes=False, stagger=False)
     env, policy = open_witness(onnx, layout, task, cfg)
     return assess(env, policy, env.task.score, env.task.rates.episode_s)

@@ -129,7 +129,9 @@ def _terms(file: Path, said: DeployFile) -> tuple[Term, ...]:
                 history=None if whole_frames else max(entry.history_length, 1),
             )
         )
-    lengths = {max(convert(said.observations[name], TermEntry, file).history_length, 1) for name in _named(said)}
+    lengths = {
+        max(convert(said.observations[name], TermEntry, file).history_length, 1) for name in _named(said)
+    }
     if whole_frames and len(lengths) > 1:
         raise TrueupError(
             "whole frames need one history_length for all terms", file=file, place="use_gym_history"

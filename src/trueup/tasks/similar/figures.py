@@ -1,4 +1,4 @@
-"""What a legged robot is like in a few numbers: mass, legs, motors, joints. Measured on its model in the default pose."""
+"""A legged robot in a few numbers: mass, legs, motors, joints, measured on its model in the default pose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
+from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
 from trueup.robot.shapes import inertia_diagonal, lowest_point
 
 GRAVITY = 9.81
@@ -39,6 +39,7 @@ class Figures:
     mass: float  # kg
     leg: float  # hips above the ground, m
     stand_height: float  # base frame above the ground, m
+    stance: float  # torque of the most loaded kind of joint when it stands in its default pose, N m
     lightest: float  # inertia that a leg joint can feel at least, the others free, kg m^2
     joints: dict[str, JointFigures]  # of the legs, by name
     others: tuple[str, ...]  # joints that are not in legs
@@ -77,10 +78,13 @@ def measure(robot: Robot) -> Figures:
     dof = [model.joint(name).dofadr[0] for name in joints]
     return Figures(
         name=spec.name,
-        base=spec.base.body,
+        base=trunk_body(model, robot),
         mass=float(model.body_mass.sum()),
-        leg=float(np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])),
+        leg=float(
+            np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])
+        ),
         stand_height=spec.base.stand_height,
+        stance=_stance_torque(model, data, robot, joints),
         lightest=float(_free_inertia(model, data)[dof].min()),
         joints=joints,
         others=tuple(name for name in spec.joint_names if name not in joints),
@@ -121,7 +125,7 @@ def _require_legs(robot: Robot) -> None:
         missing.append("it does not stand (base.stand_height = 0)")
     if missing:
         raise TrueupError(
-            f"robot {spec.name!r} cannot walk: in its spec {', and '.join(missing)}; a task like this is for legged robots"
+            f"robot {spec.name!r} cannot take a task for legged robots: {' and '.join(missing)} in its spec"
         )
 
 
@@ -141,6 +145,22 @@ def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:
 def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot: int) -> float:
     hip = max(float(data.xanchor[model.joint(name).id][2]) for name in leg)
     return hip - lowest_point(model, data, foot)
+
+
+def _stance_torque(
+    model: mujoco.MjModel, data: mujoco.MjData, robot: Robot, joints: dict[str, JointFigures]
+) -> float:
+    """Mean over the legs of |gravity - J^T f| with the weight shared evenly by the feet, of the kind with the most."""
+    load, jacobian = data.qfrc_bias.copy(), np.zeros((3, model.nv))
+    share = float(model.body_mass.sum()) * GRAVITY / len(robot.spec.feet)
+    for name in robot.spec.feet:
+        foot = model.geom(name)
+        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot.id], int(foot.bodyid[0]))
+        load -= share * jacobian[2]
+    kinds: dict[int, list[float]] = {}
+    for name, joint in joints.items():
+        kinds.setdefault(joint.kind, []).append(abs(float(load[model.joint(name).dofadr[0]])))
+    return max(float(np.mean(values)) for values in kinds.values())
 
 
 def _free_inertia(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:

@@ -1,7 +1,8 @@
 """Servo and physics rate for another robot: the same sag and damping ratio, within what motors and engine bear.
 
-kp    ~ m g l: under its own weight the robot sags by the same angles. At most twice as much of a motor's limit for each
-      radian as in the reference: beyond that the torque is cut off in every stride.
+kp    ~ the torque that standing asks of the most loaded joint, and at least ~ m g l: under its own weight the robot
+      sags by the same angle, also with its legs bent more than the reference's. At most twice as much of a motor's
+      limit for each radian as in the reference: beyond that the torque is cut off in every stride.
 kd    the same damping ratio (kd + d) / (2 sqrt(kp I)), d the joints' own damping and I the inertia that they move.
 rate  the engine takes the servo's spring explicitly: sqrt(kp / I) dt <= 0.4 at the lightest joint. The rate rises in
       whole multiples of the control rate up to 500 Hz or the reference's, then kp falls.
@@ -51,7 +52,8 @@ class ScaledServo:
 
 def scale_servo(task: Task, laws: Laws) -> ScaledServo:
     """Scale the servo of a task."""
-    ref, robot, grows = laws.reference, laws.robot, laws.ratio(TORQUE)
+    ref, robot = laws.reference, laws.robot
+    grows = max(laws.ratio(TORQUE), robot.stance / ref.stance)
     kinds = kinds_of(task, ref)
     kp0 = {kind: _value(task.servo.kp, ref, kind, "kp") for kind in kinds}
     limit0 = {kind: _value(task.servo.torque, ref, kind, "torque") for kind in kinds}
@@ -76,7 +78,9 @@ def kinds_of(task: Task, reference: Figures) -> list[int | None]:
     return sorted({joint.kind for joint in reference.joints.values()})
 
 
-def spread(values: dict[int | None, float], robot: Figures, others: dict[str, float], names: Sequence[str]) -> Numbers:
+def spread(
+    values: dict[int | None, float], robot: Figures, others: dict[str, float], names: Sequence[str]
+) -> Numbers:
     """Numbers by kind as one for all joints, or as one for each in the robot's order; `others` are not in legs."""
     if list(values) == [None] and not robot.others:
         return values[None]
@@ -106,9 +110,7 @@ def _gains(task: Task, laws: Laws, kind: int | None, kp0: float, kp: float) -> G
 
 def _of_kind(figures: Figures, kind: int | None) -> list[JointFigures]:
     deepest = max(joint.kind for joint in figures.joints.values())
-    return [
-        joint for joint in figures.joints.values() if kind is None or joint.kind == min(kind, deepest)
-    ]
+    return [joint for joint in figures.joints.values() if kind is None or joint.kind == min(kind, deepest)]
 
 
 def _mean(figures: Figures, kind: int | None, field: str) -> float:
