@@ -99,7 +99,9 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         if len(term.clip) not in (0, 1, width) or any(low > high for low, high in term.clip):
             raise ValueError(f"{term.signal}: clip needs one (low, high) or one for each of {width} columns")
         if term.history is not None and not (self.by_term and 1 <= term.history <= self.history):
-            raise ValueError(f"{term.signal}: a history of its own needs by_term and at most {self.history} frames")
+            raise ValueError(
+                f"{term.signal}: a history of its own needs by_term and at most {self.history} frames"
+            )
 
     def width(self, signal: Signal) -> int:
         """Columns of a signal."""

@@ -133,7 +133,9 @@ def _open(file: Path) -> Any:
     except TrueupError:
         raise
     except Exception as error:  # each package has families of its own, protobuf among them
-        raise TrueupError(f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file) from None
+        raise TrueupError(
+            f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file
+        ) from None
 
 
 def _no_outside_data(model: Any, file: Path) -> None:
