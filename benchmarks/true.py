@@ -186,8 +186,9 @@ def _ours(cfg: BenchCfg, seed: int) -> Numbers:
 
 
 def _folder(cfg: BenchCfg, seed: int) -> RunFolder:
+    """A training of `train.py target`, if it was made; else one of its own."""
     run = RunCfg(task=TASK, seed=seed, ppo=default_ppo(TASK))
-    return continued(run, cfg.runs / f"true-{seed}", Budget(minutes=cfg.minutes, save_s=60.0))
+    return continued(run, cfg.runs / f"target-{seed}", Budget(minutes=cfg.minutes, save_s=60.0))
 
 
 def _assess_run(folder: RunFolder, *, varied: bool) -> Assessment:
