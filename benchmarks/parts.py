@@ -98,3 +98,9 @@ ACTUATORS = Parts(
     order=("harmonic", "drift", "clean", "real", "supervised", "methods", "speed", "policies"),
     packages=("mujoco", "torch"),
 )
+TRUE = Parts(
+    name="true",
+    title="A true go2: results",
+    order=("zoo", "foreign", "ours", "varied", "twins", "b2"),
+    packages=("mujoco", "torch"),
+)

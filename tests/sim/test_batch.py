@@ -98,6 +98,7 @@ def test_state_restores_bit_for_bit():
 def test_stepping_equals_plain_mujoco(name):
     robot = load_robot(name)
     sim = BatchSim(robot, SimCfg(nsim=3))
+    sim.params.set("delay", 0.0)
     model, data = sim.batch.get_model(1), sim.batch.get_data(1)
     targets = robot.spec.default_pose + 0.1 * np.sin(
         np.arange(30)[:, None] * 0.3 + np.arange(robot.spec.njoint)
@@ -178,6 +179,7 @@ def test_servo_torque_is_the_hand_computed_one(kind):
     spec = robot.spec
     cfg = SimCfg(nsim=3, model=ModelCfg(base="fixed"), actuator=ActuatorCfg(kind=kind), control_hz=200)
     sim = BatchSim(robot, cfg)
+    sim.params.set("delay", 0.0)
     rng = np.random.default_rng(1)
     qpos = sim.default_qpos + rng.normal(0, 0.1, (3, 12))
     qvel = rng.normal(0, 8.0, (3, 12))
@@ -188,13 +190,29 @@ def test_servo_torque_is_the_hand_computed_one(kind):
         wanted = pd_torque(targets, qpos, qvel, kp=spec.kp, kd=spec.kd, torque_limit=spec.torque_limit)
     else:
         motor = motor_from_datasheet(
-            stall_torque=spec.torque_limit,
+            stall_torque=spec.stall_torque,
             no_load_speed=spec.velocity_limit,
             voltage=48.0,
             torque_limit=spec.torque_limit,
         )
         wanted = servo_torque(motor, targets, qpos, qvel, kp=spec.kp, kd=spec.kd)
     np.testing.assert_allclose(sim.joint_torque, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_delay_and_torque_speed_line_of_the_spec_reach_the_simulation():
+    """Full torque up to the knee speed, then a straight line to zero; commands late by the robot's own delay."""
+    robot = load_robot("go2")
+    sim = in_air(nsim=4, control_hz=200.0)
+    assert sim.cfg.actuator.kind == "dcmotor"
+    np.testing.assert_allclose(sim.delay, robot.spec.delay_s)
+    sim.params.set("delay", 0.0)
+    knee = np.array([joint.knee_speed for joint in robot.spec.joints])
+    top, limit = robot.spec.velocity_limit, robot.spec.torque_limit
+    speeds = np.stack([0.5 * knee, knee, 0.5 * (knee + top), top])
+    qpos = np.repeat(sim.default_qpos[None], 4, axis=0)
+    sim.reset(qpos=qpos, qvel=speeds)
+    sim.step(qpos + 100.0)
+    np.testing.assert_allclose(sim.joint_torque, limit * np.array([1.0, 1.0, 0.5, 0.0])[:, None], atol=1e-6)
 
 
 def test_velocity_and_torque_commands_need_the_servo_inputs():

@@ -25,6 +25,7 @@ def frame(**fields):
     f.foot_contact, f.touchdown = np.ones((2, 4), bool), np.zeros((2, 4), bool)
     f.foot_height, f.foot_vel = np.zeros((2, 4), np.float32), np.zeros((2, 4, 3), np.float32)
     f.air_time, f.duty = np.zeros((2, 4), np.float32), np.ones((2, 4), np.float32)
+    f.swing_peak = np.zeros((2, 4), np.float32)
     f.body_contact = np.zeros(2, bool)
     f.tool_error = np.zeros((2, 6), np.float32)
     for name, values in fields.items():
@@ -48,7 +49,7 @@ def test_tracking_is_one_when_right_and_falls_with_the_error():
 
 def test_posture_terms():
     np.testing.assert_allclose(r.tilt(frame(gravity=[[0.6, 0, -0.8], [0, 0, -1]])), [0.36, 0.0], rtol=1e-6)
-    np.testing.assert_allclose(r.height(0.35)(frame()), 0.0025, rtol=1e-4)
+    np.testing.assert_allclose(r.Height(0.35)(frame()), 0.0025, rtol=1e-4)
     np.testing.assert_allclose(r.bounce(frame(base_vel=[[0, 0, 2], [0, 0, 0]])), [4.0, 0.0])
     np.testing.assert_allclose(r.wobble(frame(base_spin=[[1, 2, 9], [0, 0, 0]])), [5.0, 0.0])
     np.testing.assert_allclose(r.pose(frame(joint_pos=0.5)), 3.0)
@@ -74,18 +75,51 @@ def test_joint_limits_count_what_is_beyond_95_percent():
 
 def test_air_time_pays_for_long_steps_at_touchdown_only():
     f = frame(air_time=0.4)
-    np.testing.assert_array_equal(r.feet_air_time(f), 0.0)
+    np.testing.assert_array_equal(r.AirTime(0.2, 0.5)(f), 0.0)
     f.touchdown[:, 0] = True
-    np.testing.assert_allclose(r.feet_air_time(f), [0.2, 0.0], rtol=1e-6)  # the second is asked to stand
+    np.testing.assert_allclose(r.AirTime(0.2, 0.5)(f), [0.2, 0.0], rtol=1e-6)  # the second is asked to stand
     f.air_time[:] = 5.0
-    np.testing.assert_allclose(r.feet_air_time(f), [0.3, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(r.AirTime(0.2, 0.5)(f), [0.3, 0.0], rtol=1e-6)
 
 
-def test_slip_and_clearance_look_at_feet_on_and_off_the_ground():
-    f = frame(foot_vel=[0.3, 0.4, 9.0])
+def test_slip_looks_at_feet_on_the_ground_and_clearance_at_all_that_move_low():
+    f = frame(foot_vel=[0.3, 0.4, 9.0], foot_height=[0.0, 0.03, 0.08, 0.2])
     f.foot_contact[0, 1:] = False
     np.testing.assert_allclose(r.slip(f), [0.25, 1.0], rtol=1e-6)
-    np.testing.assert_allclose(r.Clearance(0.08)(f), [3 * 0.08**2 * 0.5, 0.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Clearance(0.08)(f), (0.08**2 + 0.05**2) * 0.5, rtol=1e-5)
+
+
+def test_swing_height_charges_low_steps_when_they_end():
+    f = frame(swing_peak=[0.02, 0.06, 0.08, 0.2])
+    f.command[:] = [0.5, 0.0, 0.0]
+    np.testing.assert_array_equal(r.SwingHeight(0.08)(f), 0.0)  # no step ends now
+    f.touchdown[0] = True
+    np.testing.assert_allclose(r.SwingHeight(0.08)(f), [0.75**2 + 0.25**2, 0.0], rtol=1e-5)
+    f.command[:] = 0.0
+    np.testing.assert_array_equal(r.SwingHeight(0.08)(f), 0.0)  # asked to stand
+
+
+def test_trot_is_one_diagonal_on_the_ground_and_the_other_off():
+    f = frame()
+    f.command[:] = [0.5, 0.0, 0.0]
+    f.foot_contact[:] = [[True, False, False, True], [False, True, False, True]]
+    np.testing.assert_array_equal(r.trot(f), [1.0, 0.0])
+    f.foot_contact[:] = [[False, True, True, False], [True, True, True, True]]
+    np.testing.assert_array_equal(r.trot(f), [1.0, 0.0])
+    f.command[0] = 0.0
+    np.testing.assert_array_equal(r.trot(f), 0.0)
+
+
+def test_standing_quietly_means_no_joint_speed_and_every_foot_down():
+    f = frame(joint_vel=0.5)
+    f.foot_contact[:, 0] = False
+    np.testing.assert_allclose(r.stand_quiet(f), [0.0, 0.1 * 12 * 0.25 + 1.0], rtol=1e-6)
+
+
+def test_close_tracking_still_falls_where_the_wide_kernel_is_flat():
+    f = frame(base_vel=[[0.4, 0, 0], [0, 0, 0]], base_spin=[[0, 0, 0.2], [0, 0, 0]])
+    np.testing.assert_allclose(r.track_velocity_closely(f), [np.exp(-0.25), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.track_turn_closely(f), [np.exp(-1.0), 1.0], rtol=1e-5)
 
 
 def test_collisions_and_falls():
@@ -119,7 +153,7 @@ def test_swing_up_is_one_upright():
 
 
 @pytest.mark.parametrize(
-    "term", [r.track_velocity, r.tilt, r.energy, r.slip, r.feet_air_time, d.hopping, d.shuffling]
+    "term", [r.track_velocity, r.tilt, r.energy, r.slip, r.AirTime(0.2, 0.5), d.hopping, d.shuffling]
 )
 def test_terms_are_float32_of_one_number_a_row(term):
     assert term(frame()).shape == (2,)

@@ -1,23 +1,40 @@
-"""`trueup play RUN`: watch a policy, as a film or live in the browser."""
+"""`trueup play RUN`: watch a policy, our own or another's, as a film or live in the browser."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
+
+from trueup.core.errors import TrueupError
+
+if TYPE_CHECKING:
+    from trueup.tasks.env import TaskEnv
+    from trueup.train.frozen import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlayVerb:
-    """Watch what a run has learned.
+    """Watch what a run has learned, or a policy that was trained elsewhere.
 
-    In: a run's folder, or its exported policy's. Out: a film (--film), or a page with a live 3D view, velocity sliders
-    and a push button.
+    In: a run's folder, or its exported policy's; or a network (--onnx) with its written layout (--layout) and a task.
+    Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
     """
 
-    run: tyro.conf.Positional[Path]
+    run: tyro.conf.Positional[Path | None] = None
     """Folder of a run, or of an exported policy (RUN/policy)."""
+    onnx: Path | None = None
+    """Network of a policy that was trained elsewhere; needs --layout and --task."""
+    layout: Path | None = None
+    """Its layout: rl_sar's config.yaml or unitree_rl_lab's deploy.yaml."""
+    task: str | None = None
+    """Task whose world it is played in."""
+    joints: tuple[str, ...] = ()
+    """Joint names in the SDK's order, for layouts that number joints only (deploy.yaml)."""
+    base: Path | None = None
+    """rl_sar's base.yaml; default: beside the layout or one folder up."""
     film: Path | None = None
     """Write a film here (.mp4 or .gif) instead of opening the live view."""
     seconds: float | None = None
@@ -39,12 +56,11 @@ def run(verb: PlayVerb) -> int:
     from rich.console import Console
 
     from trueup.report.progress import progress_bar
-    from trueup.train.play import open_run
     from trueup.train.show import film_policy
     from trueup.train.stop import stop_wish
 
     console = Console()
-    env, policy = open_run(verb.run, randomize=verb.randomize, seed=verb.seed)
+    env, policy = _open(verb)
     if verb.film is not None:
         with progress_bar("filming", console) as progress:
             film_policy(
@@ -63,3 +79,18 @@ def run(verb: PlayVerb) -> int:
     finally:
         view.close()
     return 0
+
+
+def _open(verb: PlayVerb) -> tuple[TaskEnv, Policy]:
+    from trueup.policy.foreign.layout import read_layout
+    from trueup.tasks.env import EnvCfg
+    from trueup.train.play import open_run
+    from trueup.train.witness import open_witness
+
+    if verb.run is not None and verb.onnx is None:
+        return open_run(verb.run, randomize=verb.randomize, seed=verb.seed)
+    if verb.run is not None or verb.onnx is None or verb.layout is None or verb.task is None:
+        raise TrueupError("play takes a run's folder, or --onnx with --layout and --task")
+    layout = read_layout(verb.layout, joint_names=verb.joints, base=verb.base)
+    cfg = EnvCfg(nenv=1, threads=1, seed=verb.seed, randomize=verb.randomize, pushes=False, stagger=False)
+    return open_witness(verb.onnx, layout, verb.task, cfg)

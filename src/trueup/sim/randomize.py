@@ -361,9 +361,9 @@ def joint_ranges() -> dict[str, Draw]:
         "motor_strength": Draw(operation="scale", low=0.85, high=1.15, factor=True),
         "kp": Draw(operation="scale", low=0.8, high=1.2),
         "kd": Draw(operation="scale", low=0.8, high=1.2),
-        "damping": Draw(operation="scale", low=0.7, high=1.3),
-        "friction": Draw(operation="scale", low=0.5, high=1.5),
-        "armature": Draw(operation="scale", low=0.8, high=1.2),
+        "damping": Draw(operation="scale", low=0.5, high=1.5),
+        "friction": Draw(operation="scale", low=0.5, high=2.0),
+        "armature": Draw(operation="scale", low=0.7, high=1.5),
         "delay": Draw(operation="set", low=0.0, high=0.02, each=False, factor=True),
         "encoder_bias": Draw(operation="set", low=-0.05, high=0.05),
     }

@@ -5,6 +5,8 @@ Kernels exp(-e^2 / width^2) lie in [0, 1]; costs are positive and get a negative
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,19 +60,14 @@ def tilt(frame: Frame) -> Float32:
     return _sum_squares(frame.gravity[:, :2])
 
 
-def height(target_m: float) -> HeightCost:
+@dataclass(frozen=True)
+class Height:
     """Squared distance of the base from a height above the ground, m^2."""
-    return HeightCost(np.float32(target_m))
 
-
-class HeightCost:
-    """(h - h*)^2."""
-
-    def __init__(self, target_m: np.float32) -> None:
-        self._target = target_m
+    target_m: float
 
     def __call__(self, frame: Frame) -> Float32:
-        return np.square(frame.base_height - self._target)
+        return np.square(frame.base_height - np.float32(self.target_m))
 
 
 def bounce(frame: Frame) -> Float32:
@@ -126,10 +123,16 @@ def joint_limits(frame: Frame) -> Float32:
 
 
 # --- feet ---
-def feet_air_time(frame: Frame) -> Float32:
-    """Length of the steps that end now beyond 0.2 s, at most 0.3 s counted; only where asked to move."""
-    gain = np.minimum(frame.air_time, np.float32(0.5)) - np.float32(0.2)
-    return _sum(np.multiply(gain, frame.touchdown, out=gain)) * commanded(frame)
+@dataclass(frozen=True)
+class AirTime:
+    """Length of the steps that end now beyond `least_s`, counted up to `most_s`, summed; only where asked to move."""
+
+    least_s: float
+    most_s: float
+
+    def __call__(self, frame: Frame) -> Float32:
+        gain = np.minimum(frame.air_time, np.float32(self.most_s)) - np.float32(self.least_s)
+        return _sum(np.multiply(gain, frame.touchdown, out=gain)) * commanded(frame)
 
 
 def slip(frame: Frame) -> Float32:
@@ -137,11 +140,11 @@ def slip(frame: Frame) -> Float32:
     return _sum(_foot_speed_squared(frame) * frame.foot_contact)
 
 
+@dataclass(frozen=True)
 class Clearance:
     """Feet that move low: sum over the feet of (h - h*)^2 times horizontal speed, where h < h*; m^3/s."""
 
-    def __init__(self, target_m: float) -> None:
-        self.target_m = target_m
+    target_m: float
 
     def __call__(self, frame: Frame) -> Float32:
         speed = np.sqrt(_foot_speed_squared(frame))
@@ -149,11 +152,11 @@ class Clearance:
         return np.einsum("ij,ij,ij->i", low, low, speed)
 
 
+@dataclass(frozen=True)
 class SwingHeight:
-    """Steps that end now and did not lift the foot to h*: sum over the feet of (1 - peak / h*)^2; only where asked to move."""
+    """Steps that end now and did not lift the foot to h*: sum over the feet of (1 - peak / h*)^2, where asked to move."""
 
-    def __init__(self, target_m: float) -> None:
-        self.target_m = target_m
+    target_m: float
 
     def __call__(self, frame: Frame) -> Float32:
         lack = np.float32(1.0) - np.minimum(frame.swing_peak / np.float32(self.target_m), np.float32(1.0))

@@ -55,12 +55,12 @@ class Measure:
     @property
     def rest_speed(self) -> float | None:
         """Mean horizontal speed of the base at rest, m/s."""
-        return self._at_rest[1] / self._at_rest[0] if self._at_rest[0] else None
+        return float(self._at_rest[1] / self._at_rest[0]) if self._at_rest[0] else None
 
     @property
     def rest_joint_speed(self) -> float | None:
         """Mean |joint velocity| at rest, rad/s."""
-        return self._at_rest[2] / self._at_rest[0] if self._at_rest[0] else None
+        return float(self._at_rest[2] / self._at_rest[0]) if self._at_rest[0] else None
 
     def _rest(self, frame: Frame) -> None:
         rows = ~frame.asked.any(axis=1) & (frame.command_age > _AT_REST_S)

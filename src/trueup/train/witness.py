@@ -41,10 +41,14 @@ def assess_witness(
     task: Task | str,
     *,
     episodes: int = 100,
+    seconds: float | None = None,
     seed: int = 0,
     threads: int = 0,
 ) -> Assessment:
-    """Assess a policy that was trained elsewhere as our own are: nominal, no pushes, the task's whole range."""
+    """Assess a policy that was trained elsewhere as our own are: nominal, no pushes, the task's whole range.
+
+    seconds  None: the task's episodes as they are
+    """
     cfg = EnvCfg(nenv=episodes, threads=threads, seed=seed, randomize=False, pushes=False, stagger=False)
     env, policy = open_witness(onnx, layout, task, cfg)
-    return assess(env, policy, env.task.score, env.task.rates.episode_s)
+    return assess(env, policy, env.task.score, seconds or env.task.rates.episode_s)

@@ -6,8 +6,9 @@ A reader of each format fills it (`rl_sar`, `unitree`); what a format leaves ope
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -88,7 +89,7 @@ def convert(values: object, kind: type[T], file: Path) -> T:
         raise TrueupError(message[:500], file=file, place=place.strip("`")[:200] or "top level") from None
 
 
-def checked(file: Path, make: Any) -> Any:
+def checked(file: Path, make: Callable[[], T]) -> T:
     """Build specs from what a file says; numbers that do not fit together name the file."""
     try:
         return make()

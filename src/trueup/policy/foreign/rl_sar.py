@@ -9,7 +9,7 @@ clipped, and the policy sees the clipped ones. target = default_dof_pos + action
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -40,14 +40,14 @@ _OF_JOINTS = ("rl_kp", "rl_kd", "torque_limits", "default_dof_pos", "action_scal
 class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The keys of both files; those of the second half say nothing about a policy that runs."""
 
-    dt: float
-    decimation: int
+    dt: Annotated[float, msgspec.Meta(gt=0.0)]
+    decimation: Annotated[int, msgspec.Meta(ge=1)]
     num_of_dofs: int
     num_observations: int
     joint_names: tuple[str, ...]
     joint_mapping: tuple[int, ...]
     observations: tuple[str, ...]
-    observations_history: tuple[int, ...] | None = ()
+    observations_history: tuple[Annotated[int, msgspec.Meta(ge=0, le=1000)], ...] | None = ()
     observations_history_priority: Literal["time", "term"] = "time"
     clip_obs: float
     clip_actions_lower: Numbers | None = None
@@ -74,7 +74,8 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def read(file: Path, found: dict[str, Any], base: Path | None = None) -> Layout:
     """Make a layout of config.yaml, whose only key is the policy's name, and the base.yaml of its robot."""
-    name, config = next(iter(found.items()))
+    name: str = next(iter(found))
+    config: dict[str, Any] = found[name]
     said = convert(_merged(file, config, _base(file, name, base)), RlSarFile, file)
     if said.wheel_indices:
         raise TrueupError("has wheels, which take speeds: not understood", file=file, place="wheel_indices")
@@ -85,7 +86,7 @@ def read(file: Path, found: dict[str, Any], base: Path | None = None) -> Layout:
             place="joint_mapping",
         )
     joints = tuple(said.joint_names[motor] for motor in said.joint_mapping)
-    layout: Layout = checked(file, lambda: _layout(name, said, joints, _terms(file, said)))
+    layout = checked(file, lambda: _layout(name, said, joints, _terms(file, said)))
     if layout.observation.nframe != said.num_observations:
         raise TrueupError(
             f"says {said.num_observations}, but its terms have {layout.observation.nframe} columns",

@@ -9,7 +9,7 @@ target = offset + scale * action, clipped as a target; the policy sees its own o
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -38,7 +38,7 @@ class TermEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] | None = None
     clip: Pair | None = None
     scale: float | Numbers | None = None
-    history_length: int = 1
+    history_length: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
 
 
 class ActionEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -51,17 +51,34 @@ class ActionEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     joint_names: Any = None
 
 
+class Ranges(msgspec.Struct, kw_only=True):
+    """What commands the policy was trained with, m/s, m/s, rad/s."""
+
+    lin_vel_x: Pair
+    lin_vel_y: Pair
+    ang_vel_z: Pair
+
+
 class DeployFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The keys of deploy.yaml."""
 
     joint_ids_map: tuple[int, ...]
-    step_dt: float
+    step_dt: Annotated[float, msgspec.Meta(gt=0.0)]
     stiffness: Numbers
     damping: Numbers
     default_joint_pos: Numbers
     commands: dict[str, dict[str, Any]] | None = None
     actions: dict[str, ActionEntry]
-    observations: dict[str, Any]
+    observations: dict[str, bool | TermEntry]
+
+    @property
+    def terms(self) -> dict[str, TermEntry]:
+        """The observations without the switches that stand among them."""
+        return {name: entry for name, entry in self.observations.items() if isinstance(entry, TermEntry)}
+
+    def switch(self, name: str) -> bool:
+        """`scale_first` or `use_gym_history`, which stand among the observations; absent: false."""
+        return self.observations.get(name) is True
 
 
 def read(file: Path, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout:
@@ -74,9 +91,13 @@ def read(file: Path, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layou
             file=file,
             place="actions",
         )
-    terms = _terms(file, said)
-    layout: Layout = checked(file, lambda: _layout(file, said, joints, terms))
-    return layout
+    _check_names(file, said)
+    if said.switch("use_gym_history") and len({entry.history_length for entry in said.terms.values()}) > 1:
+        raise TrueupError(
+            "whole frames need one history_length for all terms", file=file, place="use_gym_history"
+        )
+    terms = tuple(_term(file, said, name, entry) for name, entry in said.terms.items())
+    return checked(file, lambda: _layout(file, said, joints, terms))
 
 
 def _joints(file: Path, said: DeployFile, sdk_names: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,54 +117,38 @@ def _joints(file: Path, said: DeployFile, sdk_names: tuple[str, ...]) -> tuple[s
             place="joint_ids_map",
         )
     for name in ("stiffness", "damping", "default_joint_pos"):
-        if len(getattr(said, name)) != len(ids):
-            raise TrueupError(
-                f"{len(getattr(said, name))} numbers for {len(ids)} joints", file=file, place=name
-            )
+        count = len(getattr(said, name))
+        if count != len(ids):
+            raise TrueupError(f"{count} numbers for {len(ids)} joints", file=file, place=name)
     return tuple(sdk_names[motor] for motor in ids)
 
 
-def _terms(file: Path, said: DeployFile) -> tuple[Term, ...]:
-    whole_frames, scale_first = (bool(said.observations.get(key)) for key in reversed(_SWITCHES))
-    terms = []
-    for name, values in said.observations.items():
-        if name in _SWITCHES:
-            continue
-        if name not in _SIGNALS:
+def _check_names(file: Path, said: DeployFile) -> None:
+    for name, entry in said.observations.items():
+        is_term = isinstance(entry, TermEntry)
+        if name not in (_SIGNALS if is_term else _SWITCHES):
             raise TrueupError(
                 f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}",
                 file=file,
                 place="observations",
             )
-        entry = convert(values, TermEntry, file)
-        if "asset_cfg" in (entry.params or {}):
-            raise TrueupError(
-                "observes some joints only: not understood", file=file, place=f"observations.{name}"
-            )
-        terms.append(
-            Term(
-                _SIGNALS[name],
-                1.0 if entry.scale is None else entry.scale,
-                _clip(file, said, name, entry, scale_first),
-                clip_scaled=scale_first,
-                history=None if whole_frames else max(entry.history_length, 1),
-            )
-        )
-    lengths = {
-        max(convert(said.observations[name], TermEntry, file).history_length, 1) for name in _named(said)
-    }
-    if whole_frames and len(lengths) > 1:
+
+
+def _term(file: Path, said: DeployFile, name: str, entry: TermEntry) -> Term:
+    if "asset_cfg" in (entry.params or {}):
         raise TrueupError(
-            "whole frames need one history_length for all terms", file=file, place="use_gym_history"
+            "observes some joints only: not understood", file=file, place=f"observations.{name}"
         )
-    return tuple(terms)
+    return Term(
+        _SIGNALS[name],
+        1.0 if entry.scale is None else entry.scale,
+        _clip(file, said, name, entry),
+        clip_scaled=said.switch("scale_first"),
+        history=None if said.switch("use_gym_history") else entry.history_length,
+    )
 
 
-def _named(said: DeployFile) -> list[str]:
-    return [name for name in said.observations if name not in _SWITCHES]
-
-
-def _clip(file: Path, said: DeployFile, name: str, entry: TermEntry, scale_first: bool) -> tuple[Pair, ...]:
+def _clip(file: Path, said: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
     """Bounds of a term; a command is held within the ranges that the policy was trained with."""
     own = () if entry.clip is None else (entry.clip,)
     if name != "velocity_commands":
@@ -153,20 +158,18 @@ def _clip(file: Path, said: DeployFile, name: str, entry: TermEntry, scale_first
         raise TrueupError(
             f"must name {', '.join(_COMMANDS)}", file=file, place="commands.base_velocity.ranges"
         )
-    if own or scale_first:
+    if own or said.switch("scale_first"):
         raise TrueupError(
             "a command with clip or scale_first is not understood", file=file, place=f"observations.{name}"
         )
-    return tuple(convert(ranges[key], Pair, file) for key in _COMMANDS)
+    held = convert(ranges, Ranges, file)
+    return held.lin_vel_x, held.lin_vel_y, held.ang_vel_z
 
 
 def _layout(file: Path, said: DeployFile, joints: tuple[str, ...], terms: tuple[Term, ...]) -> Layout:
     action, njoint = said.actions["JointPositionAction"], len(joints)
     if action.joint_ids is not None and action.joint_ids != tuple(range(njoint)):
         raise ValueError(f"actions.JointPositionAction.joint_ids must be all {njoint} joints in order")
-    histories = [
-        max(convert(said.observations[name], TermEntry, file).history_length, 1) for name in _named(said)
-    ]
     targets = action.clip or ()
     return Layout(
         format="unitree_rl_lab",
@@ -180,8 +183,8 @@ def _layout(file: Path, said: DeployFile, joints: tuple[str, ...], terms: tuple[
             terms=terms,
             ncommand=len(_COMMANDS),
             naction=njoint,
-            history=max(histories, default=1),
-            by_term=not said.observations.get("use_gym_history"),
+            history=max((entry.history_length for entry in said.terms.values()), default=1),
+            by_term=not said.switch("use_gym_history"),
         ),
         action=ActionSpec(
             joint_names=joints,

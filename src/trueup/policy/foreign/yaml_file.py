@@ -44,7 +44,7 @@ def _loader() -> Any:
     """A SafeLoader that refuses keys given twice and reads slice(None) as None."""
     import yaml
 
-    class PlainLoader(yaml.SafeLoader):
+    class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             twice = sorted({key for key in keys if keys.count(key) > 1})

@@ -57,6 +57,8 @@ SUFFIXES = {
 TERMS = {
     "track_velocity": NONE,
     "track_turn": NONE,
+    "track_velocity_closely": NONE,
+    "track_turn_closely": NONE,
     "tilt": NONE,
     "height": Unit(0, 2, 0, "l^2"),
     "bounce": Unit(0, 2, -2, "g l"),
