@@ -6,7 +6,8 @@ The rules, in one place:
   lift the robot ten times over: a placeholder) three times what gravity asks of the joint in the default pose
 - velocity: as a URDF says, below 100 rad/s; else 10 rad/s or 1 m/s
 - gains: those of the file's position actuators; else kp = I w^2 with w = 2 pi 4 Hz and I the inertia that the joint
-  moves in the default pose, between 0.5 and 4 times the torque limit per radian, kd = 1.4 sqrt(kp I)
+  moves in the default pose, between 0.5 and 4 times the torque limit per radian, and enough for a leg to sag by at most
+  0.2 rad when the robot stands; kd = 1.4 sqrt(kp I)
 - pose: keyframe "home" or the first one, if the robot stands in it; else legs that are bent evenly (`draft_pose`)
 - contact: the feet and the shapes of the base, as in the built-in robots; shins would count as falls
 - floating: the base has a free joint; a URDF floats if its root carries two or more branches of two or more joints
@@ -27,12 +28,13 @@ from trueup.core.errors import TrueupError
 from trueup.robot.draft_pose import draft_pose, place
 from trueup.robot.shapes import collision_geoms, inertia_diagonal, lowest_point
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
-from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms
+from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, stance_load
 from trueup.robot.untrusted import CheckedModel, quiet_engine, read_model
 
 CONTROL_HZ = 50.0
 SERVO_HZ = 4.0
 DAMPING_RATIO = 0.7
+SAG_RAD = 0.2
 MAX_RAD_PER_STEP = 0.4  # of the servo's own oscillation in one physics step
 GUESSED_SPEED = {"hinge": 10.0, "slide": 1.0}  # rad/s, m/s
 PLACEHOLDER_SPEED = 100.0  # rad/s, m/s: no joint is that fast
@@ -86,11 +88,12 @@ class _Drafter:
         self.solid = collision_geoms(self.model)
         self.low = {geom: lowest_point(self.model, self.data, geom) for geom in self.solid}
         self.stand_height = max(0.0, -min(self.low.values(), default=0.0)) if self.floating else 0.0
+        self.feet = find_feet(self.model, self.joints, self.low) if self.floating else []
+        self.load = stance_load(self.model, self.data, self.feet) if self.feet else np.zeros(self.model.nv)
 
     def draft(self) -> Draft:
         floating, stand_height = self.floating, round(self.stand_height, 4)
         bolted = round(self._base_height, 4)
-        feet = find_feet(self.model, self.joints, self.low) if floating else []
         spec = RobotSpec(
             schema=SCHEMA,
             name=_robot_name(self.checked.path),
@@ -106,12 +109,12 @@ class _Drafter:
             ),
             joints=tuple(self._joint(joint) for joint in self.joints),
             imu=self._site(lambda name: "imu" in name),
-            feet=tuple(self._geom_name(geom) for geom in feet),
+            feet=tuple(self._geom_name(geom) for geom in self.feet),
             end_effector=None
             if floating
             else self._site(lambda name: any(word in name for word in _TOOL_WORDS)),
             contact_geoms=tuple(
-                self._geom_name(geom) for geom in ground_geoms(self.model, self.base, feet, self.low)
+                self._geom_name(geom) for geom in ground_geoms(self.model, self.base, self.feet, self.low)
             ),
         )
         return Draft(spec=spec, guesses=self.guesses)
@@ -250,14 +253,20 @@ class _Drafter:
             if servo and gain > 0.0 and abs(bias[1] + gain) < 1e-6 * gain:
                 gear = float(model.actuator_gear[actuator, 0]) ** 2
                 return gain * gear, max(0.0, -float(bias[2])) * gear
-        self._guess("kp", joint, "from the inertia that it moves")
+        dof = model.jnt_dofadr[joint]
+        inertia, load = float(self.inertia[dof]), abs(float(self.load[dof]))
+        self._guess(
+            "kp",
+            joint,
+            "from the inertia that it moves" + (" and the weight that it carries" if load else ""),
+        )
         self._guess("kd", joint, "from kp and the inertia")
-        return guess_gains(float(self.inertia[model.jnt_dofadr[joint]]), torque, self.physics_hz)
+        return guess_gains(inertia, torque, self.physics_hz, load)
 
 
-def guess_gains(inertia: float, torque: float, physics_hz: float) -> tuple[float, float]:
-    """Return kp and kd of a servo that suits the inertia (kg m^2) and the torque limit and is stable at this rate."""
-    kp = min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque), 4.0 * torque)
+def guess_gains(inertia: float, torque: float, physics_hz: float, load: float = 0.0) -> tuple[float, float]:
+    """Return kp and kd of a servo that suits inertia (kg m^2), torque limit and load (N m), stable at this rate."""
+    kp = min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque, load / SAG_RAD), 4.0 * torque)
     kp = min(kp, inertia * (MAX_RAD_PER_STEP * physics_hz) ** 2)
     return kp, 2.0 * DAMPING_RATIO * math.sqrt(kp * inertia)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
 
 # As plain numbers: `in` asks the enum, which never equals an element of an array.
 HINGE, SLIDE = int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)
@@ -65,3 +68,14 @@ def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[in
         if model.geom(geom).name
         and (int(weld[geom]) == trunk or low[geom] < sole.get(int(weld[geom]), -np.inf) + _SOLE_M)
     ]
+
+
+def stance_load(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
+    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f. `data` is evaluated."""
+    load: FloatArray = data.qfrc_bias.copy()
+    jacobian = np.zeros((3, model.nv))
+    share = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity)) / max(len(feet), 1)
+    for foot in feet:
+        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot], int(model.geom_bodyid[foot]))
+        load -= share * jacobian[2]
+    return load

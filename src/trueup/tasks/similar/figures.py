@@ -14,6 +14,7 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
 from trueup.robot.shapes import inertia_diagonal, lowest_point
+from trueup.robot.stance import stance_load
 
 GRAVITY = 9.81
 FloatArray = NDArray[np.float64]
@@ -84,7 +85,7 @@ def measure(robot: Robot) -> Figures:
             np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])
         ),
         stand_height=spec.base.stand_height,
-        stance=_stance_torque(model, data, robot, joints),
+        stance=_stance_torque(stance_load(model, data, feet), model, joints),
         lightest=float(_free_inertia(model, data)[dof].min()),
         joints=joints,
         others=tuple(name for name in spec.joint_names if name not in joints),
@@ -147,16 +148,8 @@ def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot
     return hip - lowest_point(model, data, foot)
 
 
-def _stance_torque(
-    model: mujoco.MjModel, data: mujoco.MjData, robot: Robot, joints: dict[str, JointFigures]
-) -> float:
-    """Mean over the legs of |gravity - J^T f| with the weight shared evenly by the feet, of the kind with the most."""
-    load, jacobian = data.qfrc_bias.copy(), np.zeros((3, model.nv))
-    share = float(model.body_mass.sum()) * GRAVITY / len(robot.spec.feet)
-    for name in robot.spec.feet:
-        foot = model.geom(name)
-        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot.id], int(foot.bodyid[0]))
-        load -= share * jacobian[2]
+def _stance_torque(load: FloatArray, model: mujoco.MjModel, joints: dict[str, JointFigures]) -> float:
+    """Mean over the legs of what standing asks, of the kind of joint that it asks most of."""
     kinds: dict[int, list[float]] = {}
     for name, joint in joints.items():
         kinds.setdefault(joint.kind, []).append(abs(float(load[model.joint(name).dofadr[0]])))

@@ -1,8 +1,8 @@
 """Servo and physics rate for another robot: the same sag and damping ratio, within what motors and engine bear.
 
 kp    ~ the torque that standing asks of the most loaded joint, and at least ~ m g l: under its own weight the robot
-      sags by the same angle, also with its legs bent more than the reference's. At most twice as much of a motor's
-      limit for each radian as in the reference: beyond that the torque is cut off in every stride.
+      sags by the same angle, also with its legs bent more than the reference's. At most four times as much of a
+      motor's limit for each radian as in the reference: beyond that the torque is cut off in every stride.
 kd    the same damping ratio (kd + d) / (2 sqrt(kp I)), d the joints' own damping and I the inertia that they move.
 rate  the engine takes the servo's spring explicitly: sqrt(kp / I) dt <= 0.4 at the lightest joint. The rate rises in
       whole multiples of the control rate up to 500 Hz or the reference's, then kp falls.
@@ -23,7 +23,7 @@ from trueup.tasks.similar.laws import TORQUE, Laws, rounded
 from trueup.tasks.task import Task
 
 Numbers = float | tuple[float, ...] | None
-_MOTOR_SHARE = 2.0
+_MOTOR_SHARE = 4.0
 _RAD_PER_STEP = 0.4
 _FASTEST_HZ = 500.0
 _LEAST_KD = 0.1  # of the whole damping: the servo's own share is never less

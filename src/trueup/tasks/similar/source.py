@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from trueup.tasks.similar.scale import Number, Scaled, ScaledReward
 
+_WIDTH = 100  # of a line with its comment
 _IMPORTS = """from __future__ import annotations
 
 from dataclasses import replace
@@ -125,8 +126,11 @@ def _rewards(rewards: dict[str, ScaledReward]) -> Iterator[str]:
             reasons.append(f"weight was {weight.before!r}, {weight.why}")
         if term.code is None:
             reasons.append("its numbers, if it has any, are not scaled")
-        comment = f"  # {'; '.join(reasons)}" if reasons else ""
-        yield f'            "{name}": Reward({call}, {weight.after!r}{", late=True" if late else ""}),{comment}'
+        line = f'            "{name}": Reward({call}, {weight.after!r}{", late=True" if late else ""}),'
+        if len(line) + sum(map(len, reasons)) > _WIDTH:
+            yield from (f"            # {reason}" for reason in reasons)
+            reasons = []
+        yield line + (f"  # {'; '.join(reasons)}" if reasons else "")
     yield "        },"
 
 
