@@ -15,7 +15,7 @@ from trueup.rl.ppo import Ppo
 from trueup.sim.adr import AdrCfg
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.assess import ERROR, Assessment, assess
+from trueup.train.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
 from trueup.train.config import Budget, RunCfg
 from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
@@ -27,8 +27,6 @@ from trueup.train.tune import choose
 
 _FILM_S = 4.0
 _NEAR = 2.0  # exploring in randomised simulations, the error is larger than in an assessment
-EPISODES = 100
-ASSESS_SEED = 1_000_000  # rows that no training draws
 
 
 def train(
