@@ -95,7 +95,7 @@ def test_joints_equal_the_public_figures(name):
 def test_go2_has_the_joint_dynamics_that_its_sources_state():
     model = compile_model(load_robot("go2"))
     lines = (ZOO / "go2" / "SOURCES.md").read_text().splitlines()
-    for name, what in (("armature", "armature,"), ("damping", "damping,"), ("frictionloss", "dry friction,")):
+    for name, what in (("armature", "armature, kg"), ("damping", "damping, N"), ("frictionloss", "dry friction, N")):
         cells = next(line for line in lines if line.startswith(f"| {what}")).split("|")
         for leg in ("FL", "FR", "RL", "RR"):
             found = [getattr(model.joint(f"{leg}_{kind}_joint"), name)[0] for kind in ("hip", "thigh", "calf")]
