@@ -60,7 +60,7 @@ def browser_tab(view: LiveView) -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
         tab = browser.new_page(viewport={"width": 800, "height": 480})
         tab.goto(view.url)
-        tab.get_by_text("Push", exact=True).wait_for(timeout=60_000)
+        tab.get_by_text("Push", exact=True).wait_for(timeout=120_000)
         yield tab
         browser.close()
 
@@ -83,7 +83,7 @@ def _screenshot(tab: Any) -> np.ndarray:
     return np.asarray(picture, np.int16)[200:, :460]
 
 
-def wait(condition: Any, seconds: float = 30.0) -> None:
+def wait(condition: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen in time"

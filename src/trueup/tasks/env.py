@@ -18,6 +18,7 @@ from trueup.sim.batch import BatchSim
 from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
+from trueup.tasks.frame import Frame
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.nursery import Nursery
 from trueup.tasks.start import Starts
@@ -131,6 +132,11 @@ class TaskEnv:
             metrics["actuator_outside"] = self.sim.substep_model.guard.worst
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
+
+    @property
+    def frame(self) -> Frame:
+        """State of all rows after the last control step, as rewards see it."""
+        return self._sense.frame
 
     def hold_command(self, values: NDArray[np.floating]) -> None:
         """Ask the same of every row from now on, until its episode ends."""
