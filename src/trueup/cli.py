@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import actuator, calibrate, data, doctor, play, record, robot, sim, train, twin
+from trueup.commands import actuator, calibrate, data, doctor, play, record, robot, sim, task, train, twin
 from trueup.core.errors import TrueupError
 
 _VERBS: dict[type, Callable[[Any], int]] = {
@@ -28,6 +28,8 @@ _VERBS: dict[type, Callable[[Any], int]] = {
     data.RecoverVerb: data.run,
     calibrate.CalibrateVerb: calibrate.run,
     actuator.ActuatorVerb: actuator.run,
+    task.TasksVerb: task.run,
+    task.InitTaskVerb: task.run,
     train.TrainVerb: train.run,
     play.PlayVerb: play.run,
     sim.SimVerb: sim.run,
@@ -54,6 +56,10 @@ _Verbs = (
     ]
     | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
     | Annotated[actuator.ActuatorVerb, tyro.conf.subcommand(_LADDER)]
+    | Annotated[
+        task.TaskVerb,
+        tyro.conf.subcommand("task", description="What is to be learned: list, init for another robot."),
+    ]
     | Annotated[train.TrainVerb, tyro.conf.subcommand("train")]
     | Annotated[play.PlayVerb, tyro.conf.subcommand("play")]
     | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]

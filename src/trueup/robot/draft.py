@@ -2,12 +2,14 @@
 
 The rules, in one place:
 - joints: those that an actuator of the file drives, or all hinges and slides if it has no actuators; model order
-- torque: the tightest of actuatorfrcrange, forcerange, a motor's ctrlrange, URDF effort; else three times what gravity
-  asks of the joint in the default pose
+- torque: the tightest of actuatorfrcrange, forcerange, a motor's ctrlrange, URDF effort; else (or where a leg could
+  lift the robot ten times over: a placeholder) three times what gravity asks of the joint in the default pose
+- velocity: as a URDF says, below 100 rad/s; else 10 rad/s or 1 m/s
 - gains: those of the file's position actuators; else kp = I w^2 with w = 2 pi 4 Hz and I the inertia that the joint
-  moves in the default pose, between 0.5 and 4 times the torque limit per radian, kd = 1.4 sqrt(kp I)
-- pose: keyframe "home" or the first one; else zero, or the middle of the range where zero lies outside (a knee; then
-  the parallel joint above it turns half as far the other way)
+  moves in the default pose, between 0.5 and 4 times the torque limit per radian, and enough for a leg to sag by at most
+  0.2 rad when the robot stands; kd = 1.4 sqrt(kp I)
+- pose: keyframe "home" or the first one, if the robot stands in it; else legs that are bent evenly (`draft_pose`)
+- contact: the feet and the shapes of the base, as in the built-in robots; shins would count as falls
 - floating: the base has a free joint; a URDF floats if its root carries two or more branches of two or more joints
 """
 
@@ -23,16 +25,20 @@ import mujoco
 import numpy as np
 
 from trueup.core.errors import TrueupError
+from trueup.robot.draft_pose import draft_pose, place
 from trueup.robot.shapes import collision_geoms, inertia_diagonal, lowest_point
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
-from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms
+from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, stance_load
 from trueup.robot.untrusted import CheckedModel, quiet_engine, read_model
 
 CONTROL_HZ = 50.0
 SERVO_HZ = 4.0
 DAMPING_RATIO = 0.7
+SAG_RAD = 0.2
 MAX_RAD_PER_STEP = 0.4  # of the servo's own oscillation in one physics step
 GUESSED_SPEED = {"hinge": 10.0, "slide": 1.0}  # rad/s, m/s
+PLACEHOLDER_SPEED = 100.0  # rad/s, m/s: no joint is that fast
+PLACEHOLDER_TORQUE = 10.0  # times weight times standing height
 GRAVITY = 9.81
 _ON_JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 _TOOL_WORDS = ("tool", "tcp", "grip", "ee", "effector", "attach", "pinch", "hand", "tip")
@@ -71,21 +77,23 @@ class _Drafter:
         self.joints = self._choose_joints()
         self.base = self._choose_base()
         self.limits = {joint: self._position_limits(joint) for joint in self.joints}
-        self.pose = {joint: self._default(joint) for joint in self.joints}
-        self._fold_evenly()
+        self.floating = self._is_floating()
+        self._base_height = float(self.model.body_pos[self.base, 2])
+        self.pose = self._choose_pose()
         timestep = float(self.model.opt.timestep)
         substeps = min(max(round(1.0 / (timestep * CONTROL_HZ)), 2), 40) if timestep > 1e-6 else 40
         self.physics_hz = CONTROL_HZ * substeps
-        self._set_pose()
+        place(self.model, self.data, self.base, self.pose)
         self.inertia = inertia_diagonal(self.model, self.data)
+        self.solid = collision_geoms(self.model)
+        self.low = {geom: lowest_point(self.model, self.data, geom) for geom in self.solid}
+        self.stand_height = max(0.0, -min(self.low.values(), default=0.0)) if self.floating else 0.0
+        self.feet = find_feet(self.model, self.joints, self.low) if self.floating else []
+        self.load = stance_load(self.model, self.data, self.feet) if self.feet else np.zeros(self.model.nv)
 
     def draft(self) -> Draft:
-        floating = self._is_floating()
-        solid = collision_geoms(self.model)
-        low = {geom: lowest_point(self.model, self.data, geom) for geom in solid}
-        stand_height = round(max(0.0, -min(low.values(), default=0.0)), 4) if floating else 0.0
-        bolted = round(float(self._base_height), 4)
-        feet = find_feet(self.model, self.joints, low) if floating else []
+        floating, stand_height = self.floating, round(self.stand_height, 4)
+        bolted = round(self._base_height, 4)
         spec = RobotSpec(
             schema=SCHEMA,
             name=_robot_name(self.checked.path),
@@ -101,12 +109,12 @@ class _Drafter:
             ),
             joints=tuple(self._joint(joint) for joint in self.joints),
             imu=self._site(lambda name: "imu" in name),
-            feet=tuple(self._geom_name(geom) for geom in feet),
+            feet=tuple(self._geom_name(geom) for geom in self.feet),
             end_effector=None
             if floating
             else self._site(lambda name: any(word in name for word in _TOOL_WORDS)),
             contact_geoms=tuple(
-                self._geom_name(geom) for geom in ground_geoms(self.model, self.base, feet, solid)
+                self._geom_name(geom) for geom in ground_geoms(self.model, self.base, self.feet, self.low)
             ),
         )
         return Draft(spec=spec, guesses=self.guesses)
@@ -150,55 +158,12 @@ class _Drafter:
         self._guess("position", joint, "the model has no limits here")
         return -reach, reach
 
-    def _default(self, joint: int) -> float:
-        low, high = self.limits[joint]
-        if self.model.nkey:
-            names = [self.model.key(key).name.lower() for key in range(self.model.nkey)]
-            home = names.index("home") if "home" in names else 0
-            return float(np.clip(self.model.key_qpos[home, self.model.jnt_qposadr[joint]], low, high))
-        self._guess("default", joint, "no keyframe: zero, or the middle of the range")
-        return 0.0 if low <= 0.0 <= high else (low + high) / 2
-
-    def _fold_evenly(self) -> None:
-        """Where a knee cannot be straight, turn the joint above it half as far the other way: the foot stays below."""
-        if self.model.nkey:
-            return
-        mujoco.mj_forward(self.model, self.data)
-        for joint, angle in list(self.pose.items()):
-            above = self._joint_above(joint)
-            if (
-                angle == 0.0
-                or above is None
-                or self.pose[above] != 0.0
-                or self.model.jnt_type[joint] != HINGE
-            ):
-                continue
-            along = float(self.data.xaxis[joint] @ self.data.xaxis[above])
-            if abs(along) > 0.99:
-                self.pose[above] = float(np.clip(-angle * along / 2, *self.limits[above]))
-
-    def _joint_above(self, joint: int) -> int | None:
-        body = int(self.model.body_parentid[self.model.jnt_bodyid[joint]])
-        while body:
-            first, count = int(self.model.body_jntadr[body]), int(self.model.body_jntnum[body])
-            if count:
-                last = first + count - 1
-                return last if last in self.pose and self.model.jnt_type[last] == HINGE else None
-            body = int(self.model.body_parentid[body])
-        return None
-
-    def _set_pose(self) -> None:
-        """Evaluate the default pose with the base frame at the origin, upright."""
-        model, data = self.model, self.data
-        self._base_height = model.body_pos[self.base, 2]
-        model.body_pos[self.base], model.body_quat[self.base] = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
-        mujoco.mj_resetData(model, data)
-        first = model.body_jntadr[self.base]
-        if self._has_free_joint():
-            data.qpos[model.jnt_qposadr[first] :][:7] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-        for joint, value in self.pose.items():
-            data.qpos[model.jnt_qposadr[joint]] = value
-        mujoco.mj_forward(model, data)
+    def _choose_pose(self) -> dict[int, float]:
+        drafted = draft_pose(self.model, self.base, self.limits, self.floating)
+        if drafted.guess is not None:
+            for joint in self.joints:
+                self._guess("default", joint, drafted.guess)
+        return drafted.joints
 
     def _has_free_joint(self) -> bool:
         first = self.model.body_jntadr[self.base]
@@ -239,9 +204,11 @@ class _Drafter:
 
     def _velocity(self, joint: int, name: str) -> float:
         declared = self.checked.urdf_joints.get(name)
-        if declared is not None and declared.velocity is not None:
-            return declared.velocity
-        self._guess("velocity", joint, "the file says nothing about speed")
+        speed = None if declared is None else declared.velocity
+        if speed is not None and speed < PLACEHOLDER_SPEED:
+            return speed
+        told = "nothing about speed" if speed is None else f"{speed:g} per second, a placeholder"
+        self._guess("velocity", joint, f"the file says {told}")
         return GUESSED_SPEED["hinge" if self.model.jnt_type[joint] == HINGE else "slide"]
 
     def _torque(self, joint: int) -> float:
@@ -258,16 +225,21 @@ class _Drafter:
                 gain = abs(model.actuator_gainprm[actuator, 0])
                 found.append(np.abs(model.actuator_ctrlrange[actuator]).max() * gain * gear)
         positive = [float(value) for value in found if value > 0.0]
-        if positive:
+        if positive and (not self.floating or min(positive) < self._largest_torque()):
             return min(positive)
-        self._guess("torque", joint, "three times what gravity asks of it in the default pose")
+        told = f"the file's {min(positive):g} is a placeholder: " if positive else ""
+        self._guess("torque", joint, f"{told}three times what gravity asks of it in the default pose")
         return max(1.0, 3.0 * self._gravity_load(joint))
+
+    def _largest_torque(self) -> float:
+        weight = float(self.model.body_subtreemass[self.base]) * GRAVITY
+        return PLACEHOLDER_TORQUE * weight * max(self.stand_height, 0.1)
 
     def _gravity_load(self, joint: int) -> float:
         model, data = self.model, self.data
         body = model.jnt_bodyid[joint]
         mass = float(model.body_subtreemass[body])
-        if self._has_free_joint():
+        if self.floating:
             mass = max(mass, float(model.body_subtreemass[self.base]) / 2)  # two legs carry the whole
         if model.jnt_type[joint] == SLIDE:
             return mass * GRAVITY
@@ -281,14 +253,20 @@ class _Drafter:
             if servo and gain > 0.0 and abs(bias[1] + gain) < 1e-6 * gain:
                 gear = float(model.actuator_gear[actuator, 0]) ** 2
                 return gain * gear, max(0.0, -float(bias[2])) * gear
-        self._guess("kp", joint, "from the inertia that it moves")
+        dof = model.jnt_dofadr[joint]
+        inertia, load = float(self.inertia[dof]), abs(float(self.load[dof]))
+        self._guess(
+            "kp",
+            joint,
+            "from the inertia that it moves" + (" and the weight that it carries" if load else ""),
+        )
         self._guess("kd", joint, "from kp and the inertia")
-        return guess_gains(float(self.inertia[model.jnt_dofadr[joint]]), torque, self.physics_hz)
+        return guess_gains(inertia, torque, self.physics_hz, load)
 
 
-def guess_gains(inertia: float, torque: float, physics_hz: float) -> tuple[float, float]:
-    """Return kp and kd of a servo that suits the inertia (kg m^2) and the torque limit and is stable at this rate."""
-    kp = min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque), 4.0 * torque)
+def guess_gains(inertia: float, torque: float, physics_hz: float, load: float = 0.0) -> tuple[float, float]:
+    """Return kp and kd of a servo that suits inertia (kg m^2), torque limit and load (N m), stable at this rate."""
+    kp = min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque, load / SAG_RAD), 4.0 * torque)
     kp = min(kp, inertia * (MAX_RAD_PER_STEP * physics_hz) ** 2)
     return kp, 2.0 * DAMPING_RATIO * math.sqrt(kp * inertia)
 

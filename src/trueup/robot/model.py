@@ -115,6 +115,15 @@ def default_qpos(model: mujoco.MjModel, robot: Robot) -> NDArray[np.float64]:
     return qpos
 
 
+def trunk_body(model: mujoco.MjModel, robot: Robot) -> str:
+    """The base body, or the heaviest that is fixed to it where its own has no mass (a URDF's root link)."""
+    base = model.body(robot.spec.base.body).id
+    if model.body_mass[base] > 0.0:
+        return robot.spec.base.body
+    fixed = np.flatnonzero(model.body_weldid == model.body_weldid[base])
+    return str(model.body(int(fixed[np.argmax(model.body_mass[fixed])])).name)
+
+
 def _set_options(spec: mujoco.MjSpec, robot: Robot) -> None:
     for name, value in robot.options.items():
         option = robot.spec.options[name]
@@ -200,11 +209,12 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
         return  # full is as the file says: its purely visual shapes stay intangible
     for pair in list(spec.pairs):
         spec.delete(pair)
-    # A shape may go only if no mass is taken from it and no tendon runs over it.
-    removable = not spec.tendons and all(body.explicitinertial for body in spec.bodies[1:] if body.geoms)
+    from_shapes = spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     for geom in list(spec.geoms):
         if geom.parent.name == "world":
             continue
+        # A shape may go only if no mass is taken from it and no tendon runs over it.
+        removable = not spec.tendons and not from_shapes and geom.parent.explicitinertial
         if geom.name in names:
             geom.contype, geom.conaffinity = 1, 0
         elif cfg.visual or not removable:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
 
 # As plain numbers: `in` asks the enum, which never equals an element of an array.
 HINGE, SLIDE = int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)
+_SOLE_M = 0.01  # shapes that end this close above a foot's lowest point belong to its sole
 
 
 def branch_sizes(model: mujoco.MjModel, base: int) -> list[int]:
@@ -21,16 +25,21 @@ def branch_sizes(model: mujoco.MjModel, base: int) -> list[int]:
     return list(count.values())
 
 
+def last_parts(model: mujoco.MjModel, joints: list[int]) -> list[int]:
+    """The moving parts (by their weld body) that carry no other: feet, hands, tools."""
+    moving = {int(model.body_weldid[model.jnt_bodyid[joint]]) for joint in joints}
+    carriers = {int(model.body_weldid[model.body_parentid[body]]) for body in moving}
+    return sorted(moving - carriers)
+
+
 def find_feet(model: mujoco.MjModel, joints: list[int], low: dict[int, float]) -> list[int]:
     """The lowest shape of each last moving part that comes near the ground.
 
     low  height of the lowest point of every shape that can touch something
     """
-    moving = {int(model.body_weldid[model.jnt_bodyid[joint]]) for joint in joints}
-    carriers = {int(model.body_weldid[model.body_parentid[body]]) for body in moving}
     ground = min(low.values(), default=0.0)
     feet = []
-    for body in sorted(moving - carriers):
+    for body in last_parts(model, joints):
         shapes = [
             geom
             for geom in low
@@ -43,10 +52,30 @@ def find_feet(model: mujoco.MjModel, joints: list[int], low: dict[int, float]) -
     return feet
 
 
-def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], solid: list[int]) -> list[int]:
-    """Every solid shape on the parts that carry feet, and on the base; none without feet (then all are kept)."""
+def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[int, float]) -> list[int]:
+    """The shapes of the base, and those of the parts with feet that reach as low as the foot itself.
+
+    None without feet (then all are kept). Shins are left out: one that brushes the ground is no fall.
+    """
     if not feet:
         return []
     weld = model.body_weldid[model.geom_bodyid]
-    parts = {int(weld[geom]) for geom in feet} | {int(model.body_weldid[base])}
-    return [geom for geom in solid if int(weld[geom]) in parts and model.geom(geom).name]
+    sole = {int(weld[foot]): low[foot] for foot in feet}
+    trunk = int(model.body_weldid[base])
+    return [
+        geom
+        for geom in low
+        if model.geom(geom).name
+        and (int(weld[geom]) == trunk or low[geom] < sole.get(int(weld[geom]), -np.inf) + _SOLE_M)
+    ]
+
+
+def stance_load(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
+    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f. `data` is evaluated."""
+    load: FloatArray = data.qfrc_bias.copy()
+    jacobian = np.zeros((3, model.nv))
+    share = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity)) / max(len(feet), 1)
+    for foot in feet:
+        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot], int(model.geom_bodyid[foot]))
+        load -= share * jacobian[2]
+    return load

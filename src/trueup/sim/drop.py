@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
-from trueup.robot.model import Base, ModelCfg
+from trueup.robot.model import Base, ModelCfg, trunk_body
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
 from trueup.sim.sensors import SensorCfg
@@ -103,7 +103,7 @@ def drop(
 
 def default_ranges(sim: BatchSim) -> Ranges:
     """Ranges for this robot: locomotion on a floating base, joints only on a held one."""
-    return locomotion_ranges(sim.robot.spec.base.body) if sim.free_base else joint_ranges()
+    return locomotion_ranges(trunk_body(sim.model, sim.robot)) if sim.free_base else joint_ranges()
 
 
 def _row(sim: BatchSim) -> dict[str, NDArray[np.float64]]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.robot.model import trunk_body
 from trueup.sim.batch import BatchSim
 from trueup.sim.fitted import Fitted
 from trueup.sim.joint_plan import JointPlan
@@ -26,7 +28,7 @@ _DRIVEN = ("kp", "kd", "torque_limit")
 _TRUNK = ("mass_scale", "com_offset", "inertia")
 _BOUNCE = ("contact_dampratio",)
 _PARTS = {STRENGTH: _DRIVEN, PAYLOAD: _TRUNK, RESTITUTION: _BOUNCE}
-_PAYLOAD_UP = 0.1  # m above the base's origin
+_PAYLOAD_UP = 0.1  # m above the trunk's origin
 
 
 class Targets:
@@ -41,7 +43,8 @@ class Targets:
             names += fitted.names
         self.touched = tuple(dict.fromkeys(names))
         self._nominal = {name: sim.params.get(name)[0] for name in self.touched}
-        trunk = sim.model.body(sim.robot.spec.base.body)
+        self._trunk = trunk_body(sim.model, sim.robot)
+        trunk = sim.model.body(self._trunk)
         self._base = sim.params.body_names.index(trunk.name) if sim.free_base else 0
         self._trunk_mass = float(trunk.mass[0])
         self._payload_at: FloatArray = np.array([0.0, 0.0, _PAYLOAD_UP]) - trunk.ipos
@@ -155,8 +158,7 @@ class Targets:
         """Bodies that are written: those drawn, not all (an inertia that is not touched keeps its bits)."""
         if PARAMETERS[name].scope != "body":
             return None
-        base = self._sim.robot.spec.base.body
-        asked: dict[str, None] = dict.fromkeys([base] if PAYLOAD in self._ranges else [])
+        asked: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
         for source in ("mass_scale", "com_offset") if name == "inertia" else (name,):
             if source in self._ranges:
                 asked |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
@@ -171,6 +173,9 @@ class Targets:
     def _where(self, name: str, of: tuple[str, ...]) -> Ids:
         joints = PARAMETERS[name].scope == "joint"
         known = self._sim.robot.spec.joint_names if joints else self._sim.params.body_names
+        for item in of:
+            if item not in known:
+                raise TrueupError(f"range of {name!r}: the robot has no {item!r}{did_you_mean(item, known)}")
         return np.array([known.index(item) for item in of], np.intp)
 
 

@@ -215,6 +215,7 @@ class TaskEnv:
             self.observation_spec,
             critic,
             [] if draws is None else draws.factor_names,
+            self.action_spec.moved,
             self._sense.ground.grid,
         )
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+from typing import NamedTuple
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code, own_function
 from trueup.tasks import zoo
+from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
 
-__all__ = ["EnvCfg", "load_task", "make_env", "task_names"]
+__all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "task_names"]
 
 
 def task_names() -> tuple[str, ...]:
@@ -34,6 +37,29 @@ def load_task(name: str) -> Task:
     module, function = variants[name]
     task: Task = getattr(importlib.import_module(module), function)()
     return task
+
+
+class DescribedTask(NamedTuple):
+    """A built-in task in one line; `scalable`: `trueup task init` can write one like it for another robot."""
+
+    name: str
+    robot: str
+    what: str
+    scalable: bool
+
+
+def described_tasks() -> list[DescribedTask]:
+    """Every built-in task with the first line of its function's docstring."""
+    out = []
+    for name, (module, function) in sorted(_variants().items()):
+        task = load_task(name)
+        what = inspect.getdoc(getattr(importlib.import_module(module), function)) or ""
+        out.append(
+            DescribedTask(
+                name, task.robot, what.partition("\n")[0], isinstance(task.commands, VelocityCommand)
+            )
+        )
+    return out
 
 
 def make_env(task: Task, cfg: EnvCfg | None = None) -> TaskEnv:

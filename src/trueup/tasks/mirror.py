@@ -1,7 +1,8 @@
 """Mirror: left-right symmetry as index and sign arrays, for learners that use it.
 
 A reflection in the plane y = 0 exchanges left and right limbs. Vectors change the sign of y; rates and turns, which are
-pseudo-vectors, the signs of x and z; a joint about y keeps its angle, one about x or z changes sign.
+pseudo-vectors, the signs of x and z; a joint about y keeps its angle, one about x or z changes sign. Counterparts are
+found by their places in the default pose, not by names.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +30,10 @@ _SIGNS = {
     "com_offset": _VECTOR,
     "tilt": (-1, 1),  # about x, about y
 }
-_JOINT = {"joint_pos", "joint_vel", "action", "last_action", "joint_torque", "encoder_bias"}
+_JOINT = {"joint_pos", "joint_vel", "joint_torque", "encoder_bias"}
+_ACTION = {"action", "last_action"}
 _FOOT = {"foot_contact", "foot_height", "air_time", "swing_peak", "duty"}
+_PARALLEL, _CLOSE, _UNEVEN_RAD = 0.99, 0.03, 0.02
 
 
 class Mirror(NamedTuple):
@@ -55,19 +59,23 @@ def make_mirror(
     spec: ObservationSpec,
     critic: Sequence[str],
     factors: Sequence[tuple[str, int]],
+    moved: Sequence[str],
     grid: tuple[int, int] = (0, 0),
 ) -> Mirror:
-    """The mirror of a legged robot whose limbs are named ?L_ and ?R_.
+    """The mirror of a legged robot: limbs are paired by where they are in the default pose.
 
     critic   fields of the frame behind the actor's observation; factors: names and widths of hidden factors after them
+    moved    joints that actions move, in their order
     grid     rows (along x) and columns (along y) of the height samples
     """
-    joints = _joints(sim)
-    feet = _Half(_swapped(sim.robot.spec.feet), np.ones(len(sim.robot.spec.feet), np.float32))
+    joints, feet = pair_limbs(sim)
+    actions = _some(joints, sim.robot.spec.joint_names, moved)
 
     def part(name: str, width: int) -> _Half:
         if name in _JOINT:
             return joints
+        if name in _ACTION:
+            return actions
         if name in _FOOT:
             return feet
         if name == "heights":
@@ -82,9 +90,15 @@ def make_mirror(
 
     frame = [part(term.signal, spec.width(term.signal)) for term in spec.terms]
     actor = _join(frame * spec.history)
-    behind = [part(name, _width(name, sim, grid)) for name in critic]
+    behind = [part(name, _width(name, sim, len(moved), grid)) for name in critic]
     whole = _join([actor, *behind, *(part(name, width) for name, width in factors)])
-    return Mirror(*actor, *whole, *joints)
+    return Mirror(*actor, *whole, *actions)
+
+
+def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
+    """Reflections of joints and feet; an error names the limb that has no counterpart."""
+    data = _stand(sim)
+    return _joints(sim, data), _feet(sim, data)
 
 
 def _join(parts: Sequence[_Half]) -> _Half:
@@ -93,24 +107,84 @@ def _join(parts: Sequence[_Half]) -> _Half:
     return _Half(index.astype(np.intp), np.concatenate([half.sign for half in parts]))
 
 
-def _joints(sim: BatchSim) -> _Half:
-    axes = sim.model.jnt_axis[sim.index.joint_id]
-    sign = np.where(np.abs(axes[:, 1]) > 0.5, 1.0, -1.0).astype(np.float32)
-    return _Half(_swapped(sim.robot.spec.joint_names), sign)
+def _stand(sim: BatchSim) -> mujoco.MjData:
+    """The default pose with the base upright at the origin of the plane of reflection."""
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = sim.default_qpos
+    data.qpos[sim.base_qpos : sim.base_qpos + 2] = 0.0
+    mujoco.mj_kinematics(sim.model, data)
+    return data
 
 
-def _swapped(names: Sequence[str]) -> NDArray[np.intp]:
-    """For each name the place of its counterpart on the other side."""
-    other = {name: name[0] + {"L": "R", "R": "L"}.get(name[1], name[1]) + name[2:] for name in names}
-    for name, counterpart in other.items():
-        if counterpart not in names:
-            raise TrueupError(f"no mirror for {name!r}: there is no {counterpart!r}")
-    return np.array([list(names).index(other[name]) for name in names], np.intp)
+def _joints(sim: BatchSim, data: mujoco.MjData) -> _Half:
+    """A joint's counterpart is at the mirrored place; axes are pseudo-vectors, so the sign is that of a . P b."""
+    spec, ids = sim.robot.spec, sim.index.joint_id
+    places, axes = data.xanchor[ids], data.xaxis[ids]
+    along = axes @ (axes * _PSEUDO).T  # (njoint, njoint) cosines between axes and mirrored axes
+    apart = _apart(places) + np.where(np.abs(along) > _PARALLEL, 0.0, np.inf)
+    index = _paired(apart, spec.joint_names, np.linalg.norm(np.ptp(places, axis=0)))
+    sign = np.sign(along[np.arange(len(ids)), index]).astype(np.float32)
+    uneven = np.abs(spec.default_pose - sign * spec.default_pose[index])
+    if uneven.max(initial=0.0) > _UNEVEN_RAD:
+        k = int(np.argmax(uneven))
+        raise TrueupError(
+            f"no mirror: the default pose of {spec.joint_names[k]!r} ({spec.default_pose[k]:.3f} rad) is not that of "
+            f"{spec.joint_names[index[k]]!r} ({spec.default_pose[index[k]]:.3f} rad) mirrored; make them so, or set "
+            "symmetric=False"
+        )
+    return _Half(index, sign)
 
 
-def _width(name: str, sim: BatchSim, grid: tuple[int, int]) -> int:
+def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
+    """The reflection among some of the joints, which must hold both of each pair."""
+    at = [names.index(name) for name in chosen]
+    other = [names[joints.columns[k]] for k in at]
+    alone = [name for name, mate in zip(chosen, other, strict=True) if mate not in chosen]
+    if alone:
+        raise TrueupError(
+            f"no mirror: actions move {alone[0]!r} but not its counterpart; set symmetric=False"
+        )
+    return _Half(np.array([list(chosen).index(mate) for mate in other], np.intp), joints.sign[at])
+
+
+def _feet(sim: BatchSim, data: mujoco.MjData) -> _Half:
+    names = sim.robot.spec.feet
+    places = np.array([data.geom_xpos[sim.model.geom(name).id] for name in names]).reshape(-1, 3)
+    index = (
+        _paired(_apart(places), names, np.linalg.norm(np.ptp(places, axis=0)))
+        if names
+        else np.zeros(0, np.intp)
+    )
+    return _Half(index, np.ones(len(names), np.float32))
+
+
+def _apart(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances (n, n) of places from mirrored places."""
+    out: NDArray[np.float64] = np.linalg.norm(places[:, None] - places * _VECTOR, axis=2)
+    return out
+
+
+def _paired(apart: NDArray[np.float64], names: Sequence[str], size: float) -> NDArray[np.intp]:
+    """For each name the place of its counterpart, within a few percent of the robot's size."""
+    index = apart.argmin(axis=1)
+    alone = [
+        name
+        for k, name in enumerate(names)
+        if apart[k, index[k]] > _CLOSE * size or int(index[index[k]]) != k
+    ]
+    if alone:
+        raise TrueupError(
+            f"no mirror for {alone[0]!r}: nothing like it is at the mirrored place in the default pose; "
+            "correct the pose or the model, or set symmetric=False"
+        )
+    return index.astype(np.intp)
+
+
+def _width(name: str, sim: BatchSim, naction: int, grid: tuple[int, int]) -> int:
     if name in _JOINT:
         return sim.robot.spec.njoint
+    if name in _ACTION:
+        return naction
     if name in _FOOT:
         return len(sim.robot.spec.feet)
     return grid[0] * grid[1] if name == "heights" else len(_SIGNS[name])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueup.policy.chain import Chain, matrices, rotation_error
 from trueup.robot.load import Robot
+from trueup.robot.shapes import lowest_point
 from trueup.sim.batch import BatchSim
 from trueup.sim.motion import Motion
 from trueup.tasks.frame import Frame
@@ -28,7 +29,7 @@ _FOUND = 1  # contact sensor: report whether there is a contact, and nothing els
 def add_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
     """Let the engine watch contacts of trunk and feet, and position and velocity of the feet."""
     feet = robot.spec.feet
-    body = [name for name in robot.spec.contact_geoms if name not in feet] if feet else []
+    body = _trunk(spec, robot) if feet else []
     kinds = mujoco.mjtSensor
     for name in (*feet, *body):
         found = _sensor(spec, kinds.mjSENS_CONTACT, name)
@@ -37,6 +38,19 @@ def add_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
         _sensor(spec, kinds.mjSENS_FRAMEPOS, name)
     for name in feet:
         _sensor(spec, kinds.mjSENS_FRAMELINVEL, name)
+
+
+def _trunk(spec: mujoco.MjSpec, robot: Robot) -> list[str]:
+    """Contact geoms that no foot is fixed to: what must not touch the ground."""
+    feet = {_part(spec.geom(name).parent) for name in robot.spec.feet}
+    return [name for name in robot.spec.contact_geoms if _part(spec.geom(name).parent) not in feet]
+
+
+def _part(body: mujoco.MjsBody) -> str:
+    """The moving part that a body is fixed to, by the name of its own body."""
+    while not body.joints and body.parent is not None and body.parent.name != "world":
+        body = body.parent
+    return str(body.name)
 
 
 def _sensor(spec: mujoco.MjSpec, kind: mujoco.mjtSensor, geom: str) -> mujoco.MjsSensor:
@@ -54,7 +68,8 @@ class Sense:
         self._sim, self.ground, self._chain = sim, ground, chain
         spec, nenv = sim.robot.spec, sim.nsim
         self.nfoot = len(spec.feet) if sim.free_base else 0
-        self._nbody = len([name for name in spec.contact_geoms if name not in spec.feet]) if self.nfoot else 0
+        watched = int(np.sum(sim.model.sensor_type == mujoco.mjtSensor.mjSENS_CONTACT))
+        self._nbody = watched - self.nfoot if self.nfoot else 0
         self.frame = Frame(
             dt=sim.control_dt,
             joint_low=spec.position_low.astype(np.float32),
@@ -71,7 +86,7 @@ class Sense:
         self.frame.air_time = np.zeros((nenv, self.nfoot), np.float32)
         self.frame.swing_peak = np.zeros((nenv, self.nfoot), np.float32)
         self.frame.duty = np.ones((nenv, self.nfoot), np.float32)
-        self._sole = np.float32(sim.model.geom(spec.feet[0]).size[0]) if self.nfoot else np.float32(0.0)
+        self._sole = _soles(sim) if self.nfoot else np.zeros(0, np.float32)
 
     @property
     def memory(self) -> dict[str, NDArray[np.generic]]:
@@ -178,6 +193,17 @@ class Sense:
         frame.swing_peak *= swings
         frame.duty += np.float32(frame.dt) * (contact - frame.duty)  # forgets within a second
         np.logical_not(contact, out=self._floating)
+
+
+def _soles(sim: BatchSim) -> Float32:
+    """How far below the frame of its shape each foot ends in the default pose (m); a ball's radius in any pose."""
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = sim.default_qpos
+    mujoco.mj_kinematics(sim.model, data)
+    feet = [sim.model.geom(name).id for name in sim.robot.spec.feet]
+    return np.array(
+        [data.geom_xpos[foot][2] - lowest_point(sim.model, data, foot) for foot in feet], np.float32
+    )
 
 
 def rotate_back(quat: tuple[Float32, ...], vectors: Float32) -> Float32:

@@ -1,0 +1,75 @@
+"""Tables of tasks, and of what was scaled for another robot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from trueup.tasks.load import DescribedTask
+from trueup.tasks.similar.init import InitiatedTask
+from trueup.tasks.similar.scale import Number
+
+
+def print_tasks(tasks: Sequence[DescribedTask], as_json: bool) -> None:
+    """List tasks."""
+    if as_json:
+        print(json.dumps({"tasks": [task._asdict() for task in tasks]}))
+        return
+    table = Table("task", "robot", "what", "task init", title="built-in tasks")
+    for task in tasks:
+        table.add_row(task.name, task.robot, task.what, "scales it" if task.scalable else "")
+    Console().print(table)
+
+
+def print_initiated(done: InitiatedTask) -> None:
+    """Say what was scaled, what could not be known, and how to go on."""
+    console, scaled = Console(), done.scaled
+    ref, robot = scaled.laws.reference, scaled.laws.robot
+    console.print(
+        " -> ".join(f"{each.name}: {each.mass:.3g} kg, legs of {each.leg:.3g} m" for each in (ref, robot)),
+        markup=False,
+        soft_wrap=True,
+    )
+    table = Table("number", done.reference, done.task, "why")
+    for part, number in _numbers(done):
+        table.add_row(part, _short(number.before), _short(number.after), number.why)
+    console.print(table)
+    for caution in done.cautions:
+        console.print(f"look at: {caution}", markup=False, soft_wrap=True)
+    console.print(
+        f"task in {done.path}; train it: trueup train {done.call} --minutes 15 --out runs/{done.task}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _numbers(done: InitiatedTask) -> list[tuple[str, Number]]:
+    scaled = done.scaled
+    parts = {
+        "": (scaled.physics, *scaled.servo, *scaled.actions),
+        "commands.": scaled.commands,
+        "start.": scaled.start,
+        "pushes.": scaled.pushes,
+    }
+    out = [(f"{part}{number.name}", number) for part, numbers in parts.items() for number in numbers]
+    for name, (term, weight, _) in scaled.rewards.items():
+        out += [
+            (f"{name}.{a.name}", Number(a.name, a.before, a.after, f"~ {a.law}"))
+            for a in term.arguments
+            if a.law
+        ]
+        if weight.before != weight.after:
+            out.append((f"{name} (weight)", weight))
+    for name, numbers in scaled.randomize.items():
+        out += [(f"{name}.{number.name}", number) for number in numbers]
+    return out
+
+
+def _short(value: object) -> str:
+    """A number, a range, or the first of many."""
+    if isinstance(value, (tuple, list)) and len(value) > 3:
+        return f"{value[0]} ... ({len(value)})"
+    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

@@ -1,0 +1,175 @@
+"""A legged robot in a few numbers: mass, legs, motors, joints, measured on its model in the default pose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
+from trueup.robot.shapes import inertia_diagonal, lowest_point
+from trueup.robot.stance import stance_load
+
+GRAVITY = 9.81
+FloatArray = NDArray[np.float64]
+
+
+class JointFigures(NamedTuple):
+    """One leg joint; `kind` counts from the foot: knee 0, thigh 1, hip 2."""
+
+    kind: int
+    torque: float  # limit, N m
+    inertia: float  # that it moves with the other joints locked, kg m^2
+    damping: float  # its own, N m s/rad
+    kp: float  # of the spec
+    kd: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """One legged robot."""
+
+    name: str
+    base: str
+    mass: float  # kg
+    leg: float  # hips above the ground, m
+    stand_height: float  # base frame above the ground, m
+    stance: float  # torque of the most loaded kind of joint when it stands in its default pose, N m
+    lightest: float  # inertia that a leg joint can feel at least, the others free, kg m^2
+    joints: dict[str, JointFigures]  # of the legs, by name
+    others: tuple[str, ...]  # joints that are not in legs
+    feet: int
+    rotors: bool  # any leg joint has armature
+    forward: bool  # knees turn about y: the robot faces x
+    diagonal: bool  # of four feet, the first and the last stand on a diagonal
+    trunk: bool  # some shape of the trunk can touch the ground
+
+    @property
+    def moment(self) -> float:
+        """m g l, the moment of the weight about a hip, N m."""
+        return self.mass * GRAVITY * self.leg
+
+    @property
+    def time(self) -> float:
+        """sqrt(l / g), the time in which a leg swings, s."""
+        return math.sqrt(self.leg / GRAVITY)
+
+    def froude(self, speed: float) -> float:
+        """v^2 / (g l) of a walking speed."""
+        return speed**2 / (GRAVITY * self.leg)
+
+
+def measure(robot: Robot) -> Figures:
+    """Measure a legged robot; a robot without a floating base or without feet is refused with what is missing."""
+    _require_legs(robot)
+    spec = robot.spec
+    model = compile_model(robot, ModelCfg(base="free", floor=False))
+    data = mujoco.MjData(model)
+    data.qpos[:] = default_qpos(model, robot)
+    mujoco.mj_forward(model, data)
+    legs = [_leg(model, robot, name) for name in spec.feet]
+    feet = [model.geom(name).id for name in spec.feet]
+    joints = _joint_figures(model, data, robot, legs)
+    dof = [model.joint(name).dofadr[0] for name in joints]
+    return Figures(
+        name=spec.name,
+        base=trunk_body(model, robot),
+        mass=float(model.body_mass.sum()),
+        leg=float(
+            np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])
+        ),
+        stand_height=spec.base.stand_height,
+        stance=_stance_torque(stance_load(model, data, feet), model, joints),
+        lightest=float(_free_inertia(model, data)[dof].min()),
+        joints=joints,
+        others=tuple(name for name in spec.joint_names if name not in joints),
+        feet=len(feet),
+        rotors=bool(model.dof_armature[dof].any()),
+        forward=all(abs(data.xaxis[model.joint(leg[-1]).id][1]) > 0.7 for leg in legs),
+        diagonal=len(feet) != 4 or _is_diagonal(data.geom_xpos[feet]),
+        trunk=_has_trunk(model, feet),
+    )
+
+
+def _joint_figures(
+    model: mujoco.MjModel, data: mujoco.MjData, robot: Robot, legs: list[list[str]]
+) -> dict[str, JointFigures]:
+    kinds = {name: k for leg in legs for k, name in enumerate(reversed(leg))}
+    inertia, index = inertia_diagonal(model, data), joint_index(model, robot)
+    return {
+        joint.name: JointFigures(
+            kind=kinds[joint.name],
+            torque=joint.torque,
+            inertia=float(inertia[dof]),
+            damping=float(model.dof_damping[dof]),
+            kp=joint.kp,
+            kd=joint.kd,
+        )
+        for joint, dof in zip(robot.spec.joints, index.dof, strict=True)
+        if joint.name in kinds
+    }
+
+
+def _require_legs(robot: Robot) -> None:
+    spec, missing = robot.spec, []
+    if not spec.base.floating:
+        missing.append("its base is bolted down (base.floating = false)")
+    if not spec.feet:
+        missing.append("it names no feet (feet = [geoms that carry it])")
+    if spec.base.floating and spec.base.stand_height <= 0.0:
+        missing.append("it does not stand (base.stand_height = 0)")
+    if missing:
+        raise TrueupError(
+            f"robot {spec.name!r} cannot take a task for legged robots: {' and '.join(missing)} in its spec"
+        )
+
+
+def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:
+    """Joints of the spec from the base to a foot."""
+    body, names = int(model.geom(foot).bodyid[0]), []
+    while body:
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        names += [model.joint(joint).name for joint in range(first + count - 1, first - 1, -1)]
+        body = int(model.body_parentid[body])
+    leg = [name for name in reversed(names) if name in robot.spec.joint_names]
+    if not leg:
+        raise TrueupError(f"robot {robot.spec.name!r}: no joint of the spec moves the foot {foot!r}")
+    return leg
+
+
+def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot: int) -> float:
+    hip = max(float(data.xanchor[model.joint(name).id][2]) for name in leg)
+    return hip - lowest_point(model, data, foot)
+
+
+def _stance_torque(load: FloatArray, model: mujoco.MjModel, joints: dict[str, JointFigures]) -> float:
+    """Mean over the legs of what standing asks, of the kind of joint that it asks most of."""
+    kinds: dict[int, list[float]] = {}
+    for name, joint in joints.items():
+        kinds.setdefault(joint.kind, []).append(abs(float(load[model.joint(name).dofadr[0]])))
+    return max(float(np.mean(values)) for values in kinds.values())
+
+
+def _free_inertia(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
+    """1 / (M^-1)_ii: what a joint feels when all others give way."""
+    inverse = np.zeros((model.nv, model.nv))
+    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
+    return np.asarray(1.0 / np.diag(inverse))
+
+
+def _is_diagonal(places: FloatArray) -> bool:
+    """Whether the first and the last of four places (4, 3) are farther apart than either is from the others."""
+    first, last = (np.linalg.norm(places - places[k], axis=1) for k in (0, 3))
+    return bool(first[3] > max(first[1], first[2], last[1], last[2]))
+
+
+def _has_trunk(model: mujoco.MjModel, feet: list[int]) -> bool:
+    parts = {int(model.body_weldid[model.geom_bodyid[foot]]) for foot in feet}
+    solid = np.flatnonzero((model.geom_contype | model.geom_conaffinity) & (model.geom_bodyid > 0))
+    return any(int(model.body_weldid[model.geom_bodyid[geom]]) not in parts for geom in solid)
