@@ -95,10 +95,16 @@ def test_joints_equal_the_public_figures(name):
 def test_go2_has_the_joint_dynamics_that_its_sources_state():
     model = compile_model(load_robot("go2"))
     lines = (ZOO / "go2" / "SOURCES.md").read_text().splitlines()
-    for name, what in (("armature", "armature, kg"), ("damping", "damping, N"), ("frictionloss", "dry friction, N")):
+    for name, what in (
+        ("armature", "armature, kg"),
+        ("damping", "damping, N"),
+        ("frictionloss", "dry friction, N"),
+    ):
         cells = next(line for line in lines if line.startswith(f"| {what}")).split("|")
         for leg in ("FL", "FR", "RL", "RR"):
-            found = [getattr(model.joint(f"{leg}_{kind}_joint"), name)[0] for kind in ("hip", "thigh", "calf")]
+            found = [
+                getattr(model.joint(f"{leg}_{kind}_joint"), name)[0] for kind in ("hip", "thigh", "calf")
+            ]
             assert found == [float(cell) for cell in cells[2:5]], name
     delay = next(line for line in lines if line.startswith("| delay, ms")).split("|")
     assert load_robot("go2").spec.delay_s == pytest.approx(1e-3 * float(delay[2]))

@@ -1,8 +1,8 @@
 """Joint stops as springs with dampers, in the units of the joint.
 
-MuJoCo's limit asks for the acceleration -b v - d k r of a joint that is r inside its stop and yields by R = (1 - d) w / d
-per torque, w the joint's inverse inertia (`dof_invweight0`) and d its impedance: it is a spring of stiffness d k / R and
-a damper of b / R (see "Solver parameters" of its documentation). Here w is the nominal model's.
+MuJoCo's limit asks for the acceleration -b v - d k r of a joint that is r inside its stop and yields by
+R = (1 - d) w / d per torque, w the joint's inverse inertia (`dof_invweight0`) and d its impedance: it is a spring of
+stiffness d k / R and a damper of b / R (see "Solver parameters" of its documentation). Here w is the nominal model's.
 """
 
 from __future__ import annotations
