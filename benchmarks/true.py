@@ -177,7 +177,7 @@ def twins(cfg: BenchCfg) -> tuple[Numbers, str]:
     text = f"""## On {len(cases)} twins
 
 Hidden physics behind the robot's own interface: presets {", ".join(PRESETS)}, seeds
-{", ".join(map(str, TWIN_SEEDS))}, one episode of 20 s each with commands of the task; policies see what the twin reports.
+{", ".join(map(str, TWIN_SEEDS))}, one episode of 20 s each, commands of the task; policies see what the twin reports.
 
 {table(("policy", "error m/s", f"falls of {len(cases)}", "power W"), rows)}
 """
