@@ -15,7 +15,11 @@ from trueup.tasks import rewards as r
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 
-TASKS = {"go2-velocity": "go2_velocity", "go2-velocity-rough": "go2_velocity_rough"}
+TASKS = {
+    "go2-velocity": "go2_velocity",
+    "go2-velocity-rough": "go2_velocity_rough",
+    "go2-velocity-rough-map": "go2_velocity_rough_map",
+}
 
 _COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(2.0, 2.0, 4.0))
 
@@ -32,6 +36,13 @@ def go2_velocity_rough() -> Task:
         commands=replace(_COMMANDS, hold_s=(8.0, 12.0), standing=0.05, straight=0.6),
         terrain=TerrainCfg(),
     )
+
+
+def go2_velocity_rough_map() -> Task:
+    """The same with a map of the ground around the robot: gaps and stones cannot be crossed blindly."""
+    task = go2_velocity_rough()
+    seen = replace(task.observations, actor=(*task.observations.actor, Term("heights", 5.0)))
+    return replace(task, name="go2-velocity-rough-map", observations=seen)
 
 
 def go2_velocity() -> Task:
