@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tyro
 
+from trueup.core.outputs import OutFile
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlayVerb:
@@ -18,7 +20,7 @@ class PlayVerb:
 
     run: tyro.conf.Positional[Path]
     """Folder of a run, or of an exported policy (RUN/policy)."""
-    film: Path | None = None
+    film: OutFile | None = None
     """Write a film here (.mp4 or .gif) instead of opening the live view."""
     width: int = 640
     """Of the film, in pixels."""
