@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from trueup.core.errors import TrueupError
+from trueup.core.outputs import OutFile
 
 if TYPE_CHECKING:
     from trueup.tasks.env import TaskEnv
@@ -36,7 +37,7 @@ class PlayVerb:
     """Joint names in the SDK's order, for layouts that number joints only (deploy.yaml)."""
     base: Path | None = None
     """rl_sar's base.yaml; default: beside the layout or one folder up."""
-    film: Path | None = None
+    film: OutFile | None = None
     """Write a film here (.mp4 or .gif) instead of opening the live view."""
     width: int = 640
     """Of the film, in pixels."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFile
 from trueup.robot.waves import Kind
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class RecordVerb:
     """A calibration (its folder or params.json) whose weak parameters an active motion shall show."""
     seconds: float = 20.0
     """Length of the motion (active: at most); the ways there and back come on top."""
-    out: Path | None = None
+    out: OutFile | None = None
     """Log to write (.mcap); required unless --dry-run."""
     rate: float | None = None
     """Commands and log rows per second (default: 200, more for servos so stiff that targets would have to crawl)."""
@@ -56,7 +57,7 @@ class RecordVerb:
     """Run a twin as fast as it can instead of in real time."""
     dry_run: bool = False
     """Plan and rehearse only; nothing moves."""
-    page: Path | None = None
+    page: OutFile | None = None
     """Write a page with the plan (--dry-run) or with the log and its check."""
     overwrite: bool = False
     """Replace an existing log."""
@@ -75,7 +76,7 @@ def run(verb: RecordVerb) -> int:
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
     from trueup.robot.load import load_robot
     from trueup.robot.reference import log_reference
-    from trueup.sim.session import plan_session, run_session
+    from trueup.sim.session import plan_session, refuse_to_overwrite, run_session
 
     if verb.out is None and not verb.dry_run:
         raise TrueupError(
@@ -85,6 +86,8 @@ def run(verb: RecordVerb) -> int:
     robot = load_robot(verb.robot)
     fit = None if verb.for_ is None else read_calibration(verb.for_)
     cfg = _session(verb, _driver(verb, fit, console), robot.spec)
+    if not verb.dry_run:
+        refuse_to_overwrite(cfg)
     active = _active(verb, robot, fit, cfg, console) if verb.excitation == "active" else None
     if active is not None:
         rehearsal = active.rehearsal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class Steering:
         self._readout = gui.add_html("")
         self._measured = np.zeros(3)
         for key in KEYS:
-            add_key(gui, key.key, key.does, lambda key=key: self.nudge(key.slider, key.sign))
+            add_key(gui, key.key, key.does, partial(self.nudge, key.slider, key.sign))
         add_key(gui, "space", "stop", self.stop)
         gui.add_html(f'<img src="data:," alt="" style="display:none" onerror="{_KEEP_CAMERA}">')
 
@@ -68,7 +69,8 @@ class Steering:
     def set(self, command: Sequence[float]) -> None:
         """Move the sliders, within their ranges."""
         for slider, value in zip(self.sliders, command, strict=True):
-            slider.value = round(min(max(float(value), slider.min), slider.max), 3)
+            within = min(max(float(value), slider.min), slider.max)
+            slider.value = round(within, 3)  # type: ignore[misc]  # viser's setter, apart from its getter
 
     def nudge(self, k: int, sign: int) -> None:
         """Move slider `k` by one press of a key."""

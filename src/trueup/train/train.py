@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
+from trueup.core.files import writing
 from trueup.rl.distill import Distiller
 from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
@@ -172,5 +173,6 @@ def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) ->
 
 def _keep(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
     record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score, **more}
-    with (folder.path / "assessments.jsonl").open("a") as file:
+    path = folder.path / "assessments.jsonl"
+    with writing(path), path.open("a") as file:
         file.write(json.dumps(record) + "\n")
