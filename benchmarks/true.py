@@ -1,4 +1,4 @@
-"""Is the built-in go2 the robot, and would its policy do on one? Results are merged into docs/results/true.md and .json.
+"""Is the built-in go2 the robot, and would its policy do on one? Results: docs/results/true.md and .json.
 
     python benchmarks/true.py zoo --recordings FOLDER     open-loop error of zoo robots on motion that was not fitted
     python benchmarks/true.py foreign --policies FOLDER   a policy that others run on real go2s, in our go2
@@ -7,7 +7,8 @@
     python benchmarks/true.py twins --policies FOLDER     the same on twins
     python benchmarks/true.py b2                          another quadruped from `robot init` and `task init` alone
 
-FOLDER of policies holds `go2_robot_lab/` (ONNX and config.yaml of rl_sar). Trainings are kept under --runs and continue.
+FOLDER of policies holds `go2_robot_lab/` (ONNX and config.yaml of rl_sar). Trainings are kept under --runs, go on if
+they were stopped, and are those of `train.py target` if it ran before.
 """
 
 from __future__ import annotations
@@ -98,12 +99,18 @@ its own `config.yaml`: {EPISODES} episodes of 20 s, the task's whole range of co
 
 {table(HEAD, [_row(WITNESS, found)])}
 """
-    return {"foreign_error": found["error"], "foreign_falls": found["falls"], "foreign_power_w": found["power_w"]}, text
+    return {
+        "foreign_error": found["error"],
+        "foreign_falls": found["falls"],
+        "foreign_power_w": found["power_w"],
+    }, text
 
 
 def ours(cfg: BenchCfg) -> tuple[Numbers, str]:
     theirs = _foreign_once(cfg, varied=False)
-    runs = TRUE.each("ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=cfg.fresh)
+    runs = TRUE.each(
+        "ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=cfg.fresh
+    )
     rows = [_row(f"go2-velocity, seed {seed}", run["nominal"]) for seed, run in runs.items()]
     found = [run["nominal"] for run in runs.values()]
     took = ", ".join(f"{run['minutes']:.1f} min, {run['steps'] / 1e6:.1f} M steps" for run in runs.values())
@@ -126,11 +133,13 @@ def ours(cfg: BenchCfg) -> tuple[Numbers, str]:
 
 def varied(cfg: BenchCfg) -> tuple[Numbers, str]:
     theirs = _foreign_once(cfg, varied=True)
-    runs = TRUE.each("ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=False)
+    runs = TRUE.each(
+        "ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=False
+    )
     rows = [_row(f"go2-velocity, seed {seed}", run["varied"]) for seed, run in runs.items()]
     text = f"""## Under randomisation and pushes
 
-The task's whole ranges (masses, friction, gains, delays to 20 ms, encoder offsets, ...) and pushes; noise on the sensors as in
+The task's whole ranges (masses, friction, gains, delays to 20 ms, encoder offsets, ...) and pushes; sensor noise as in
 training. `{WITNESS}` was trained with ranges of its own.
 
 {table(HEAD, [*rows, _row(WITNESS, theirs)])}
@@ -141,7 +150,7 @@ training. `{WITNESS}` was trained with ranges of its own.
 
 def twins(cfg: BenchCfg) -> tuple[Numbers, str]:
     runs = {str(seed): _folder(cfg, seed) for seed in cfg.seeds}
-    env, policy = _open_witness(cfg, 1, varied=False)
+    env, _ = _open_witness(cfg, 1, varied=False)
 
     def walk(key: str) -> Numbers:
         name, preset, twin = key.split()
@@ -162,11 +171,13 @@ def twins(cfg: BenchCfg) -> tuple[Numbers, str]:
         mine = [found[f"{name} {case}"] for case in cases]
         means = {key: float(np.mean([row[key] for row in mine])) for key in ("error", "power_w")}
         title = name if name == WITNESS else f"go2-velocity, seed {name}"
-        rows.append((title, f"{means['error']:.3f}", sum(row["falls"] for row in mine), f"{means['power_w']:.0f}"))
+        rows.append(
+            (title, f"{means['error']:.3f}", sum(row["falls"] for row in mine), f"{means['power_w']:.0f}")
+        )
     text = f"""## On {len(cases)} twins
 
-Hidden physics behind the robot's own interface: presets {", ".join(PRESETS)}, seeds {", ".join(map(str, TWIN_SEEDS))}, one episode
-of 20 s each with commands of the task; the policy sees what the twin reports.
+Hidden physics behind the robot's own interface: presets {", ".join(PRESETS)}, seeds
+{", ".join(map(str, TWIN_SEEDS))}, one episode of 20 s each, commands of the task; policies see what the twin reports.
 
 {table(("policy", "error m/s", f"falls of {len(cases)}", "power W"), rows)}
 """

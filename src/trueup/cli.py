@@ -12,6 +12,7 @@ import tyro
 from trueup._version import __version__
 from trueup.commands import actuator, calibrate, data, doctor, play, record, robot, sim, task, train, twin
 from trueup.core.errors import TrueupError
+from trueup.core.outputs import check_outputs
 
 _VERBS: dict[type, Callable[[Any], int]] = {
     robot.ListVerb: robot.run,
@@ -82,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     try:
         verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)
+        check_outputs(verb)
         code = _VERBS[type(verb)](verb)
     except TrueupError as error:
         print(f"trueup: {error}", file=sys.stderr)
@@ -95,6 +97,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `trueup ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except OSError as error:  # a disk that fills up, a folder that disappears meanwhile
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"trueup: {where}{error.strerror or error}", file=sys.stderr)
+        code = 2
     sys.exit(code)
 
 

@@ -4,13 +4,15 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
 
 from trueup.calibrate import active
-from trueup.calibrate.result import write_calibration
+from trueup.calibrate.origin import driver_for
+from trueup.calibrate.result import Calibration, write_calibration
 from trueup.cli import main
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
@@ -51,6 +53,53 @@ def test_an_active_recording_says_what_it_should_tell_and_is_named_in_its_log(
     assert isinstance(excitation, dict)
     assert excitation["kind"] == "active"
     assert excitation["for"] == ["armature joint"]
+
+
+def recorded_from(*drivers: str | None) -> Calibration:
+    """A calibration whose logs name these drivers."""
+    result = made_calibration(PENDULUM, ("armature",))
+    logs = [{"sha256": "0", "rows": 1, "meta": {} if name is None else {"driver": name}} for name in drivers]
+    return msgspec.structs.replace(result, provenance={"logs": logs})
+
+
+@pytest.mark.medium
+def test_a_recording_for_a_fit_is_of_the_twin_that_the_fit_came_from(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    fit = write_calibration(recorded_from("twin:pace?seed=3&lockstep=1"), tmp_path / "fit").parent
+    short = ("--lockstep", "--seconds", "3", "--for", fit)
+    assert exit_code("record", "pendulum", *short, "--out", tmp_path / "next.mcap") == 0
+    assert "driver twin:pace?seed=3, as in the calibration's logs" in capsys.readouterr().out
+    assert read_log(tmp_path / "next.mcap").meta["driver"] == "twin:pace?seed=3"
+    other = ("--driver", "twin:mild", "--out", tmp_path / "other.mcap")
+    assert exit_code("record", "pendulum", *short, *other) == 0
+    assert "warning: --driver twin:mild is another robot" in capsys.readouterr().out
+    assert read_log(tmp_path / "other.mcap").meta["driver"] == "twin:mild"
+
+
+@pytest.mark.parametrize(
+    ("drivers", "named"),
+    [
+        (("twin:pace?seed=3", "twin:pace?seed=4"), "twin:pace?seed=3, twin:pace?seed=4"),
+        (("twin:pace", None), "twin:pace?seed=0, unknown"),
+        ((None,), "unknown"),
+        ((), "unknown"),
+        (("twin@127.0.0.1:7000",), "twin@127.0.0.1:7000"),
+        (("own.py:make",), "own.py:make"),  # a file must not choose which code runs
+    ],
+)
+def test_a_fit_of_several_or_unknown_robots_asks_for_the_driver(drivers, named, tmp_path, capsys):
+    fit = write_calibration(recorded_from(*drivers), tmp_path / "fit").parent
+    assert exit_code("record", "pendulum", "--for", fit, "--out", tmp_path / "next.mcap") == 2
+    shown = capsys.readouterr().err
+    assert f"came from: {named}." in shown
+    assert "--driver" in shown
+
+
+@pytest.mark.parametrize("asked", ["twin:pace", "twin:pace?seed=0&lockstep=1", "twin:pace?hz=500"])
+def test_other_words_for_the_same_twin_are_no_other_robot(asked):
+    assert driver_for(recorded_from("twin:pace?seed=0"), asked) == (asked, "")
+    assert driver_for(recorded_from("twin:pace?seed=1"), asked)[1].startswith("warning")
+    assert driver_for(recorded_from(None), asked) == (asked, "")
 
 
 @pytest.mark.parametrize(

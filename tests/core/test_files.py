@@ -8,7 +8,26 @@ import time
 
 import pytest
 
-from trueup.core.files import write_atomic
+from trueup.core.errors import TrueupError
+from trueup.core.files import make_folder, replacing, write_atomic
+
+
+def test_a_place_that_cannot_be_written_is_an_error_for_the_user(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file" / "a", tmp_path / "file" / "b" / "a", "/proc/nowhere/a"):
+        with pytest.raises(TrueupError, match=f"{path}: cannot be written"):
+            write_atomic(path, b"")
+        with pytest.raises(TrueupError, match="cannot be written"):
+            make_folder(path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(TrueupError, match="Is a directory"):
+        write_atomic(tmp_path / "folder", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_what_the_writer_itself_gets_wrong_is_not_blamed_on_the_disk(tmp_path):
+    with pytest.raises(ValueError, match="mine"), replacing(tmp_path / "a"):
+        raise ValueError("mine")
 
 
 def test_content_and_mode(tmp_path):
@@ -20,7 +39,7 @@ def test_content_and_mode(tmp_path):
 def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
     file = write_atomic(tmp_path / "a", b"old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(TrueupError, match="a: cannot be written: disk"):
         write_atomic(file, b"new")
     assert file.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]

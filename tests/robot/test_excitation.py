@@ -317,4 +317,7 @@ def test_amplitude_of_a_sine_by_hand() -> None:
 
 def test_stiff_servos_are_commanded_faster_by_default() -> None:
     rates = {name: sensible_rate_hz(load_robot(name).spec) for name in ("go2", "so101", "pendulum")}
-    assert rates == {"go2": 200.0, "so101": 400.0, "pendulum": 200.0}
+    assert rates == {"go2": 200.0, "so101": 200.0, "pendulum": 200.0}
+    arm = load_robot("so101").spec
+    joints = tuple(msgspec.structs.replace(joint, kp=998.22, torque=2.94) for joint in arm.joints)
+    assert sensible_rate_hz(msgspec.structs.replace(arm, joints=joints)) == 400.0

@@ -22,7 +22,7 @@ from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import compile_model
 
 FILES = 1000
-SECONDS = 2.0
+SECONDS = 2.0  # of processor time
 MEGABYTES = 512.0
 
 VALUES = (
@@ -308,14 +308,14 @@ def run(
     for number in range(FILES):
         rng = random.Random(number)
         file.write_bytes(mutate(rng.choice(seeds), rng))
-        start = time.perf_counter()
+        start, before = time.thread_time(), len(trials)
         try:
             load(file)
             outcome.loaded += 1
         except TrueupError as error:
             outcome.refused += 1
             assert error.file, f"file {number}: no file in {error}"
-        took = time.perf_counter() - start
+        took = time.thread_time() - start + sum(verdict.seconds for verdict in trials[before:])
         outcome.worst_s = max(outcome.worst_s, took)
         assert took < SECONDS, f"file {number} took {took:.2f} s"
         assert not watch.touched(), f"file {number} opened a decoy"
@@ -356,7 +356,9 @@ def test_damaged_urdf_never_does_harm(nest: Path, trials: list[Verdict]) -> None
 def test_damaged_specs_never_do_harm(nest: Path, trials: list[Verdict]) -> None:
     """Each spec stands beside go2's model; a sound one must also build."""
     (nest / "model.xml").write_text((ZOO / "go2" / "model.xml").read_text())
-    seeds = [(ZOO / "go2" / "spec.toml").read_text()]
+    whole = (ZOO / "go2" / "spec.toml").read_text()
+    plain = "".join(line for line in whole.splitlines(True) if not line.startswith(("knee_speed", "delay_s")))
+    seeds = [whole, plain]
     outcome = run(nest, "spec.toml", seeds, load_and_compile, trials)
     assert outcome.loaded > FILES // 10
     assert outcome.refused > FILES // 4

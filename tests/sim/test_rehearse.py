@@ -149,6 +149,7 @@ def test_torque_of_a_held_pendulum_is_that_of_gravity() -> None:
 
 def test_states_and_commands_are_paired_as_in_a_log() -> None:
     robot = load_robot("go2")
+    robot = replace(robot, spec=msgspec.structs.replace(robot.spec, delay_s=0.0))
     rehearsal = rehearse(robot, excite(robot.spec, ExcitationCfg(seconds=3.0, rate_hz=1000.0)))
     spec, log = robot.spec, rehearsal.to_log()
     asked = spec.kp * (log["target_pos"] - log["joint_pos"]) - spec.kd * log["joint_vel"]

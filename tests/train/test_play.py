@@ -3,8 +3,6 @@
 import re
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 from test_trainer import CFG, STEP
 
 from trueup.core.errors import TrueupError
-from trueup.core.machine import find_browser
+from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.config import Budget
 from trueup.train.play import open_run
 from trueup.train.train import train
@@ -56,43 +54,45 @@ def test_a_film_is_written(run, tmp_path, suffix):
     assert path.stat().st_size > 500
 
 
-@pytest.fixture
-def view(run):
-    from trueup.train.live import LiveView
+def test_a_film_is_seen_from_where_the_robot_first_faces():
+    from trueup.sim.camera import CameraCfg
+    from trueup.train.show import facing
 
-    env, policy = open_run(run)
-    view, done = LiveView(env, policy, port=18080), threading.Event()
-    thread = threading.Thread(target=view.run, args=(done.is_set,), daemon=True)
-    thread.start()
-    yield view
-    done.set()
-    thread.join(10)
-    view.close()
+    env = make_env(load_task("go2-velocity"), EnvCfg(nenv=1, threads=1))
+    qpos = env.sim.default_qpos.copy()
+    half = np.radians(35.0)
+    at = env.sim.base_qpos + 3
+    qpos[at : at + 4] = [np.cos(half), 0.0, 0.0, np.sin(half)]
+    assert facing(env, CameraCfg(azimuth=90.0), qpos).azimuth == pytest.approx(160.0)
+
+
+def test_a_film_of_one_command_asks_for_it_throughout():
+    from live_page import KeepPose
+
+    from trueup.train.show import episode_qpos
+
+    env = make_env(load_task("go2-velocity"), EnvCfg(nenv=1, threads=1))
+    episode_qpos(env, KeepPose(env.naction), 0.2, (0.4, 0.1, -0.3))
+    np.testing.assert_allclose(env.frame.asked[0], [0.4, 0.1, -0.3])
+    arm = make_env(load_task("pendulum-swingup"), EnvCfg(nenv=1, threads=1))
+    with pytest.raises(TrueupError, match="takes no velocity command"):
+        episode_qpos(arm, KeepPose(1), 0.2, (0.4, 0.1, -0.3))
 
 
 @pytest.mark.medium
-def test_a_browser_shows_the_view_and_pushes(view):
-    from playwright import sync_api as playwright
+def test_a_browser_shows_the_view_and_pushes(run):
+    from live_page import browser_tab, running, wait
 
-    path = find_browser()
-    if path is None or "chrom" not in path:
-        pytest.fail("no Chromium here: scripts/system-packages.sh installs it")
-    flags = ["--no-sandbox", "--use-gl=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run"]
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=flags)
-        tab = browser.new_page()
-        tab.goto(view.url)
-        tab.get_by_text("Push", exact=True).wait_for(timeout=60_000)
-        before = view.env.sim.qvel[0].copy()
+    from trueup.train.live import LiveView
+
+    with running(LiveView(*open_run(run), port=18080)) as view, browser_tab(view) as tab:
         tab.get_by_text("Push", exact=True).click()
-        _wait(lambda: view.pushed == 1)
+        wait(lambda: view.pushed == 1)
         tab.get_by_text("Start again", exact=True).click()
-        _wait(lambda: view.restarted == 1)
-        assert np.isfinite(before).all()
+        wait(lambda: view.restarted == 1)
         assert tab.locator("canvas").count() >= 1
-        browser.close()
-    steps = view.steps
-    _wait(lambda: view.steps > steps)
+        steps = view.steps
+        wait(lambda: view.steps > steps)
 
 
 @pytest.mark.medium
@@ -105,10 +105,3 @@ def test_the_command_serves_the_page_and_ends_by_itself(run):
     assert b"viser" in page.lower() or b"<html" in page.lower()
     _, complaint = process.communicate(timeout=60)
     assert process.returncode == 0, complaint
-
-
-def _wait(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.02)

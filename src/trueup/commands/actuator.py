@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFolder
+
 if TYPE_CHECKING:
     from trueup.calibrate.actuator.ladder import LadderCfg
 
@@ -25,7 +27,7 @@ class ActuatorVerb:
     """Logs to fit (MCAP, rosbag2, or tables with --mapping)."""
     robot: str
     """Built-in name, or your robot's folder or spec."""
-    out: Path
+    out: OutFolder
     """Folder for the result."""
     rungs: str = "all"
     """all, parametric, quick, or names: pd delay pace motor M2 to M6 fir net net_long uan, with commas."""

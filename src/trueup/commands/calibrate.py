@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFolder
+
 if TYPE_CHECKING:
     from trueup.calibrate.calibrate import CalibrateCfg
 
@@ -27,7 +29,7 @@ class CalibrateVerb:
     """Logs to fit (MCAP, rosbag2, or tables with --mapping)."""
     robot: str
     """Built-in name, or your robot's folder or spec."""
-    out: Path
+    out: OutFolder
     """Folder for the result."""
     params: str = "pace"
     """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""

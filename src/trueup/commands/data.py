@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from trueup.core.outputs import OutEither, OutFile
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckVerb:
@@ -23,7 +25,7 @@ class CheckVerb:
     """Compare with this robot too: joint order, sign, limits."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
-    page: Path | None = None
+    page: OutFile | None = None
     """Also write a self-contained HTML page with traces and findings."""
     json: bool = False
     """Print one JSON object."""
@@ -41,7 +43,7 @@ class ImportVerb:
     """Files of one recording, or a folder of recordings."""
     mapping: str
     """A shipped mapping's name (go2_air, so101) or your own TOML."""
-    out: Path
+    out: OutEither
     """File to write (.mcap, .parquet, .csv, .npz), or a folder for several recordings."""
 
 
@@ -54,7 +56,7 @@ class ConvertVerb:
 
     source: tyro.conf.Positional[Path]
     """Log to read."""
-    out: tyro.conf.Positional[Path]
+    out: tyro.conf.Positional[OutFile]
     """File to write."""
 
 
@@ -67,7 +69,7 @@ class RecoverVerb:
 
     log: tyro.conf.Positional[Path]
     """Damaged file; it is left as it is."""
-    out: Path | None = None
+    out: OutFile | None = None
     """Copy to write (default: beside it)."""
 
 

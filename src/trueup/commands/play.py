@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from trueup.core.errors import TrueupError
+from trueup.core.outputs import OutFile
 
 if TYPE_CHECKING:
     from trueup.tasks.env import TaskEnv
@@ -20,7 +21,8 @@ class PlayVerb:
     """Watch what a run has learned, or a policy that was trained elsewhere.
 
     In: a run's folder, or its exported policy's; or a network (--onnx) with its written layout (--layout) and a task.
-    Out: a film (--film), or a page with a live 3D view, velocity sliders and a push button.
+    Out: a film (--film), or a page with a live 3D view that is steered by sliders and keys and shows the velocity that
+    was asked for and the one that comes out.
     """
 
     run: tyro.conf.Positional[Path | None] = None
@@ -35,8 +37,16 @@ class PlayVerb:
     """Joint names in the SDK's order, for layouts that number joints only (deploy.yaml)."""
     base: Path | None = None
     """rl_sar's base.yaml; default: beside the layout or one folder up."""
-    film: Path | None = None
+    film: OutFile | None = None
     """Write a film here (.mp4 or .gif) instead of opening the live view."""
+    width: int = 640
+    """Of the film, in pixels."""
+    height: int = 480
+    """Of the film, in pixels."""
+    azimuth: float = 140.0
+    """Where the film's camera looks, degrees from the robot's first heading: 90 from its right, 180 into its face."""
+    command: tuple[float, float, float] | None = None
+    """Ask for this velocity: forward, sideways (m/s), turn (rad/s); default: as drawn (film), or zero (page)."""
     seconds: float | None = None
     """Length of the film (default 10), or time after which the live view ends (default: at Ctrl-C)."""
     randomize: bool = False
@@ -56,6 +66,7 @@ def run(verb: PlayVerb) -> int:
     from rich.console import Console
 
     from trueup.report.progress import progress_bar
+    from trueup.sim.camera import CameraCfg
     from trueup.train.show import film_policy
     from trueup.train.stop import stop_wish
 
@@ -64,13 +75,23 @@ def run(verb: PlayVerb) -> int:
     if verb.film is not None:
         with progress_bar("filming", console) as progress:
             film_policy(
-                env, policy, verb.film, seconds=verb.seconds or 10.0, width=640, height=480, progress=progress
+                env,
+                policy,
+                verb.film,
+                seconds=verb.seconds or 10.0,
+                width=verb.width,
+                height=verb.height,
+                camera=CameraCfg(azimuth=verb.azimuth),
+                command=verb.command,
+                progress=progress,
             )
         console.print(f"film   {verb.film}", soft_wrap=True)
         return 0
     from trueup.train.live import LiveView
 
     view = LiveView(env, policy, host=verb.host, port=verb.port)
+    if verb.command is not None:
+        view.ask(verb.command)
     console.print(f"page   {view.url}   (Ctrl-C ends)", soft_wrap=True)
     end = None if verb.seconds is None else time.monotonic() + verb.seconds
     try:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFile
 from trueup.robot.waves import Kind
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from trueup.calibrate.active import ActivePlan
+    from trueup.calibrate.result import Calibration
     from trueup.robot.load import Robot
     from trueup.robot.spec import RobotSpec
     from trueup.sim.session import SessionCfg
@@ -30,15 +32,16 @@ class RecordVerb:
 
     robot: tyro.conf.Positional[str]
     """Built-in name, or your robot's folder or spec."""
-    driver: str = "twin:mild"
-    """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one; FILE.py:FUNCTION is your own."""
+    driver: str | None = None
+    """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one; FILE.py:FUNCTION is your own. Default:
+    the twin that the calibration --for was recorded from; without --for twin:mild."""
     excitation: Kind | Literal["active"] = "multisine"
     """Shape of the motion; active: sought for what the calibration --for could not tell."""
     for_: Annotated[Path | None, tyro.conf.arg(name="for")] = None
     """A calibration (its folder or params.json) whose weak parameters an active motion shall show."""
     seconds: float = 20.0
     """Length of the motion (active: at most); the ways there and back come on top."""
-    out: Path | None = None
+    out: OutFile | None = None
     """Log to write (.mcap); required unless --dry-run."""
     rate: float | None = None
     """Commands and log rows per second (default: 200, more for servos so stiff that targets would have to crawl)."""
@@ -54,7 +57,7 @@ class RecordVerb:
     """Run a twin as fast as it can instead of in real time."""
     dry_run: bool = False
     """Plan and rehearse only; nothing moves."""
-    page: Path | None = None
+    page: OutFile | None = None
     """Write a page with the plan (--dry-run) or with the log and its check."""
     overwrite: bool = False
     """Replace an existing log."""
@@ -64,6 +67,7 @@ def run(verb: RecordVerb) -> int:
     """Plan, rehearse, record, check."""
     from rich.console import Console
 
+    from trueup.calibrate.result import read_calibration
     from trueup.core.errors import TrueupError
     from trueup.data.check import check_log
     from trueup.report.active import print_active
@@ -72,7 +76,7 @@ def run(verb: RecordVerb) -> int:
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
     from trueup.robot.load import load_robot
     from trueup.robot.reference import log_reference
-    from trueup.sim.session import plan_session, run_session
+    from trueup.sim.session import plan_session, refuse_to_overwrite, run_session
 
     if verb.out is None and not verb.dry_run:
         raise TrueupError(
@@ -80,8 +84,11 @@ def run(verb: RecordVerb) -> int:
         )
     console = Console()
     robot = load_robot(verb.robot)
-    cfg = _session(verb, robot.spec)
-    active = _active(verb, robot, cfg, console) if verb.excitation == "active" else None
+    fit = None if verb.for_ is None else read_calibration(verb.for_)
+    cfg = _session(verb, _driver(verb, fit, console), robot.spec)
+    if not verb.dry_run:
+        refuse_to_overwrite(cfg)
+    active = _active(verb, robot, fit, cfg, console) if verb.excitation == "active" else None
     if active is not None:
         rehearsal = active.rehearsal
         print_active(active, console)
@@ -106,14 +113,28 @@ def run(verb: RecordVerb) -> int:
     return 0 if session.result.ended == "done" and report.usable else 1
 
 
-def _active(verb: RecordVerb, robot: Robot, session: SessionCfg, console: Console) -> ActivePlan:
+def _driver(verb: RecordVerb, fit: Calibration | None, console: Console) -> str:
+    """The driver that was asked for, or the twin that the calibration was recorded from."""
+    from trueup.calibrate.origin import driver_for
+    from trueup.sim.session import SessionCfg
+
+    if fit is None or verb.dry_run:
+        return verb.driver or SessionCfg.driver
+    driver, remark = driver_for(fit, verb.driver)
+    if remark:
+        console.print(remark, soft_wrap=True, highlight=False)
+    return driver
+
+
+def _active(
+    verb: RecordVerb, robot: Robot, fit: Calibration | None, session: SessionCfg, console: Console
+) -> ActivePlan:
     """Seek the motion that shows what an earlier calibration could not tell."""
     from trueup.calibrate.active import ActiveCfg, plan_active
-    from trueup.calibrate.result import read_calibration
     from trueup.core.errors import TrueupError
     from trueup.report.progress import progress_bar
 
-    if verb.for_ is None:
+    if fit is None:
         raise TrueupError(
             "an active excitation needs --for DIR, the calibration whose weak parameters it shall show"
         )
@@ -128,10 +149,10 @@ def _active(verb: RecordVerb, robot: Robot, session: SessionCfg, console: Consol
         limits=session.excitation.limits,
     )
     with progress_bar("seeking a motion", console) as progress:
-        return plan_active(robot, read_calibration(verb.for_), cfg, progress=progress)
+        return plan_active(robot, fit, cfg, progress=progress)
 
 
-def _session(verb: RecordVerb, spec: RobotSpec) -> SessionCfg:
+def _session(verb: RecordVerb, driver: str, spec: RobotSpec) -> SessionCfg:
     from trueup.robot.excitation import ExcitationCfg
     from trueup.robot.excitation_limits import LimitCfg, sensible_rate_hz
     from trueup.sim.session import SessionCfg
@@ -147,7 +168,7 @@ def _session(verb: RecordVerb, spec: RobotSpec) -> SessionCfg:
         limits=limits,
     )
     return SessionCfg(
-        driver=verb.driver,
+        driver=driver,
         lockstep=verb.lockstep,
         out=verb.out,
         overwrite=verb.overwrite,

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFolder
+
 
 @dataclass(frozen=True, kw_only=True)
 class ListVerb:
@@ -44,7 +46,7 @@ class InitVerb:
 
     model: tyro.conf.Positional[Path]
     """MJCF (.xml) or URDF (.urdf)."""
-    out: Path
+    out: OutFolder
     """Folder to write."""
     root: Path | None = None
     """Folder that meshes may be read from (default: the folder of the file)."""
@@ -64,7 +66,7 @@ class ExportVerb:
     """Folder or params.json of a calibration."""
     to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"
     """Form to write."""
-    out: Path
+    out: OutFolder
     """Folder to write."""
     robot: str | None = None
     """The robot that was calibrated (default: the built-in one of that name)."""

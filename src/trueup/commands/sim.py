@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from trueup.core.outputs import OutFile
 from trueup.report.progress import progress_bar
 
 
@@ -22,9 +22,9 @@ class SimVerb:
     """Built-in name (`trueup robot list`), or a folder, spec, MJCF or URDF of your own."""
     seconds: float = 5.0
     """Simulated time."""
-    film: Path | None = None
+    film: OutFile | None = None
     """Write a film here (.mp4 or .gif)."""
-    page: Path | None = None
+    page: OutFile | None = None
     """Write a self-contained HTML page with zoomable traces here."""
     nsim: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 1
     """How many simulations to step side by side."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from trueup.core.outputs import OutFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class InitTaskVerb:
     """Built-in name, or a folder, spec, MJCF or URDF of your own."""
     like: str
     """Task to scale: a built-in one or FILE.py:FUNCTION, e.g. go2-velocity."""
-    out: Path
+    out: OutFile
     """Python file to write."""
     speeds: Literal["same", "froude"] = "same"
     """Commands: the same in m/s, or ~ sqrt(g l) so that the robot walks alike."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from trueup.core.outputs import OutFolder
+
 if TYPE_CHECKING:
     from trueup.train.config import Budget, RunCfg
 
@@ -23,7 +25,7 @@ class TrainVerb:
 
     task: tyro.conf.Positional[str | None] = None
     """Name of a task, e.g. go2-velocity; left out with --resume."""
-    out: Path | None = None
+    out: OutFolder | None = None
     """Folder of the run."""
     minutes: float | None = None
     """Stop after this time, counting what a resumed run has spent already."""
@@ -31,7 +33,7 @@ class TrainVerb:
     """Stop after this many control steps of all simulations together."""
     target: float | None = None
     """Stop when an assessment reaches it: error below it and no falls; for tasks without velocities a score."""
-    resume: Path | None = None
+    resume: OutFolder | None = None
     """Continue the run in this folder."""
     seed: int = 0
     """Of everything random."""

@@ -56,10 +56,7 @@ def export_log(log: Log, path: str | Path) -> Path:
     writers: dict[str, Callable[[Log, str, Path], bytes]] = {"parquet": _parquet, "csv": _csv, "npz": _npz}
     if kind not in writers or ".tsv" in target.name:
         raise TrueupError("a log is exported as .parquet, .csv, .csv.gz or .npz", file=target)
-    try:
-        return write_atomic(target, writers[kind](log, _note_text(log, target), target))
-    except OSError as error:
-        raise TrueupError(f"cannot be written: {error}", file=target) from None
+    return write_atomic(target, writers[kind](log, _note_text(log, target), target))
 
 
 def read_export(path: str | Path) -> Log:

@@ -311,5 +311,3 @@ def write_log(log: Log, path: str | Path) -> Path:
         return write_atomic(path, buffer.getvalue())
     except TrueupError as error:
         raise TrueupError(error.message, file=path, place=error.place) from None
-    except OSError as error:
-        raise TrueupError(f"could not be written: {error.strerror}", file=path) from None

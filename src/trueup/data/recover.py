@@ -54,11 +54,7 @@ def recover(path: str | Path, out: str | Path | None = None, *, limits: Limits |
         raise TrueupError(
             f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}"
         )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        written = _write(source, target, definitions, limits, damage)
-    except OSError as error:
-        raise TrueupError(f"cannot be written: {error.strerror}", file=target) from None
+    written = _write(source, target, definitions, limits, damage)
     return Recovery(
         messages=written,
         lost_estimate=_lost(source, definitions.messages, damage) + definitions.messages - written,

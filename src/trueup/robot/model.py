@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
+from trueup.robot.looks import show_visuals
 
 Base = Literal["free", "fixed", "mount"]
 Collisions = Literal["light", "full"]
@@ -32,7 +33,8 @@ class ModelCfg:
     collisions  "light": only the spec's contact geoms, against the floor only; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
-    visual      keep shapes that touch nothing (for films); physics alone is faster without
+    visual      keep shapes that touch nothing and put what is to be seen where viewers show it (`looks`); physics alone
+                is faster without
     """
 
     base: Base | None = None
@@ -64,6 +66,8 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     spec.option.timestep = 1.0 / robot.spec.physics_hz
     # The servo's damping must enter the step implicitly: stiff gains on light links blow up otherwise.
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    if cfg.visual:
+        show_visuals(spec)
     _set_collisions(spec, robot, cfg)
     if cfg.floor if cfg.floor is not None else base_mode == "free":
         _add_floor(spec)

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.robot.looks import SHOWN
 from trueup.robot.model import FLOOR
 
 Pixels = NDArray[np.uint8]
-ROBOT_GROUP = 3  # built-in robots keep their shapes here; MuJoCo hides it unless told otherwise
 SAMPLES = 0  # per pixel: 4 smooth the edges at twice the time (software renderer)
 SHADOW_SIZE = 1024
 MAX_SIDE = 4096
@@ -140,7 +140,7 @@ def _add_bones(spec: mujoco.MjSpec) -> None:
                     fromto=[0, 0, 0, *end],
                     size=[0.05 * length, 0, 0],
                     rgba=_BONE,
-                    group=ROBOT_GROUP,
+                    group=SHOWN,
                     contype=0,
                     conaffinity=0,
                     mass=0,
@@ -167,7 +167,6 @@ class Painter:
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._scene = mujoco.MjvScene(self.model, maxgeom=max(1000, 4 * model.ngeom))
         self._option = mujoco.MjvOption()
-        self._option.geomgroup[ROBOT_GROUP] = 1
         self._option.sitegroup[:] = 0
         self._pixels: Pixels = np.empty((height, width, 3), np.uint8)
         self._gl = _open_gl(width, height)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.core.files import make_folder, writing
 from trueup.sim.camera import CameraCfg, Motion, Tracking
 from trueup.sim.draw import Painter, Pixels, dress
 
@@ -102,8 +103,9 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callab
     source = ("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}", "-i", "-")
     suffix = path.suffix.lower()
     executable = find_ffmpeg()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=suffix)
+    make_folder(path.parent)
+    with writing(path):
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=suffix)
     os.close(handle)
     command = [executable, "-y", "-loglevel", "error", *source, "-an", *_ENCODERS[suffix], part]
     # its own session: Ctrl-C reaches us only, and we end it
@@ -117,8 +119,9 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callab
     try:
         yield _sender(process)
         _finish(process, path)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
+        with writing(path):
+            os.chmod(part, 0o644)
+            os.replace(part, path)
     except BrokenPipeError:
         _finish(process, path)
         raise

@@ -1,8 +1,8 @@
 """Joint stops as springs with dampers, in the units of the joint.
 
-MuJoCo's limit asks for the acceleration -b v - k r of a joint that is r inside its stop and yields by R = (1 - d) w / d
-per torque, w the joint's inverse inertia (`dof_invweight0`) and d its impedance: it is a spring of stiffness k / R and
-a damper of b / R (see "Solver parameters" of its documentation). Here w is the nominal model's.
+MuJoCo's limit asks for the acceleration -b v - d k r of a joint that is r inside its stop and yields by
+R = (1 - d) w / d per torque, w the joint's inverse inertia (`dof_invweight0`) and d its impedance: it is a spring of
+stiffness d k / R and a damper of b / R (see "Solver parameters" of its documentation). Here w is the nominal model's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def get_stop(sim: BatchSim, name: str) -> FloatArray:
     direct = time <= 0
     safe = np.where(direct, 1.0, time)
     if name == "stop_stiffness":
-        wanted = np.where(direct, -time / full**2, 1.0 / (full * safe * np.where(direct, 1.0, ratio)) ** 2)
+        wanted = np.where(direct, -time / full, 1.0 / (full * (safe * np.where(direct, 1.0, ratio)) ** 2))
     else:
         wanted = np.where(direct, -ratio / full, 2.0 / (full * safe))
     return wanted * _strength(sim)
@@ -37,7 +37,7 @@ def set_stop(sim: BatchSim, name: str, values: FloatArray) -> None:
     numbers = {key: get_stop(sim, key) for key in ("stop_stiffness", "stop_damping")} | {name: values}
     full, strength = _full_impedance(sim), _strength(sim)
     solref = sim.batch.expand("jnt_solref")
-    solref[:, sim.index.joint_id, 0] = -numbers["stop_stiffness"] / strength * full**2
+    solref[:, sim.index.joint_id, 0] = -numbers["stop_stiffness"] / strength * full
     solref[:, sim.index.joint_id, 1] = -numbers["stop_damping"] / strength * full
 
 

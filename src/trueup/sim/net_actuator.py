@@ -81,6 +81,8 @@ class NetActuator:
             raise TrueupError(
                 f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}"
             )
+        if spec.kind == "torque":  # it has learned how late commands come
+            sim.set_delay(0.0)
         self.every = max(1, round(spec.dt_s / sim.physics_dt))
         if abs(self.every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
             raise TrueupError(
@@ -241,5 +243,5 @@ def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:
 
 def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:
     """A simulation that has what the net was fitted with: a motor's envelope, servo inputs."""
-    kind = "dcmotor" if net.spec.motor else cfg.actuator.kind
+    kind = "dcmotor" if net.spec.motor else "pd" if net.spec.kind == "torque" else cfg.actuator.kind
     return replace(cfg, actuator=replace(cfg.actuator, kind=kind, inputs="servo"))

@@ -61,6 +61,14 @@ def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
     return rehearse(robot, excite(robot.spec, cfg.excitation))
 
 
+def refuse_to_overwrite(cfg: SessionCfg) -> None:
+    """Raise a TrueupError if there is a recording where this one shall go."""
+    if cfg.out is not None and cfg.out.exists() and not cfg.overwrite:
+        raise TrueupError(
+            "there is a recording here already; choose another name or overwrite it", file=cfg.out
+        )
+
+
 def run_session(
     robot: Robot,
     cfg: SessionCfg,
@@ -69,6 +77,7 @@ def run_session(
     progress: Callable[[float], None] | None = None,
 ) -> Session:
     """Record; the robot is damped and nothing recorded is lost, however it ends."""
+    refuse_to_overwrite(cfg)
     rehearsal = rehearsal or plan_session(robot, cfg)
     driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
     meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
@@ -88,10 +97,6 @@ def run_session(
     if cfg.out is None:
         rows = LogRows(names, meta)
         return Session(result=play(rows), log=rows.log(), rehearsal=rehearsal)
-    if cfg.out.exists() and not cfg.overwrite:
-        raise TrueupError(
-            "there is a recording here already; choose another name or overwrite it", file=cfg.out
-        )
     with _WriterOnFirstRow(cfg.out, names, meta) as writer:
         result = play(writer)
     if not writer.rows:

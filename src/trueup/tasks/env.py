@@ -139,6 +139,11 @@ class TaskEnv:
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 
+    @property
+    def frame(self) -> Frame:
+        """State of all rows after the last control step, as rewards see it."""
+        return self._sense.frame
+
     def hold_command(self, values: NDArray[np.floating]) -> None:
         """Ask the same of every row from now on, until its episode ends."""
         self._commands.hold(values)

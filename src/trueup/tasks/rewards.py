@@ -154,7 +154,7 @@ class Clearance:
 
 @dataclass(frozen=True)
 class SwingHeight:
-    """Steps that end now and did not lift the foot to h*: sum over the feet of (1 - peak / h*)^2, where asked to move."""
+    """Steps that end now and stayed below h*: sum over the feet of (1 - peak / h*)^2; only where asked to move."""
 
     target_m: float
 

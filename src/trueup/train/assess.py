@@ -11,6 +11,8 @@ from trueup.train.frozen import Policy
 from trueup.train.measure import Measure
 
 ERROR, TURN_ERROR = "velocity_error", "turn_error"
+EPISODES = 100
+ASSESS_SEED = 1_000_000  # rows that no training draws
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.files import make_folder, write_atomic, writing
 from trueup.train.checkpoint import Checkpoint, Checkpoints
 from trueup.train.config import RunCfg, read_config, write_config
 
@@ -67,8 +67,9 @@ class Scalars:
 
     def __init__(self, folder: RunFolder, iteration: int) -> None:
         folder.forget_after(iteration)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        self._file = folder.metrics.open("a", buffering=1)
+        make_folder(folder.path)
+        with writing(folder.metrics):
+            self._file = folder.metrics.open("a", buffering=1)
         self._board = _board(folder.path / "tensorboard", iteration)
 
     def add(self, record: dict[str, float]) -> None:

@@ -1,15 +1,15 @@
 """Live view: a policy drives one simulation in real time, seen and steered in a browser.
 
-The page has sliders for the velocities, buttons for a push and for a new start. Whatever the browser asks is noted and
+The page has sliders and keys for the velocities, and for a push and a new start. Whatever the browser asks is noted and
 carried out between two control steps, so that the simulation belongs to one thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
 
 import mujoco
@@ -19,22 +19,27 @@ from mjviser import ViserMujocoScene
 
 from trueup.core.errors import TrueupError
 from trueup.rl.env import Obs
+from trueup.sim.camera import CameraCfg
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import TaskEnv
+from trueup.train.follow import Follow
 from trueup.train.frozen import Policy
-from trueup.train.show import visual_model
+from trueup.train.show import facing, visual_model
+from trueup.train.steer import Steering, add_key
 
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
+_READOUT_S = 0.2
+_KEYS_HELP = "**P** push, **R** start again"
+_STEER_HELP = "**W S** forward, back · **A D** turn · **Q E** sideways · **space** stop · "
 
 
 @dataclass
-class Wishes:
-    """What the browser asked for since the last control step."""
+class Requests:
+    """Pushes and restarts asked for since the last control step."""
 
     pushes: int = 0
     restarts: int = 0
-    command: list[float] = field(default_factory=list)
 
 
 class LiveView:
@@ -43,28 +48,36 @@ class LiveView:
     def __init__(self, env: TaskEnv, policy: Policy, *, host: str = "127.0.0.1", port: int = 8080) -> None:
         if env.nenv != 1:
             raise TrueupError(f"a live view shows one simulation, found {env.nenv}")
-        self.env, self.policy, self.wishes = env, policy, Wishes()
+        self.env, self.policy, self.requests = env, policy, Requests()
         with redirect_stdout(StringIO()):  # the library prints a banner of its own
             self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._model = visual_model(env)
         self._data = mujoco.MjData(self._model)
         self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
+        self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
+        self.steering: Steering | None = None
         self._add_controls()
         self._rng = np.random.default_rng(0)
         self._obs: Obs = env.reset()
+        base = self._model.body(env.robot.spec.base.body).id if env.sim.free_base else None
+        qpos = env.sim.qpos[0].copy()
+        self._follow = Follow(self._server, self._model, qpos, base, facing(env, CameraCfg(), qpos))
         self.steps = self.episodes = self.pushed = self.restarted = 0
         self._draw()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Step in real time; late steps are not made up for."""
-        due, drawn = time.monotonic(), 0.0
+        due, drawn, shown = time.monotonic(), 0.0, 0.0
         while not stop():
             self.step()
             now = time.monotonic()
             if now - drawn >= _FRAME_S:
                 self._draw()
                 drawn = now
+            if self.steering is not None and now - shown >= _READOUT_S:
+                self.steering.show()
+                shown = now
             due = max(due + self.env.control_dt, time.monotonic() - 5 * self.env.control_dt)
             time.sleep(max(0.0, due - time.monotonic()))
 
@@ -74,6 +87,16 @@ class LiveView:
         step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
         self.policy.restart(step.ended)
         self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
+        if self.steering is not None:
+            frame = self.env.frame
+            velocity = np.array([*frame.base_vel[0, :2], frame.base_spin[0, 2]], np.float64)
+            self.steering.measure(velocity, self.env.control_dt)
+
+    def ask(self, command: Sequence[float]) -> None:
+        """Set the sliders to a velocity command: forward, sideways (m/s), turn (rad/s)."""
+        if self.steering is None:
+            raise TrueupError(f"task {self.env.task.name!r} takes no velocity command")
+        self.steering.set(command)
 
     def close(self) -> None:
         """End the server."""
@@ -81,55 +104,50 @@ class LiveView:
             self._server.stop()
 
     def _obey(self) -> None:
-        wishes, sim = self.wishes, self.env.sim
-        if wishes.restarts:
-            wishes.restarts = 0
+        requests = self.requests
+        if requests.restarts:
+            requests.restarts = 0
             self.restarted += 1
             self._obs = self.env.reset()
             self.policy.restart(np.arange(1))
-        if wishes.command:
-            self.env.hold_command(np.array(wishes.command))
-        if wishes.pushes:
-            wishes.pushes = 0
+        if self.steering is not None:
+            self.env.hold_command(self.steering.command)
+        if requests.pushes:
+            requests.pushes = 0
             self.pushed += 1
-            angle = self._rng.uniform(0.0, 2.0 * np.pi)
-            push = _PUSH_M_S * np.array([np.cos(angle), np.sin(angle)])
-            if sim.free_base:
-                sim.qvel[0, sim.base_dof : sim.base_dof + 2] += push
-            else:
-                sim.qvel[0] += 2.0 * push[0]
+            self._push()
+
+    def _push(self) -> None:
+        sim, angle = self.env.sim, self._rng.uniform(0.0, 2.0 * np.pi)
+        push = _PUSH_M_S * np.array([np.cos(angle), np.sin(angle)])
+        if sim.free_base:
+            sim.qvel[0, sim.base_dof : sim.base_dof + 2] += push
+        else:
+            sim.qvel[0] += 2.0 * push[0]
 
     def _draw(self) -> None:
         self._data.qpos[:] = self.env.sim.qpos[0]
         mujoco.mj_kinematics(self._model, self._data)
+        shift = self._follow.shift(self._data)
+        self._data.xpos += shift
         with self._server.atomic():
             self._scene.update_from_mjdata(self._data)
+            self._scene.fixed_bodies_frame.position = shift
         self._server.flush()
 
     def _add_controls(self) -> None:
-        gui, wishes = self._server.gui, self.wishes
+        gui, cfg = self._server.gui, self.env.task.commands
         gui.add_markdown(f"**{self.env.task.name}**")
-        push, restart = gui.add_button("Push"), gui.add_button("Start again")
-
-        @push.on_click
-        def _(_: object) -> None:
-            wishes.pushes += 1
-
-        @restart.on_click
-        def _(_: object) -> None:
-            wishes.restarts += 1
-
-        cfg = self.env.task.commands
+        gui.add_button("Push").on_click(lambda _: self._ask_push())
+        gui.add_button("Start again").on_click(lambda _: self._ask_restart())
+        add_key(gui, "P", "push", self._ask_push)
+        add_key(gui, "R", "start again", self._ask_restart)
         if isinstance(cfg, VelocityCommand):
-            names = ("forward, m/s", "sideways, m/s", "turn, rad/s")
-            ranges = (cfg.forward, cfg.sideways, cfg.turn)
-            wishes.command = [0.0, 0.0, 0.0]
-            for k, (name, (low, high)) in enumerate(zip(names, ranges, strict=True)):
-                self._add_slider(k, name, low, high)
+            self.steering = Steering(gui, cfg)
+        gui.add_markdown(f"Keys: {_STEER_HELP if self.steering else ''}{_KEYS_HELP}")
 
-    def _add_slider(self, k: int, name: str, low: float, high: float) -> None:
-        slider = self._server.gui.add_slider(name, min=low, max=high, step=0.05, initial_value=0.0)
+    def _ask_push(self) -> None:
+        self.requests.pushes += 1
 
-        @slider.on_update
-        def _(_: object) -> None:
-            self.wishes.command[k] = float(slider.value)
+    def _ask_restart(self) -> None:
+        self.requests.restarts += 1

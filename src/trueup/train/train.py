@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
+from trueup.core.files import writing
 from trueup.rl.distill import Distiller
 from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
 from trueup.sim.adr import AdrCfg
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.assess import ERROR, Assessment, assess
+from trueup.train.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
 from trueup.train.config import Budget, RunCfg
 from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
@@ -27,8 +28,6 @@ from trueup.train.tune import choose
 
 _FILM_S = 4.0
 _NEAR = 2.0  # exploring in randomised simulations, the error is larger than in an assessment
-EPISODES = 100
-ASSESS_SEED = 1_000_000  # rows that no training draws
 
 
 def train(
@@ -174,5 +173,6 @@ def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) ->
 
 def _keep(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
     record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score, **more}
-    with (folder.path / "assessments.jsonl").open("a") as file:
+    path = folder.path / "assessments.jsonl"
+    with writing(path), path.open("a") as file:
         file.write(json.dumps(record) + "\n")

@@ -11,7 +11,7 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Task
 from trueup.tasks.witness import witness_env
-from trueup.train.assess import Assessment, assess
+from trueup.train.assess import ASSESS_SEED, EPISODES, Assessment, assess
 from trueup.train.frozen import Policy
 from trueup.train.play import Exported
 
@@ -40,9 +40,9 @@ def assess_witness(
     layout: Layout | str | Path,
     task: Task | str,
     *,
-    episodes: int = 100,
+    episodes: int = EPISODES,
     seconds: float | None = None,
-    seed: int = 0,
+    seed: int = ASSESS_SEED,
     threads: int = 0,
 ) -> Assessment:
     """Assess a policy that was trained elsewhere as our own are: nominal, no pushes, the task's whole range.

@@ -27,7 +27,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kp, kd   gains of the servo that it was trained with
     torque   limits that its file names, N m; for information, since a robot has its own. Empty: none named
 
-    Gyro and gravity are in the base frame; gravity is the unit vector that points down.
+    Gyro and gravity are in the IMU frame, as the deployments of both formats take them; gravity is the unit vector
+    that points down.
     """
 
     format: str

@@ -66,6 +66,18 @@ def twin_options(text: str, wanted: TwinOptions | None = None) -> TwinOptions:
     return options
 
 
+def same_twin(reference: str) -> str:
+    """Return a twin's reference with only what makes it the robot that it is; "" for drivers that start no twin."""
+    if not reference.startswith("twin:"):
+        return ""
+    try:
+        options = twin_options(reference.removeprefix("twin:"))
+    except TrueupError:
+        return ""
+    base = "" if options.base == TwinOptions().base else f"&base={options.base}"
+    return f"twin:{options.preset}?seed={options.seed}{base}"
+
+
 def _flag(text: str) -> bool:
     if text.lower() not in ("0", "1", "false", "true", "no", "yes"):
         raise ValueError(f"expected 0 or 1, found {text!r}")

@@ -1,8 +1,8 @@
 """The far side of `compile_guard`: a process that imports the engine once and forks for every model it tries.
 
 MuJoCo may crash, hang or allocate without bound on hostile input. Each trial runs in a fork with limits on memory,
-time and files, in a folder that no longer exists (the engine's log file has nowhere to go). A request is a
-length-prefixed JSON header followed by the bytes it announces; an answer is length-prefixed JSON.
+processor time, wall-clock time and files, in a folder that no longer exists (the engine's log file has nowhere to go).
+A request is a length-prefixed JSON header followed by the bytes it announces; an answer is length-prefixed JSON.
 """
 
 from __future__ import annotations
@@ -40,13 +40,17 @@ class Job:
     dropped_meshes: list[str] = field(default_factory=list)
     urdf: bool = False
     repairs: list[str] = field(default_factory=list)  # of REPAIRS
-    seconds: float = 1.5
+    seconds: float = 1.5  # of processor time: a busy machine must not refuse a good model
+    wall_seconds: float = 60.0  # for a trial that waits for ever without computing
     megabytes: int = 400
 
 
 @dataclass(kw_only=True)
 class Verdict:
-    """How a trial ended: kind is ok, error (the engine refused), crash, timeout or memory."""
+    """How a trial ended: kind is ok, error (the engine refused), crash, timeout or memory.
+
+    seconds  processor time that it took
+    """
 
     kind: str
     message: str = ""
@@ -178,7 +182,6 @@ def _read_job(header: dict[str, Any], source: BinaryIO) -> Job:
 
 
 def _try_in_fork(job: Job) -> Verdict:
-    start = time.monotonic()
     before_bytes = _memory_pages().own * resource.getpagesize()
     reader, writer = os.pipe()
     child = os.fork()
@@ -186,13 +189,13 @@ def _try_in_fork(job: Job) -> Verdict:
         os.close(reader)
         _run_limited(job, writer)
     os.close(writer)
-    answer, in_time = _read_until(reader, start + job.seconds)
+    answer, in_time = _read_until(reader, time.monotonic() + job.wall_seconds)
     if not in_time:
         os.kill(child, signal.SIGKILL)
     os.close(reader)
     _, status, usage = os.wait4(child, 0)
     verdict = judge_answer(answer, in_time, status)
-    verdict.seconds = time.monotonic() - start
+    verdict.seconds = usage.ru_utime + usage.ru_stime
     verdict.megabytes = max(0.0, (usage.ru_maxrss * 1024 - before_bytes) / 2**20)
     return verdict
 
@@ -201,11 +204,13 @@ def _run_limited(job: Job, writer: int) -> None:
     """In the fork: take the limits, try, answer, and leave without running anyone's exit handlers."""
     try:
         used = _memory_pages().space * resource.getpagesize()
-        cpu = math.ceil(job.seconds) + 1
+        cpu = math.ceil(job.seconds) + 1  # in whole seconds only: the timer is the sharper limit
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
         resource.setrlimit(resource.RLIMIT_AS, (used + job.megabytes * 2**20,) * 2)
+        # its signal keeps the default action, which ends the process even inside a C loop
+        signal.setitimer(signal.ITIMER_PROF, job.seconds)
         os.write(writer, json.dumps(asdict(try_model(job))).encode()[:60_000])
     finally:
         os._exit(0)
@@ -239,10 +244,12 @@ def _read_until(reader: int, deadline: float) -> tuple[bytes, bool]:
 def judge_answer(answer: bytes, in_time: bool, status: int) -> Verdict:
     """What the fork said, or how it died."""
     if not in_time:
-        return Verdict(kind="timeout")
+        return Verdict(kind="timeout", message="wall clock")
     try:
         return Verdict(**json.loads(answer))
     except (ValueError, TypeError):
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU):
+            return Verdict(kind="timeout")
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {status}"
         return Verdict(kind="crash", message=name)
 

@@ -108,6 +108,7 @@ def _send(job: Job, sink: IO[bytes]) -> None:
         "urdf": job.urdf,
         "repairs": job.repairs,
         "seconds": job.seconds,
+        "wall_seconds": job.wall_seconds,
         "megabytes": job.megabytes,
     }
     text = json.dumps(header).encode()

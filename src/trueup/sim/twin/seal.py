@@ -34,9 +34,9 @@ def seal(name: str, truth: Truth) -> Path:
     file = seal_folder() / f"{name}{SUFFIX}"
     try:
         return write_atomic(file, HEADER + _mask(content))
-    except OSError as error:
+    except TrueupError as error:
         raise TrueupError(
-            f"the twin's truth cannot be sealed: {error}; set XDG_STATE_HOME", file=file
+            f"the twin's truth cannot be sealed: {error.message}; set XDG_STATE_HOME", file=file
         ) from None
 
 

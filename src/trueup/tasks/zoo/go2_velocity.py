@@ -15,7 +15,11 @@ from trueup.tasks import rewards as r
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 
-TASKS = {"go2-velocity": "go2_velocity", "go2-velocity-rough": "go2_velocity_rough"}
+TASKS = {
+    "go2-velocity": "go2_velocity",
+    "go2-velocity-rough": "go2_velocity_rough",
+    "go2-velocity-rough-map": "go2_velocity_rough_map",
+}
 
 _COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(2.0, 2.0, 4.0))
 
@@ -32,6 +36,13 @@ def go2_velocity_rough() -> Task:
         commands=replace(_COMMANDS, hold_s=(8.0, 12.0), standing=0.05, straight=0.6),
         terrain=TerrainCfg(),
     )
+
+
+def go2_velocity_rough_map() -> Task:
+    """The same with a map of the ground around the robot: gaps and stones cannot be crossed blindly."""
+    task = go2_velocity_rough()
+    seen = replace(task.observations, actor=(*task.observations.actor, Term("heights", 5.0)))
+    return replace(task, name="go2-velocity-rough-map", observations=seen)
 
 
 def go2_velocity() -> Task:
@@ -69,13 +80,13 @@ def go2_velocity() -> Task:
             "height": Reward(r.Height(0.30), -20.0),
             "bounce": Reward(r.bounce, -1.0),
             "wobble": Reward(r.wobble, -0.05),
-            "energy": Reward(r.energy, -0.0006),
+            "energy": Reward(r.energy, -0.0007),
             "action_rate": Reward(r.action_rate, -0.006),
             "joint_limits": Reward(r.joint_limits, -5.0),
-            "feet_air_time": Reward(r.AirTime(0.2, 0.5), 1.0),
             "trot": Reward(r.trot, 0.25),
             # how the feet move is asked for once the robot walks: from the start it would keep them on the ground
-            "swing_height": Reward(r.SwingHeight(0.08), -1.0, late=True),
+            "feet_air_time": Reward(r.AirTime(0.25, 0.5), 8.0, late=True),
+            "swing_height": Reward(r.SwingHeight(0.08), -0.8, late=True),
             "clearance": Reward(r.Clearance(0.08), -20.0, late=True),
             "slip": Reward(r.slip, -0.05),
             "collision": Reward(r.collision, -1.0),
