@@ -52,6 +52,15 @@ def find_feet(model: mujoco.MjModel, joints: list[int], low: dict[int, float]) -
     return feet
 
 
+def in_order(data: mujoco.MjData, feet: list[int]) -> list[int]:
+    """Four feet as front left, front right, rear left, rear right (x forward, y left); others as they are."""
+    if len(feet) != 4:
+        return feet
+    by_x = sorted(feet, key=lambda foot: -float(data.geom_xpos[foot][0]))
+    pairs = (by_x[:2], by_x[2:])
+    return [foot for pair in pairs for foot in sorted(pair, key=lambda foot: -float(data.geom_xpos[foot][1]))]
+
+
 def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[int, float]) -> list[int]:
     """The shapes of the base, and those of the parts with feet that reach as low as the foot itself.
 
