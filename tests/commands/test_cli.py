@@ -122,3 +122,36 @@ def test_doctor_reports_and_estimates():
     names = {check["name"] for check in result["checks"]}
     assert {"python", "cores", "physics", "films", "browser"} <= names
     assert result["costs"]
+
+
+def test_tasks_are_listed_with_what_can_be_scaled():
+    listed = {task["name"]: task for task in json.loads(trueup("task", "list", "--json").stdout)["tasks"]}
+    assert listed["go2-velocity"]["scalable"]
+    assert not listed["z1-reach"]["scalable"]
+    assert "go2-velocity" in trueup("task", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("z1", "--like", "go2-velocity"), "bolted down"),
+        (("go2", "--like", "z1-reach"), "go2-velocity-rough"),
+        (("go2", "--like", "go2-velocty"), "did you mean 'go2-velocity'"),
+        (("go3", "--like", "go2-velocity"), "did you mean 'go2'"),
+    ],
+)
+def test_a_task_that_cannot_be_scaled_is_refused_in_one_line(args, words, tmp_path):
+    done = trueup("task", "init", *args, "--out", "t.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "t.py").exists()
+
+
+def test_a_task_for_another_robot_is_written_and_told(tmp_path):
+    done = trueup("task", "init", "go2", "--like", "go2-velocity", "--out", "mine.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "trueup train mine.py:go2_velocity" in done.stdout
+    text = (tmp_path / "mine.py").read_text()
+    assert 'ROBOT = "go2"' in text
+    assert "kp=25.0" in text

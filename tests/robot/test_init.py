@@ -81,6 +81,23 @@ def test_guesses_are_marked_and_found_again(tmp_path: Path) -> None:
     assert "no-velocity-limits" not in codes
 
 
+def test_shapes_that_only_show_do_not_slow_the_physics(tmp_path: Path) -> None:
+    """A foot on a body without mass of its own is no reason to keep the visual shapes of all others."""
+    leg = (
+        '<body name="{n}" pos="{x} {y} 0"><inertial pos="0 0 0" mass="1" diaginertia=".1 .1 .1"/>'
+        '<joint name="{n}_hip" axis="0 1 0" range="-3 3"/><geom size=".1" contype="0" conaffinity="0"/>'
+        '<body name="{n}_sole" pos="0 0 -.3"><geom name="{n}_foot" size=".02" mass="0"/></body></body>'
+    )
+    places = {"FL": (0.3, 0.1), "FR": (0.3, -0.1), "RL": (-0.3, 0.1), "RR": (-0.3, -0.1)}
+    legs = "".join(leg.format(n=name, x=x, y=y) for name, (x, y) in places.items())
+    trunk = '<inertial pos="0 0 0" mass="5" diaginertia=".1 .1 .1"/><geom name="belly" size=".05"/>'
+    (tmp_path / "m.xml").write_text(mjcf("", f'<body name="b" pos="0 0 1"><freejoint/>{trunk}{legs}</body>'))
+    robot = load_robot(init_robot(tmp_path / "m.xml", tmp_path / "out"))
+    model = compile_model(robot, ModelCfg(floor=False))
+    assert {model.geom(k).name for k in range(model.ngeom)} == {"belly", *robot.spec.feet}
+    assert model.body_mass.sum() == pytest.approx(9.0)
+
+
 def test_a_urdf_becomes_mjcf_with_all_its_mass(tmp_path: Path) -> None:
     (tmp_path / "wedge.stl").write_bytes(wedge_stl())
     (tmp_path / "r.urdf").write_text(urdf(arm=mesh("collision", "wedge.stl") + mesh("visual", "gone.dae")))

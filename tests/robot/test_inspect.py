@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from foreign_robots import locate
 from test_untrusted import mesh, mjcf, urdf
 
 from trueup.core.errors import TrueupError
@@ -173,6 +174,12 @@ def test_a_floating_robot_needs_feet_and_the_right_height(tmp_path: Path) -> Non
     assert "stand-height" not in codes(footed)
     high = change_spec(footed, base=BaseSpec(body="base", floating=True, stand_height=0.5))
     assert "set stand_height = 0.100" in found(inspect_robot(high), "stand-height").fix
+
+
+def test_a_legged_robot_without_joint_dynamics_is_noted() -> None:
+    path, root = locate("a1")
+    assert found(inspect_robot(load_robot(path, root=root)), "no-joint-dynamics").level == "note"
+    assert "no-joint-dynamics" not in codes(load_robot("go2"))
 
 
 def test_parts_that_were_left_out_are_findings(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Randomisation: distributions, moments, composed names, posterior."""
 
+from dataclasses import replace
+
 import msgspec
 import mujoco
 import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.robot.load import load_robot
+from trueup.robot.load import ZOO, load_robot
+from trueup.robot.model import trunk_body
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.fitted import read_fitted
 from trueup.sim.payload import with_payload
@@ -243,3 +246,30 @@ def test_a_calibration_of_another_robot_is_refused(tmp_path):
 def test_unknown_names_are_refused():
     with pytest.raises(TrueupError, match="payload"):
         Randomizer(make(1), {"payloads": Draw(operation="set", low=0, high=1)})
+
+
+def test_the_trunk_of_a_robot_whose_root_has_no_mass_is_loaded(tmp_path):
+    """URDFs float on an empty link: masses of the base are those of the link that is fixed to it."""
+    text = (ZOO / "go2" / "model.xml").read_text()
+    start, end = text.index("<inertial"), text.index('<geom name="trunk"')
+    inertial = text[start:end]
+    moved = text.replace(inertial, f'<body name="shell">{inertial}</body>', 1).replace(
+        "<geom ", '<geom mass="0" '
+    )
+    (tmp_path / "model.xml").write_text(moved)
+    robot = replace(load_robot("go2"), model_path=tmp_path / "model.xml")
+    sim = BatchSim(robot, SimCfg(nsim=4, threads=1))
+    assert trunk_body(sim.model, robot) == "shell"
+    ranges = {
+        "payload": Draw(operation="set", low=2.0, high=2.0),
+        "mass_scale": Draw(operation="set", low=1.5, high=1.5, of=("shell",)),
+    }
+    Randomizer(sim, ranges).apply()
+    assert sim.params.get("mass_scale")[0, sim.params.body_names.index("shell")] == pytest.approx(
+        1.5 + 2.0 / 6.921
+    )
+
+
+def test_a_range_of_an_unknown_body_is_refused():
+    with pytest.raises(TrueupError, match="'bse'.*did you mean 'base'"):
+        Randomizer(make(nsim=2), {"mass_scale": Draw(operation="set", low=0.9, high=1.1, of=("bse",))})

@@ -1,9 +1,16 @@
 """The mirror, checked against the physics: a mirrored state under mirrored actions stays the mirror image."""
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 
+from trueup.core.errors import TrueupError
+from trueup.robot.load import ZOO, load_robot
+from trueup.sim.batch import BatchSim, SimCfg
 from trueup.tasks.load import EnvCfg, load_task, make_env
+from trueup.tasks.mirror import pair_limbs
 
 pytestmark = pytest.mark.medium
 _BODY = np.array([1, -1, 1, 1, -1, 1, -1.0])  # position x y z, quaternion w x y z
@@ -67,3 +74,57 @@ def test_observations_of_mirror_images_are_mirror_images(env):
         (critic, env.mirror.critic_index, env.mirror.critic_sign),
     ):
         np.testing.assert_allclose(values[1], values[0, index] * sign, atol=1e-3)
+
+
+def renamed(folder, change):
+    """go2 with the names of its legs exchanged for others, axes of the right knees turned about."""
+    for file in ("model.xml", "spec.toml"):
+        text = (ZOO / "go2" / file).read_text()
+        for name in ("FL", "FR", "RL", "RR"):
+            text = text.replace(f"{name}_", change[name])
+        (folder / file).write_text(text)
+    return load_robot(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"FL": "LF_", "FR": "RF_", "RL": "LH_", "RR": "RH_"},
+        {"FL": "front_left_", "FR": "front_right_", "RL": "rear_left_", "RR": "rear_right_"},
+        {"FL": "fl.", "FR": "fr.", "RL": "hl.", "RR": "hr."},
+        {"FL": "leg0_", "FR": "leg1_", "RL": "leg2_", "RR": "leg3_"},
+    ],
+)
+def test_limbs_are_paired_whatever_their_names(change, tmp_path):
+    joints, feet = pair_limbs(BatchSim(renamed(tmp_path, change), SimCfg(nsim=1, threads=1)))
+    expected = pair_limbs(BatchSim(load_robot("go2"), SimCfg(nsim=1, threads=1)))
+    for found, known in zip((joints, feet), expected, strict=True):
+        np.testing.assert_array_equal(found.columns, known.columns)
+        np.testing.assert_array_equal(found.sign, known.sign)
+    np.testing.assert_array_equal(feet.columns, [1, 0, 3, 2])
+    np.testing.assert_array_equal(joints.sign[:3], [-1, 1, 1])
+
+
+def test_axes_that_point_the_other_way_turn_the_sign(tmp_path):
+    text = (ZOO / "go2" / "model.xml").read_text()
+    at = text.index('name="FR_calf_joint"')
+    (tmp_path / "model.xml").write_text(text[:at] + text[at:].replace('axis="0 1 0"', 'axis="0 -1 0"', 1))
+    spec = load_robot("go2").spec
+    knee = spec.joint_names.index("FR_calf_joint")
+    joint = spec.joints[knee]
+    turned = msgspec.structs.replace(
+        joint, position=(-joint.position[1], -joint.position[0]), default=-joint.default
+    )
+    spec = msgspec.structs.replace(spec, joints=(*spec.joints[:knee], turned, *spec.joints[knee + 1 :]))
+    robot = replace(load_robot("go2"), spec=spec, model_path=tmp_path / "model.xml")
+    joints, _ = pair_limbs(BatchSim(robot, SimCfg(nsim=1, threads=1)))
+    assert joints.sign[knee] == -1
+    assert joints.sign[spec.joint_names.index("RR_calf_joint")] == 1
+
+
+def test_a_pose_that_is_no_mirror_image_is_told():
+    robot = load_robot("go2")
+    joints = (msgspec.structs.replace(robot.spec.joints[0], default=0.3), *robot.spec.joints[1:])
+    lame = replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
+    with pytest.raises(TrueupError, match="no mirror.*symmetric=False"):
+        pair_limbs(BatchSim(lame, SimCfg(nsim=1, threads=1)))

@@ -122,7 +122,7 @@ def _joints(sim: BatchSim, data: mujoco.MjData) -> _Half:
     places, axes = data.xanchor[ids], data.xaxis[ids]
     along = axes @ (axes * _PSEUDO).T  # (njoint, njoint) cosines between axes and mirrored axes
     apart = _apart(places) + np.where(np.abs(along) > _PARALLEL, 0.0, np.inf)
-    index = _paired(apart, spec.joint_names, np.linalg.norm(np.ptp(places, axis=0)))
+    index = _paired(apart, spec.joint_names, _size(places))
     sign = np.sign(along[np.arange(len(ids)), index]).astype(np.float32)
     uneven = np.abs(spec.default_pose - sign * spec.default_pose[index])
     if uneven.max(initial=0.0) > _UNEVEN_RAD:
@@ -150,12 +150,13 @@ def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
 def _feet(sim: BatchSim, data: mujoco.MjData) -> _Half:
     names = sim.robot.spec.feet
     places = np.array([data.geom_xpos[sim.model.geom(name).id] for name in names]).reshape(-1, 3)
-    index = (
-        _paired(_apart(places), names, np.linalg.norm(np.ptp(places, axis=0)))
-        if names
-        else np.zeros(0, np.intp)
-    )
+    index = _paired(_apart(places), names, _size(places)) if names else np.zeros(0, np.intp)
     return _Half(index, np.ones(len(names), np.float32))
+
+
+def _size(places: NDArray[np.float64]) -> float:
+    """Diagonal of the box around places (n, 3)."""
+    return float(np.linalg.norm(np.ptp(places, axis=0)))
 
 
 def _apart(places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ Where the reference has gains for each joint, joints of a kind (knee, thigh, hip
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,7 @@ def scale_servo(task: Task, laws: Laws, stiffer: float = 1.0) -> ScaledServo:
     return ScaledServo(gains=gains, physics_hz=rate, bound=bound)
 
 
-def kinds_of(task: Task, reference: Figures) -> list[int | None]:
+def kinds_of(task: Task, reference: Figures) -> Sequence[int | None]:
     """Kinds of joints whose gains differ in the reference; [None] if none do."""
     if not any(isinstance(value, tuple) for value in (task.servo.kp, task.servo.kd)):
         return [None]

@@ -62,14 +62,16 @@ def _docstring(scaled: Scaled, name: str, like: str) -> Iterator[str]:
     yield f'"""{name}: what {like} asks, for {robot.name}, by dynamic similarity. Yours to edit.'
     yield ""
     yield f"{'':28}{ref.name:>12}{robot.name:>16}{'ratio':>9}"
-    for what, a, b in (
+    weakest = [min(joint.torque for joint in each.joints.values()) for each in (ref, robot)]
+    rows: list[tuple[str, float, float]] = [
         ("mass m, kg", ref.mass, robot.mass),
         ("hip height l, m", ref.leg, robot.leg),
         ("m g l, N m", ref.moment, robot.moment),
         ("sqrt(l/g), s", ref.time, robot.time),
-        ("weakest leg motor, N m", *(min(j.torque for j in each.joints.values()) for each in (ref, robot))),
-    ):
-        yield f"{what:28}{a:12.3g}{b:16.3g}{b / a:9.2f}"
+        ("weakest leg motor, N m", weakest[0], weakest[1]),
+    ]
+    for what, before, after in rows:
+        yield f"{what:28}{before:12.3g}{after:16.3g}{after / before:9.2f}"
     yield ""
     yield "Lengths go with l, times with sqrt(l/g), forces with m g, torques with m g l, the weight of a cost with the"
     yield f"inverse of its unit. What is not written here is as in {like}."
