@@ -19,6 +19,10 @@ MJCF = {
     "go1": "go1/go1.xml",
     "aliengo": "aliengo/aliengo.xml",
     "mini_cheetah": "mini_cheetah/mini_cheetah.xml",
+    "b2": "b2/b2.xml",
+    "spot": "spot/spot.xml",
+    "pegasus": "pegasus/pegasus.xml",
+    "hyqreal2": "hyqreal2/hyqreal2.xml",
 }
 
 

@@ -28,7 +28,7 @@ from trueup.core.errors import TrueupError
 from trueup.robot.draft_pose import draft_pose, place
 from trueup.robot.shapes import collision_geoms, inertia_diagonal, lowest_point
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
-from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, stance_load
+from trueup.robot.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, in_order, stance_load
 from trueup.robot.untrusted import CheckedModel, quiet_engine, read_model
 
 CONTROL_HZ = 50.0
@@ -88,7 +88,8 @@ class _Drafter:
         self.solid = collision_geoms(self.model)
         self.low = {geom: lowest_point(self.model, self.data, geom) for geom in self.solid}
         self.stand_height = max(0.0, -min(self.low.values(), default=0.0)) if self.floating else 0.0
-        self.feet = find_feet(self.model, self.joints, self.low) if self.floating else []
+        feet = find_feet(self.model, self.joints, self.low) if self.floating else []
+        self.feet = in_order(self.data, feet)
         self.load = stance_load(self.model, self.data, self.feet) if self.feet else np.zeros(self.model.nv)
 
     def draft(self) -> Draft:

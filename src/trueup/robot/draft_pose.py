@@ -3,7 +3,8 @@
 Without a usable keyframe every joint is at zero, or in the middle of its range where zero lies outside (a knee). Then
 - a knee off zero turns the parallel joint above it half as far the other way, so that the foot stays below;
 - a straight leg of a legged robot (two parallel hinges across the trunk, foot at full reach) gets its knee bent to the
-  back, 1.5 rad between thigh and shin, and its foot below the hip: straight legs cannot push.
+  back, 1.5 rad between thigh and shin, and its foot below the hip: straight legs cannot push;
+- all legs turn a little at the hips so that the feet stand around the centre of mass.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.shapes import collision_geoms, lowest_point
-from trueup.robot.stance import HINGE, find_feet, last_parts
+from trueup.robot.stance import HINGE, centre_of_mass, find_feet, last_parts
 
 Limits = dict[int, tuple[float, float]]
 Pose = dict[int, float]
 _PARALLEL = 0.99  # cosine between axes
 _STRAIGHT = 0.97  # of the leg's reach
 _BEND = 1.5  # rad, between thigh and shin
+_MOST_LEAN = 0.15  # rad in one round
+_BALANCE_ROUNDS = 2
 
 
 class DraftedPose(NamedTuple):
@@ -37,6 +40,7 @@ def draft_pose(model: mujoco.MjModel, base: int, limits: Limits, legged: bool) -
     folded.fold_evenly()
     if legged:
         folded.bend_straight_legs()
+        folded.balance()
     key = _home(model)
     if key is None:
         return DraftedPose(folded.pose, "no keyframe: zero, or bent evenly")
@@ -104,17 +108,38 @@ class _Folding:
         for leg in self._straight_legs():
             self._bend(leg)
 
+    def balance(self) -> None:
+        """Bring the middle of the feet below the centre of mass by turning all legs alike."""
+        for _ in range(_BALANCE_ROUNDS):
+            place(self.model, self.data, self.base, self.pose)
+            feet = list(self._feet().values())
+            hips = [hip for part in self._feet() if (hip := self._swing_joint(part)) is not None]
+            if len(hips) < len(feet) or not hips:
+                return  # not every last part is a leg
+            places = self.data.geom_xpos[feet]
+            ahead = centre_of_mass(self.model, self.data)[0] - float(places[:, 0].mean())
+            below = float(np.mean(self.data.xanchor[hips][:, 2]) - places[:, 2].mean())
+            turn = np.clip(ahead / max(below, 1e-3), -_MOST_LEAN, _MOST_LEAN)
+            for hip in hips:  # a turn about +y takes what hangs below to the back
+                self._turn(hip, self.pose[hip] - np.sign(self.data.xaxis[hip][1]) * float(turn))
+
+    def _swing_joint(self, part: int) -> int | None:
+        """The upper of the two parallel joints that swing a leg forward."""
+        knee = self._last_joint(part)
+        hip = None if knee is None else self._joint_above(knee)
+        if knee is None or hip is None or abs(self._along(knee, hip)) < _PARALLEL:
+            return None
+        return hip if abs(float(self.data.xaxis[hip][1])) > 0.9 else None
+
     def _straight_legs(self) -> list[_Leg]:
         legs = []
         for part, foot in self._feet().items():
-            knee = self._last_joint(part)
-            hip = None if knee is None else self._joint_above(knee)
-            if knee is None or hip is None or abs(self._along(knee, hip)) < _PARALLEL:
+            knee, hip = self._last_joint(part), self._swing_joint(part)
+            if knee is None or hip is None:
                 continue
             above = self._joint_above(hip)  # three parallel joints are another kind of leg, with an ankle
             ankle = above is not None and abs(self._along(hip, above)) > _PARALLEL
-            across = abs(float(self.data.xaxis[hip][1])) > 0.9
-            if across and not ankle and self._straight(hip, knee, foot):
+            if not ankle and self._straight(hip, knee, foot):
                 legs.append(_Leg(hip, knee, foot))
         return legs
 

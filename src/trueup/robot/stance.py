@@ -52,6 +52,15 @@ def find_feet(model: mujoco.MjModel, joints: list[int], low: dict[int, float]) -
     return feet
 
 
+def in_order(data: mujoco.MjData, feet: list[int]) -> list[int]:
+    """Four feet as front left, front right, rear left, rear right (x forward, y left); others as they are."""
+    if len(feet) != 4:
+        return feet
+    by_x = sorted(feet, key=lambda foot: -float(data.geom_xpos[foot][0]))
+    pairs = (by_x[:2], by_x[2:])
+    return [foot for pair in pairs for foot in sorted(pair, key=lambda foot: -float(data.geom_xpos[foot][1]))]
+
+
 def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[int, float]) -> list[int]:
     """The shapes of the base, and those of the parts with feet that reach as low as the foot itself.
 
@@ -71,11 +80,25 @@ def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[in
 
 
 def stance_load(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
-    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f. `data` is evaluated."""
+    """Torques (nv,) that hold the pose while the feet carry the weight: gravity - J^T f. `data` is evaluated."""
     load: FloatArray = data.qfrc_bias.copy()
     jacobian = np.zeros((3, model.nv))
-    share = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity)) / max(len(feet), 1)
-    for foot in feet:
+    for foot, force in zip(feet, foot_forces(model, data, feet), strict=True):
         mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot], int(model.geom_bodyid[foot]))
-        load -= share * jacobian[2]
+        load -= force * jacobian[2]
     return load
+
+
+def foot_forces(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
+    """Vertical forces (nfoot,) that carry the weight without tipping it, as even as can be."""
+    weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
+    arms = data.geom_xpos[feet][:, :2] - centre_of_mass(model, data)[:2]
+    balance = np.concatenate([np.ones((1, len(feet))), arms.T])
+    even = np.full(len(feet), weight / len(feet))
+    missing = np.array([weight, 0.0, 0.0]) - balance @ even
+    return np.maximum(even + np.linalg.lstsq(balance, missing, rcond=None)[0], 0.0)
+
+
+def centre_of_mass(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
+    """Of everything, in the world (3,)."""
+    return np.asarray(model.body_mass @ data.xipos / model.body_mass.sum())

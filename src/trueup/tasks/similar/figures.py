@@ -14,7 +14,6 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
 from trueup.robot.shapes import inertia_diagonal, lowest_point
-from trueup.robot.stance import stance_load
 
 GRAVITY = 9.81
 FloatArray = NDArray[np.float64]
@@ -40,7 +39,6 @@ class Figures:
     mass: float  # kg
     leg: float  # hips above the ground, m
     stand_height: float  # base frame above the ground, m
-    stance: float  # torque of the most loaded kind of joint when it stands in its default pose, N m
     lightest: float  # inertia that a leg joint can feel at least, the others free, kg m^2
     joints: dict[str, JointFigures]  # of the legs, by name
     others: tuple[str, ...]  # joints that are not in legs
@@ -85,7 +83,6 @@ def measure(robot: Robot) -> Figures:
             np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])
         ),
         stand_height=spec.base.stand_height,
-        stance=_stance_torque(stance_load(model, data, feet), model, joints),
         lightest=float(_free_inertia(model, data)[dof].min()),
         joints=joints,
         others=tuple(name for name in spec.joint_names if name not in joints),
@@ -146,14 +143,6 @@ def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:
 def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot: int) -> float:
     hip = max(float(data.xanchor[model.joint(name).id][2]) for name in leg)
     return hip - lowest_point(model, data, foot)
-
-
-def _stance_torque(load: FloatArray, model: mujoco.MjModel, joints: dict[str, JointFigures]) -> float:
-    """Mean over the legs of what standing asks, of the kind of joint that it asks most of."""
-    kinds: dict[int, list[float]] = {}
-    for name, joint in joints.items():
-        kinds.setdefault(joint.kind, []).append(abs(float(load[model.joint(name).dofadr[0]])))
-    return max(float(np.mean(values)) for values in kinds.values())
 
 
 def _free_inertia(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:

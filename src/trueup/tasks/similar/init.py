@@ -18,6 +18,7 @@ from trueup.tasks.mirror import pair_limbs
 from trueup.tasks.similar.figures import measure
 from trueup.tasks.similar.laws import Laws, Speeds
 from trueup.tasks.similar.scale import Scaled, require_scalable, scale_task
+from trueup.tasks.similar.settle import settle
 from trueup.tasks.similar.source import function_name, task_source
 from trueup.tasks.task import Task
 
@@ -50,9 +51,9 @@ def init_task(
     _check_out(out, force)
     task = load_task(like)
     require_scalable(task)
-    mine = load_robot(robot)
-    laws = Laws(measure(load_robot(task.robot)), measure(mine), speeds)
-    scaled = scale_task(task, mine, laws)
+    mine, other = load_robot(robot), load_robot(task.robot)
+    laws = Laws(measure(other), measure(mine), speeds)
+    scaled = scale_task(task, mine, laws, settle(task, other, mine, laws))
     mirror = _no_mirror(mine) if task.symmetric else None
     name = _task_name(task, mine)
     text = task_source(scaled, name=name, like=like, robot=_robot_code(str(robot), out), mirror=mirror)

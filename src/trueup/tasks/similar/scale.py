@@ -23,9 +23,10 @@ from trueup.tasks.similar.laws import (
     Unit,
     rounded,
 )
-from trueup.tasks.similar.servo import ScaledServo, scale_servo, spread
+from trueup.tasks.similar.servo import ScaledServo, give_servo, scale_servo
+from trueup.tasks.similar.settle import Settled
 from trueup.tasks.similar.terms import Term, scale_term
-from trueup.tasks.task import Task
+from trueup.tasks.task import Servo, Task
 
 
 class Number(NamedTuple):
@@ -70,13 +71,13 @@ def require_scalable(task: Task) -> None:
         )
 
 
-def scale_task(task: Task, robot: Robot, laws: Laws) -> Scaled:
+def scale_task(task: Task, robot: Robot, laws: Laws, settled: Settled) -> Scaled:
     """Scale a task of walking speeds."""
-    servo = scale_servo(task, laws)
+    servo = scale_servo(task, laws, settled.stiffer)
     return Scaled(
         laws=laws,
         physics=_physics(task, servo, laws.robot),
-        servo=_servo(task, robot, servo, laws),
+        servo=_servo(servo, give_servo(servo, robot, laws.robot), settled),
         actions=_actions(task, robot, laws),
         commands=_commands(task, laws),
         rewards={name: _reward(name, task, laws) for name in task.rewards},
@@ -97,21 +98,20 @@ def _physics(task: Task, servo: ScaledServo, robot: Figures) -> Number:
     )
 
 
-def _servo(task: Task, robot: Robot, servo: ScaledServo, laws: Laws) -> tuple[Number, ...]:
-    names, legs = robot.spec.joint_names, laws.robot
-    own = {joint.name: joint for joint in robot.spec.joints if joint.name in legs.others}
-    kp = spread({k: g.kp for k, g in servo.gains.items()}, legs, {n: j.kp for n, j in own.items()}, names)
-    kd = spread({k: g.kd for k, g in servo.gains.items()}, legs, {n: j.kd for n, j in own.items()}, names)
+def _servo(servo: ScaledServo, given: Servo, settled: Settled) -> tuple[Number, ...]:
     ratios = ", ".join(f"{gains.ratio:.2f}" for gains in servo.gains.values())
     damping = ", ".join(f"{gains.damping:.3g}" for gains in servo.gains.values())
-    stance = f"{legs.stance:.3g} N m to stand ({laws.reference.stance:.3g} before)"
-    sag = servo.bound or f"sags alike under its own weight: {stance}"
+    sag = (
+        f"stands at {settled.share:.2f} of its height under its own weight, before at {settled.reference:.2f}"
+    )
+    stiffer = "~ m g l" if settled.stiffer == 1.0 else f"~ m g l, {settled.stiffer:.2f} times stiffer"
     why = f"damping ratio {ratios} as before, with the joints' own {damping} N m s/rad"
-    before = [(g.reference_kp, g.reference_kd) for g in servo.gains.values()]
-    kp0, kd0 = ([pair[k] for pair in before] for k in (0, 1))
+    kp0, kd0 = (
+        [getattr(gains, name) for gains in servo.gains.values()] for name in ("reference_kp", "reference_kd")
+    )
     return (
-        Number("kp", kp0[0] if len(kp0) == 1 else kp0, kp, sag),
-        Number("kd", kd0[0] if len(kd0) == 1 else kd0, kd, why),
+        Number("kp", kp0[0] if len(kp0) == 1 else kp0, given.kp, servo.bound or f"{stiffer}: {sag}"),
+        Number("kd", kd0[0] if len(kd0) == 1 else kd0, given.kd, why),
     )
 
 

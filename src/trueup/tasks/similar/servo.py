@@ -1,8 +1,8 @@
 """Servo and physics rate for another robot: the same sag and damping ratio, within what motors and engine bear.
 
-kp    ~ the torque that standing asks of the most loaded joint, and at least ~ m g l: under its own weight the robot
-      sags by the same angle, also with its legs bent more than the reference's. At most four times as much of a
-      motor's limit for each radian as in the reference: beyond that the torque is cut off in every stride.
+kp    ~ m g l, or more where the robot would sag further under its own weight than the reference (legs that are bent
+      more, a centre of mass off the middle: `settle`). At most four times as much of a motor's limit for each radian as
+      in the reference: beyond that the torque is cut off in every stride.
 kd    the same damping ratio (kd + d) / (2 sqrt(kp I)), d the joints' own damping and I the inertia that they move.
 rate  the engine takes the servo's spring explicitly: sqrt(kp / I) dt <= 0.4 at the lightest joint. The rate rises in
       whole multiples of the control rate up to 500 Hz or the reference's, then kp falls.
@@ -13,14 +13,14 @@ Where the reference has gains for each joint, joints of a kind (knee, thigh, hip
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from trueup.robot.load import Robot
 from trueup.tasks.similar.figures import Figures, JointFigures
 from trueup.tasks.similar.laws import TORQUE, Laws, rounded
-from trueup.tasks.task import Task
+from trueup.tasks.task import Servo, Task
 
 Numbers = float | tuple[float, ...] | None
 _MOTOR_SHARE = 4.0
@@ -50,10 +50,9 @@ class ScaledServo:
     bound: str
 
 
-def scale_servo(task: Task, laws: Laws) -> ScaledServo:
-    """Scale the servo of a task."""
-    ref, robot = laws.reference, laws.robot
-    grows = max(laws.ratio(TORQUE), robot.stance / ref.stance)
+def scale_servo(task: Task, laws: Laws, stiffer: float = 1.0) -> ScaledServo:
+    """Scale the servo of a task; `stiffer`: kp beyond ~ m g l, so that the robot sags alike."""
+    ref, robot, grows = laws.reference, laws.robot, stiffer * laws.ratio(TORQUE)
     kinds = kinds_of(task, ref)
     kp0 = {kind: _value(task.servo.kp, ref, kind, "kp") for kind in kinds}
     limit0 = {kind: _value(task.servo.torque, ref, kind, "torque") for kind in kinds}
@@ -78,19 +77,26 @@ def kinds_of(task: Task, reference: Figures) -> list[int | None]:
     return sorted({joint.kind for joint in reference.joints.values()})
 
 
-def spread(
-    values: dict[int | None, float], robot: Figures, others: dict[str, float], names: Sequence[str]
-) -> Numbers:
-    """Numbers by kind as one for all joints, or as one for each in the robot's order; `others` are not in legs."""
-    if list(values) == [None] and not robot.others:
+def give_servo(scaled: ScaledServo, robot: Robot, figures: Figures) -> Servo:
+    """The servo of a robot: one number for all joints, or one for each where kinds or joints outside legs differ."""
+    kp, kd = (
+        _spread({kind: getattr(each, name) for kind, each in scaled.gains.items()}, robot, figures, name)
+        for name in ("kp", "kd")
+    )
+    return Servo(kp=kp, kd=kd)
+
+
+def _spread(values: dict[int | None, float], robot: Robot, figures: Figures, name: str) -> Numbers:
+    if list(values) == [None] and not figures.others:
         return values[None]
     deepest = max((kind for kind in values if kind is not None), default=0)
-    return tuple(
-        others[name]
-        if name in others
-        else values[None if None in values else min(robot.joints[name].kind, deepest)]
-        for name in names
-    )
+    out = []
+    for joint in robot.spec.joints:
+        if joint.name in figures.others:  # they keep their own
+            out.append(float(getattr(joint, name)))
+        else:
+            out.append(values[None if None in values else min(figures.joints[joint.name].kind, deepest)])
+    return tuple(out)
 
 
 def _gains(task: Task, laws: Laws, kind: int | None, kp0: float, kp: float) -> Gains:

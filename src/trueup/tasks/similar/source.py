@@ -67,7 +67,6 @@ def _docstring(scaled: Scaled, name: str, like: str) -> Iterator[str]:
         ("hip height l, m", ref.leg, robot.leg),
         ("m g l, N m", ref.moment, robot.moment),
         ("sqrt(l/g), s", ref.time, robot.time),
-        ("joint torque to stand, N m", ref.stance, robot.stance),
         ("weakest leg motor, N m", *(min(j.torque for j in each.joints.values()) for each in (ref, robot))),
     ):
         yield f"{what:28}{a:12.3g}{b:16.3g}{b / a:9.2f}"
