@@ -104,6 +104,81 @@ def test_a_urdf_with_four_legs_floats_and_stands_on_its_feet(tmp_path: Path) -> 
     assert "base.floating" in made.guesses
 
 
+LEGS = """<body name="trunk" pos="0 0 1"><freejoint/><inertial pos="0 0 0" mass="10" diaginertia=".1 .1 .1"/>
+  <geom name="belly" type="box" size=".3 .1 .05" mass="0"/>{legs}</body>"""
+LEG = """<body name="{n}_thigh" pos="{x} {y} 0"><inertial pos="0 0 -.1" mass="1" diaginertia=".01 .01 .01"/>
+  <joint name="{n}_hip" axis="0 1 0" range="-3 3"/><body name="{n}_shin" pos="0 0 -.2">
+  <inertial pos="0 0 -.1" mass=".2" diaginertia=".001 .001 .001"/><joint name="{n}_knee" axis="0 {s} 0" range="-3 3"/>
+  <geom name="{n}_bone" type="capsule" size=".01" fromto="0 0 0 0 0 -.15" mass="0"/>
+  <geom name="{n}_foot" size=".02" pos="0 0 -.2" mass="0"/></body></body>"""
+
+
+def four_legs(torque: str = "", tail: str = "") -> str:
+    """Legs in an odd order, straight down at zero, knees of the right about -y."""
+    places = {"RR": (-0.3, -0.1), "FL": (0.3, 0.1), "RL": (-0.3, 0.1), "FR": (0.3, -0.1)}
+    legs = [LEG.format(n=n, x=x, y=y, s=1 if y > 0 else -1) for n, (x, y) in places.items()]
+    motors = "".join(f'<motor joint="{n}_{j}" {torque}/>' for n in places for j in ("hip", "knee"))
+    body = LEGS.format(legs="".join(legs))
+    return mjcf('<compiler angle="radian"/>', body, f"<actuator>{motors}</actuator>{tail}")
+
+
+def pose(made: Draft) -> dict[str, float]:
+    return dict(zip(made.spec.joint_names, made.spec.default_pose.tolist(), strict=True))
+
+
+def test_straight_legs_are_bent_with_the_knees_to_the_back(tmp_path: Path) -> None:
+    made = draft(tmp_path, four_legs())
+    found = pose(made)
+    for side, sign in (("FL", 1), ("FR", -1), ("RL", 1), ("RR", -1)):
+        assert found[f"{side}_hip"] == pytest.approx(0.75, abs=1e-3)
+        assert found[f"{side}_knee"] == pytest.approx(-1.5 * sign, abs=1e-3)
+    assert made.spec.base.stand_height == pytest.approx(0.4 * math.cos(0.75) + 0.02, abs=1e-3)
+    assert "bent evenly" in made.guesses["default of FL_knee"]
+
+
+def test_feet_come_in_order_and_shins_are_no_contacts(tmp_path: Path) -> None:
+    spec = draft(tmp_path, four_legs()).spec
+    assert spec.feet == ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
+    assert set(spec.contact_geoms) == {"belly", *spec.feet}
+
+
+def test_a_keyframe_in_which_it_does_not_stand_is_passed_over(tmp_path: Path) -> None:
+    joints = " ".join("2.5 -1.0" if name in ("FL", "RL") else "0.6 1.2" for name in ("RR", "FL", "RL", "FR"))
+    bad = f'<keyframe><key name="home" qpos="0 0 1 1 0 0 0 {joints}"/></keyframe>'
+    made = draft(tmp_path, four_legs(tail=bad))
+    assert pose(made)["FL_hip"] == pytest.approx(0.75, abs=1e-3)
+    assert "does not stand" in made.guesses["default of FL_hip"]
+    good = " ".join(f"0.6 {-1.2 if name[1] == 'L' else 1.2}" for name in ("RR", "FL", "RL", "FR"))
+    made = draft(tmp_path, four_legs(tail=bad.replace(joints, good)))
+    assert pose(made)["FL_hip"] == 0.6
+    assert "default of FL_hip" not in made.guesses
+
+
+def test_torque_limits_that_no_robot_has_are_guesses(tmp_path: Path) -> None:
+    real = draft(tmp_path, four_legs(torque='ctrlrange="-40 40"'))
+    assert real.spec.joints[0].torque == 40.0
+    made = draft(tmp_path, four_legs(torque='ctrlrange="-5000 5000"'))
+    assert made.spec.joints[0].torque < 100.0
+    assert "placeholder" in made.guesses["torque of FL_knee"]
+
+
+def test_drafted_gains_carry_the_weight(tmp_path: Path) -> None:
+    made = draft(tmp_path, four_legs(torque='ctrlrange="-40 40"'))
+    knee = next(joint for joint in made.spec.joints if joint.name == "FL_knee")
+    carried = (10.0 + 4 * 1.2) / 4 * 9.81 * 0.2 * math.sin(0.75)
+    assert knee.kp == pytest.approx(
+        (carried - 0.2 * 9.81 * 0.1 * math.sin(0.75)) / 0.2, rel=0.02
+    )  # less the shin's
+    plain = guess_gains(0.01, 40.0, 500.0)
+    assert guess_gains(0.01, 40.0, 500.0, load=6.0)[0] == 30.0 > plain[0]
+
+
+def test_speeds_that_no_joint_has_are_guesses(tmp_path: Path) -> None:
+    made = draft(tmp_path, urdf().replace('velocity="3"', 'velocity="1000"'), "r.urdf")
+    assert made.spec.joints[0].velocity == 10.0
+    assert "placeholder" in made.guesses[f"velocity of {made.spec.joints[0].name}"]
+
+
 def test_a_urdf_bolted_to_world_does_not_float(tmp_path: Path) -> None:
     joint = '<joint name="w" type="fixed"><parent link="world"/><child link="trunk"/></joint>'
     bolt = f'<link name="world"/>{joint}</robot>'
@@ -125,7 +200,8 @@ def test_a_model_without_joints_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "floating", "joints", "feet"),
-    [("go1", True, 12, 4), ("aliengo", True, 12, 4), ("a1", True, 12, 4), ("go2", True, 12, 4), ("solo12", True, 12, 4),
+    [("go1", True, 12, 4), ("aliengo", True, 12, 4), ("mini_cheetah", True, 12, 4),
+     ("a1", True, 12, 4), ("go2", True, 12, 4), ("solo12", True, 12, 4),
      ("anymal_b", True, 12, 4), ("z1", False, 7, 0), ("panda", False, 9, 0), ("so100", False, 6, 0)],
 )  # fmt: skip
 def test_foreign_robots_are_understood(name: str, floating: bool, joints: int, feet: int) -> None:

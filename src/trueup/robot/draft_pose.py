@@ -3,8 +3,7 @@
 Without a usable keyframe every joint is at zero, or in the middle of its range where zero lies outside (a knee). Then
 - a knee off zero turns the parallel joint above it half as far the other way, so that the foot stays below;
 - a straight leg of a legged robot (two parallel hinges across the trunk, foot at full reach) gets its knee bent to the
-  back, 1.5 rad between thigh and shin, and its foot below the hip: straight legs cannot push;
-- all legs turn a little at the hips so that the feet stand around the centre of mass.
+  back, 1.5 rad between thigh and shin, and its foot below the hip: straight legs cannot push.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.robot.shapes import collision_geoms, lowest_point
-from trueup.robot.stance import HINGE, centre_of_mass, find_feet, last_parts
+from trueup.robot.shapes import collision_geoms, lowest_place, lowest_point
+from trueup.robot.stance import HINGE, find_feet, last_parts
 
 Limits = dict[int, tuple[float, float]]
 Pose = dict[int, float]
+FloatArray = NDArray[np.float64]
 _PARALLEL = 0.99  # cosine between axes
 _STRAIGHT = 0.97  # of the leg's reach
 _BEND = 1.5  # rad, between thigh and shin
-_MOST_LEAN = 0.15  # rad in one round
-_BALANCE_ROUNDS = 2
 
 
 class DraftedPose(NamedTuple):
@@ -40,7 +38,6 @@ def draft_pose(model: mujoco.MjModel, base: int, limits: Limits, legged: bool) -
     folded.fold_evenly()
     if legged:
         folded.bend_straight_legs()
-        folded.balance()
     key = _home(model)
     if key is None:
         return DraftedPose(folded.pose, "no keyframe: zero, or bent evenly")
@@ -108,21 +105,6 @@ class _Folding:
         for leg in self._straight_legs():
             self._bend(leg)
 
-    def balance(self) -> None:
-        """Bring the middle of the feet below the centre of mass by turning all legs alike."""
-        for _ in range(_BALANCE_ROUNDS):
-            place(self.model, self.data, self.base, self.pose)
-            feet = list(self._feet().values())
-            hips = [hip for part in self._feet() if (hip := self._swing_joint(part)) is not None]
-            if len(hips) < len(feet) or not hips:
-                return  # not every last part is a leg
-            places = self.data.geom_xpos[feet]
-            ahead = centre_of_mass(self.model, self.data)[0] - float(places[:, 0].mean())
-            below = float(np.mean(self.data.xanchor[hips][:, 2]) - places[:, 2].mean())
-            turn = np.clip(ahead / max(below, 1e-3), -_MOST_LEAN, _MOST_LEAN)
-            for hip in hips:  # a turn about +y takes what hangs below to the back
-                self._turn(hip, self.pose[hip] - np.sign(self.data.xaxis[hip][1]) * float(turn))
-
     def _swing_joint(self, part: int) -> int | None:
         """The upper of the two parallel joints that swing a leg forward."""
         knee = self._last_joint(part)
@@ -145,7 +127,7 @@ class _Folding:
 
     def _bend(self, leg: _Leg) -> None:
         """Turn the knee about y so that it points to the back, and the hip so that the foot is below."""
-        shank = self.data.geom_xpos[leg.foot] - self.data.xanchor[leg.knee]
+        shank = self._end(leg.foot) - self.data.xanchor[leg.knee]
         thigh = self.data.xanchor[leg.knee] - self.data.xanchor[leg.hip]
         bent = np.arctan2(-shank[0], -shank[2]) - np.arctan2(-thigh[0], -thigh[2])  # already, about y
         turn = -_BEND - bent
@@ -173,13 +155,19 @@ class _Folding:
         return out
 
     def _straight(self, hip: int, knee: int, foot: int) -> bool:
-        upper, lower, end = self.data.xanchor[hip], self.data.xanchor[knee], self.data.geom_xpos[foot]
-        plane: NDArray[np.float64] = np.eye(3) - np.outer(self.data.xaxis[hip], self.data.xaxis[hip])
+        upper, lower, end = self.data.xanchor[hip], self.data.xanchor[knee], self._end(foot)
+        plane: FloatArray = np.eye(3) - np.outer(self.data.xaxis[hip], self.data.xaxis[hip])
         thigh, shank, leg = (
             np.linalg.norm(plane @ line) for line in (lower - upper, end - lower, end - upper)
         )
         below = upper[2] - end[2] > 0.8 * leg
         return bool(below and min(thigh, shank) > 0.2 * leg and leg > _STRAIGHT * (thigh + shank))
+
+    def _end(self, foot: int) -> FloatArray:
+        """Where a foot ends: the middle of a ball, the lowest point of anything else."""
+        if self.model.geom_type[foot] == mujoco.mjtGeom.mjGEOM_SPHERE:
+            return np.asarray(self.data.geom_xpos[foot])
+        return lowest_place(self.model, self.data, foot)
 
     def _turn(self, joint: int, angle: float) -> None:
         self.pose[joint] = float(np.clip(angle, *self.limits[joint]))

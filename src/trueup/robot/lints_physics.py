@@ -208,6 +208,19 @@ def check_strength(subject: Subject) -> Iterator[Finding]:
             yield Finding(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
 
 
+def check_rotors(subject: Subject) -> Iterator[Finding]:
+    """A floating robot without armature, damping and dry friction in any joint: a file that left the motors out."""
+    model, index = subject.model, joint_index(subject.model, subject.robot)
+    passive = (model.dof_armature, model.dof_damping, model.dof_frictionloss)
+    if not subject.robot.spec.base.floating or any(field[index.dof].any() for field in passive):
+        return
+    message = (
+        "no joint has armature, damping or dry friction: legs swing more easily than with motors and gears"
+    )
+    fix = "write armature (rotor inertia times gear ratio squared) into the model, or calibrate with a log"
+    yield Finding(level="note", code="no-joint-dynamics", where="joints", message=message, fix=fix)
+
+
 def check_servo(subject: Subject) -> Iterator[Finding]:
     """Simulate a second of holding still: gains that shake or blow up at this physics rate."""
     speed = hold_still(subject)
@@ -261,5 +274,6 @@ PHYSICS_CHECKS = (
     check_overlap,
     check_standing,
     check_strength,
+    check_rotors,
     check_servo,
 )

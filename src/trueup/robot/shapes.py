@@ -49,6 +49,30 @@ def lowest_point(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float
     return float(geom_box(model, data, geom)[0][2])
 
 
+def lowest_place(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> FloatArray:
+    """The lowest point (3,) of a shape in the world; planes and fields count as points."""
+    centre: FloatArray = data.geom_xpos[geom]
+    axes: FloatArray = data.geom_xmat[geom].reshape(3, 3)
+    down, size, kind = -axes[2], model.geom_size[geom], model.geom_type[geom]  # down in the shape's own frame
+    if kind == _TYPE.mjGEOM_MESH:
+        vertices = _mesh_vertices(model, geom)
+        return centre + axes @ vertices[np.argmax(vertices @ down)]
+    if kind == _TYPE.mjGEOM_SPHERE:
+        place = size[0] * down
+    elif kind == _TYPE.mjGEOM_CAPSULE:
+        place = size[0] * down + np.array([0.0, 0.0, size[1] * np.sign(down[2])])
+    elif kind == _TYPE.mjGEOM_CYLINDER:
+        across = down[:2] / max(float(np.linalg.norm(down[:2])), 1e-9)
+        place = np.array([*(size[0] * across), size[1] * np.sign(down[2])])
+    elif kind == _TYPE.mjGEOM_ELLIPSOID:
+        place = size**2 * down / np.linalg.norm(size * down)
+    elif kind == _TYPE.mjGEOM_BOX:
+        place = size * np.sign(np.where(np.abs(down) > 1e-6, down, 0.0))
+    else:
+        place = np.zeros(3)
+    return centre + axes @ place
+
+
 def _mesh_vertices(model: mujoco.MjModel, geom: int) -> FloatArray:
     mesh = model.geom_dataid[geom]
     start, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]

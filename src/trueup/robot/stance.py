@@ -6,6 +6,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.robot.shapes import lowest_place
+
 FloatArray = NDArray[np.float64]
 
 # As plain numbers: `in` asks the enum, which never equals an element of an array.
@@ -80,25 +82,12 @@ def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[in
 
 
 def stance_load(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
-    """Torques (nv,) that hold the pose while the feet carry the weight: gravity - J^T f. `data` is evaluated."""
+    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f. `data` is evaluated."""
     load: FloatArray = data.qfrc_bias.copy()
     jacobian = np.zeros((3, model.nv))
-    for foot, force in zip(feet, foot_forces(model, data, feet), strict=True):
-        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[foot], int(model.geom_bodyid[foot]))
-        load -= force * jacobian[2]
+    share = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity)) / max(len(feet), 1)
+    for foot in feet:
+        place = lowest_place(model, data, foot)
+        mujoco.mj_jac(model, data, jacobian, None, place, int(model.geom_bodyid[foot]))
+        load -= share * jacobian[2]
     return load
-
-
-def foot_forces(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
-    """Vertical forces (nfoot,) that carry the weight without tipping it, as even as can be."""
-    weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
-    arms = data.geom_xpos[feet][:, :2] - centre_of_mass(model, data)[:2]
-    balance = np.concatenate([np.ones((1, len(feet))), arms.T])
-    even = np.full(len(feet), weight / len(feet))
-    missing = np.array([weight, 0.0, 0.0]) - balance @ even
-    return np.maximum(even + np.linalg.lstsq(balance, missing, rcond=None)[0], 0.0)
-
-
-def centre_of_mass(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
-    """Of everything, in the world (3,)."""
-    return np.asarray(model.body_mass @ data.xipos / model.body_mass.sum())
