@@ -161,8 +161,8 @@ Twins have hidden loads (a quarter to a third of the mass), weak motors (55 to 6
 ground (friction 0.15 to 0.2), these three together (friction 0.2 to 0.25), or commands that come 25 to 35 ms late and
 gears with 0.7 to 1.2 N m more dry friction (3 to 5 % of the torque limit), beside noise, encoder bias and wrong joint
 dynamics. Every policy was trained in the same ranges, {cfg.steps / 1e6:g} M steps (the student a third of that, on
-top of the expert). The expert is told the hidden factors; the others see what the robot reports: three frames (60 ms), or
-one. Where nearly nobody falls, the error is what tells policies apart.
+top of the expert). The expert is told the hidden factors; the others see what the robot reports: three frames (60 ms),
+or one. Where nearly nobody falls, the error is what tells policies apart.
 
 {table(("policy", *_CASES, "mean success", "mean error"), rows)}
 """

@@ -60,9 +60,9 @@ RULES: dict[str, Rule] = {
     "stop_damping": Rule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
     "kp": _factor(0.3, 3.0, 0.3),
     "kd": _factor(0.1, 10.0, 0.5),
-    # position servos of hobby class: the gain that a model file carries may be a hundred times the servo's
-    "servo_kp": Rule(low=0.002, high=3.0, scale="log", width=1.5, mean=0.03, mode="times", name="kp"),
-    "servo_kd": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kd"),
+    # position servos of hobby class: the gain that a model file carries may be right, or a hundred times the servo's
+    "servo_kp": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kp"),
+    "servo_kd": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.4, mode="times", name="kd"),
     "torque_limit": _factor(0.2, 2.0, 0.3),
     "stall_torque": _factor(0.2, 4.0, 0.4),
     "no_load_speed": _factor(0.2, 4.0, 0.4),

@@ -21,7 +21,7 @@ TASKS = {
     "go2-velocity-rough-map": "go2_velocity_rough_map",
 }
 
-_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(2.0, 2.0, 4.0))
+_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(4.0, 4.0, 8.0))
 
 
 def go2_velocity_rough() -> Task:
