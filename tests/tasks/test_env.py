@@ -221,7 +221,7 @@ def test_late_rewards_count_by_the_share_of_the_ramp():
     cost = []
     for _ in range(12):
         step = env.step(np.zeros((4, env.naction), np.float32))
-        cost.append(step.reward - 2.0 * 0.02 * env._terms[0])
+        cost.append(step.reward - task.rewards[task.score].weight * 0.02 * env._terms[0])
     np.testing.assert_allclose(np.array(cost)[:, 0], -np.minimum(np.arange(12) / 10, 1.0), atol=1e-5)
 
 
