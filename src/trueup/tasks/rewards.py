@@ -164,14 +164,15 @@ class SwingHeight:
 
 
 def trot(frame: Frame) -> Float32:
-    """One where exactly the two feet of one diagonal touch the ground and the command asks to move.
+    """How much feet move as in a trot, in [-1, 1]; only where asked to move.
 
-    Feet in the order front left, front right, rear left, rear right.
+    Feet of a diagonal should do the same, neighbours in front and behind the opposite: 1 in a trot, 0 standing, on one
+    side (pace) or in the air, -1 in a bound. Feet in the order front left, front right, rear left, rear right.
     """
-    touch = frame.foot_contact
-    diagonal, other = touch[:, 0] & touch[:, 3], touch[:, 1] & touch[:, 2]
-    none, nor = ~(touch[:, 0] | touch[:, 3]), ~(touch[:, 1] | touch[:, 2])
-    return ((diagonal & nor) | (other & none)).astype(np.float32) * commanded(frame)
+    left, right, rear_left, rear_right = (frame.foot_contact[:, k] for k in range(4))
+    diagonals = (left == rear_right).astype(np.float32) + (right == rear_left)
+    neighbours = (left != right).astype(np.float32) + (rear_left != rear_right)
+    return (np.float32(0.5) * (diagonals + neighbours) - np.float32(1.0)) * commanded(frame)
 
 
 def stand_quiet(frame: Frame) -> Float32:

@@ -83,9 +83,9 @@ def go2_velocity() -> Task:
             "energy": Reward(r.energy, -0.0007),
             "action_rate": Reward(r.action_rate, -0.006),
             "joint_limits": Reward(r.joint_limits, -5.0),
-            "trot": Reward(r.trot, 0.25),
+            "trot": Reward(r.trot, 0.5),
             # how the feet move is asked for once the robot walks: from the start it would keep them on the ground
-            "feet_air_time": Reward(r.AirTime(0.25, 0.5), 8.0, late=True),
+            "feet_air_time": Reward(r.AirTime(0.25, 0.5), 5.0, late=True),
             "swing_height": Reward(r.SwingHeight(0.08), -0.8, late=True),
             "clearance": Reward(r.Clearance(0.08), -20.0, late=True),
             "slip": Reward(r.slip, -0.05),
