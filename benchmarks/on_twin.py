@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.rows import RowRandom
-from trueup.policy.action import ActionMap
+from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading, gravity_in_body
@@ -64,15 +64,17 @@ def walk_on_twins(
     commands = VelocityCommands(task.commands, n, dt, RowRandom(min(seeds), "command", n))
     commands.reset(np.arange(n))
     builder, action_map, policy = ObservationBuilder(spec.observation, n), ActionMap(spec.action), make(n)
+    order = JointOrder(spec.observation.joint_names, robot.spec.joint_names)  # a policy of others has its own
+    kp, kd = order.to_robot(np.array(spec.kp)), order.to_robot(np.array(spec.kd))
     action = np.zeros((n, len(spec.action.moved)), np.float32)
-    target = np.stack([twin.state().joint_pos for twin in twins])
-    actor = builder.restart(_reading(twins), commands.values, action)
+    target = order.to_policy(np.stack([twin.state().joint_pos for twin in twins]))
+    actor = builder.restart(_reading(twins, order), commands.values, action)
     standing, errors, powers = np.ones(n, bool), [], []
     for _ in range(round(seconds / dt)):
         action = np.ascontiguousarray(policy(Obs(actor, actor, told)), np.float32)
         target = action_map.target(action, target)
-        for twin, row in zip(twins, target, strict=True):
-            twin.command(_rows(row, spec))
+        for twin, row in zip(twins, order.to_robot(target), strict=True):
+            twin.command(_rows(row, kp, kd))
             twin.period()
         found = np.array([_motion(twin) for twin in twins])
         error = np.hypot(*(found[:, :2] - commands.values[:, :2]).T)
@@ -80,23 +82,24 @@ def walk_on_twins(
         errors += error[standing].tolist()
         powers += found[standing, 3].tolist()
         commands.advance()
-        actor = builder.step(_reading(twins), commands.values, action)
+        actor = builder.step(_reading(twins, order), commands.values, action_map.observed(action))
     return TwinWalk(
         episodes=n, falls=int((~standing).sum()), error=float(np.mean(errors)), power=float(np.mean(powers))
     )
 
 
-def _rows(target: FloatArray, spec: PolicySpec) -> FloatArray:
+def _rows(target: FloatArray, kp: FloatArray, kd: FloatArray) -> FloatArray:
     rows = np.zeros((5, len(target)))
-    rows[0], rows[2], rows[3] = target, spec.kp, spec.kd
+    rows[0], rows[2], rows[3] = target, kp, kd
     return rows
 
 
-def _reading(twins: Sequence[Twin]) -> Reading:
+def _reading(twins: Sequence[Twin], order: JointOrder) -> Reading:
+    """What the twins report, joints in the policy's order."""
     states = [twin.state() for twin in twins]
     return Reading(
-        joint_pos=np.stack([s.joint_pos for s in states]),
-        joint_vel=np.stack([s.joint_vel for s in states]),
+        joint_pos=order.to_policy(np.stack([s.joint_pos for s in states])),
+        joint_vel=order.to_policy(np.stack([s.joint_vel for s in states])),
         gyro=np.stack([s.imu_gyro for s in states]),
         gravity=gravity_in_body(np.stack([s.imu_quat for s in states])),
     )
