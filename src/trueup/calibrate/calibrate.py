@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._version import __version__
+from trueup.calibrate.alarms import found_alarms
 from trueup.calibrate.baselines import BASELINES
 from trueup.calibrate.checkpoint import Checkpoint, problem_key
 from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
 from trueup.calibrate.holdout import Split, by_gain, hold_out
-from trueup.calibrate.judge import judge, still_joints
+from trueup.calibrate.judge import Judged, judge, still_joints
 from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
+from trueup.calibrate.predictive import predictive_check
 from trueup.calibrate.prepare import check, in_order, moves
 from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
-from trueup.calibrate.residuals import as_delivered
-from trueup.calibrate.result import SCHEMA, Calibration, Effort, write_calibration
+from trueup.calibrate.residuals import Shooting, as_delivered
+from trueup.calibrate.result import SCHEMA, Calibration, Effort, Predictive, write_calibration
 from trueup.calibrate.score import Scored, score
 from trueup.calibrate.time_step import step_effect, step_notes
 from trueup.calibrate.uncertainty import Posterior
@@ -141,8 +143,20 @@ def calibrate(
                 [*notes, *shooting.windows.notes, *judged.notes, *told, *_end_notes(solution), split.how]
             )
         ),
+        ratios=judged.ratios,
+        predictive=_predictive(shooting, solution, judged, split.held),
     )
-    return _scored(robot, draft, split.train, split.held, shooting.cfg, judged.posterior, before)
+    done = _scored(robot, draft, split.train, split.held, shooting.cfg, judged.posterior, before)
+    alarms = found_alarms(done.calibration)
+    return replace(done, calibration=msgspec.structs.replace(done.calibration, alarms=alarms))
+
+
+def _predictive(
+    shooting: Shooting, solution: Solution, judged: Judged, held: Sequence[Log]
+) -> Predictive | None:
+    if not held or shooting.windows.base_quat is not None:
+        return None  # on the ground whole logs replayed open loop part ways at the first contact
+    return predictive_check(shooting, solution, judged.x, judged.posterior.covariance, held)
 
 
 def _split(logs: Sequence[Log], holdout: Sequence[Log], cfg: CalibrateCfg) -> Split:

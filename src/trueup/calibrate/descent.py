@@ -168,6 +168,12 @@ class Descent:
             gradient += flat @ (root[w] * at[w]).reshape(-1)
         return hessian, gradient
 
+    def gradient(self, jacobian: Jacobian, at: FloatArray, x: FloatArray) -> FloatArray:
+        """Gradient of the cost alone, prior included, of residuals `at` (nwindow, L, nchannel)."""
+        weighed = (self._loss_weight(at) * at).astype(np.float32)
+        parts = [jacobian[:, w].reshape(len(x), -1) @ weighed[w].reshape(-1) for w in range(len(at))]
+        return np.asarray(x + np.sum(parts, axis=0, dtype=np.float64))
+
     def step(
         self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray
     ) -> FloatArray:

@@ -2,9 +2,8 @@
 
 A plan's information is F = sum_t J_t^T W J_t with J the change of the measured positions per prior width of each
 parameter, around draws of the posterior; directions that the earlier fit left open are differenced along themselves
-(see `valleys`). W is what the earlier fit found a sample to be worth: its residuals' size, their memory (samples that
-repeat each other count once) and, when more was left over than noise, that excess again, as the fit's own standard
-errors have it. What is known already is the inverse of the earlier covariance, so that
+(see `valleys`). W is what the earlier fit found a sample to be worth: its residuals' size and their memory (samples that
+repeat each other count once). What is known already is the inverse of the earlier covariance, so that
 
     C_after = (C_before^-1 + F)^-1.
 """
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.residuals import Jacobian, Shooting, fit_sim_cfg
 from trueup.calibrate.result import Calibration, Misfit
-from trueup.calibrate.uncertainty import model_error
 from trueup.calibrate.valleys import along, widest_axes
 from trueup.calibrate.windows import Windows
 from trueup.core.errors import TrueupError
@@ -117,9 +115,8 @@ def deviations(before: FloatArray, information: FloatArray) -> FloatArray:
 def worth(misfit: Misfit, rate_hz: float) -> FloatArray:
     """(njoint,) noise that a white sample would have to carry to tell as little as one of the earlier fit's did."""
     left, noise = np.array(misfit.left), np.array(misfit.noise)
-    excess = model_error(left, noise, np.eye(len(left), dtype=bool))
     repeats = np.sqrt(np.maximum(1.0, np.array(misfit.memory_s) * rate_hz))
-    return np.asarray(np.maximum(left, noise) * excess * repeats, np.float64)
+    return np.asarray(np.maximum(left, noise) * repeats, np.float64)
 
 
 def _points(result: Calibration, draws: int, seed: int) -> list[FloatArray]:

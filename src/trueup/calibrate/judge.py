@@ -1,4 +1,4 @@
-"""From a solution to what is said about it: posterior, model error, verdicts, estimates."""
+"""From a solution to what is said about it: posterior, intervals, verdicts, combinations, warnings."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.descent import Descent, Loss
 from trueup.calibrate.fit import Solution
-from trueup.calibrate.profile import Direction, check_profile
+from trueup.calibrate.profile import SURE, Profile, Profiler
+from trueup.calibrate.refits import between_parts
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.result import Estimate, Misfit
-from trueup.calibrate.uncertainty import Posterior, model_error, posterior, widened
-from trueup.calibrate.verdict import Verdict, hide_still, verdicts
+from trueup.calibrate.result import Estimate, Misfit, Ratio
+from trueup.calibrate.uncertainty import Posterior, posterior, widened
+from trueup.calibrate.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
+from trueup.calibrate.verdict import Evidence, Verdict, Word, hide_still, is_hidden, verdicts
 from trueup.calibrate.windows import Windows
 
 FloatArray = NDArray[np.float64]
-_NORMAL_95 = 1.96
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
 _NO_DELAY = 0.01  # prior widths from the bound
+_STRUCTURED = 2.0  # noises left over
+_RATIO_KNOWN = (0.1, 0.6)  # half the 95 % interval over the value: identified, weak
+_RATIO_STRUCTURED = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,29 +34,105 @@ class Judged:
     x: FloatArray
     posterior: Posterior
     estimates: tuple[Estimate, ...]
+    ratios: tuple[Ratio, ...]
     misfit: Misfit
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Nominal:
+    """Nominal values, the relative rise of the cost there, and whether the data exclude them."""
+
+    value: FloatArray
+    cost: FloatArray
+    excluded: NDArray[np.bool_]
+
+
 def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judged:
     """Return what the data says about every parameter, and how sure it is."""
-    windows = shooting.windows
+    windows, parameters = shooting.windows, shooting.parameters
     still = still_joints(windows)
-    found = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
-    misfit = _misfit(shooting, solution, found)
-    factor = model_error(np.array(misfit.left), np.array(misfit.noise), _acts_on(shooting))
-    found, checked = check_profile(
-        Descent(shooting, loss), solution.x, solution.residuals, solution.jacobian, widened(found, factor)
-    )
-    found, hidden = hide_still(shooting.parameters, found, still)
+    right = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
+    misfit = _misfit(shooting, solution, right)
+    tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian)
+    found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
+    profiler = Profiler(Descent(shooting, loss), solution, found.deviation)
+    profile, nominal = profiler.profile(), _nominal(shooting, profiler)
+    found = scaled(found, np.minimum(profile.deviation(solution.x), 1.0) / found.deviation)
+    found, hidden = hide_still(parameters, found, still)
     x = np.where(hidden, 0.0, solution.x)
-    words = verdicts(shooting.parameters, x, found, still)
+    structured = _structured(shooting, misfit)
+    close = pairs(parameters, found.correlation)
+    together = inseparable(close, found.correlation, structured)
+    unlike = unlike_joints(parameters, x, found.deviation)
+    doubted = together | {k for group in unlike for k in group.members if structured[k]}
+    evidence = [
+        Evidence(
+            x=float(x[k]),
+            deviation=float(found.deviation[k]),
+            ends=(float(profile.ends[k, 0]), float(profile.ends[k, 1])),
+            at_bound=(bool(profile.at_bound[k, 0]), bool(profile.at_bound[k, 1])),
+            excluded=bool(nominal.excluded[k]),
+            structured=bool(structured[k]),
+            doubted=k in doubted,
+            still=is_hidden(entry, still),
+        )
+        for k, entry in enumerate(parameters)
+    ]
+    shown = [pair for pair in close if pair.first in together]
     return Judged(
         x=x,
         posterior=found,
-        estimates=_estimates(shooting, x, found, words),
+        estimates=_estimates(shooting, x, found, verdicts(parameters, found, evidence), profile, nominal, hidden),
+        ratios=tuple(
+            _ratio(shooting, one, bool(structured[one.pair.first]))
+            for one in combinations(shooting, x, found, shown)
+        ),
         misfit=misfit,
-        notes=(*_notes(shooting, misfit, factor, checked, still), *_pairing_notes(shooting, x)),
+        notes=(
+            *_notes(shooting, misfit, tau / right.deviation, still),
+            *(group.text for group in unlike),
+            *_pairing_notes(shooting, x),
+        ),
+    )
+
+
+def scaled(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), correlations kept."""
+    return Posterior(
+        covariance=found.covariance * np.outer(factor, factor), correlation_time_s=found.correlation_time_s
+    )
+
+
+def _nominal(shooting: Shooting, profiler: Profiler) -> _Nominal:
+    values = shooting.nominal()
+    entries = shooting.parameters
+    x = np.array([e.to_x(min(max(v, e.low), e.high)) for e, v in zip(entries, values, strict=True)])
+    rise = profiler.rise_at(x)
+    owner = profiler.descent.owner
+    here = np.array([profiler.here.sum() if limb < 0 else profiler.here[limb] for limb in owner])
+    return _Nominal(value=values, cost=rise / np.maximum(here, 1e-9), excluded=rise > profiler.wanted)
+
+
+def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
+    """(nparameter,) whether much more than noise is left over in any joint that a parameter acts on."""
+    left = np.array(misfit.left) > _STRUCTURED * np.array(misfit.noise)
+    return np.asarray((_acts_on(shooting) & left).any(axis=1))
+
+
+def _ratio(shooting: Shooting, one: Combination, structured: bool) -> Ratio:
+    half = SURE * one.deviation
+    share = half / max(abs(one.value), 1e-12)
+    known = _RATIO_STRUCTURED if structured else _RATIO_KNOWN[0]
+    word: Word = "identified" if share < known else "weak" if share < _RATIO_KNOWN[1] else "not visible"
+    return Ratio(
+        label=one.label,
+        members=tuple(shooting.parameters[k].label for k in one.pair[:2]),
+        value=one.value,
+        standard_error=one.deviation,
+        interval=(one.value - half, one.value + half),
+        unit=one.unit,
+        verdict=word,
     )
 
 
@@ -70,11 +150,7 @@ def still_joints(windows: Windows) -> frozenset[str]:
 
 
 def _notes(
-    shooting: Shooting,
-    misfit: Misfit,
-    factor: FloatArray,
-    checked: tuple[Direction, ...],
-    still: frozenset[str],
+    shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozenset[str]
 ) -> Iterator[str]:
     if misfit.structured:
         ratio = np.array(misfit.left) / np.array(misfit.noise)
@@ -82,13 +158,17 @@ def _notes(
         names = ", ".join(f"{shooting.windows.joint_names[k]} {ratio[k]:.1f}x" for k in worst)
         yield (
             f"the residual is structured: more is left over than noise ({names}; alike for "
-            f"{1e3 * np.median(misfit.memory_s):.0f} ms). Standard errors were widened {np.median(factor):.1f} times "
-            "for what the model lacks; a richer set of parameters or a learned actuator model would explain more"
+            f"{1e3 * np.median(misfit.memory_s):.0f} ms): the model lacks something. A richer set of parameters or a "
+            "learned actuator model would explain more"
         )
-    flat = [direction for direction in checked if direction.factor > 1.0]
-    if flat:
-        names = ", ".join(shooting.parameters[_leader(direction)].label for direction in flat[:3])
-        yield f"the cost rises less than its curvature says along {names}: those intervals were widened"
+    apart = np.flatnonzero(pulled > 1.0)
+    if len(apart):
+        names = ", ".join(shooting.parameters[k].label for k in apart[np.argsort(-pulled[apart])][:3])
+        yield (
+            f"parts of the data disagree on {len(apart)} of {len(pulled)} parameters ({names}"
+            f"{', ...' if len(apart) > 3 else ''}): their standard errors are mostly that scatter, and more of the same "
+            "data will not shrink them"
+        )
     if still:
         yield f"not moved: {', '.join(sorted(still))}; their parameters keep their prior"
 
@@ -104,18 +184,19 @@ def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
             return
 
 
-def _leader(direction: Direction) -> int:
-    """The parameter that a direction is mostly about."""
-    return int(direction.members[np.abs(direction.vector).argmax()])
-
-
 def _estimates(
-    shooting: Shooting, x: FloatArray, found: Posterior, words: Sequence[Verdict]
+    shooting: Shooting,
+    x: FloatArray,
+    found: Posterior,
+    words: Sequence[Verdict],
+    profile: Profile,
+    nominal: _Nominal,
+    hidden: NDArray[np.bool_],
 ) -> tuple[Estimate, ...]:
     out = []
     for k, (entry, verdict) in enumerate(zip(shooting.parameters, words, strict=True)):
         value, deviation = float(entry.to_value(x[k])), float(found.deviation[k])
-        ends = entry.to_value(x[k] + _NORMAL_95 * deviation * np.array([-1.0, 1.0]))
+        ends = entry.to_value(np.array([-SURE, SURE]) if hidden[k] else profile.ends[k])
         out.append(
             Estimate(
                 parameter=entry,
@@ -128,6 +209,9 @@ def _estimates(
                 correlation=verdict.correlation,
                 on_bound=verdict.on_bound,
                 advice=verdict.advice,
+                nominal=float(nominal.value[k]),
+                nominal_excluded=bool(nominal.excluded[k] and not hidden[k]),
+                nominal_cost=float(nominal.cost[k]),
             )
         )
     return tuple(out)

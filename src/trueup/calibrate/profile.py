@@ -1,9 +1,15 @@
-"""Does the cost rise as the intervals say? Checked along the directions that the data holds least.
+"""Intervals that the cost itself supports: the profile of every parameter, and what nominal values would cost.
 
-An interval comes from the curvature at the optimum. Along the widest direction v of each limb (and of what limbs
-share), two standard errors out on either side, the cost must rise by what the curvature promises, d^T H d / 2. Where it
-rises by less the valley is flatter than it looked, and the standard error of that direction grows by the root of the
-ratio. One rollout carries one direction of every limb.
+The profile of parameter k is the cost as a function of x_k with the others refitted. Near the optimum the others follow
+u_k = B_k / B_kk (B the inverse of the limb's Gauss-Newton matrix), and at a distance d the cost has risen by
+d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model error, therefore stands for a rise of
+1.96^2 s_k^2 / 2 B_kk at the ends of its 95 % interval. Both ends are simulated; where the cost rises otherwise than its
+curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero for nothing
+while three times as much is excluded: its interval is as lopsided as the cost.
+
+The same way leads to the nominal value: x_k is set there, the others follow and take a Gauss-Newton step more, and the
+rise of the cost says how surely the data exclude the model as it was delivered. One rollout carries one parameter of
+every limb.
 """
 
 from __future__ import annotations
@@ -14,85 +20,138 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.descent import Descent
-from trueup.calibrate.residuals import Jacobian
-from trueup.calibrate.uncertainty import Posterior
+from trueup.calibrate.fit import Solution
 
 FloatArray = NDArray[np.float64]
-_OUT = 2.0  # standard errors
-_RANKS = 2  # directions of each limb
-_AS_PROMISED = 0.7  # of the rise: less, and the interval is too narrow
-_MOST = 5.0  # times wider
-_BLIND = 0.9  # prior widths: such a direction has its prior already
+SURE = 1.96  # standard errors to either end of a 95 % interval
+_ROUNDS = 2
+_AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
+_MOST = 3.0  # times an end may move in a round
+_LEAST = 1e-6  # of a rise: below is rounding
+_NEAR_BOUND = 1e-3  # of the box
+_REACH = 1.5  # prior widths that others may follow
+_PARTS = np.array([1.0, 0.4])  # of a refitting step, tried together
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direction:
-    """A direction checked: numbers of its parameters, unit vector, standard error, factor that it grew by."""
+class Profile:
+    """95 % intervals in x, (nparameter, 2), and which of their ends are bounds of the box, (nparameter, 2)."""
 
-    members: NDArray[np.intp]
-    vector: FloatArray
-    deviation: float
-    factor: float = 1.0
+    ends: FloatArray
+    at_bound: NDArray[np.bool_]
 
+    def deviation(self, x: FloatArray) -> FloatArray:
+        """(nparameter,) the standard error of a normal distribution that stays within both ends.
 
-def check_profile(
-    descent: Descent, x: FloatArray, residuals: FloatArray, jacobian: Jacobian, found: Posterior
-) -> tuple[Posterior, tuple[Direction, ...]]:
-    """Return the posterior with standard errors that the cost itself supports, and the directions looked at."""
-    hessian, _ = descent.normal(jacobian, residuals, x)
-    here = descent.costs(residuals[None], x[None])[0]
-    covariance, checked = found.covariance.copy(), []
-    for rank in range(_RANKS):
-        sets = [_directions(descent, found, rank, shared) for shared in (False, True)]
-        for group in (directions for directions in sets if directions):
-            factors = _factors(descent, x, here, hessian, group)
-            for limb, direction in group.items():
-                grown = factors[limb]
-                block = np.ix_(direction.members, direction.members)
-                more = (grown**2 - 1.0) * direction.deviation**2
-                covariance[block] += more * np.outer(direction.vector, direction.vector)
-                checked.append(Direction(**{**direction.__dict__, "factor": grown}))
-    narrow = np.minimum(1.0, np.maximum(found.deviation, 1.0) / np.sqrt(np.diag(covariance)))
-    wide = Posterior(
-        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
-    )
-    return wide, tuple(checked)
+        An end on a bound does not count: nothing lies beyond it.
+        """
+        width = np.where(self.at_bound, np.inf, np.abs(self.ends - x[:, None])).min(axis=1)
+        both = np.abs(self.ends - x[:, None]).max(axis=1)
+        return np.where(np.isfinite(width), width, both) / SURE
 
 
-def _directions(descent: Descent, found: Posterior, rank: int, shared: bool) -> dict[int, Direction]:
-    """The rank-th widest direction of every limb, or of what they share."""
-    out = {}
-    for limb in (-1,) if shared else range(descent.nlimb):
-        members = np.flatnonzero(descent.owner == limb)
-        if len(members) <= rank:
-            continue
-        values, vectors = np.linalg.eigh(found.covariance[np.ix_(members, members)])
-        seen = np.flatnonzero(np.sqrt(np.maximum(values, 0.0)) < _BLIND)[::-1]
-        if rank < len(seen):
-            k = seen[rank]
-            deviation = float(np.sqrt(max(values[k], 0.0)))
-            out[limb] = Direction(members=members, vector=vectors[:, k], deviation=deviation)
-    return out
+class Profiler:
+    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to be checked."""
 
+    def __init__(self, descent: Descent, solution: Solution, deviation: FloatArray) -> None:
+        self.descent, self.solution, self.x = descent, solution, solution.x
+        self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
+        self.here = descent.costs(solution.residuals[None], solution.x[None])[0]
+        self.ways, self.bread = self._ways()
+        self.wanted = 0.5 * (SURE * np.minimum(deviation, 1.0)) ** 2 / self.bread
+        self._deviation = np.minimum(deviation, 1.0)
+        self._turns = self._share_rollouts()
 
-def _factors(
-    descent: Descent, x: FloatArray, here: FloatArray, hessian: FloatArray, group: dict[int, Direction]
-) -> dict[int, float]:
-    """How much wider each direction is than the curvature says."""
-    moved = np.repeat(x[None], 2, axis=0)
-    for direction in group.values():
-        step = _OUT * direction.deviation * direction.vector
-        moved[0, direction.members] += step
-        moved[1, direction.members] -= step
-    moved = np.clip(moved, descent.low, descent.high)
-    costs = descent.costs(descent.shooting.residuals(moved), moved)
-    out = {}
-    for limb, direction in group.items():
-        steps = moved[:, direction.members] - x[direction.members]
-        block = hessian[np.ix_(direction.members, direction.members)]
-        promised = 0.5 * np.einsum("si,ij,sj->s", steps, block, steps)
-        # what limbs share moves them all: the rise of the whole
-        rise = (costs - here).sum(axis=1) if limb < 0 else (costs - here)[:, limb]
-        ratio = float(np.min(rise / np.maximum(promised, 1e-12)))
-        out[limb] = 1.0 if ratio >= _AS_PROMISED else min(_MOST, 1.0 / np.sqrt(max(ratio, 1e-3)))
-    return out
+    def profile(self) -> Profile:
+        """Both ends of every parameter's interval."""
+        sides = [self._ends(side) for side in (-1.0, 1.0)]
+        ends = self.x[:, None] + np.stack([-sides[0], sides[1]], axis=1)
+        low, high = self.descent.low, self.descent.high
+        near = _NEAR_BOUND * (high - low)
+        at_bound = np.stack([ends[:, 0] - low < near, high - ends[:, 1] < near], axis=1)
+        return Profile(ends=ends, at_bound=at_bound)
+
+    def rise_at(self, values: FloatArray) -> FloatArray:
+        """Rise of the cost (nparameter,) when each x_k in turn is set to values (nparameter,), the others refitted."""
+        steps = np.clip(values, self.descent.low, self.descent.high) - self.x
+        moved = self._moved(steps)
+        outs = self.descent.shooting.residuals(moved)
+        best = self._rises(outs, moved)
+        refitted = self._refitted(moved, outs)
+        for part in _PARTS:
+            tries = np.clip(moved + part * (refitted - moved), self.descent.low, self.descent.high)
+            best = np.minimum(best, self._rises(self.descent.shooting.residuals(tries), tries))
+        return np.maximum(best, 0.0)
+
+    # --- inside ---
+    def _ends(self, side: float) -> FloatArray:
+        """Distance of one end from the estimate."""
+        room = np.where(side > 0, self.descent.high - self.x, self.x - self.descent.low)
+        most = np.minimum(room, SURE)
+        distance = np.minimum(SURE * self._deviation, most)
+        for _ in range(_ROUNDS):
+            moved = self._moved(side * distance)
+            rise = self._rises(self.descent.shooting.residuals(moved), moved)
+            ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
+            kept = (ratio > _AS_PROMISED[0]) & (ratio < _AS_PROMISED[1])
+            move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
+            distance = np.where(kept, distance, np.minimum(distance * move, most))
+        return distance
+
+    def _ways(self) -> tuple[FloatArray, FloatArray]:
+        """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""
+        owner, count = self.descent.owner, len(self.x)
+        ways, bread = np.eye(count), np.ones(count)
+        for limb in range(-1, self.descent.nlimb):
+            mine = np.flatnonzero(owner == limb) if limb >= 0 else np.arange(count)
+            if not len(mine):
+                continue
+            inverse = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
+            for at, k in enumerate(mine):
+                if owner[k] == limb:
+                    ways[k] = 0.0
+                    ways[k, mine] = inverse[:, at] / inverse[at, at]
+                    bread[k] = inverse[at, at]
+        return ways, bread
+
+    def _share_rollouts(self) -> list[list[int]]:
+        """Parameters that may be moved together: one of every limb; what limbs share goes alone."""
+        owner = self.descent.owner
+        limbs = [np.flatnonzero(owner == limb).tolist() for limb in range(self.descent.nlimb)]
+        longest = max(map(len, limbs), default=0)
+        turns = [[limb[rank] for limb in limbs if rank < len(limb)] for rank in range(longest)]
+        return turns + [[k] for k in np.flatnonzero(owner == -1).tolist()]
+
+    def _moved(self, steps: FloatArray) -> FloatArray:
+        """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
+        out = np.repeat(self.x[None], len(self._turns), axis=0)
+        for row, turn in enumerate(self._turns):
+            for k in turn:
+                way = np.clip(self.ways[k] * steps[k], -_REACH, _REACH)
+                way[k] = steps[k]
+                out[row] += way
+        return np.clip(out, self.descent.low, self.descent.high)
+
+    def _rises(self, outs: FloatArray, moved: FloatArray) -> FloatArray:
+        """(nparameter,) rise of the cost of what each parameter's limb feels."""
+        more = self.descent.costs(outs, moved) - self.here
+        rise = np.zeros(len(self.x))
+        for row, turn in enumerate(self._turns):
+            for k in turn:
+                limb = self.descent.owner[k]
+                rise[k] = more[row].sum() if limb < 0 else more[row, limb]
+        return rise
+
+    def _refitted(self, moved: FloatArray, outs: FloatArray) -> FloatArray:
+        """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
+        new = moved.copy()
+        for row, turn in enumerate(self._turns):
+            gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
+            for k in turn:
+                limb = self.descent.owner[k]
+                mine = np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
+                free = mine[mine != k]
+                if len(free):
+                    step = np.linalg.solve(self.hessian[np.ix_(free, free)], gradient[free])
+                    new[row, free] -= np.clip(step, -_REACH, _REACH)
+        return new

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from trueup.calibrate.windows import Windows
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.params import PARAMETERS
 from trueup.sim.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
@@ -102,6 +104,25 @@ class Shooting:
     def values(self, x: FloatArray) -> FloatArray:
         """Parameter values of vectors (nvector, nparameter) of x."""
         return np.stack([entry.to_value(x[..., k]) for k, entry in enumerate(self.parameters)], axis=-1)
+
+    def nominal(self) -> FloatArray:
+        """(nparameter,) values that stand without the fit: the model's own, 1 for factors."""
+        sim, out = self._sim(1), []
+        for entry in self.parameters:
+            scope = PARAMETERS[entry.name].scope
+            known = sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names
+            value = self._base[1][entry.name][0]
+            value = value if entry.axis is None else value[..., entry.axis]
+            own = value if scope == "robot" else value[[known.index(name) for name in entry.of]]
+            out.append(1.0 if entry.mode == "times" else float(np.mean(own)))
+        return np.array(out)
+
+    def gain(self, name: Literal["kp", "kd"], joints: Sequence[str]) -> float:
+        """Mean gain in force of some joints, as logged or as the spec has it."""
+        logged = getattr(self.windows, name)
+        columns = [self.robot.spec.joint_names.index(joint) for joint in joints]
+        gains = getattr(self.robot.spec, name) if logged is None else logged.mean(axis=0)
+        return float(np.mean(np.asarray(gains)[columns]))
 
     def residuals(self, x: FloatArray) -> FloatArray:
         """Return (nvector, nwindow, L, nchannel) residuals of vectors (nvector, nparameter)."""

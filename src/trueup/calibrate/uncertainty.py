@@ -9,14 +9,13 @@ M = H and the usual (H + I)^-1; slow, structured residuals give what they deserv
 see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
 common; the larger standard error of the two stands.
 
-That is the scatter of a fit of the right model. When more is left over than noise the model is wrong, its parameters
-are pulled by what it lacks, and no scatter shows by how much. Standard errors are then multiplied by
-1 + 2 (left over / noise - 1). The form is a choice, its size was set on twins with springs, hysteresis and bristle
-friction that were fitted without them; the benchmark says how it does on others.
+That is the scatter of a fit of the right model. A wrong model's parameters are pulled by what it lacks; how far is
+seen from parts of the data that disagree (`refits`), and added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +26,6 @@ from trueup.calibrate.residuals import Jacobian
 FloatArray = NDArray[np.float64]
 _MEMORY_S = 0.5  # residuals further apart than this are taken as independent
 _FEWEST_WINDOWS = 6
-_NOISE_WORTH = 1.25  # noise is known to about a quarter
-_PULL = 2.0  # standard errors that parameters are pulled by, per noise left over in excess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,29 +47,72 @@ class Posterior:
         return self.covariance / np.outer(self.deviation, self.deviation)
 
 
-def posterior(
-    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float
-) -> Posterior:
-    """Return the covariance of x at the optimum.
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of the data: channels, windows or single samples of them (None: all), and a filter over time."""
+
+    channels: NDArray[np.intp]
+    windows: NDArray[np.intp] | None = None
+    samples: NDArray[np.bool_] | None = None
+    filtered: Callable[[FloatArray], FloatArray] = staticmethod(lambda array: array)
+
+    def of(self, array: FloatArray, channel: int) -> FloatArray:
+        """What of a channel's array (..., nwindow, L) belongs to the part: fewer windows, zeros elsewhere."""
+        if self.samples is not None:
+            array = array * self.samples[..., channel]
+        return array if self.windows is None else array[..., self.windows, :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Information:
+    """Sums over samples, prior left out: H = J^T J, J^T r, M = J^T R J, and the channels' correlation times (s)."""
+
+    hessian: FloatArray
+    gradient: FloatArray
+    meat: FloatArray
+    correlation_time_s: FloatArray
+
+
+def information(
+    jacobian: Jacobian,
+    residuals: FloatArray,
+    judged: NDArray[np.bool_],
+    rate_hz: float,
+    *,
+    part: Part | None = None,
+) -> Information:
+    """Return the sums over all samples, or over a part of them.
 
     jacobian (nparameter, nwindow, L, nchannel); residuals and judged (nwindow, L, nchannel)
     """
-    count = len(jacobian)
+    count, part = len(jacobian), part or Part(channels=np.arange(residuals.shape[-1]))
     lags = min(max(1, round(_MEMORY_S * rate_hz)), residuals.shape[1] // 2)
-    hessian, meat = np.zeros((count, count)), np.zeros((count, count))
+    hessian, meat, gradient = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
     times = np.zeros(residuals.shape[-1])
-    for c in range(residuals.shape[-1]):
+    for c in part.channels.tolist():
         feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
-        covariance = autocovariance(residuals[..., c], judged[..., c], lags)
+        counted = part.of(judged[..., c], c)
+        left = part.filtered(part.of(np.where(judged[..., c], residuals[..., c], 0.0), c))
+        covariance = autocovariance(left, counted, lags)
         times[c] = _correlation_time(covariance, rate_hz)
-        part = jacobian[feel][..., c].astype(np.float64)
-        flat = part.reshape(len(feel), -1)
+        columns = part.filtered(part.of(jacobian[feel][..., c].astype(np.float64), c))
+        flat = columns.reshape(len(feel), -1)
         hessian[np.ix_(feel, feel)] += flat @ flat.T
-        meat[np.ix_(feel, feel)] += _coloured_product(part, covariance)
+        gradient[feel] += flat @ left.reshape(-1)
+        meat[np.ix_(feel, feel)] += _coloured_product(columns, covariance)
+    return Information(hessian=hessian, gradient=gradient, meat=meat, correlation_time_s=times)
+
+
+def posterior(
+    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float
+) -> Posterior:
+    """Return the covariance of x at the optimum; arguments as for `information`."""
+    count = len(jacobian)
+    found = information(jacobian, residuals, judged, rate_hz)
     # a fit of p parameters makes residuals smaller than the noise was
     samples = max(int(judged.sum()), count + 1)
-    meat *= samples / (samples - count)
-    bread = np.linalg.inv(hessian + np.eye(count))
+    meat = found.meat * samples / (samples - count)
+    bread = np.linalg.inv(found.hessian + np.eye(count))
     smooth = bread @ (meat + np.eye(count)) @ bread
     blocks = bread @ (_block_meat(jacobian, residuals) + np.eye(count)) @ bread
     wider = np.sqrt(np.maximum(1.0, np.diag(blocks) / np.diag(smooth)))
@@ -80,7 +120,9 @@ def posterior(
         wider = np.ones(count)  # the scatter of a handful of windows says nothing
     covariance = smooth * np.outer(wider, wider)
     narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
-    return Posterior(covariance=covariance * np.outer(narrow, narrow), correlation_time_s=times)
+    return Posterior(
+        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
+    )
 
 
 def widened(found: Posterior, factor: FloatArray) -> Posterior:
@@ -89,16 +131,6 @@ def widened(found: Posterior, factor: FloatArray) -> Posterior:
     return Posterior(
         covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
     )
-
-
-def model_error(left: FloatArray, noise: FloatArray, reach: NDArray[np.bool_]) -> FloatArray:
-    """Return (nparameter,) factors of the joints (njoint) that each parameter acts on, at least 1.
-
-    reach (nparameter, njoint). Ratios within what the estimate of noise is worth count as 1.
-    """
-    ratio = np.where(left > _NOISE_WORTH * noise, 1.0 + _PULL * (left / noise - 1.0), 1.0)
-    weight = np.maximum(reach.sum(axis=1), 1)
-    return np.sqrt(np.maximum(1.0, (reach * ratio**2).sum(axis=1) / weight))
 
 
 def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:

@@ -1,4 +1,14 @@
-"""A verdict in words for every parameter: identified, weak or not visible, beside whom, and what would show it."""
+"""A verdict in words for every parameter: what the data exclude, beside whom, and what would show more.
+
+identified   known from both sides, closely; and alone, not only together with a partner
+bounded      known from one side: "at most 0.35"
+weak         known from both sides, loosely, or only together with a partner
+not visible  the data exclude next to nothing
+
+Intervals are those of the cost's profile (`profile`), in prior widths. Where much more than noise is left over the
+model lacks something, and what pulls parts of the data alike cannot be seen: only what holds to 5 % is then called
+identified.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +20,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.parameters import FitParameter
+from trueup.calibrate.profile import SURE
 from trueup.calibrate.uncertainty import Posterior
 
 FloatArray = NDArray[np.float64]
-Word = Literal["identified", "weak", "not visible"]
+Word = Literal["identified", "bounded", "weak", "not visible"]
 IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
+_OPEN = 1.0  # prior widths: an end that is further away bounds nothing
+_SAYS = 1.0  # prior widths from the prior: a bound further out says nothing new
+_CLOSE, _CLOSE_LINEAR = 0.05, 0.1  # of the value, or of the prior width: with a model that lacks something
 _ON_BOUND = 1e-3  # of the box
-_ALIKE = 0.7  # correlation from which two parameters stand in each other's way
+ALIKE = 0.7  # correlation from which two parameters stand in each other's way
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What is known about one parameter, in prior widths.
+
+    ends        95 % interval; at_bound: which of them are bounds of the box
+    excluded    the data exclude the nominal value
+    structured  more than noise is left over where it acts
+    doubted     known together with a partner only, or unlike its like
+    still       its joints were not moved
+    """
+
+    x: float
+    deviation: float
+    ends: tuple[float, float]
+    at_bound: tuple[bool, bool]
+    excluded: bool
+    structured: bool
+    doubted: bool
+    still: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +134,42 @@ _SEPARATES = {
 
 
 def verdicts(
-    parameters: Sequence[FitParameter], x: FloatArray, found: Posterior, still: frozenset[str]
+    parameters: Sequence[FitParameter], found: Posterior, evidence: Sequence[Evidence]
 ) -> tuple[Verdict, ...]:
-    """Judge every parameter; `still` are joints that were not moved."""
-    correlation = found.correlation - np.eye(len(x))
-    return tuple(
-        _judge(k, parameters, float(x[k]), found, correlation[k], still) for k in range(len(parameters))
-    )
+    """Judge every parameter."""
+    correlation = found.correlation - np.eye(len(parameters))
+    return tuple(_judge(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
+
+
+def word_for(entry: FitParameter, seen: Evidence) -> Word:
+    """The word alone."""
+    if seen.still:
+        return "not visible"
+    low, high = seen.ends
+    open_low = seen.at_bound[0] or seen.x - low >= _OPEN
+    open_high = seen.at_bound[1] or high - seen.x >= _OPEN
+    if _unnatural_bound(entry, seen.x):
+        return "weak" if seen.deviation < VISIBLE or seen.excluded else "not visible"
+    if open_low and open_high:
+        return "weak" if seen.excluded else "not visible"
+    if open_low or open_high:
+        says = high < _SAYS if open_low else low > -_SAYS
+        return "bounded" if says or seen.excluded else "not visible"
+    if seen.deviation >= IDENTIFIED or seen.doubted or (seen.structured and not _close(entry, seen)):
+        return "weak"
+    return "identified"
+
+
+def _close(entry: FitParameter, seen: Evidence) -> bool:
+    half = SURE * seen.deviation
+    return entry.width * half <= _CLOSE if entry.scale == "log" else half <= _CLOSE_LINEAR
+
+
+def _unnatural_bound(entry: FitParameter, x: float) -> bool:
+    """Whether a parameter ended on a bound of the search; no friction at all is a finding, not a fault."""
+    low, high = entry.x_bounds
+    near = min(x - low, high - x) < _ON_BOUND * (high - low)
+    return near and not (entry.low == 0.0 and x - low < high - x)
 
 
 def hide_still(
@@ -116,7 +180,7 @@ def hide_still(
     A joint at rest sticks: friction, encoder bias and gravity then answer for each other, and a linearisation does not
     see it.
     """
-    hidden = np.array([_hidden(entry, still) for entry in parameters])
+    hidden = np.array([is_hidden(entry, still) for entry in parameters])
     covariance = found.covariance.copy()
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0
@@ -124,33 +188,29 @@ def hide_still(
     return Posterior(covariance=covariance, correlation_time_s=found.correlation_time_s), hidden
 
 
-def _hidden(entry: FitParameter, still: frozenset[str]) -> bool:
+def is_hidden(entry: FitParameter, still: frozenset[str]) -> bool:
+    """Whether none of a parameter's joints was moved."""
     return bool(entry.of) and all(joint in still for joint in entry.of)
 
 
 def _judge(
-    k: int,
-    parameters: Sequence[FitParameter],
-    x: float,
-    found: Posterior,
-    correlation: FloatArray,
-    still: frozenset[str],
+    k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray
 ) -> Verdict:
-    entry, ratio = parameters[k], float(found.deviation[k])
+    entry = parameters[k]
     low, high = entry.x_bounds
-    on_bound = min(x - low, high - x) < _ON_BOUND * (high - low)
     partner = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else -1
     alike = float(correlation[partner]) if partner >= 0 else 0.0
-    word: Word = "identified" if ratio < IDENTIFIED else "weak" if ratio < VISIBLE else "not visible"
-    natural_bound = entry.low == 0.0 and x - low < high - x  # no friction at all is a finding, not a fault
-    if on_bound and not natural_bound and word == "identified":
-        word = "weak"
-    advice = ""
+    word, advice = word_for(entry, seen), ""
     if word != "identified":
-        other = parameters[partner] if abs(alike) >= _ALIKE else None
-        advice = _advice(entry, other, on_bound and not natural_bound, _hidden(entry, still))
+        other = parameters[partner] if abs(alike) >= ALIKE else None
+        advice = _advice(entry, other, _unnatural_bound(entry, seen.x), seen.still)
     return Verdict(
-        word=word, ratio=ratio, partner=partner, correlation=alike, on_bound=on_bound, advice=advice
+        word=word,
+        ratio=seen.deviation,
+        partner=partner,
+        correlation=alike,
+        on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
+        advice=advice,
     )
 
 
