@@ -17,13 +17,13 @@ from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress
-from trueup.calibrate.result import Calibration, read_calibration, write_calibration
-from trueup.calibrate.verdict import Word
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.report.calibrate import fit_text, write_fit_page
 from trueup.robot.load import Robot, load_robot
+from trueup.sim.calibration import Calibration, read_calibration, write_calibration
+from trueup.sim.sim_params import Word
 
 if TYPE_CHECKING:
     from trueup.train.trained import TrainedRun

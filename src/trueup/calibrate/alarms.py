@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trueup.calibrate.origin import recorded_drivers
-from trueup.calibrate.result import Calibration
+from trueup.sim.calibration import Calibration
 
 _REPLAYS = (1.3, 2.0)  # times the estimate's error: median of draws, 95 % of draws
 
@@ -26,7 +26,7 @@ def _alarms(result: Calibration) -> Iterator[str]:
     if before is not None and after is not None and after.open_loop_mean > before.open_loop_mean:
         yield (
             f"the calibrated model is worse than the nominal one on held-out data ({1e3 * after.open_loop_mean:.2f} "
-            f"against {1e3 * before.open_loop_mean:.2f} mrad): do not use it; fit fewer parameters, or record more motion"
+            f"against {1e3 * before.open_loop_mean:.2f} mrad): do not use it; fit fewer parameters, or record more"
         )
     if result.estimates and all(entry.verdict == "not visible" for entry in result.estimates):
         yield (

@@ -2,8 +2,8 @@
 
 A plan's information is F = sum_t J_t^T W J_t with J the change of the measured positions per prior width of each
 parameter, around draws of the posterior; directions that the earlier fit left open are differenced along themselves
-(see `valleys`). W is what the earlier fit found a sample to be worth: its residuals' size and their memory (samples that
-repeat each other count once). What is known already is the inverse of the earlier covariance, so that
+(see `valleys`). W is what the earlier fit found a sample to be worth: its residuals' size and their memory (samples
+that repeat each other count once). What is known already is the inverse of the earlier covariance, so that
 
     C_after = (C_before^-1 + F)^-1.
 """
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.residuals import Jacobian, Shooting, fit_sim_cfg
-from trueup.calibrate.result import Calibration, Misfit
 from trueup.calibrate.valleys import along, widest_axes
 from trueup.calibrate.windows import Windows
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
+from trueup.sim.calibration import Calibration, Misfit
 
 FloatArray = NDArray[np.float64]
 _SETTLE_S = 0.5  # the servos sag under gravity before a motion begins

@@ -13,11 +13,12 @@ from trueup.calibrate.fit import Solution
 from trueup.calibrate.profile import SURE, Profile, Profiler
 from trueup.calibrate.refits import between_parts
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.result import Estimate, Misfit, Ratio
 from trueup.calibrate.uncertainty import Posterior, posterior, widened
 from trueup.calibrate.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
-from trueup.calibrate.verdict import Evidence, Verdict, Word, hide_still, is_hidden, verdicts
+from trueup.calibrate.verdict import Evidence, Verdict, hide_still, is_hidden, verdicts
 from trueup.calibrate.windows import Windows
+from trueup.sim.calibration import Misfit, Ratio
+from trueup.sim.sim_params import Estimate, Word
 
 FloatArray = NDArray[np.float64]
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
@@ -83,7 +84,9 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     return Judged(
         x=x,
         posterior=found,
-        estimates=_estimates(shooting, x, found, verdicts(parameters, found, evidence), profile, nominal, hidden),
+        estimates=_estimates(
+            shooting, x, found, verdicts(parameters, found, evidence), profile, nominal, hidden
+        ),
         ratios=tuple(
             _ratio(shooting, one, bool(structured[one.pair.first]))
             for one in combinations(shooting, x, found, shown)
@@ -149,9 +152,7 @@ def still_joints(windows: Windows) -> frozenset[str]:
     return frozenset(np.array(windows.joint_names)[still].tolist())
 
 
-def _notes(
-    shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozenset[str]
-) -> Iterator[str]:
+def _notes(shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozenset[str]) -> Iterator[str]:
     if misfit.structured:
         ratio = np.array(misfit.left) / np.array(misfit.noise)
         worst = np.argsort(-ratio)[:3]
@@ -166,8 +167,8 @@ def _notes(
         names = ", ".join(shooting.parameters[k].label for k in apart[np.argsort(-pulled[apart])][:3])
         yield (
             f"parts of the data disagree on {len(apart)} of {len(pulled)} parameters ({names}"
-            f"{', ...' if len(apart) > 3 else ''}): their standard errors are mostly that scatter, and more of the same "
-            "data will not shrink them"
+            f"{', ...' if len(apart) > 3 else ''}): their standard errors are mostly that scatter, and more of "
+            "the same data will not shrink them"
         )
     if still:
         yield f"not moved: {', '.join(sorted(still))}; their parameters keep their prior"

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.fit import Solution
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.result import Predictive
 from trueup.calibrate.windows import WindowCfg, cut_windows
 from trueup.data.log import Log
+from trueup.sim.calibration import Predictive
 
 FloatArray = NDArray[np.float64]
 DRAWS = 40

@@ -19,8 +19,8 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
-from scipy.stats import chi2
+from scipy.ndimage import uniform_filter1d  # type: ignore[attr-defined]
+from scipy.special import chdtri
 
 from trueup.calibrate.residuals import Jacobian, Shooting
 from trueup.calibrate.uncertainty import Part, information
@@ -34,9 +34,7 @@ _SEES = 0.5  # of a parameter's prior variance that a part must take away, or it
 _REACH = 1.5  # prior widths a refit of one step may be believed
 
 
-def between_parts(
-    shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian
-) -> FloatArray:
+def between_parts(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian) -> FloatArray:
     """Return tau (nparameter,), the standard deviation between refits of parts, in prior widths."""
     tau = np.zeros(len(x))
     for split in splits(shooting):
@@ -60,7 +58,7 @@ def random_effect(shift: FloatArray, variance: FloatArray, sees: NDArray[np.bool
     freedom = sees.sum(axis=0) - 1
     excess = scatter - freedom
     scale = total - (weight**2).sum(axis=0) / total
-    sure = (freedom >= 1) & (scatter > chi2.ppf(_SURE, np.maximum(freedom, 1)))
+    sure = (freedom >= 1) & (scatter > chdtri(np.maximum(freedom, 1), 1.0 - _SURE))
     return np.where(sure, np.sqrt(np.maximum(excess, 0.0) / np.maximum(scale, 1e-12)), 0.0)
 
 
@@ -75,7 +73,7 @@ def splits(shooting: Shooting) -> Iterator[list[Part]]:
         yield [Part(channels=half) for half in (every[:njoint], every[njoint : 2 * njoint])]
     size = max(2, round(_SMOOTH_S * windows.rate_hz))
     if 2 * size < windows.target.shape[1]:
-        yield [Part(channels=every, filtered=partial(kind, size=size)) for kind in (_low, _high)]
+        yield [Part(channels=every, over_time=partial(kind, size=size)) for kind in (_low, _high)]
     if windows.base_quat is None:
         fast = _fast(shooting)
         yield [Part(channels=every, samples=samples) for samples in (fast, ~fast)]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,18 @@ class Part:
     channels: NDArray[np.intp]
     windows: NDArray[np.intp] | None = None
     samples: NDArray[np.bool_] | None = None
-    filtered: Callable[[FloatArray], FloatArray] = staticmethod(lambda array: array)
+    over_time: Callable[[FloatArray], FloatArray] | None = None
 
     def of(self, array: FloatArray, channel: int) -> FloatArray:
         """What of a channel's array (..., nwindow, L) belongs to the part: fewer windows, zeros elsewhere."""
+        array = self._chosen(array, channel)
+        return array if self.over_time is None else self.over_time(array)
+
+    def counted(self, judged: NDArray[np.bool_], channel: int) -> NDArray[np.bool_]:
+        """The judged samples (nwindow, L) of a channel that belong to the part."""
+        return np.asarray(self._chosen(judged, channel), bool)
+
+    def _chosen(self, array: NDArray[Any], channel: int) -> NDArray[Any]:
         if self.samples is not None:
             array = array * self.samples[..., channel]
         return array if self.windows is None else array[..., self.windows, :]
@@ -91,11 +100,10 @@ def information(
     times = np.zeros(residuals.shape[-1])
     for c in part.channels.tolist():
         feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
-        counted = part.of(judged[..., c], c)
-        left = part.filtered(part.of(np.where(judged[..., c], residuals[..., c], 0.0), c))
-        covariance = autocovariance(left, counted, lags)
+        left = part.of(np.where(judged[..., c], residuals[..., c], 0.0), c)
+        covariance = autocovariance(left, part.counted(judged[..., c], c), lags)
         times[c] = _correlation_time(covariance, rate_hz)
-        columns = part.filtered(part.of(jacobian[feel][..., c].astype(np.float64), c))
+        columns = part.of(jacobian[feel][..., c].astype(np.float64), c)
         flat = columns.reshape(len(feel), -1)
         hessian[np.ix_(feel, feel)] += flat @ flat.T
         gradient[feel] += flat @ left.reshape(-1)

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri
 
-from trueup.calibrate.parameters import FitParameter, tied
+from trueup.calibrate.parameters import tied
 from trueup.calibrate.residuals import Shooting
 from trueup.calibrate.rules import NEVER_TIED
 from trueup.calibrate.uncertainty import Posterior
 from trueup.calibrate.verdict import ALIKE
+from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
@@ -56,7 +57,7 @@ def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[P
         for j in second:
             near = [i for i in first if set(parameters[i].of) & set(parameters[j].of)]
             if names[1] == "mass_scale" and first:
-                near = [max(first, key=lambda i, j=j: abs(correlation[i, j]))]
+                near = [first[int(np.abs(correlation[first, j]).argmax())]]
             out += [Pair(i, j, names in SUMS) for i in near]
     return out
 
@@ -106,11 +107,15 @@ def unlike_joints(parameters: Sequence[FitParameter], x: FloatArray, deviation: 
     for name in dict.fromkeys(entry.name for entry in parameters):
         if PARAMETERS[name].scope != "joint" or name in NEVER_TIED:
             continue
-        single = {entry.of[0]: k for k, entry in enumerate(parameters) if entry.name == name and len(entry.of) == 1}
+        single = {
+            entry.of[0]: k for k, entry in enumerate(parameters) if entry.name == name and len(entry.of) == 1
+        }
         for group in tied(tuple(single), "kind"):
             members = [single[joint] for joint in group]
             if len(members) > 1 and _differ(parameters, x, deviation, members):
-                shown = ", ".join(f"{parameters[k].of[0]} {float(parameters[k].to_value(x[k])):.3g}" for k in members)
+                shown = ", ".join(
+                    f"{parameters[k].of[0]} {float(parameters[k].to_value(x[k])):.3g}" for k in members
+                )
                 out.append(
                     Unlike(
                         tuple(members),
@@ -129,4 +134,4 @@ def _differ(
     scatter = float((weight * (own - np.average(own, weights=weight)) ** 2).sum())
     entry = parameters[members[0]]
     large = float(np.ptp(own)) * (entry.width if entry.scale == "log" else 1.0) > np.log1p(_DIFFER)
-    return large and scatter > chi2.ppf(_SURE, len(members) - 1)
+    return large and scatter > float(chdtri(len(members) - 1, 1.0 - _SURE))

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.profile import SURE
 from trueup.calibrate.uncertainty import Posterior
+from trueup.sim.fit_parameter import FitParameter
+from trueup.sim.sim_params import Word
 
 FloatArray = NDArray[np.float64]
-Word = Literal["identified", "bounded", "weak", "not visible"]
 IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
 _OPEN = 1.0  # prior widths: an end that is further away bounds nothing
 _SAYS = 1.0  # prior widths from the prior: a bound further out says nothing new
@@ -193,9 +192,7 @@ def is_hidden(entry: FitParameter, still: frozenset[str]) -> bool:
     return bool(entry.of) and all(joint in still for joint in entry.of)
 
 
-def _judge(
-    k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray
-) -> Verdict:
+def _judge(k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray) -> Verdict:
     entry = parameters[k]
     low, high = entry.x_bounds
     partner = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else -1
