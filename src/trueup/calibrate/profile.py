@@ -3,7 +3,7 @@
 The profile of parameter k is the cost as a function of x_k with the others refitted. Near the optimum the others follow
 u_k = B_k / B_kk (B the inverse of the limb's Gauss-Newton matrix), and at a distance d the cost has risen by
 d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model error, therefore stands for a rise of
-1.96^2 s_k^2 / 2 B_kk at the ends of its 95 % interval. Both ends are simulated; where the cost rises otherwise than its
+1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises otherwise than its
 curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero for nothing
 while three times as much is excluded: its interval is as lopsided as the cost.
 
@@ -29,6 +29,7 @@ _AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays 
 _MOST = 3.0  # times an end may move in a round
 _LEAST = 1e-6  # of a rise: below is rounding
 _NEAR_BOUND = 1e-3  # of the box
+_SEEN = 0.25  # prior variances left
 _REACH = 1.5  # prior widths that others may follow
 _PARTS = np.array([1.0, 0.4])  # of a refitting step, tried together
 
@@ -58,8 +59,8 @@ class Profiler:
         self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
         self.here = descent.costs(solution.residuals[None], solution.x[None])[0]
         self.ways, self.bread = self._ways()
-        self.wanted = 0.5 * (SURE * np.minimum(deviation, 1.0)) ** 2 / self.bread
         self._deviation = np.minimum(deviation, 1.0)
+        self.wanted = 0.5 * SURE**2 * self._temperature()
         self._turns = self._share_rollouts()
 
     def profile(self) -> Profile:
@@ -97,6 +98,19 @@ class Profiler:
             move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
             distance = np.where(kept, distance, np.minimum(distance * move, most))
         return distance
+
+    def _temperature(self) -> FloatArray:
+        """(nparameter,) variance over that of white residuals of a right model, B_kk.
+
+        Where B_kk is nearly the prior's the ratio says nothing: the others of the limb stand in.
+        """
+        own, owner = np.maximum(self._deviation**2 / self.bread, 1.0), self.descent.owner
+        seen = self.bread < _SEEN
+        out = own.copy()
+        for k in np.flatnonzero(~seen):
+            limb = seen & ((owner == owner[k]) | (owner[k] < 0))
+            out[k] = max(own[k], float(np.median(own[limb])) if limb.any() else 1.0)
+        return out
 
     def _ways(self) -> tuple[FloatArray, FloatArray]:
         """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""

@@ -153,7 +153,7 @@ def word_for(entry: FitParameter, seen: Evidence) -> Word:
         return "weak" if seen.excluded else "not visible"
     if open_low or open_high:
         says = high < _SAYS if open_low else low > -_SAYS
-        return "bounded" if says or seen.excluded else "not visible"
+        return "bounded" if says or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
     if seen.deviation >= IDENTIFIED or seen.doubted or (seen.structured and not _close(entry, seen)):
         return "weak"
     return "identified"
@@ -165,10 +165,11 @@ def _close(entry: FitParameter, seen: Evidence) -> bool:
 
 
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
-    """Whether a parameter ended on a bound of the search; no friction at all is a finding, not a fault."""
+    """Whether a parameter ended on a bound of the search; no friction or rotor at all is a finding, not a fault."""
     low, high = entry.x_bounds
     near = min(x - low, high - x) < _ON_BOUND * (high - low)
-    return near and not (entry.low == 0.0 and x - low < high - x)
+    none = entry.low == 0.0 or entry.name == "armature"  # on a logarithmic scale its bound stands for zero
+    return near and not (none and x - low < high - x)
 
 
 def hide_still(
