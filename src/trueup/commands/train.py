@@ -74,8 +74,9 @@ def run(verb: TrainVerb) -> int:
     from rich.console import Console
 
     from trueup.core.errors import TrueupError
+    from trueup.report.origins import print_origins
     from trueup.report.run import write_run_page
-    from trueup.report.train import print_origins, print_outcome, training_display
+    from trueup.report.train import print_outcome, training_display
     from trueup.train.folder import RunFolder
     from trueup.train.train import assess_end, replay_mishap, run_origins, train
 
