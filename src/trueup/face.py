@@ -37,7 +37,7 @@ class CalibratedFit(Fit):
 
     @property
     def verdicts(self) -> dict[str, Word]:
-        """identified, weak or not visible, by parameter."""
+        """identified, bounded, weak or not visible, by parameter."""
         return {entry.parameter.label: entry.verdict for entry in self.calibration.estimates}
 
     def table(self) -> str:
