@@ -10,6 +10,7 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.export import export_calibration, export_robot
+from trueup.calibrate.rules import RULES
 from trueup.calibrate.tables import TableCfg
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
@@ -103,6 +104,26 @@ def test_load_dependent_friction_is_declared_as_reduced(tmp_path):
         assert "friction_kl" in lost
         assert "constant" in lost
         assert "stop_low" in lost
+
+
+@pytest.mark.parametrize("to", ["mjcf", "urdf", "isaaclab", "mjlab"])
+def test_every_parameter_that_can_be_fitted_is_exported_or_declared_lost(to, tmp_path):
+    names = [name for name in RULES if not name.startswith("servo_")]
+    fit = made_calibration(ROBOT, names, bodies=("FL_calf",), deviation=dict.fromkeys(names, 0.8))
+    export = export_calibration(ROBOT, fit, to, tmp_path / to)
+    lost = {loss.split(":")[0].split()[0].split("[")[0] for loss in export.losses}
+    held = {
+        "mjcf": {"armature", "damping", "friction", "stiffness", "kp", "kd", "torque_limit", "no_load_speed"}
+        | set(MASSES),
+        "urdf": {"damping", "friction", "torque_limit"},
+        "isaaclab": {"armature", "damping", "friction", "kp", "kd", "torque_limit"},
+        "mjlab": {"armature", "damping", "friction", "kp", "kd", "torque_limit"},
+    }[to]
+    if to == "urdf":
+        assert any(loss.startswith("kp, kd:") for loss in export.losses)
+        held |= {"kp", "kd"}
+    assert set(names) - held - lost == set()
+    assert len(read_calibration(export.folder).estimates) == len(fit.estimates)
 
 
 def test_a_folder_that_holds_something_is_left_alone(result, tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_params import made_params, one
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
@@ -44,3 +45,17 @@ def test_impossible_drops_are_refused():
         DropCfg(seconds=0)
     with pytest.raises(TrueupError, match="height"):
         DropCfg(height_m=-1)
+
+
+def test_one_drop_has_the_estimate_of_a_fit_and_many_are_drawn_from_its_posterior():
+    robot = load_robot("go2")
+    joints = robot.spec.joint_names
+    estimates = [one("friction_kcs", joints, "weak", 0.5), one("kp", joints, "weak", 0.5, mode="times")]
+    fit = made_params(joints, estimates, [0.0, 0.0], np.eye(2))
+    cases = ((fit, 1), (fit, 2), (None, 1))
+    alone, again, plain = (drop(robot, DropCfg(seconds=1.0, params=p, seed=s)) for p, s in cases)
+    np.testing.assert_array_equal(alone.qpos, again.qpos)
+    assert alone.final_height[0] < plain.final_height[0] - 0.005  # half the gain
+    assert [entry.source for entry in alone.origins] == ["calibration", "calibration"]
+    many = drop(robot, DropCfg(seconds=0.5, nsim=8, params=fit))
+    assert len(set(many.final_height)) == 8

@@ -7,10 +7,9 @@ from made_params import made_params, one
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.calibration import read_calibration, write_calibration
-from trueup.sim.fitted import Fitted, read_fitted
+from trueup.sim.fitted import Fitted, read_fitted, sim_for_fit
 from trueup.sim.randomize import Draw, Randomizer
 
 GO2 = load_robot("go2")
@@ -104,7 +103,8 @@ def test_the_stand_stays_out_by_name_and_the_rest_is_handed_on() -> None:
     ]
     fit = made_params(JOINTS, estimates, [0.0] * 3, np.eye(3))
     fitted = Fitted(fit, make(2))
-    assert [e.parameter.name for e in fitted.left_out] == ["tilt", "mount_stiffness"]
+    assert [one.estimate.parameter.name for one in fitted.left_out] == ["tilt", "mount_stiffness"]
+    assert {one.reason for one in fitted.left_out} == {"belongs to the stand"}
     assert fitted.names == ("damping",)
     on_stand = Fitted(fit, make(1, cfg=SimCfg(model=ModelCfg(base="mount"))))
     assert on_stand.names == ("tilt", "mount_stiffness", "damping")
@@ -114,13 +114,33 @@ def test_friction_and_motor_models_are_used_where_the_simulation_has_them() -> N
     names = ("friction_kcs", "no_load_speed", "damping")
     estimates = [one(name, JOINTS[:1], "weak", 1.0) for name in names]
     fit = made_params(JOINTS, estimates, [0.0] * 3, 1e-6 * np.eye(3))
-    plain = make(2, cfg=able_to_set(SimCfg(), ()))
-    assert "friction_kcs" in [e.parameter.name for e in Fitted(fit, plain).left_out]
-    able = make(2, cfg=able_to_set(SimCfg(), names))
+    plain = make(2)
+    reasons = {one.estimate.parameter.name: one.reason for one in Fitted(fit, plain).left_out}
+    assert reasons == {"friction_kcs": "the simulation has no such friction model"} | (
+        {} if GO2.spec.has_envelope else {"no_load_speed": "the simulation has no motor envelope"}
+    )
+    able = make(2, cfg=sim_for_fit(SimCfg(), fit))
     fitted = Fitted(fit, able)
     assert fitted.left_out == ()
     Randomizer(able, {}, fitted).apply()
     np.testing.assert_allclose(able.params.get("friction_kcs")[:, 0], 1.0, atol=0.01)
+
+
+def test_without_the_posterior_every_row_has_the_estimate() -> None:
+    sim = make(5)
+    fitted = Fitted(three(), sim, posterior=False)
+    randomizer = Randomizer(sim, {}, fitted)
+    randomizer.apply()
+    np.testing.assert_array_equal(sim.params.get("damping")[:, 0], np.full(5, 3.1))
+    assert randomizer.factors.shape == (5, 0)
+
+
+def test_a_factor_multiplies_the_robots_own_gain_and_not_what_a_learned_actuator_has_set() -> None:
+    fit = made_params(JOINTS, [one("kp", JOINTS, "weak", 1.5, mode="times")], [0.0], np.array([[1e-12]]))
+    sim = make(2)
+    sim.params.set("kp", 1.5 * GO2.spec.kp)
+    Randomizer(sim, {}, Fitted(fit, sim)).apply()
+    np.testing.assert_allclose(sim.params.get("kp"), np.tile(1.5 * GO2.spec.kp, (2, 1)), rtol=1e-5)
 
 
 def test_training_reads_the_very_object_that_calibration_wrote(tmp_path) -> None:

@@ -13,7 +13,7 @@ from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
 from trueup.sim.able_to_set import NEEDS_MOTOR, friction_model
 from trueup.sim.calibration import Calibration
-from trueup.sim.fit_parameter import NEEDS_MOUNT
+from trueup.sim.fit_parameter import belongs_to_stand
 
 FloatArray = NDArray[np.float64]
 Share = Literal["identical", "all", "none"]
@@ -34,22 +34,17 @@ def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
 
 def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
     """The parameters of a calibration as an actuator net carries them; what holds the robot stays behind."""
-    left = {*without, *_stand_names(base)}
-    return tuple(one for one in _settings(base) if one.name not in left)
+    return tuple(one for one in _settings(base, of_stand=False) if one.name not in without)
 
 
 def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
     """What held the robot in a calibration's logs: needed to replay them, no part of an actuator."""
-    names = _stand_names(base)
-    return tuple(one for one in _settings(base) if one.name in names)
+    return _settings(base, of_stand=True)
 
 
-def _stand_names(base: Calibration | None) -> frozenset[str]:
-    fitted = {one.name for one in _settings(base)}
-    return NEEDS_MOUNT | {"tilt"} if NEEDS_MOUNT & fitted else NEEDS_MOUNT
-
-
-def _settings(base: Calibration | None) -> tuple[Setting, ...]:
+def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...]:
+    if base is None:
+        return ()
     return tuple(
         Setting(
             name=entry.parameter.name,
@@ -58,7 +53,8 @@ def _settings(base: Calibration | None) -> tuple[Setting, ...]:
             mode=entry.parameter.mode,
             axis=entry.parameter.axis,
         )
-        for entry in (() if base is None else base.estimates)
+        for entry in base.estimates
+        if belongs_to_stand(entry.parameter, base.parameters) == of_stand
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -15,7 +16,8 @@ from trueup.report.progress import progress_bar
 class SimVerb:
     """Drop a robot in simulation, hold its default pose, and film it.
 
-    In: a robot. Out: a film (--film), a page of traces (--page), and how it ended on the screen.
+    In: a robot (and, with --params, a calibration of it). Out: a film (--film), a page of traces (--page), and how it
+    ended on the screen.
     """
 
     robot: tyro.conf.Positional[str]
@@ -30,6 +32,8 @@ class SimVerb:
     """How many simulations to step side by side."""
     randomize: bool = False
     """Give every simulation its own masses, friction, gains, delays and encoder biases."""
+    params: Path | None = None
+    """Folder or params.json of a calibration: its estimate, or with --nsim N draws from its posterior."""
     base: Annotated[str | None, tyro.conf.arg(metavar="{free,fixed}")] = None
     """Let the base go (free) or hold it in the air (fixed); default: as the robot's spec says."""
     drop_height: float = 0.10
@@ -46,7 +50,9 @@ def run(verb: SimVerb) -> int:
 
     from trueup.core.errors import TrueupError
     from trueup.report.drop import film_drop, print_drop, write_drop_page
+    from trueup.report.origins import print_origins
     from trueup.robot.load import load_robot
+    from trueup.sim.calibration import read_calibration
     from trueup.sim.drop import DropCfg, drop
 
     if verb.base not in (None, "free", "fixed"):
@@ -60,6 +66,7 @@ def run(verb: SimVerb) -> int:
         nsim=verb.nsim,
         base=verb.base,  # type: ignore[arg-type]
         randomize=verb.randomize,
+        params=None if verb.params is None else read_calibration(verb.params),
         seed=verb.seed,
         threads=verb.threads,
     )
@@ -67,6 +74,8 @@ def run(verb: SimVerb) -> int:
     with progress_bar("simulating", console) as progress:
         result = drop(robot, cfg, progress=progress)
     print_drop(robot, result, console)
+    if verb.params is not None:
+        print_origins(result.origins, console)
     if verb.film is not None:
         with progress_bar("filming", console) as progress:
             film_drop(robot, result, cfg, verb.film, progress)

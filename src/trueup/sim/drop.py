@@ -14,19 +14,26 @@ from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, trunk_body
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.fitted import Fitted, sim_for_fit
+from trueup.sim.origins import Origin, origins
 from trueup.sim.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
 from trueup.sim.sensors import SensorCfg
+from trueup.sim.sim_params import SimParams
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropCfg:
-    """How long, from how high, how many at once, and with which physics."""
+    """How long, from how high, how many at once, and with which physics.
+
+    params  a calibration: one simulation has its estimate, several are drawn from its posterior
+    """
 
     seconds: float = 5.0
     height_m: float = 0.10
     nsim: int = 1
     base: Base | None = None
     randomize: bool = False
+    params: SimParams | None = None
     seed: int = 0
     threads: int = 0
     sensors: SensorCfg = field(default_factory=SensorCfg)
@@ -44,6 +51,7 @@ class Drop:
 
     final_height     (nsim,) of the base above the ground; NaN on a held base
     steps_per_second control steps of all simulations per second of wall clock
+    origins          where parameters that are not the robot's own came from
     """
 
     log: Log
@@ -52,6 +60,7 @@ class Drop:
     final_height: NDArray[np.float64]
     diverged: int
     steps_per_second: float
+    origins: tuple[Origin, ...] = ()
 
 
 def drop(
@@ -59,18 +68,7 @@ def drop(
 ) -> Drop:
     """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
     cfg = cfg or DropCfg()
-    sim = BatchSim(
-        robot,
-        SimCfg(
-            nsim=cfg.nsim,
-            threads=cfg.threads,
-            seed=cfg.seed,
-            model=ModelCfg(base=cfg.base),
-            sensors=cfg.sensors,
-        ),
-    )
-    if cfg.randomize:
-        Randomizer(sim, default_ranges(sim)).apply()
+    sim, found = _varied(robot, cfg)
     qpos = np.tile(sim.default_qpos, (sim.nsim, 1))
     if sim.free_base:
         qpos[:, sim.base_qpos + 2] += cfg.height_m
@@ -98,7 +96,25 @@ def drop(
         final_height=height,
         diverged=int(sim.diverged.sum()),
         steps_per_second=steps * sim.nsim / elapsed,
+        origins=found,
     )
+
+
+def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
+    """The simulations with the parameters that the calibration and the ranges give them."""
+    asked = SimCfg(
+        nsim=cfg.nsim,
+        threads=cfg.threads,
+        seed=cfg.seed,
+        model=ModelCfg(base=cfg.base),
+        sensors=cfg.sensors,
+    )
+    sim = BatchSim(robot, asked if cfg.params is None else sim_for_fit(asked, cfg.params))
+    ranges = default_ranges(sim) if cfg.randomize else {}
+    fitted = None if cfg.params is None else Fitted(cfg.params, sim, posterior=cfg.nsim > 1)
+    if ranges or fitted is not None:
+        Randomizer(sim, ranges, fitted).apply()
+    return sim, origins(sim, ranges, fitted)
 
 
 def default_ranges(sim: BatchSim) -> Ranges:

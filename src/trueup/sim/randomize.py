@@ -315,7 +315,7 @@ class Randomizer:
         return self._layouts[key]
 
     def _draw_posterior(self, ids: Ids | None) -> None:
-        if self.fitted is not None:
+        if self.fitted is not None and self.fitted.count:
             rows = slice(None) if ids is None else ids
             self.posterior[rows] = self._posterior.normal(self.fitted.count, ids)
 

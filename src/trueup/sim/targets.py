@@ -43,7 +43,7 @@ class Targets:
 
     def __init__(self, sim: BatchSim, ranges: Mapping[str, Draw], fitted: Fitted | None) -> None:
         self._sim, self._ranges, self._fitted = sim, ranges, fitted
-        names = [part for name in ranges for part in _PARTS.get(name, (name,))]
+        names = [part for name in ranges for part in parts_of(name)]
         if fitted is not None:
             names += fitted.names
         if "mass_scale" in names or "inertia_shape" in names:
@@ -102,7 +102,7 @@ class Targets:
         self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None
     ) -> dict[str, FloatArray]:
         """What the engine will keep of every touched parameter, (rows, ...), or of those that `only` touch."""
-        parts = self.touched if only is None else [p for name in only for p in _PARTS.get(name, (name,))]
+        parts = self.touched if only is None else [p for name in only for p in parts_of(name)]
         drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
         new = self._joints.values(numbers) if self._joints is not None and only is None else {}
         rest = [name for name in parts if name not in new and name != "inertia"]
@@ -204,6 +204,11 @@ class Targets:
             if item not in known:
                 raise TrueupError(f"range of {name!r}: the robot has no {item!r}{did_you_mean(item, known)}")
         return np.array([known.index(item) for item in of], np.intp)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Parameters of the simulation that a range acts on: itself, or those that a name of several stands for."""
+    return _PARTS.get(name, (name,))
 
 
 def damp_ratio(restitution: FloatArray) -> FloatArray:
