@@ -21,7 +21,7 @@ from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
 from trueup.calibrate.holdout import Split, by_gain, hold_out
 from trueup.calibrate.judge import judge, still_joints
 from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
-from trueup.calibrate.prepare import check, in_order, moves
+from trueup.calibrate.prepare import check, moves, ready
 from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
 from trueup.calibrate.residuals import as_delivered
 from trueup.calibrate.result import SCHEMA, Calibration, Effort, write_calibration
@@ -108,7 +108,7 @@ def calibrate(
     cfg = cfg or CalibrateCfg()
     began = time.monotonic()
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
-    logs, holdout = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
+    logs, holdout = ready(robot, logs, holdout)
     split = _split(logs, holdout, cfg)
     problem = make_problem(robot, split.train, _problem_cfg(cfg), whole=cfg.fit.method in BASELINES)
     shooting = problem.fine
