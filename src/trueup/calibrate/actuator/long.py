@@ -52,13 +52,13 @@ def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: f
     period = np.concatenate([once, once[::-1]])
     turns = max(2, math.ceil(seconds * rate / len(period)))
     targets = np.tile(period, (turns, 1))
-    gains = {name: _longest_gain(log, f"target_{name}") for name in ("kp", "kd")}
     recorded = Recorded(
         pos=log["joint_pos"][:1],
         vel=np.zeros((1, robot.spec.njoint)),
         past=np.zeros((1, 0, robot.spec.njoint)),
         target=targets[None],
-        **gains,
+        kp=_longest_gain(log, "target_kp"),
+        kd=_longest_gain(log, "target_kd"),
     )
     set_gains(batch, recorded)
     actuator.apply(batch)
