@@ -1,8 +1,9 @@
-"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it."""
+"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it. `trueup sim LOG...`: see `sim_logs`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -13,13 +14,21 @@ from trueup.report.progress import progress_bar
 
 @dataclass(frozen=True, kw_only=True)
 class SimVerb:
-    """Drop a robot in simulation, hold its default pose, and film it.
+    """Drop a robot in simulation, hold its default pose, and film it; or replay logs with a saved fit.
 
     In: a robot. Out: a film (--film), a page of traces (--page), and how it ended on the screen.
+    In: logs, --robot and --params. Out: the errors of the fit and of the nominal model on these logs, open loop and in
+    windows of 0.5 s, per joint and per log, and a page (--page); nothing is fitted.
     """
 
-    robot: tyro.conf.Positional[str]
-    """Built-in name (`trueup robot list`), or a folder, spec, MJCF or URDF of your own."""
+    what: tyro.conf.Positional[tuple[str, ...]]
+    """A robot to drop (built-in name, or a folder, spec, MJCF or URDF of your own), or logs to replay."""
+    robot: str | None = None
+    """Whose logs they are."""
+    params: Path | None = None
+    """A fit (DIR or params.json) to score on the logs."""
+    mapping: str | None = None
+    """For logs in CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
     seconds: float = 5.0
     """Simulated time."""
     film: OutFile | None = None
@@ -41,19 +50,27 @@ class SimVerb:
 
 
 def run(verb: SimVerb) -> int:
-    """Simulate, print, film."""
+    """Simulate, print, film; or replay logs."""
     from rich.console import Console
 
+    from trueup.commands.sim_logs import is_log, run_logs
     from trueup.core.errors import TrueupError
     from trueup.report.drop import film_drop, print_drop, write_drop_page
     from trueup.robot.load import load_robot
     from trueup.sim.drop import DropCfg, drop
 
+    if verb.what and all(is_log(name, verb.mapping) for name in verb.what):
+        return run_logs(verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page)
+    if len(verb.what) != 1 or verb.params is not None:
+        raise TrueupError(
+            f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
+            f"{'; --params needs logs' if verb.params is not None else ''}"
+        )
     if verb.base not in (None, "free", "fixed"):
         raise TrueupError(f"--base takes free or fixed, found {verb.base!r}")
     if verb.nsim < 1:
         raise TrueupError(f"--nsim must be at least 1, found {verb.nsim}")
-    robot = load_robot(verb.robot)
+    robot = load_robot(verb.what[0])
     cfg = DropCfg(
         seconds=verb.seconds,
         height_m=verb.drop_height,
