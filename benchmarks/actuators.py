@@ -211,7 +211,7 @@ def drift(cfg: BenchCfg) -> tuple[Numbers, str]:
         log = recorded(robot, "harmonic", int(key), motion, folder / "logs" / "minutes.mcap")
         out: Numbers = {}
         for name in (n for n in names if n in ladder.actuators):
-            error = roll(robot, [log], ladder.actuators[name], ladder.sim).error[0]
+            error = roll(robot, [log], ladder.actuators[name], ladder.sim)[0].error[0]
             parts = np.array_split(error, max(1, round(len(error) * 0.005 / 60.0)))
             out[name] = [float(np.sqrt((part**2).mean(axis=0)).mean()) for part in parts]
         return out

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trueup.data.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
-    from trueup.face import calibrate, train
+    from trueup.face import calibrate, score, train
     from trueup.robot.init import init_robot
     from trueup.robot.inspect import inspect_robot
     from trueup.robot.load import Robot, load_robot, zoo_names
@@ -47,6 +47,7 @@ __all__ = [
     "read_log",
     "record",
     "replay",
+    "score",
     "train",
     "zoo_names",
 ]
@@ -67,6 +68,7 @@ _HOME = {
     "read_log": "trueup.data.files",
     "record": "trueup.sim.session",
     "replay": "trueup.sim.replay",
+    "score": "trueup.face",
     "zoo_names": "trueup.robot.load",
 }
 

@@ -17,10 +17,12 @@ from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress
+from trueup.calibrate.score_logs import LogScores, score_logs
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.report.calibrate import fit_text, write_fit_page
+from trueup.report.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.calibration import Calibration, read_calibration, write_calibration
 from trueup.sim.sim_params import Word
@@ -137,6 +139,35 @@ def actuator(
         on_rung=on_rung,
     )
     return ClimbedLadder(**{entry.name: getattr(ladder, entry.name) for entry in fields(ladder)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredLogs(LogScores):
+    """Scores that can be looked at: `table()`, `report("logs.html")`."""
+
+    def table(self) -> str:
+        """Errors per log and per joint as text."""
+        return scores_text(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page."""
+        return write_scores_page(self, path)
+
+
+def score(
+    robot: Robot | str,
+    logs: Sequence[Log | str | Path] | Log | str | Path,
+    *,
+    params: Calibration | Fit | str | Path | None = None,
+    mapping: str | None = None,
+) -> ScoredLogs:
+    """Replay logs with a saved fit and with the nominal simulator, without a refit; see `calibrate.score_logs`."""
+    robot = load_robot(robot) if isinstance(robot, str) else robot
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    fit = params.calibration if isinstance(params, Fit) else params
+    fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
+    scores = score_logs(robot, [_log(log, mapping) for log in given], fit)
+    return ScoredLogs(**{entry.name: getattr(scores, entry.name) for entry in fields(scores)})
 
 
 def _log(log: Log | str | Path, mapping: str | None) -> Log:

@@ -1,10 +1,8 @@
 """What is kept back: a gain, whole logs, or the end of one; logs are cut where gains change."""
 
 import numpy as np
-import pytest
 
 from trueup.calibrate.holdout import by_gain, gain_of, hold_out
-from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 
 RATE = 100.0
@@ -61,11 +59,29 @@ def test_two_gains_stay_in_the_fit_when_gains_are_fitted():
     assert split.held == [three[2]]
 
 
-def test_gains_that_never_rest_are_refused():
+def test_a_log_whose_gains_change_for_moments_stays_whole():
     restless = make(10, 20)
     restless["target_kp"][:, 0] = np.arange(1000) // 10
-    with pytest.raises(TrueupError, match="constant gains"):
-        by_gain(restless)
+    assert by_gain(restless) == [restless]
+    off = joined(make(10, 20), make(3, 0), make(5, 20))
+    off["target_kd"][1000:1300] = 0.0
+    assert by_gain(off) == [off]
+    assert gain_of(off)[0] == 20.0
+
+
+def test_a_servo_that_is_off_is_no_gain_to_hold_out():
+    off = make(6, 0)
+    off["target_kd"][:] = 0.0
+    logs = [make(10, 20), off, make(10, 40)]
+    split = hold_out(logs, 0.25)
+    assert split.held == [logs[2]]
+    assert split.train == logs[:2]
+
+
+def test_a_log_too_short_for_two_parts_is_fitted_whole_and_says_so():
+    split = hold_out([make(3)], 0.25)
+    assert split.held == []
+    assert "too short for two parts" in split.how
 
 
 def test_a_log_recorded_for_what_was_weak_is_not_held_out_whole():

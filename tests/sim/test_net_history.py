@@ -10,7 +10,6 @@ from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.net_actuator import NetActuator
-from trueup.sim.net_history import prime_history
 from trueup.sim.replay import ReplayCfg, replay
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
@@ -38,7 +37,9 @@ def driven_log(actuator: NetActuator | None, steps: int = 400) -> Log:
 def test_windows_repeat_a_log_of_the_same_net_exactly():
     net = made_net(taps=tuple(range(20)), hidden=(32, 32))
     log = driven_log(NetActuator(net))
-    cfg = ReplayCfg(window_s=0.25, sim=SimCfg(physics_hz=RATE, model=ModelCfg(base="fixed")))
+    cfg = ReplayCfg(
+        window_s=0.25, start="measured", sim=SimCfg(physics_hz=RATE, model=ModelCfg(base="fixed"))
+    )
     result = replay(
         load_robot("go2"),
         log,
@@ -51,9 +52,3 @@ def test_windows_repeat_a_log_of_the_same_net_exactly():
     assert error < 2e-3  # half a step of the delay is averaged by the servo and rounded in the history
     moved = np.abs(replay(load_robot("go2"), log, cfg).joint_pos - result.measured_pos).max()
     assert moved > 10 * error
-
-
-def test_a_simulation_without_a_net_is_left_alone():
-    log = driven_log(None, 10)
-    sim = BatchSim(load_robot("go2"), SimCfg(model=ModelCfg(base="fixed")))
-    prime_history(sim, log, log["joint_vel"], np.array([5]))

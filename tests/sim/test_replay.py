@@ -45,7 +45,9 @@ def simulated_log(seconds: float = 3.0, rate: float = 200.0, gains: float = 1.0)
 
 
 def exact(window_s=None, **more) -> ReplayCfg:
-    return ReplayCfg(window_s=window_s, sim=SimCfg(physics_hz=400.0, model=ModelCfg(base="fixed")), **more)
+    """Windows start in the samples themselves: these logs have no noise."""
+    sim = SimCfg(physics_hz=400.0, model=ModelCfg(base="fixed"))
+    return ReplayCfg(window_s=window_s, start="measured", sim=sim, **more)
 
 
 def test_open_loop_replay_with_the_true_parameters_is_exact():

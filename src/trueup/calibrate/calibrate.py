@@ -23,7 +23,7 @@ from trueup.calibrate.holdout import Split, by_gain, hold_out
 from trueup.calibrate.judge import Judged, judge, still_joints
 from trueup.calibrate.parameters import Tie, parameter_names
 from trueup.calibrate.predictive import predictive_check
-from trueup.calibrate.prepare import check, in_order, moves
+from trueup.calibrate.prepare import check, moves, ready
 from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
 from trueup.calibrate.residuals import Shooting, as_delivered
 from trueup.calibrate.score import Scored, score
@@ -112,7 +112,7 @@ def calibrate(
     cfg = cfg or CalibrateCfg()
     began = time.monotonic()
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
-    logs, holdout = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
+    logs, holdout = ready(robot, logs, holdout)
     split = _split(logs, holdout, cfg)
     problem = make_problem(robot, split.train, _problem_cfg(cfg), whole=cfg.fit.method in BASELINES)
     shooting = problem.fine

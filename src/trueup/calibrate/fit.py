@@ -271,7 +271,7 @@ class Fitter:
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
         """Begin a phase; costs of another physics or under other weights do not compare."""
         state = self.state
-        _LOG.debug("%s after %d steps", _PHASES[phase], state.iterations)
+        _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
         state.phase, state.x = phase, list(map(float, x))
         if phase in (3, 4):
             state.best, state.best_cost = state.x, 1e300

@@ -1,4 +1,4 @@
-"""How noisy a log is, from the log alone, and its state with that noise taken out.
+"""How noisy a log is, from the log alone.
 
 Position noise: a sixth difference kills motion (a 10 Hz motion at 200 Hz by 1e-3) and passes white noise with a known
 gain; its median absolute value is blind to the few samples at which commands jump. Velocity noise: what is left between
@@ -11,15 +11,11 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import savgol_filter  # type: ignore[attr-defined]
-
-from trueup.data.log import Log
 
 FloatArray = NDArray[np.float64]
 _ORDER = 6
 _GAIN = math.sqrt(math.comb(2 * _ORDER, _ORDER))
 _MAD = 1.4826  # standard deviations per median absolute deviation of a normal
-_SMOOTH_S = 0.03  # half width of the smoothing polynomial
 
 
 def position_noise(position: FloatArray) -> FloatArray:
@@ -42,18 +38,6 @@ def quantum(values: FloatArray) -> FloatArray:
             parts = steps / steps.min()
             out[k] = steps.min() if np.abs(parts - np.round(parts)).max() < 0.01 else 0.0
     return out
-
-
-def smooth(log: Log) -> tuple[FloatArray, FloatArray]:
-    """Return position and velocity by a cubic fitted around every sample (zero phase), (T, njoint) each."""
-    position, dt = log["joint_pos"], 1.0 / log.rate_hz
-    width = 2 * max(2, round(_SMOOTH_S / dt)) + 1
-    if len(position) <= width:
-        return position, np.gradient(position, dt, axis=0)
-    return (
-        savgol_filter(position, width, 3, axis=0),
-        savgol_filter(position, width, 3, deriv=1, delta=dt, axis=0),
-    )
 
 
 def velocity_noise(velocity: FloatArray, derivative: FloatArray) -> FloatArray:

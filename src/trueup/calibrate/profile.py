@@ -3,9 +3,9 @@
 The profile of parameter k is the cost as a function of x_k with the others refitted. Near the optimum the others follow
 u_k = B_k / B_kk (B the inverse of the limb's Gauss-Newton matrix), and at a distance d the cost has risen by
 d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model error, therefore stands for a rise of
-1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises otherwise than its
-curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero for nothing
-while three times as much is excluded: its interval is as lopsided as the cost.
+1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises otherwise
+than its curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero
+for nothing while three times as much is excluded: its interval is as lopsided as the cost.
 
 The same way leads to the nominal value: x_k is set there, the others follow and take a Gauss-Newton step more, and the
 rise of the cost says how surely the data exclude the model as it was delivered. One rollout carries one parameter of

@@ -6,7 +6,6 @@ sample is not judged; the encoder's bias shifts both the start state and what is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -26,7 +25,8 @@ from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.param_writer import ParamWriter
 from trueup.sim.params import PARAMETERS
-from trueup.sim.whole_robot import start_at
+from trueup.sim.playback import Recorded, joint_seen, play, set_gains
+from trueup.sim.replay import at_rate
 
 FloatArray = NDArray[np.float64]
 Jacobian = NDArray[np.float32]
@@ -47,17 +47,15 @@ def fit_sim_cfg(
     physics_hz: float | None = None,
 ) -> SimCfg:
     """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
-    physics = rate_hz * max(1, math.ceil((physics_hz or robot.spec.physics_hz) / rate_hz - 1e-3))
-    cfg = SimCfg(
-        control_hz=rate_hz, physics_hz=physics, model=ModelCfg(base="free" if free_base else "fixed")
-    )
-    return able_to_set(cfg, names)
+    cfg = SimCfg(physics_hz=physics_hz, model=ModelCfg(base="free" if free_base else "fixed"))
+    return able_to_set(at_rate(robot, cfg, rate_hz), names)
 
 
 def as_delivered(cfg: SimCfg) -> SimCfg:
-    """The simulation as it would be without a fit: no stand that gives way, the engine's own friction."""
+    """The simulation as it would be without a fit: the robot's own actuators, no stand, the engine's own friction."""
     base = "fixed" if cfg.model.base == "mount" else cfg.model.base
-    return replace(cfg, model=replace(cfg.model, base=base), friction=None)
+    actuator = replace(cfg.actuator, kind=None)
+    return replace(cfg, model=replace(cfg.model, base=base), actuator=actuator, friction=None)
 
 
 class Shooting:
@@ -74,6 +72,7 @@ class Shooting:
         self.rollouts = 0  # windows simulated so far, over all vectors
         self._sims: dict[int, BatchSim] = {}
         self._writers: dict[int, tuple[ParamWriter, dict[str, FloatArray]]] = {}
+        self._tiled: dict[int, tuple[Windows, Recorded]] = {}
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
         self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
         # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
@@ -115,7 +114,11 @@ class Shooting:
         """Mean gain in force of some joints, as logged or as the spec has it."""
         logged = getattr(self.windows, name)
         columns = [self.robot.spec.joint_names.index(joint) for joint in joints]
-        gains = getattr(self.robot.spec, name) if logged is None else logged.mean(axis=0)
+        gains = (
+            getattr(self.robot.spec, name)
+            if logged is None
+            else logged.reshape(-1, logged.shape[-1]).mean(axis=0)
+        )
         return float(np.mean(np.asarray(gains)[columns]))
 
     def residuals(self, x: FloatArray) -> FloatArray:
@@ -156,12 +159,12 @@ class Shooting:
         nvector, windows = len(x), self.windows
         sim = self._sim(nvector)
         values = np.repeat(self.values(x), windows.count, axis=0)
+        recorded = self._recorded(nvector)
+        if recorded.changes:
+            set_gains(sim, recorded)
         writer, base = self._writers[nvector]
         writer.write(values, base)
-        self._start(sim, nvector)
-        more = {"target_vel": windows.target_vel, "torque": windows.torque}
-        given = {name: _tiled(array, nvector) for name, array in more.items() if array is not None}
-        out = sim.rollout(_tiled(windows.target, nvector), record=("qpos", "qvel"), **given)
+        out = play(sim, recorded)
         self.rollouts += sim.nsim
         seen = self._seen(sim, out).reshape(nvector, *windows.measured.shape)
         left = (seen - windows.measured) / self.sigma
@@ -172,43 +175,31 @@ class Shooting:
     def _seen(self, sim: BatchSim, out: dict[str, FloatArray]) -> FloatArray:
         """(nsim, L, nchannel) as the robot's sensors would report it."""
         windows = self.windows
-        seen = [out["qpos"][:, :, sim.index.qpos] + sim.encoder_bias[:, None, :]]
+        seen = [joint_seen(sim, out["qpos"])]
         if len(self._joints) > self.robot.spec.njoint:
             seen.append(out["qvel"][:, :, sim.index.dof])
         if windows.base_quat is not None:
             qpos = out["qpos"][:, :, sim.base_qpos : sim.base_qpos + 7]
             qvel = out["qvel"][:, :, sim.base_dof : sim.base_dof + 6]
-            seen.append(base_seen(qpos, qvel, _tiled(windows.base_quat, sim.nsim // windows.count)))
+            quat = np.tile(windows.base_quat, (sim.nsim // windows.count, 1, 1))
+            seen.append(base_seen(qpos, qvel, quat))
         return np.concatenate(seen, axis=-1)
 
     def _sim(self, nvector: int) -> BatchSim:
         """The batch for so many vectors; built when first needed, with the log's gains as its base."""
         if nvector not in self._sims:
-            windows = self.windows
-            sim = BatchSim(self.robot, replace(self.cfg, nsim=nvector * windows.count))
-            for name, gain in (("kp", windows.kp), ("kd", windows.kd)):
-                if gain is not None:
-                    sim.params.set(name, _tiled(gain, nvector))
+            sim = BatchSim(self.robot, replace(self.cfg, nsim=nvector * self.windows.count))
+            set_gains(sim, self._recorded(nvector))
             writer = ParamWriter(sim, self.parameters)
             self._sims[nvector], self._writers[nvector] = sim, (writer, writer.base())
         return self._sims[nvector]
 
-    def _start(self, sim: BatchSim, nvector: int) -> None:
-        windows = self.windows
-        qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
-        qvel = np.zeros((sim.nsim, sim.model.nv))
-        qpos[:, sim.index.qpos] = _tiled(windows.pos, nvector) - sim.encoder_bias
-        qvel[:, sim.index.dof] = _tiled(windows.vel, nvector)
-        if sim.free_base and windows.base_pos is not None and windows.base_vel is not None:
-            qpos[:, sim.base_qpos : sim.base_qpos + 7] = _tiled(windows.base_pos, nvector)
-            qvel[:, sim.base_dof : sim.base_dof + 6] = _tiled(windows.base_vel, nvector)
-        start_at(sim, qpos, qvel)
-        sim.prime_delay(_tiled(windows.past, nvector))
-
-
-def _tiled(array: FloatArray, count: int) -> FloatArray:
-    """The windows' array once per vector, vector first."""
-    return np.tile(array, (count, *([1] * (array.ndim - 1)))) if count > 1 else array
+    def _recorded(self, nvector: int) -> Recorded:
+        """The windows once per vector, vector first; kept for as long as the windows are the same."""
+        made = self._tiled.get(nvector)
+        if made is None or made[0] is not self.windows:
+            made = self._tiled[nvector] = (self.windows, self.windows.recorded.tiled(nvector))
+        return made[1]
 
 
 def parameters_for(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.log import Log
+from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.calibration import Score
-from trueup.sim.replay import Replay, ReplayCfg, replay
+from trueup.sim.replay import ReplayCfg, replay_logs
+from trueup.sim.replayed import Replay, block_squares, joint_rmse
 
 FloatArray = NDArray[np.float64]
 Prepare = Callable[[BatchSim], None]
@@ -31,17 +33,10 @@ class Scored:
 
 def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None = None) -> Scored:
     """Replay the logs with the parameters that `prepare` sets (None: nominal)."""
-    whole = [replay(robot, log, ReplayCfg(sim=sim), prepare=prepare) for log in logs]
-    cut = ReplayCfg(sim=replace(sim), window_s=SCORE_WINDOW_S)
-    windows = [
-        replay(robot, log, cut, prepare=prepare)
-        for log in logs
-        if len(log) > SCORE_WINDOW_S * log.rate_hz + 1
-    ]
-    squares = np.concatenate([_block_squares(result) for result in whole])
-    open_loop = np.sqrt(squares.mean(axis=0))
-    draws = _bootstrap(squares)
-    window = _pooled(windows) if windows else open_loop
+    whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
+    windows = window_replays(robot, logs, sim, prepare=prepare) or whole
+    open_loop, window = joint_rmse(whole), joint_rmse(windows)
+    draws = bootstrap(error_blocks(whole), _DRAWS)
     return Scored(
         score=Score(
             open_loop=open_loop.tolist(),
@@ -55,29 +50,23 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
     )
 
 
-def _errors(result: Replay) -> FloatArray:
-    """(samples, njoint), the start excluded; a simulation that blew up is as wrong as the log is long a way."""
-    error = (result.joint_pos - result.measured_pos)[:, 1:]
-    error = np.where(np.isfinite(error), np.clip(error, -10, 10), 10.0)
-    return error.reshape(-1, error.shape[-1])
+def window_replays(
+    robot: Robot, logs: Sequence[Log], sim: SimCfg, *, prepare: Prepare | None = None
+) -> list[Replay]:
+    """Replays in windows of 0.5 s of the logs that are long enough."""
+    cut = ReplayCfg(sim=sim, window_s=SCORE_WINDOW_S)
+    enough = [log for log in logs if len(log) > SCORE_WINDOW_S * rate_of(log) + 1]
+    return replay_logs(robot, enough, cut, prepare=prepare)
 
 
-def _block_squares(result: Replay) -> FloatArray:
-    """Mean squared error of each block of a second, (nblock, njoint)."""
-    error = _errors(result) ** 2
-    size = max(1, round(_BLOCK_S / (result.time[1] - result.time[0])))
-    count = max(1, len(error) // size)
-    return np.stack([part.mean(axis=0) for part in np.array_split(error, count)])
+def error_blocks(replays: Sequence[Replay]) -> FloatArray:
+    """Mean squared errors of blocks of a second, (nblock, njoint): neighbouring samples are not independent."""
+    return block_squares(replays, _BLOCK_S)
 
 
-def _pooled(results: Sequence[Replay]) -> FloatArray:
-    return np.sqrt((np.concatenate([_errors(result) for result in results]) ** 2).mean(axis=0))
-
-
-def _bootstrap(squares: FloatArray) -> FloatArray:
-    """Open-loop errors (draws, njoint) of blocks drawn with replacement."""
-    rng = np.random.default_rng(0)
-    picks = rng.integers(0, len(squares), (_DRAWS, len(squares)))
+def bootstrap(squares: FloatArray, draws: int) -> FloatArray:
+    """Root mean square errors (draws, njoint) of blocks drawn with replacement."""
+    picks = np.random.default_rng(0).integers(0, len(squares), (draws, len(squares)))
     return np.sqrt(squares[picks].mean(axis=1))
 
 

@@ -15,9 +15,8 @@ from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim
 from trueup.sim.net_actuator import NetActuator, put_settings, with_net
-from trueup.sim.net_history import Past, prime_from
+from trueup.sim.playback import FollowedGains, begin, set_gains
 from trueup.sim.substep import SubstepState
-from trueup.sim.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
 
@@ -76,27 +75,21 @@ class Rollouts:
         self.actuator = Recorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
         self.ticks = round(self.sim.substeps / self.actuator.every)  # per row of the log; 0: the log is finer
-        self._base = {name: self.sim.params.get(name) for name in dict.fromkeys((*names, "kp", "kd"))}
+        self._base = {name: self.sim.params.get(name) for name in dict.fromkeys(names)}
         self._past = math.ceil(self.sim.cfg.max_delay_s * tracks.rate_hz) + 1
 
     def start(self, rows: Rows) -> None:
         """Put window k into the recorded state of row `rows[k]`, with its history."""
-        sim, tracks = self.sim, self.tracks
+        sim = self.sim
+        recorded = self.tracks.recorded(rows, self.length, past=self._past)
         for name, values in self._base.items():
-            gains = {"kp": tracks.kp, "kd": tracks.kd}
-            sim.params.set(name, gains[name][rows] if name in gains else values)
+            sim.params.set(name, values)
+        set_gains(sim, recorded)
         self.actuator.prepare(sim)
         put_settings(sim, self.stand)
-        qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
-        qvel = np.zeros((sim.nsim, sim.model.nv))
-        qpos[:, sim.index.qpos] = tracks.pos[rows] - sim.encoder_bias
-        qvel[:, sim.index.dof] = tracks.vel[rows]
-        start_at(sim, qpos, qvel)
-        first = tracks.first[rows]
-        before = np.maximum(rows[:, None] + np.arange(-self._past, 0), first[:, None])
-        sim.prime_delay(tracks.target[before])
-        past = Past(tracks.rate_hz, tracks.pos, tracks.vel, tracks.target, tracks.target_vel)
-        prime_from(sim, self.actuator, past, rows, first)
+        self._follow, self._begun, self._changes = FollowedGains(sim, recorded), rows, set(recorded.changes)
+        begin(sim, recorded)
+        self._follow.at(0)
 
     def run(self, net: ActuatorNet, rows: Rows) -> Rollout:
         """Run the windows under a net of the same spec."""
@@ -114,7 +107,9 @@ class Rollouts:
 
     def step(self, rows: Rows) -> None:
         """Carry out the commands of rows of the log."""
-        tracks = self.tracks
+        tracks, age = self.tracks, int(rows[0] - self._begun[0])
+        if age in self._changes:
+            self._follow.at(age)
         self.sim.step(
             tracks.target[rows],
             None if tracks.target_vel is None else tracks.target_vel[rows],

@@ -6,6 +6,7 @@ is judged on: there the error of a measured start state dies away, instead of en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.base_channels import need_base
-from trueup.calibrate.cutting import Part, cut_log, padded, saturated
+from trueup.calibrate.cutting import Cut, Part, cut_log, padded, saturated
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.resample import is_uniform, resample
+from trueup.data.resample import at_rate, common_rate, rate_of
 from trueup.robot.load import Robot
+from trueup.sim.playback import Recorded
+from trueup.sim.tracks import require_finite
 
 FloatArray = NDArray[np.float64]
 __all__ = ["WindowCfg", "Windows", "cut_windows", "saturated"]
 _WINDOWS = 8
 _FREE_WINDOW_S = 0.1
+_SHORTEST_S = 0.5  # of windows whose length is not asked for
+_MOST_OF_DATA = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,7 @@ class WindowCfg:
         """Length of a window's judged part for these logs; enough windows for their scatter to mean something."""
         if self.window_s is not None:
             return self.window_s
-        return float(np.clip(sum(len(log) / log.rate_hz for log in logs) / _WINDOWS, 0.5, 2.0))
+        return float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,7 @@ class Windows:
     target    (nwindow, L, njoint); target_vel and torque likewise, None when unused
     pos, vel  (nwindow, nq or njoint) start state, as measured
     base_pos, base_vel  (nwindow, 7 | 6) of a floating base; None when held
-    kp, kd    (nwindow, njoint) gains in force; None: the spec's
+    kp, kd    (nwindow, njoint) gains in force, (nwindow, L, njoint) where they never rest; None: the spec's
     measured  (nwindow, L, nchannel)
     judged    (nwindow, L, nchannel) bool
     sigma     (nchannel,) noise
@@ -97,50 +102,74 @@ class Windows:
     def count(self) -> int:
         return len(self.target)
 
+    @property
+    def recorded(self) -> Recorded:
+        """The windows as a simulation plays them."""
+        names = ("pos", "vel", "past", "target", "target_vel", "torque", "kp", "kd", "base_pos", "base_vel")
+        return Recorded(**{name: getattr(self, name) for name in names})
+
 
 def cut_windows(
     robot: Robot, logs: Sequence[Log], cfg: WindowCfg, *, free_base: bool = False, mask_saturated: bool = True
 ) -> Windows:
-    """Cut logs of one robot into windows on one clock; the first log's rate is used for all."""
+    """Cut logs of one robot into windows on one clock; logs too short for a window are left out."""
     logs = [log.with_joint_order(robot.spec.joint_names) for log in logs]
-    rate = logs[0].rate_hz
-    logs = [_on_clock(log, rate) for log in logs]
-    window_s, warm_up_s, most = cfg.judged_s(logs), cfg.warm_up_s, cfg.max_windows
+    for log in logs:
+        require_finite(log)
+    rate = common_rate(logs)
+    logs = [at_rate(log, rate) for log in logs]
     if free_base:
         need_base(logs)
-        if cfg.window_s is None:  # soon after a contact two motions have nothing in common any more
-            window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
-    parts = [
-        cut_log(
-            robot,
-            log,
-            window_s=window_s,
-            warm_up_s=warm_up_s,
-            max_delay_s=cfg.max_delay_s,
-            free_base=free_base,
-            mask_saturated=mask_saturated,
+    cut, most = _cut(logs, cfg, rate, free_base=free_base)
+    enough = [log for log in logs if cut.stretches(log)]
+    parts = [cut_log(robot, log, cut, free_base=free_base, mask_saturated=mask_saturated) for log in enough]
+    windows = _thinned(_stack(robot, parts, rate, follows=cut.follows), most)
+    if len(enough) == len(logs):
+        return windows
+    left = f"{len(logs) - len(enough)} of {len(logs)} logs are shorter than a window and were left out"
+    return replace(windows, notes=(*windows.notes, left))
+
+
+def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -> tuple[Cut, int]:
+    """Rows of windows for these logs, and how many windows at most."""
+    window_s, warm_up_s, most = cfg.judged_s(logs), cfg.warm_up_s, cfg.max_windows
+    if free_base and cfg.window_s is None:
+        # soon after a contact two motions have nothing in common any more
+        window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
+    warm, past = round(warm_up_s * rate), math.ceil(cfg.max_delay_s * rate) + 1
+    if math.isinf(window_s):
+        cut = Cut(judged=None, warm=warm, past=past, follows=True)
+    else:
+        judged = max(2, round(window_s * rate))
+        shortest = judged if cfg.window_s is not None or free_base else max(2, round(_SHORTEST_S * rate))
+        cut = _longest(logs, Cut(judged=judged, warm=warm, past=past, follows=False), shortest)
+    if not any(cut.stretches(log) for log in logs):
+        longest = max(len(log) for log in logs) / rate
+        raise TrueupError(
+            f"a log of {longest:.1f} s is too short for windows of {(cut.judged or 2) / rate:g} s after "
+            f"{warm_up_s} s of warm-up; record at least 10 s, or ask for shorter windows"
         )
-        for log in logs
-    ]
-    return _thinned(_stack(robot, logs, parts, rate), most)
+    return cut, most
 
 
-def _on_clock(log: Log, rate: float) -> Log:
-    for name in ("joint_pos", "target_pos"):
-        if not np.isfinite(log[name]).all():
-            raise TrueupError(f"{name!r} holds values that are not finite; run `trueup data check`")
-    if is_uniform(log) and abs(log.rate_hz / rate - 1) < 1e-3:
-        return log
-    return resample(log, rate)
+def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:
+    """The longest windows, down to `shortest` rows, that fit most of the data; across changes of gains if need be."""
+    for follows in (False, True):
+        for judged in dict.fromkeys([cut.judged or shortest, shortest]):
+            one = replace(cut, judged=judged, follows=follows)
+            inside = sum(b - a for log in logs for a, b in one.stretches(log))
+            if inside >= _MOST_OF_DATA * sum(len(log) for log in logs):
+                return one
+    return replace(cut, judged=shortest, follows=True)
 
 
-def _stack(robot: Robot, logs: Sequence[Log], parts: list[Part], rate: float) -> Windows:
+def _stack(robot: Robot, parts: list[Part], rate: float, *, follows: bool) -> Windows:
     """Windows of all logs in one; signals that only some logs have take part only if all have them."""
 
     def join(name: str) -> FloatArray | None:
         found = [part[name] for part in parts if name in part]
         if len(found) != len(parts):
-            return None if not found else _filled(robot, name, parts)
+            return None if not found else _filled(robot, name, parts, follows=follows)
         return np.concatenate(found)
 
     padded(parts)
@@ -204,12 +233,13 @@ _MUST = ("past", "target", "pos", "vel", "measured", "judged")
 _MOVES_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its motion
 
 
-def _filled(robot: Robot, name: str, parts: list[Part]) -> FloatArray:
+def _filled(robot: Robot, name: str, parts: list[Part], *, follows: bool) -> FloatArray:
     """A command that only some logs have: the spec's gain, or zero, elsewhere."""
     spec = robot.spec
     default = {"target_kp": spec.kp, "target_kd": spec.kd}.get(name, np.zeros(spec.njoint))
     out = []
     for part in parts:
-        like = part["pos"] if name in ("target_kp", "target_kd") else part["target"]
+        is_gain = name in ("target_kp", "target_kd")
+        like = part["pos"] if is_gain and not follows else part["target"]
         out.append(part.get(name, np.broadcast_to(default, like.shape)))
     return np.concatenate(out)

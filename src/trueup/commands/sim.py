@@ -1,4 +1,4 @@
-"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it."""
+"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it. `trueup sim LOG...`: see `sim_logs`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from trueup.report.progress import progress_bar
 
 @dataclass(frozen=True, kw_only=True)
 class SimVerb:
-    """Drop a robot in simulation, hold its default pose, and film it.
+    """Drop a robot in simulation, hold its default pose, and film it; or replay logs with a saved fit.
 
     In: a robot (and, with --params, a calibration of it). Out: a film (--film), a page of traces (--page), and how it
     ended on the screen.
+    In: logs, --robot and --params. Out: the errors of the fit and of the nominal model on these logs, open loop and in
+    windows of 0.5 s, per joint and per log, and a page (--page); nothing is fitted.
     """
 
-    robot: tyro.conf.Positional[str]
-    """Built-in name (`trueup robot list`), or a folder, spec, MJCF or URDF of your own."""
+    what: tyro.conf.Positional[tuple[str, ...]]
+    """A robot to drop (built-in name, or a folder, spec, MJCF or URDF of your own), or logs to replay."""
+    robot: str | None = None
+    """Whose logs they are."""
+    mapping: str | None = None
+    """For logs in CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
     seconds: float = 5.0
     """Simulated time."""
     film: OutFile | None = None
@@ -33,7 +39,7 @@ class SimVerb:
     randomize: bool = False
     """Give every simulation its own masses, friction, gains, delays and encoder biases."""
     params: Path | None = None
-    """Folder or params.json of a calibration: its estimate, or with --nsim N draws from its posterior."""
+    """Folder or params.json of a calibration: scored on the logs; or a robot with its estimate, with --nsim N draws."""
     base: Annotated[str | None, tyro.conf.arg(metavar="{free,fixed}")] = None
     """Let the base go (free) or hold it in the air (fixed); default: as the robot's spec says."""
     drop_height: float = 0.10
@@ -45,9 +51,10 @@ class SimVerb:
 
 
 def run(verb: SimVerb) -> int:
-    """Simulate, print, film."""
+    """Simulate, print, film; or replay logs."""
     from rich.console import Console
 
+    from trueup.commands.sim_logs import is_log, run_logs
     from trueup.core.errors import TrueupError
     from trueup.report.drop import film_drop, print_drop, write_drop_page
     from trueup.report.origins import print_origins
@@ -55,11 +62,17 @@ def run(verb: SimVerb) -> int:
     from trueup.sim.calibration import read_calibration
     from trueup.sim.drop import DropCfg, drop
 
+    if verb.what and all(is_log(name, verb.mapping) for name in verb.what):
+        return run_logs(verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page)
+    if len(verb.what) != 1:
+        raise TrueupError(
+            f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
+        )
     if verb.base not in (None, "free", "fixed"):
         raise TrueupError(f"--base takes free or fixed, found {verb.base!r}")
     if verb.nsim < 1:
         raise TrueupError(f"--nsim must be at least 1, found {verb.nsim}")
-    robot = load_robot(verb.robot)
+    robot = load_robot(verb.what[0])
     cfg = DropCfg(
         seconds=verb.seconds,
         height_m=verb.drop_height,

@@ -1,11 +1,52 @@
-"""A log on another clock: measured signals interpolated, commands held."""
+"""Rates of logs, and a log on another clock: measured signals interpolated, commands held."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
+
+# Clocks that differ by less count as one rate: stretching time by so little changes an inertia by 0.5 %, while
+# resampling would move held commands by up to a whole sample.
+SAME_RATE = 2.5e-3
+_WHOLE_HZ = 1.5e-3
+
+
+def rate_of(log: Log) -> float:
+    """Sampling rate of a log, Hz: the mean of an even clock, the median of an uneven one.
+
+    A rate near a whole number is that number, so that parts of one log have exactly one rate.
+    """
+    if len(log) < 2 or not (np.isfinite(log.time).all() and log.time[-1] > log.time[0]):
+        raise TrueupError("a log needs at least two samples and a clock that runs; run `trueup data check`")
+    mean = (len(log) - 1) / float(log.time[-1] - log.time[0])
+    rate = mean if is_uniform(log) else _median_rate(log)
+    whole = float(round(rate))
+    return whole if whole > 0 and abs(rate / whole - 1.0) < _WHOLE_HZ else rate
+
+
+def _median_rate(log: Log) -> float:
+    step = float(np.median(np.diff(log.time)))
+    if step <= 0.0:
+        raise TrueupError("most time stamps of the log do not rise; run `trueup data check`", place="time")
+    return 1.0 / step
+
+
+def common_rate(logs: Sequence[Log]) -> float:
+    """The rate at which most of the recorded time was sampled; the first log's when it is a tie."""
+    rates = np.array([rate_of(log) for log in logs])
+    seconds = np.array([len(log) for log in logs]) / rates
+    alike = np.abs(rates[:, None] / rates - 1.0) <= SAME_RATE
+    return float(rates[int((alike * seconds).sum(axis=1).argmax())])
+
+
+def at_rate(log: Log, rate_hz: float) -> Log:
+    """The log itself if it has this rate already (see SAME_RATE) on an even clock, else resampled."""
+    same = is_uniform(log) and abs(rate_of(log) / rate_hz - 1.0) <= SAME_RATE
+    return log if same else resample(log, rate_hz)
 
 
 def resample(log: Log, rate_hz: float) -> Log:

@@ -70,7 +70,7 @@ def _moved(ladder: Ladder, log: Log) -> dict[str, FloatArray]:
     """Measured and simulated positions (T, njoint) by title, simplest rung first."""
     moved = {"measured": log["joint_pos"]}
     for name in _worth_showing(ladder):
-        rolled = roll(ladder.robot, [log], ladder.actuators[name], ladder.sim)
+        rolled = roll(ladder.robot, [log], ladder.actuators[name], ladder.sim)[0]
         moved[rung_named(name).title] = rolled.joint_pos[0]
     return moved
 

@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trueup.report.progress import LINE_EVERY_S, clock
 from trueup.train.assess import Assessment
 from trueup.train.trainer import Outcome, Progress
 
@@ -29,13 +30,12 @@ _SHOWN = {
     "kl": ("divergence per update", "{:.4f}"),
     "rate": ("step size", "{:.1e}"),
 }
-_LINE_EVERY_S = 30.0
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
 
 @contextmanager
 def training_display(out: Path, console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A live table on a terminal; elsewhere a line every half minute."""
+    """A live table on a terminal; elsewhere a line every ten seconds."""
     if not console.is_terminal:
         yield _lines(console)
         return
@@ -50,8 +50,8 @@ def progress_table(out: Path, progress: Progress) -> Group:
     table = Table.grid(padding=(0, 2))
     table.add_row("run", f"{out}   (Ctrl-C saves and ends; --resume {out} continues)")
     table.add_row("steps", f"{progress.steps:,}   {progress.steps_per_s:,.0f} a second")
-    left = "" if progress.left_s is None else f"   left {_clock(progress.left_s)}"
-    table.add_row("time", f"{_clock(progress.elapsed_s)}{left}")
+    left = "" if progress.left_s is None else f"   left {clock(progress.left_s)}"
+    table.add_row("time", f"{clock(progress.elapsed_s)}{left}")
     for name, (label, form) in _SHOWN.items():
         if name in progress.metrics:
             table.add_row(label, form.format(progress.metrics[name]))
@@ -70,7 +70,7 @@ def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, cons
         "interrupted": "stopped by you, saved",
     }
     console.print(
-        f"{reasons[outcome.reason]}: {outcome.steps:,} steps in {_clock(outcome.elapsed_s)}, "
+        f"{reasons[outcome.reason]}: {outcome.steps:,} steps in {clock(outcome.elapsed_s)}, "
         f"{outcome.iteration} iterations"
     )
     if outcome.metrics:
@@ -99,10 +99,10 @@ def _print_assessed(assessed: Assessment, console: Console) -> None:
 
 
 def _lines(console: Console) -> Callable[[Progress], None]:
-    last = [-_LINE_EVERY_S]
+    last = [-LINE_EVERY_S]
 
     def show(progress: Progress) -> None:
-        if progress.elapsed_s - last[0] < _LINE_EVERY_S:
+        if progress.elapsed_s - last[0] < LINE_EVERY_S:
             return
         last[0] = progress.elapsed_s
         numbers = [
@@ -110,16 +110,12 @@ def _lines(console: Console) -> Callable[[Progress], None]:
             for name, (_, form) in _SHOWN.items()
             if name in progress.metrics
         ]
+        done = "" if progress.fraction is None else f"{100 * progress.fraction:.0f} %  "
+        left = "" if progress.left_s is None else f"left {clock(progress.left_s)}  "
         console.print(
-            f"{_clock(progress.elapsed_s)}  {progress.steps:,} steps  {progress.steps_per_s:,.0f}/s  "
+            f"{clock(progress.elapsed_s)}  {done}{left}{progress.steps:,} steps  {progress.steps_per_s:,.0f}/s  "
             + "  ".join(numbers),
             soft_wrap=True,
         )
 
     return show
-
-
-def _clock(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    minutes = f"{rest // 60:02d}:{rest % 60:02d}"
-    return f"{hours}:{minutes}" if hours else minutes

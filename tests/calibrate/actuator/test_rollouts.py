@@ -13,13 +13,14 @@ from planted_logs import planted_log
 from trueup.calibrate.actuator.fits import excerpts
 from trueup.calibrate.actuator.long import judge, long_run
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import Rolled, roll
+from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score import block_squares, error_of, score_rung
+from trueup.calibrate.actuator.score import error_of, score_rung
+from trueup.calibrate.score import error_blocks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import SimCfg
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.sim.replay import Replay, ReplayCfg, replay
 
 ROBOT = load_robot("go2")
 SIM = SimCfg(physics_hz=200.0, model=ModelCfg(base="fixed"))
@@ -41,15 +42,16 @@ def _values(params):
     return out
 
 
-def made_rolled(error, valid=None, dt=0.1) -> Rolled:
+def made_replay(error, dt=0.1) -> Replay:
     error = np.asarray(error, float)
     n, length, _ = error.shape
-    return Rolled(
-        dt=dt,
-        log=np.arange(n),
+    return Replay(
+        start=np.zeros(n, np.intp),
+        time=dt * np.arange(length),
+        joint_names=("a", "b")[: error.shape[2]],
         joint_pos=error,
-        measured=np.zeros_like(error),
-        valid=np.ones((n, length), bool) if valid is None else np.asarray(valid),
+        joint_vel=error,
+        measured_pos=np.zeros_like(error),
         diverged=np.zeros(n, bool),
     )
 
@@ -57,42 +59,40 @@ def made_rolled(error, valid=None, dt=0.1) -> Rolled:
 def test_the_error_is_the_mean_over_joints_of_root_mean_squares():
     error = np.zeros((2, 21, 2))
     error[0, 1:, 0], error[1, 1:, 0], error[:, 1:, 1] = 3.0, 4.0, 1.0
-    found = error_of(made_rolled(error), None)
+    found = error_of([made_replay(error)], None)
     np.testing.assert_allclose(found.joints, [np.sqrt(12.5), 1.0])
     assert found.mean == pytest.approx((np.sqrt(12.5) + 1.0) / 2)
     assert found.se > 0
 
 
-def test_what_a_log_does_not_have_does_not_count():
-    error = np.ones((1, 41, 1))
-    error[0, 21:] = 100.0
-    valid = np.arange(41)[None] < 21
-    assert error_of(made_rolled(error, valid), None).mean == pytest.approx(1.0)
-    assert len(block_squares(made_rolled(error, valid))) == 2  # seconds
+def test_samples_of_logs_of_different_lengths_count_alike():
+    short, long = np.full((1, 11, 1), 2.0), np.full((1, 31, 1), 1.0)
+    found = error_of([made_replay(short), made_replay(long)], None)
+    assert found.mean == pytest.approx(np.sqrt((10 * 4.0 + 30 * 1.0) / 40))
+    assert len(error_blocks([made_replay(short), made_replay(long)])) == 4  # seconds
 
 
 def test_a_simulation_that_blew_up_is_ten_radians_off():
     error = np.full((1, 11, 1), np.nan)
-    assert error_of(made_rolled(error), None).mean == pytest.approx(10.0)
+    assert error_of([made_replay(error)], None).mean == pytest.approx(10.0)
 
 
 @pytest.mark.medium
 def test_logs_side_by_side_are_each_as_alone():
     logs = [planted_by(PACE, seconds=2.0 + k, seed=k) for k in range(2)]
     together = roll(ROBOT, logs, PACE, SIM)
-    for k, log in enumerate(logs):
-        alone = roll(ROBOT, [log], PACE, SIM)
-        np.testing.assert_allclose(alone.joint_pos[0], together.joint_pos[k][: len(log)], atol=1e-12)
-        assert together.valid[k].sum() == len(log)
+    for log, found in zip(logs, together, strict=True):
+        alone = roll(ROBOT, [log], PACE, SIM)[0]
+        np.testing.assert_array_equal(alone.joint_pos, found.joint_pos)
+        assert len(found.time) == len(log)
 
 
 @pytest.mark.medium
 def test_a_whole_rollout_is_what_replay_gives():
     log = planted_by(PACE, seconds=2.0)
-    ours = roll(ROBOT, [log], PACE, SIM).joint_pos[0]
-    plain = replay(ROBOT, log, ReplayCfg(sim=SIM), prepare=CALIBRATED.apply).joint_pos[0]
-    # they begin in the smoothed and in the measured state; what that makes dies away
-    assert np.abs(ours - plain)[100:].max() < 2e-3
+    ours = roll(ROBOT, [log], PACE, SIM)[0].joint_pos
+    plain = replay(ROBOT, log, ReplayCfg(sim=SIM), prepare=CALIBRATED.apply).joint_pos
+    np.testing.assert_array_equal(ours, plain)
 
 
 @pytest.mark.medium

@@ -26,10 +26,9 @@ from trueup.calibrate.calibrate import identity
 from trueup.calibrate.fit import Progress
 from trueup.calibrate.holdout import Split, by_gain, gain_of, hold_out
 from trueup.calibrate.parameters import parameter_names
-from trueup.calibrate.prepare import check, in_order
+from trueup.calibrate.prepare import check, ready
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.resample import resample
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import SimCfg
@@ -96,7 +95,7 @@ def climb(
     """
     cfg = cfg or LadderCfg()
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
-    ordered, kept = [in_order(robot, log) for log in logs], [in_order(robot, log) for log in holdout]
+    ordered, kept = ready(robot, logs, holdout)
     common = cfg.params or common_params(robot, ordered)
     split = _split(ordered, kept, cfg.holdout, common)
     state = _Climb(
@@ -130,20 +129,19 @@ def _part(progress: Progress, before: float, share: float) -> Progress:
 
 
 def _split(logs: Sequence[Log], holdout: Sequence[Log], share: float, common: str) -> Split:
-    """Train and held-out logs on one rate."""
+    """Logs to fit and logs to compare on."""
     if holdout:
         train, held = ([part for log in group for part in by_gain(log)] for group in (logs, holdout))
         split = Split(train=train, held=held, how="held out: the logs given for it")
     else:
         fits_gains = bool(_GAINS & set(parameter_names(common)))
         split = hold_out(logs, share, fits_gains=fits_gains)
-    rate = split.train[0].rate_hz
-    same = [[_at(log, rate) for log in group] for group in (split.train, split.held)]
-    return Split(train=same[0], held=same[1], how=split.how)
-
-
-def _at(log: Log, rate: float) -> Log:
-    return log if abs(log.rate_hz / rate - 1.0) < 1e-3 else resample(log, rate)
+    if not split.held:
+        raise TrueupError(
+            f"rungs are compared on motion that none was fitted to, but {split.how}; record at least 20 s, or give "
+            "held-out logs (--holdout)"
+        )
+    return split
 
 
 def _one(state: _Climb, rung: Rung, progress: Progress) -> RungResult:

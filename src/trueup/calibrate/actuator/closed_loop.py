@@ -21,7 +21,9 @@ from trueup.robot.drivers.open import open_driver
 from trueup.robot.excitation import ExcitationCfg, excite
 from trueup.robot.load import Robot
 from trueup.robot.plan import min_jerk
+from trueup.sim import playback
 from trueup.sim.batch import SimCfg
+from trueup.sim.replay import at_rate
 
 FloatArray = NDArray[np.float64]
 _MOVE_S, _SETTLE_S = 1.5, 0.5
@@ -91,12 +93,11 @@ def predict(
 ) -> Tracked:
     """Run the same controller on the model and compare."""
     cfg = cfg or LoopCfg()
-    physics = cfg.rate_hz * max(1, round((sim.physics_hz or robot.spec.physics_hz) / cfg.rate_hz))
-    batch = actuator.simulation(robot, replace(sim, nsim=1, control_hz=cfg.rate_hz, physics_hz=physics))
+    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), cfg.rate_hz))
     actuator.apply(batch)
-    qpos = batch.default_qpos[None].copy()
-    qpos[:, batch.index.qpos] = recorded.start_pos - batch.encoder_bias
-    batch.reset(qpos=qpos)
+    none = np.zeros((1, 0, robot.spec.njoint))
+    still = np.zeros((1, robot.spec.njoint))
+    playback.begin(batch, playback.Recorded(pos=recorded.start_pos[None], vel=still, past=none, target=none))
     for _ in range(round(_SETTLE_S * cfg.rate_hz)):
         batch.step(recorded.reference[0])
 

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import at_rate
+from trueup.calibrate.cutting import gain_pieces
 from trueup.data.log import Log
+from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 from trueup.sim.batch import SimCfg
+from trueup.sim.playback import Recorded, joint_seen, play, set_gains
+from trueup.sim.replay import at_rate
 
 FloatArray = NDArray[np.float64]
 _TWICE, _SLACK_RAD = 2.0, 0.1
@@ -43,24 +46,34 @@ class LongRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: float) -> LongRun:
     """Play a log's commands to and fro for `seconds`."""
-    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), log))
+    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), rate_of(log)))
     rate = 1.0 / batch.control_dt
-    for name in ("kp", "kd"):
-        if f"target_{name}" in log:
-            batch.params.set(name, log[f"target_{name}"][0])
-    actuator.apply(batch)
     once = log["target_pos"][: max(2, round(0.25 * seconds * rate))]  # at least two passages to and fro
     period = np.concatenate([once, once[::-1]])
     turns = max(2, math.ceil(seconds * rate / len(period)))
     targets = np.tile(period, (turns, 1))
-    qpos = batch.default_qpos[None].copy()
-    qpos[:, batch.index.qpos] = log["joint_pos"][0] - batch.encoder_bias
-    batch.reset(qpos=qpos)
-    out = batch.rollout(targets[None], record=("qpos",))
-    moved = out["qpos"][0][:, batch.index.qpos] + batch.encoder_bias
+    recorded = Recorded(
+        pos=log["joint_pos"][:1],
+        vel=np.zeros((1, robot.spec.njoint)),
+        past=np.zeros((1, 0, robot.spec.njoint)),
+        target=targets[None],
+        kp=_longest_gain(log, "target_kp"),
+        kd=_longest_gain(log, "target_kd"),
+    )
+    set_gains(batch, recorded)
+    actuator.apply(batch)
+    moved = joint_seen(batch, play(batch, recorded, record=("qpos",))["qpos"])[0]
     robot_reach = float(np.abs(log["joint_pos"][: len(once)] - once).max())
     diverged = bool(batch.diverged.any())
     return judge(moved, targets, len(once), len(period), rate, robot_reach, diverged=diverged)
+
+
+def _longest_gain(log: Log, name: str) -> FloatArray | None:
+    """(1, njoint) the gain that was in force longest; None: the log does not say."""
+    if name not in log:
+        return None
+    first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])
+    return log[name][first : first + 1]
 
 
 def judge(

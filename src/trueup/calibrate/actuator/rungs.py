@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trueup.calibrate.cutting import saturated
-from trueup.calibrate.noise import smooth
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.check import check_log
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.reference import log_reference
+from trueup.sim.smoothing import smooth
 
 Kind = Literal["ideal", "params", "torque", "residual"]
 UanMethod = Literal["inverse", "gradient", "rl"]

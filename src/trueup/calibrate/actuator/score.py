@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import Rolled, roll
+from trueup.calibrate.actuator.rollouts import roll
+from trueup.calibrate.score import bootstrap, error_blocks
 from trueup.data.log import Log
+from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 from trueup.sim.batch import SimCfg
+from trueup.sim.replayed import Replay, joint_rmse
 
-FloatArray = NDArray[np.float64]
 HORIZONS_S = (0.1, 1.0)  # besides one step and whole logs
-_BLOCK_S = 1.0
 _DRAWS = 300
 
 
@@ -75,12 +74,14 @@ def score_rung(
     sim: SimCfg,
 ) -> Scores:
     """Score one rung; `groups` says what is new in each held-out log."""
-    dt = 1.0 / held[0].rate_hz
+    dt = 1.0 / rate_of(held[0])
     errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in _horizons(held, dt)]
     whole = roll(robot, held, actuator, sim)
     fitted = error_of(roll(robot, train, actuator, sim), None)
-    new = np.array(groups)[whole.log]
-    by = {name: error_of(whole.only(new == name), None) for name in dict.fromkeys(groups)}
+    by = {
+        name: error_of([one for one, new in zip(whole, groups, strict=True) if new == name], None)
+        for name in dict.fromkeys(groups)
+    }
     return Scores(
         held=[*errors, error_of(whole, None)],
         train=fitted,
@@ -88,7 +89,7 @@ def score_rung(
         torque=actuator.torque_error(
             robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]
         ),
-        diverged=bool(whole.diverged.any()),
+        diverged=any(bool(one.diverged.any()) for one in whole),
     )
 
 
@@ -97,22 +98,8 @@ def _horizons(held: Sequence[Log], dt: float) -> list[float]:
     return [dt, *(s for s in HORIZONS_S if dt < s < longest)]
 
 
-def error_of(rolled: Rolled, seconds: float | None) -> Error:
-    """The error of rollouts and its standard error over blocks."""
-    squares = block_squares(rolled)
-    joints = np.sqrt(squares.mean(axis=0))
-    picks = np.random.default_rng(0).integers(0, len(squares), (_DRAWS, len(squares)))
-    drawn = np.sqrt(squares[picks].mean(axis=1)).mean(axis=1)
+def error_of(replays: Sequence[Replay], seconds: float | None) -> Error:
+    """The error of replays and its standard error over blocks."""
+    joints = joint_rmse(replays)
+    drawn = bootstrap(error_blocks(replays), _DRAWS).mean(axis=1)
     return Error(seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist())
-
-
-def block_squares(rolled: Rolled) -> FloatArray:
-    """Mean squared error of each second of each window, (nblock, njoint); windows under a second are one block."""
-    size = max(1, round(_BLOCK_S / rolled.dt))
-    squares = rolled.error**2
-    out = []
-    for window, valid in zip(squares, rolled.valid[:, 1:], strict=True):
-        real = window[valid]
-        if len(real):
-            out += [part.mean(axis=0) for part in np.array_split(real, max(1, len(real) // size))]
-    return np.array(out)

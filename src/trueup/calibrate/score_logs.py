@@ -1,0 +1,131 @@
+"""A saved fit on new logs, without a refit: the errors of the calibrated and of the nominal simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.prepare import check, in_order
+from trueup.calibrate.residuals import as_delivered
+from trueup.calibrate.score import Prepare, window_replays
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.sim.able_to_set import able_to_set
+from trueup.sim.batch import SimCfg
+from trueup.sim.calibration import Calibration
+from trueup.sim.replay import ReplayCfg, replay_logs
+from trueup.sim.replayed import Replay, joint_mae, joint_rmse
+
+FloatArray = NDArray[np.float64]
+
+
+class JointErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Position errors per joint, rad; means are over joints."""
+
+    rmse: list[float]
+    mae: list[float]
+
+    @property
+    def rmse_mean(self) -> float:
+        return float(np.mean(self.rmse))
+
+    @property
+    def mae_mean(self) -> float:
+        return float(np.mean(self.mae))
+
+    @classmethod
+    def of(cls, replays: Sequence[Replay]) -> JointErrors:
+        """Over all samples of replays."""
+        return cls(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelScore:
+    """One simulator on logs: over all of them, and log by log.
+
+    windows  from recorded states every 0.5 s, over the logs that are long enough; None: none is
+    diverged  logs in which the simulation blew up
+    """
+
+    open_loop: JointErrors
+    windows: JointErrors | None
+    logs: tuple[JointErrors, ...]
+    log_windows: tuple[JointErrors | None, ...]
+    diverged: int
+    replays: tuple[Replay, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogScores:
+    """A fit and the nominal simulator on the same logs; `calibrated` is None where no fit was given."""
+
+    robot: str
+    joint_names: tuple[str, ...]
+    logs: tuple[Log, ...]
+    physics_hz: float
+    nominal: ModelScore
+    calibrated: ModelScore | None
+    notes: tuple[str, ...]
+
+    @property
+    def worse(self) -> bool:
+        """Whether the fit predicts these logs worse than the model without it."""
+        fit = self.calibrated
+        return fit is not None and fit.open_loop.rmse_mean > self.nominal.open_loop.rmse_mean
+
+
+def score_logs(robot: Robot, logs: Sequence[Log], params: Calibration | None = None) -> LogScores:
+    """Replay logs with a fit and without, with the physics rate and the base of the fit.
+
+    Without `params` the nominal simulator alone is scored, with the robot's own physics rate.
+    """
+    if not logs:
+        raise TrueupError("no log was given to score on")
+    notes = check(robot, logs, refuse=False)
+    ordered = [in_order(robot, log) for log in logs]
+    sim = sim_of(robot, params)
+    return LogScores(
+        robot=robot.spec.name,
+        joint_names=robot.spec.joint_names,
+        logs=tuple(ordered),
+        physics_hz=sim.physics_hz or robot.spec.physics_hz,
+        nominal=_score(robot, ordered, as_delivered(sim), None),
+        calibrated=None if params is None else _score(robot, ordered, sim, params.apply),
+        notes=tuple(notes),
+    )
+
+
+def sim_of(robot: Robot, params: Calibration | None) -> SimCfg:
+    """The simulation in which a fit was made: its physics rate, its base, what its parameters act on."""
+    if params is None:
+        return SimCfg(physics_hz=robot.spec.physics_hz, model=ModelCfg(base="fixed"))
+    if params.joint_names != robot.spec.joint_names:
+        raise TrueupError(
+            f"this calibration is of {params.robot!r} with other joints than {robot.spec.name!r}; give the robot that "
+            "it was made for (--robot)"
+        )
+    rate, config = params.provenance.get("physics_hz"), params.provenance.get("config")
+    is_free = isinstance(config, dict) and config.get("base") == "free"
+    physics_hz = float(rate) if isinstance(rate, int | float) else robot.spec.physics_hz
+    sim = SimCfg(physics_hz=physics_hz, model=ModelCfg(base="free" if is_free else "fixed"))
+    return able_to_set(sim, [entry.name for entry in params.parameters])
+
+
+def _score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None) -> ModelScore:
+    whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
+    cut = [window_replays(robot, [log], sim, prepare=prepare) for log in logs]
+    windows = [one for found in cut for one in found]
+    return ModelScore(
+        open_loop=JointErrors.of(whole),
+        windows=JointErrors.of(windows) if windows else None,
+        logs=tuple(JointErrors.of([one]) for one in whole),
+        log_windows=tuple(JointErrors.of(found) if found else None for found in cut),
+        diverged=sum(bool(one.diverged.any()) for one in whole),
+        replays=tuple(whole),
+    )
