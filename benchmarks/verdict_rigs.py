@@ -4,7 +4,8 @@
 
 Each case (`rig_cases`) is recorded once (into --logs), fitted with one of four sets of parameters, and scored. A value
 is *near* the truth within 5 % of it or within 0.05 prior widths (which is what a fit's own scale calls small: for
-damping and friction 0.06 of the value plus 0.02 SI units); an encoder's bias within 2 mrad or mm, a delay within 0.5 ms.
+damping and friction 0.06 of the value plus 0.02 SI units); an encoder's bias within 2 mrad or mm, a delay within 0.5
+ms.
 
     verdict_right  of the values near the truth, the share not called "not visible"; only parameters that positions can
                    show on this rig at all (`Case.hidden`: in a valley, being near is luck); `verdict_right_all`: of all
@@ -145,7 +146,7 @@ def _short(value: float) -> float:
 # --- all of them ---
 def summary(runs: dict[str, Numbers]) -> tuple[Numbers, str]:
     """Headline numbers and the section."""
-    rows = [row | {key: run[key] for key in ("rig", "maker", "effect", "params")} for run in runs.values() for row in run["rows"]]  # type: ignore[attr-defined]  # fmt: skip
+    rows = [row for run in runs.values() for row in _with_case(run)]
     numbers = shares(rows)
     groups: list[tuple[str, str, Iterable[str]]] = [
         ("effect that the model lacks", "effect", EFFECTS),
@@ -157,11 +158,11 @@ def summary(runs: dict[str, Numbers]) -> tuple[Numbers, str]:
     tables = "\n\n".join(_table(title, rows, key, values) for title, key, values in groups)
     text = f"""## Verdicts when the model lacks something
 
-{len(runs)} recordings of 20 s (seeds {next(iter(runs))} to {list(runs)[-1]}) of a pendulum, a load on a rail and the same
-rail upright, half of them on twins and half on a bench that is integrated by other code. Inertia, damping, dry friction,
-encoder bias, delay, gain and load are planted; the recordings have play, hysteresis, bristles, friction of load or a
-spring in the gears, which the fitted model does not have. Near: within 5 % of the truth, or 0.05 prior widths (bias 2
-mrad or mm, delay 0.5 ms).
+{len(runs)} recordings of 20 s (seeds {next(iter(runs))} to {list(runs)[-1]}) of a pendulum, a load on a rail and the
+same rail upright, half of them on twins and half on a bench that is integrated by other code. Inertia, damping, dry
+friction, encoder bias, delay, gain and load are planted; the recordings have play, hysteresis, bristles, friction of
+load or a spring in the gears, which the fitted model does not have. Near: within 5 % of the truth, or 0.05 prior widths
+(bias 2 mrad or mm, delay 0.5 ms).
 
 | | asked | |
 | --- | --- | --- |
@@ -173,6 +174,12 @@ mrad or mm, delay 0.5 ms).
 {tables}
 """
     return numbers, text
+
+
+def _with_case(run: Numbers) -> list[Row]:
+    """A case's rows, each with what it is a case of."""
+    about = {key: run[key] for key in ("rig", "maker", "effect", "params")}
+    return [row | about for row in run["rows"]]  # type: ignore[attr-defined]
 
 
 def shares(rows: list[Row]) -> dict[str, float]:
