@@ -106,3 +106,9 @@ TRUE = Parts(
     order=("zoo", "foreign", "ours", "varied", "twins", "b2"),
     packages=("mujoco", "torch"),
 )
+TRANSFER = Parts(
+    name="transfer",
+    title="What a calibration is worth: results",
+    order=("transfer",),
+    packages=("mujoco", "torch"),
+)
