@@ -34,12 +34,13 @@ KINDS: tuple[Kind, ...] = ("multisine", "chirp", "steps")
 GRAVITY = 9.81
 # play, deflection of bristles and hysteresis, steps and noise of the encoder are in units of this
 TRAVEL = {"pendulum": 1.0, "axis": 0.2, "lift": 0.2}
+LOAD_FRICTION = 0.15  # of the force through the gears, at full strength
 ALL_SCALED = frozenset({"armature", "damping", "friction", "kp", "mass_scale"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One recording: truth by the names that a fit uses, and `strength` (0 to 1) of the effect that the fit lacks."""
+    """One recording: planted numbers by the names of a fit, and `strength` (0 to 1) of the effect that it lacks."""
 
     seed: int
     rig: str
@@ -50,6 +51,13 @@ class Case:
     rate_hz: float
     strength: float
     truth: dict[str, float]
+
+    def truth_of(self, name: str) -> float:
+        """What a fit of this rig should find; friction of a load that never changes is dry friction."""
+        if name == "friction" and self.effect == "load friction" and self.rig == "lift":
+            weight = nominal_of(self.rig)["gravity"] * self.truth["mass_scale"]
+            return self.truth[name] + LOAD_FRICTION * self.strength * weight
+        return self.truth[name]
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -185,7 +193,7 @@ def _with_gears(bench: Bench, case: Case) -> Bench:
     if case.effect == "hysteresis":
         return replace(geared, hysteresis=0.04 * strength * limit, hysteresis_width=0.004 * travel)
     if case.effect == "load friction":
-        return replace(geared, load_friction=0.15 * strength)
+        return replace(geared, load_friction=LOAD_FRICTION * strength)
     return replace(geared, hardening=strength * stiff**3 / limit**2)
 
 
@@ -230,7 +238,7 @@ def _twin_effect(case: Case) -> list[str]:
             f"stiction = {strength}\nstribeck_vel = {0.1 * travel}\nbristle = {0.01 * strength * travel}",
         ]
     if case.effect == "load friction":
-        return [f'[friction]\nkind = "stribeck"\nload = {0.15 * strength}']
+        return [f'[friction]\nkind = "stribeck"\nload = {LOAD_FRICTION * strength}']
     if case.effect == "none":
         return []
     gears = ["[transmission]", f"windup = {limit / _stiffness(case, _spring_hz(case))}", "damping = 0.1"]

@@ -34,7 +34,7 @@ from on_twin import walk_on_twins
 from parts import TRANSFER, Numbers
 from train_hard import continued
 from transfer_page import CONDITIONS, page
-from transfer_worlds import TASK, World, as_records, fitted, learned, point, truth_world
+from transfer_worlds import TASK, World, as_records, fitted, learned, public_go2, truth_world
 
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
@@ -47,6 +47,7 @@ FIRST_SEED = 160  # of twins; others were looked at while building
 ALIKE: tuple[Condition, ...] = ("ranges", "nominal")  # for every twin
 OWN: tuple[Condition, ...] = ("posterior", "truth", "learned", "estimate")
 COMMANDS = 2600  # seed of the commands on twins
+PLAIN_TASK = f"{Path(__file__).resolve().parent / 'transfer_tasks.py'}:plain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,23 +152,30 @@ def trained(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunFolde
 
 def run_cfg(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunCfg:
     """The training of one condition."""
+    public_go2(world.public)
     plain = RunCfg(
-        task=f"{world.tasks}:ranges", seed=seed, nenv=cfg.nenv, threads=cfg.threads, ppo=default_ppo(TASK)
+        task=TASK,
+        robot=str(world.public),
+        seed=seed,
+        nenv=cfg.nenv,
+        threads=cfg.threads,
+        ppo=default_ppo(TASK),
     )
     match name:
         case "nominal":
-            return replace(plain, task=f"{world.tasks}:plain")
+            return replace(plain, task=PLAIN_TASK)
         case "ranges":
             return plain
         case "estimate":
-            return replace(plain, params=str(point(world)))
+            return replace(plain, params=str(fitted(world)), posterior=False)
         case "posterior":
             return replace(plain, params=str(fitted(world)))
         case "learned":
             base, net = learned(world)
             return replace(plain, params=str(base), actuator=str(net))
         case "truth":
-            return replace(plain, task=f"{world.tasks}:truth", params=str(truth_world(world)))
+            truth = str(truth_world(world))
+            return replace(plain, task=PLAIN_TASK, robot=truth, params=truth)
 
 
 if __name__ == "__main__":

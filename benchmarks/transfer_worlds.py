@@ -24,7 +24,6 @@ from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.result import PARAMS_FILE, Calibration, read_calibration, write_calibration
-from trueup.core.files import write_atomic
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
 from trueup.sim.params import PARAMETERS
@@ -51,24 +50,6 @@ SPREAD = {
     "contact_dampratio": 0.1,
 }
 _LINEAR = ("encoder_bias", "delay")
-_TASKS = '''"""Tasks of one twin of the transfer table."""
-
-from dataclasses import replace
-
-from trueup.tasks.load import load_task
-
-
-def plain():
-    return replace(ranges(), randomize={{}})
-
-
-def ranges():
-    return replace(load_task("{task}"), robot="{public}")
-
-
-def truth():
-    return replace(load_task("{task}"), robot="{truth}", randomize={{}})
-'''
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +61,9 @@ class World:
     folder: Path
 
     @property
-    def tasks(self) -> Path:
-        """A file of tasks: `plain` and `ranges` on the user's robot, `truth` on the twin's."""
-        text = _TASKS.format(task=TASK, public=self.folder / "public", truth=self.folder / "truth")
-        public_go2(self.folder / "public")
-        return write_atomic(self.folder / "tasks.py", text)
+    def public(self) -> Path:
+        """Folder of the user's robot."""
+        return self.folder / "public"
 
 
 def public_go2(folder: Path) -> Robot:
@@ -107,7 +86,7 @@ def public_go2(folder: Path) -> Robot:
 
 def user_robot(world: World) -> Robot:
     """What the user fits: the public model under the task's gains."""
-    return with_servo(public_go2(world.folder / "public"), load_task(TASK).servo)
+    return with_servo(public_go2(world.public), load_task(TASK).servo)
 
 
 # --- what the user does ---
@@ -126,16 +105,6 @@ def fitted(world: World) -> Path:
         calibrate(user_robot(world), logs.train, cfg, holdout=logs.unseen, folder=folder, resume=True).write(
             folder
         )
-    return folder
-
-
-def point(world: World) -> Path:
-    """The same calibration with nothing to draw: its estimate alone."""
-    folder = world.folder / "point"
-    if not (folder / PARAMS_FILE).exists():
-        found = read_calibration(fitted(world))
-        nothing = np.zeros((len(found.x), len(found.x))).tolist()
-        write_calibration(msgspec.structs.replace(found, covariance=nothing), folder)
     return folder
 
 

@@ -69,10 +69,12 @@ def main(cfg: BenchCfg) -> None:
     numbers, text = summary(runs)
     if cfg.quick:
         print(text, numbers)
-    else:
-        CALIBRATE.merge(
-            "verdicts", numbers, text, " ".join(["python benchmarks/verdict_rigs.py", *sys.argv[1:]])
-        )
+        return
+    arguments = [
+        "FOLDER" if before == "--logs" else argument
+        for before, argument in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False)
+    ]
+    CALIBRATE.merge("verdicts", numbers, text, " ".join(["python benchmarks/verdict_rigs.py", *arguments]))
 
 
 # --- one case ---
@@ -114,7 +116,7 @@ def _facts(case: Case, fit: Fit) -> Numbers:
 def score_row(case: Case, estimate: Estimate) -> Row:
     """One fitted parameter beside its truth."""
     entry, low, high = estimate.parameter, *estimate.interval
-    truth = case.truth[entry.name]
+    truth = case.truth_of(entry.name)
     return {
         "name": entry.name,
         "value": _short(estimate.value),
