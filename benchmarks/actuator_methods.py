@@ -23,7 +23,6 @@ from parts import ACTUATORS
 
 from trueup.calibrate import uan
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.result import Calibration
 from trueup.calibrate.uan_gradient import GradientCfg
 from trueup.calibrate.uan_rl import RlCfg
 from trueup.data.log import Log
@@ -31,6 +30,7 @@ from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import SimCfg
+from trueup.sim.calibration import Calibration
 from trueup.sim.net_actuator import NetActuator, with_net
 from trueup.sim.replay import ReplayCfg, replay
 

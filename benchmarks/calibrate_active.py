@@ -24,13 +24,13 @@ from results import publish
 from trueup.calibrate.active import ActiveCfg, plan_active
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.result import Calibration
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
 from trueup.robot.excitation import ExcitationCfg
 from trueup.robot.excitation_limits import LimitCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.waves import Kind, WaveCfg
+from trueup.sim.calibration import Calibration
 from trueup.sim.session import SessionCfg, run_session
 from trueup.sim.twin.seal import reveal
 

@@ -22,7 +22,6 @@ from mujoco import sysid
 
 from trueup.calibrate.fit import FitCfg, Fitter, Method
 from trueup.calibrate.holdout import hold_out
-from trueup.calibrate.parameters import apply_values
 from trueup.calibrate.prepare import in_order
 from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
 from trueup.calibrate.residuals import Shooting
@@ -30,6 +29,7 @@ from trueup.calibrate.windows import WindowCfg
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.batch import BatchSim
+from trueup.sim.param_writer import ParamWriter
 from trueup.sim.replay import ReplayCfg, replay
 
 FloatArray = np.ndarray
@@ -163,8 +163,8 @@ def heldout(robot: Robot, held: list[Log], notes: Notes, x: FloatArray) -> float
     shooting = problem.fine if isinstance(problem, Problem) else problem
 
     def prepare(sim: BatchSim) -> None:
-        base = {entry.name: sim.params.get(entry.name) for entry in shooting.parameters}
-        apply_values(sim, shooting.parameters, np.repeat(shooting.values(x[None]), sim.nsim, axis=0), base)
+        writer = ParamWriter(sim, shooting.parameters)
+        writer.write(np.repeat(shooting.values(x[None]), sim.nsim, axis=0), writer.base())
 
     results = [replay(robot, log, ReplayCfg(sim=shooting.cfg), prepare=prepare) for log in held]
     return float(np.mean([np.clip(np.nan_to_num(result.rmse, nan=10.0), 0, 10).mean() for result in results]))

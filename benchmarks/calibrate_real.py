@@ -25,8 +25,7 @@ from results import RESULTS, publish
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.result import Calibration, read_calibration
-from trueup.calibrate.score import Score, Scored, score
+from trueup.calibrate.score import Scored, score
 from trueup.calibrate.windows import WindowCfg
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
@@ -34,6 +33,7 @@ from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration, Score, read_calibration
 
 GO2_SETS = ("pace", "pace,kp", "hung,kp")
 RUNGS = {

@@ -14,7 +14,6 @@ from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
     from trueup.calibrate.active import plan_active
-    from trueup.calibrate.result import read_calibration
     from trueup.data.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.robot.load import Robot, load_robot, zoo_names
     from trueup.robot.spec import RobotSpec
     from trueup.sim.batch import BatchSim, SimCfg
+    from trueup.sim.calibration import read_calibration
     from trueup.sim.drop import drop
     from trueup.sim.replay import replay
     from trueup.sim.session import record
@@ -63,7 +63,7 @@ _HOME = {
     "inspect_robot": "trueup.robot.inspect",
     "load_robot": "trueup.robot.load",
     "plan_active": "trueup.calibrate.active",
-    "read_calibration": "trueup.calibrate.result",
+    "read_calibration": "trueup.sim.calibration",
     "read_log": "trueup.data.files",
     "record": "trueup.sim.session",
     "replay": "trueup.sim.replay",

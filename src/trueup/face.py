@@ -17,13 +17,13 @@ from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit import Progress
-from trueup.calibrate.result import Calibration, read_calibration, write_calibration
-from trueup.calibrate.verdict import Word
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.report.actuators import ladder_text, write_ladder_page
 from trueup.report.calibrate import fit_text, write_fit_page
 from trueup.robot.load import Robot, load_robot
+from trueup.sim.calibration import Calibration, read_calibration, write_calibration
+from trueup.sim.sim_params import Word
 
 if TYPE_CHECKING:
     from trueup.train.trained import TrainedRun
@@ -151,14 +151,18 @@ def train(
     steps: int | None = None,
     target: float | None = None,
     seed: int = 0,
-    params: str | Path | Fit | None = None,
+    robot: str | Path | None = None,
+    params: str | Path | Fit | Calibration | None = None,
+    posterior: bool = True,
     actuator: str | Path | None = None,
     nenv: int = 0,
     resume: bool = False,
 ) -> TrainedRun:
     """Train a policy for a task; the run is in `out` (default runs/TASK).
 
-    params    a fit, or the folder of one: what it identified is drawn from its posterior
+    robot     name or folder of a robot in place of the task's own, with the same joints
+    params    a fit, or the folder of one: everything it fitted is drawn from its posterior
+    posterior False: the fit's estimate in every simulation instead of draws
     actuator  folder of a learned actuator, which then drives the joints
     """
     from trueup.train.config import Budget, RunCfg, default_ppo
@@ -166,13 +170,16 @@ def train(
     from trueup.train.trained import TrainedRun
 
     path = Path(out) if out is not None else Path("runs") / task
-    if isinstance(params, Fit) and not resume:
-        params = write_calibration(params.calibration, path / "params")
+    fit = params.calibration if isinstance(params, Fit) else params
+    if isinstance(fit, Calibration):
+        fit = path / "params" if resume else write_calibration(fit, path / "params")
     cfg = RunCfg(
         task=task,
         seed=seed,
         nenv=nenv,
-        params=None if params is None else str(params),
+        robot=None if robot is None else str(robot),
+        params=None if fit is None else str(fit),
+        posterior=posterior,
         actuator=None if actuator is None else str(actuator),
         ppo=default_ppo(task),
     )

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueup.calibrate.parameters import make_parameters
-from trueup.calibrate.residuals import able_to_set
-from trueup.calibrate.result import Calibration, Effort, Estimate, Misfit
-from trueup.calibrate.score import Score
 from trueup.calibrate.verdict import IDENTIFIED, VISIBLE
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
+from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration, Effort, Misfit, Score
+from trueup.sim.sim_params import SCHEMA, Estimate
 
 
 def made_calibration(
@@ -46,7 +46,7 @@ def made_calibration(
         open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.009, 0.011)
     )
     return Calibration(
-        schema=1,
+        schema=SCHEMA,
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
         estimates=estimates,

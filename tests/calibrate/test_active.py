@@ -8,12 +8,12 @@ from trueup.calibrate.active import BASELINES, ActiveCfg, plan_active
 from trueup.calibrate.fisher import Forecaster, deviations, worth
 from trueup.calibrate.motion import NUMBERS, MotionSpace
 from trueup.calibrate.populations import Populations
-from trueup.calibrate.result import Misfit
 from trueup.calibrate.uncertainty import model_error
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation_limits import LimitCfg, joint_bounds
 from trueup.robot.load import load_robot
 from trueup.robot.record import check_plan
+from trueup.sim.calibration import Misfit
 
 ANKLE = load_robot("pendulum:load_mass=0.3,load_length=0.05")
 NAMES = ("armature", "friction", "kp")

@@ -8,12 +8,12 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.result import read_calibration
 from trueup.cli import main
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
+from trueup.sim.calibration import read_calibration
 
 ROBOT = load_robot("go2")
 LOG = planted_log(ROBOT, draw_truth(ROBOT, 3), seconds=6.0)

@@ -8,11 +8,11 @@ from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.result import read_calibration
 from trueup.commands.calibrate import CalibrateVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.robot.load import load_robot
+from trueup.sim.calibration import read_calibration
 from trueup.sim.session import record
 from trueup.sim.twin.seal import reveal
 

@@ -10,12 +10,12 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.export import export_calibration, export_robot
-from trueup.calibrate.result import Calibration, read_calibration
 from trueup.calibrate.tables import TableCfg
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration, read_calibration
 from trueup.sim.replay import replay
 
 ROBOT = load_robot("go2")

@@ -10,12 +10,13 @@ from trueup.calibrate.judge import judge
 from trueup.calibrate.parameters import make_parameters, parameter_names
 from trueup.calibrate.problem import Problem
 from trueup.calibrate.residuals import Shooting, as_delivered, fit_sim_cfg, parameters_for
-from trueup.calibrate.rules import HUNG, SETS, friction_model
+from trueup.calibrate.rules import HUNG, SETS
 from trueup.calibrate.stops import near_stops
 from trueup.calibrate.time_step import step_effect, step_notes
 from trueup.calibrate.windows import WindowCfg, cut_windows
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
+from trueup.sim.able_to_set import friction_model
 from trueup.sim.batch import BatchSim
 
 GO2, PENDULUM = load_robot("go2"), load_robot("pendulum")

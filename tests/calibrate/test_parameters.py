@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from made_calibration import made_calibration
 
-from trueup.calibrate.parameters import apply_values, carry_over, make_parameters, parameter_names, tied
+from trueup.calibrate.parameters import make_parameters, parameter_names, tied
 from trueup.calibrate.rules import FULL, PACE
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
 from trueup.sim.actuators import ActuatorCfg
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.param_writer import ParamWriter
 
 
 def held(name: str = "go2", **more) -> BatchSim:
@@ -86,7 +88,7 @@ def test_values_reach_the_simulation_and_a_second_call_leaves_nothing_of_the_fir
     values[:, 12:24] = 0.02
     values[:, 24:] = (0.01, 0.0, -0.01)
     for _ in range(2):
-        apply_values(sim, parameters, values, base)
+        ParamWriter(sim, parameters).write(values, base)
         np.testing.assert_allclose(sim.params.get("kp")[:, 0], [10.0, 40.0])
         np.testing.assert_allclose(sim.params.get("armature"), 0.02)
         at = sim.params.body_names.index("FL_calf")
@@ -94,13 +96,12 @@ def test_values_reach_the_simulation_and_a_second_call_leaves_nothing_of_the_fir
 
 
 def test_the_stand_of_the_recording_is_left_behind_and_the_rest_carried_over():
+    fit = made_calibration(load_robot("go2"), ("armature", "tilt", "mount_stiffness", "torque_offset"), x=0.5)
     stand = BatchSim(load_robot("go2"), SimCfg(model=ModelCfg(base="mount")))
-    parameters = make_parameters(stand, ("armature", "tilt", "mount_stiffness", "torque_offset"))
-    values = np.array([[float(entry.to_value(np.array(0.5))) for entry in parameters]])
-    carry_over(stand, parameters, values)
+    fit.apply(stand)
     assert stand.params.get("tilt")[0, 0] > 0
     free = BatchSim(load_robot("go2"), SimCfg())
-    carry_over(free, parameters, values)
+    fit.apply(free)
     np.testing.assert_allclose(free.params.get("armature"), stand.params.get("armature"))
     np.testing.assert_allclose(free.params.get("torque_offset"), stand.params.get("torque_offset"))
     assert free.params.get("tilt")[0].tolist() == [0.0, 0.0]

@@ -12,10 +12,10 @@ from made_calibration import made_calibration
 
 from trueup.calibrate import active
 from trueup.calibrate.origin import driver_for
-from trueup.calibrate.result import Calibration, write_calibration
 from trueup.cli import main
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
+from trueup.sim.calibration import Calibration, write_calibration
 
 PENDULUM = load_robot("pendulum")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
 import mujoco
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import trunk_body
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.fitted import read_fitted
 from trueup.sim.payload import with_payload
 from trueup.sim.randomize import Draw, Randomizer, locomotion_ranges
 from trueup.sim.targets import damp_ratio
@@ -181,66 +179,6 @@ def test_hidden_factors_are_the_drawn_numbers_in_their_ranges():
         randomizer.factors[:, 0], 2.0 * (sim.params.get("contact_friction") - 1.0), atol=1e-6
     )
     assert randomizer.factors.shape == (32, 1)
-
-
-def calibration(tmp_path, sim):
-    """A params.json of two identified parameters, correlated, and one that is not visible."""
-
-    def one(name, of, verdict, prior, mode="set"):
-        parameter = {
-            "name": name, "of": of, "unit": "", "low": 0.0, "high": 100.0, "scale": "linear", "offset": 0.0,
-            "prior": prior, "width": 0.1, "mode": mode, "axis": None, "label": "",
-        }  # fmt: skip
-        return {"parameter": parameter, "verdict": verdict, "value": prior}
-
-    joints = sim.robot.spec.joint_names
-    content = {
-        "robot": "go2",
-        "joint_names": joints,
-        "estimates": [
-            one("damping", [joints[0]], "identified", 3.0),
-            one("kp", list(joints), "identified", 0.9, "times"),
-            one("friction", [joints[1]], "not visible", 0.7),
-        ],
-        "x": [1.0, 0.0, 0.0],
-        "covariance": [[0.04, 0.03, 0.0], [0.03, 0.04, 0.0], [0.0, 0.0, 1.0]],
-    }
-    (tmp_path / "params.json").write_bytes(msgspec.json.encode(content))
-    return tmp_path
-
-
-def test_identified_parameters_come_from_the_posterior_and_the_rest_from_ranges(tmp_path):
-    sim = make(2000)
-    fitted = read_fitted(calibration(tmp_path, sim), sim)
-    ranges = {
-        "damping": Draw(operation="scale", low=0.5, high=0.6),
-        "friction": Draw(operation="scale", low=2, high=3),
-    }
-    Randomizer(sim, ranges, fitted).apply()
-    damping, kp = sim.params.get("damping"), sim.params.get("kp") / sim.robot.spec.kp
-    assert abs(damping[:, 0].mean() - 3.1) < 0.005  # prior 3.0 plus x = 1 width of 0.1
-    assert abs(damping[:, 0].std() - 0.02) < 0.002
-    assert (damping[:, 1] <= 0.6 * sim.model.dof_damping[7]).all()
-    assert np.ptp(kp, axis=1).max() < 1e-12
-    assert abs(np.corrcoef(damping[:, 0], kp[:, 0])[0, 1] - 0.75) < 0.03
-    assert (sim.params.get("friction")[:, 1] >= 2 * sim.model.dof_frictionloss[7]).all()
-
-
-def test_what_belongs_to_the_stand_is_left_out(tmp_path):
-    sim = make(4)
-    file = calibration(tmp_path, sim) / "params.json"
-    content = msgspec.json.decode(file.read_bytes())
-    content["estimates"][0]["parameter"] |= {"name": "tilt", "of": [], "axis": 0}
-    file.write_bytes(msgspec.json.encode(content))
-    fitted = read_fitted(file, sim)
-    assert fitted.left_out == ("tilt",)
-    assert fitted.names == ("kp",)
-
-
-def test_a_calibration_of_another_robot_is_refused(tmp_path):
-    folder = calibration(tmp_path, make(1))
-    with pytest.raises(TrueupError, match="other joints"):
-        read_fitted(folder, make(1, "pendulum"))
 
 
 def test_unknown_names_are_refused():

@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from trueup.calibrate.fisher import Forecaster, deviations, weak_of
 from trueup.calibrate.motion import NUMBERS, MotionSpace
 from trueup.calibrate.populations import Populations
-from trueup.calibrate.result import Calibration, Estimate
-from trueup.calibrate.verdict import IDENTIFIED, VISIBLE, Word
+from trueup.calibrate.verdict import IDENTIFIED, VISIBLE
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation import ExcitationCfg, excite
 from trueup.robot.excitation_limits import LimitCfg, joint_bounds
 from trueup.robot.load import Robot
 from trueup.robot.plan import Plan, clock, join_plans
 from trueup.robot.waves import Kind
+from trueup.sim.calibration import Calibration
 from trueup.sim.rehearse import Rehearsal, RehearseCfg, rehearse
+from trueup.sim.sim_params import Estimate, Word
 
 FloatArray = NDArray[np.float64]
 BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")

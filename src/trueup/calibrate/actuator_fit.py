@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from trueup.calibrate.net_design import Share, blank_net, groups_of, settings_of, simulator_of
 from trueup.calibrate.noise import smooth
 from trueup.calibrate.prepare import in_order
-from trueup.calibrate.result import Calibration
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import resample
 from trueup.models.actuator_net import Activation, ActuatorNet, Layer, NetSpec, Signal
 from trueup.robot.load import Robot
+from trueup.sim.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]

@@ -20,11 +20,10 @@ from trueup.calibrate.checkpoint import Checkpoint, problem_key
 from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
 from trueup.calibrate.holdout import Split, by_gain, hold_out
 from trueup.calibrate.judge import judge, still_joints
-from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
+from trueup.calibrate.parameters import Tie, parameter_names
 from trueup.calibrate.prepare import check, in_order, moves
 from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
 from trueup.calibrate.residuals import as_delivered
-from trueup.calibrate.result import SCHEMA, Calibration, Effort, write_calibration
 from trueup.calibrate.score import Scored, score
 from trueup.calibrate.time_step import step_effect, step_notes
 from trueup.calibrate.uncertainty import Posterior
@@ -34,6 +33,9 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration, Effort, write_calibration
+from trueup.sim.fit_parameter import FitParameter
+from trueup.sim.sim_params import SCHEMA
 
 FloatArray = NDArray[np.float64]
 

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.windows import Windows
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
+from trueup.sim.fit_parameter import FitParameter
 
 FloatArray = NDArray[np.float64]
 STATE_FILE = "fit.json"

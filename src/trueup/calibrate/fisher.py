@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.residuals import Jacobian, Shooting, fit_sim_cfg
-from trueup.calibrate.result import Calibration, Misfit
 from trueup.calibrate.uncertainty import model_error
 from trueup.calibrate.valleys import along, widest_axes
 from trueup.calibrate.windows import Windows
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
+from trueup.sim.calibration import Calibration, Misfit
 
 FloatArray = NDArray[np.float64]
 _SETTLE_S = 0.5  # the servos sag under gravity before a motion begins

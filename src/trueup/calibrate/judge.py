@@ -12,10 +12,11 @@ from trueup.calibrate.descent import Descent, Loss
 from trueup.calibrate.fit import Solution
 from trueup.calibrate.profile import Direction, check_profile
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.result import Estimate, Misfit
 from trueup.calibrate.uncertainty import Posterior, model_error, posterior, widened
 from trueup.calibrate.verdict import Verdict, hide_still, verdicts
 from trueup.calibrate.windows import Windows
+from trueup.sim.calibration import Misfit
+from trueup.sim.sim_params import Estimate
 
 FloatArray = NDArray[np.float64]
 _NORMAL_95 = 1.96

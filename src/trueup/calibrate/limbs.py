@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.sim.batch import BatchSim
+from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.params import PARAMETERS
 
 

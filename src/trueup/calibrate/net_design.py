@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.result import Calibration
-from trueup.calibrate.rules import NEEDS_MOTOR, NEEDS_MOUNT, friction_model
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
+from trueup.sim.able_to_set import NEEDS_MOTOR, friction_model
+from trueup.sim.calibration import Calibration
+from trueup.sim.fit_parameter import NEEDS_MOUNT
 
 FloatArray = NDArray[np.float64]
 Share = Literal["identical", "all", "none"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trueup.calibrate.result import Calibration
 from trueup.core.errors import TrueupError
 from trueup.robot.drivers.open import same_twin
+from trueup.sim.calibration import Calibration
 
 
 def recorded_drivers(result: Calibration) -> tuple[str | None, ...]:

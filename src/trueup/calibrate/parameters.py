@@ -1,70 +1,24 @@
-"""Parameters of a fit as data: what each is, its bounds and prior, and how it enters the simulator.
-
-A fit works in x, the distance from the prior in prior widths: t = log(value + offset) or value, x = (t - t_prior) /
-width. There the prior is a unit normal, a step of one is a plausible change for every parameter, and zero friction can
-be reached although friction is scaled by its logarithm.
-"""
+"""Which parameters a fit has: made from names, the robot's nominal values and the rules of scaling."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.rules import NEEDS_MOUNT, NEVER_TIED, RULES, SETS, Mode, Rule, Scale
+from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Rule
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.sim.batch import BatchSim
+from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
 Tie = Literal["none", "side", "kind", "all"]
-
-
-class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number that a fit may move.
-
-    name    as in `sim.params`
-    of      joints or bodies that share it; () for the whole robot
-    axis    component of a vector parameter (centre of mass: x, y, z)
-    mode    "set": the value itself; "times": a factor on the nominal or logged value
-    prior, width   in scaled units t (see the module)
-    """
-
-    name: str
-    of: tuple[str, ...]
-    unit: str
-    low: float
-    high: float
-    scale: Scale
-    offset: float
-    prior: float
-    width: float
-    mode: Mode = "set"
-    axis: int | None = None
-    label: str = ""
-
-    def to_x(self, value: float) -> float:
-        t = math.log(value + self.offset) if self.scale == "log" else value
-        return (t - self.prior) / self.width
-
-    def to_value(self, x: FloatArray) -> FloatArray:
-        t = self.prior + self.width * np.asarray(x, np.float64)
-        value = np.exp(t) - self.offset if self.scale == "log" else t
-        return np.clip(value, self.low, self.high)
-
-    def slope(self, value: float) -> float:
-        """d value / d x: turns a standard error in x into one in the parameter's unit."""
-        return self.width * (value + self.offset if self.scale == "log" else 1.0)
-
-    @property
-    def x_bounds(self) -> tuple[float, float]:
-        return self.to_x(self.low), self.to_x(self.high)
 
 
 def parameter_names(wanted: str) -> tuple[str, ...]:
@@ -90,52 +44,6 @@ def make_parameters(
             f"{' '.join(sim.params.body_names[:2])})"
         )
     return tuple(out)
-
-
-def apply_values(
-    sim: BatchSim, parameters: Sequence[FitParameter], values: FloatArray, base: Mapping[str, FloatArray]
-) -> None:
-    """Write (nsim, nparameter) values; `base` has the values that stand without the fit, by name.
-
-    Every name is written whole, so that what an earlier call wrote does not remain.
-    """
-    for name in dict.fromkeys(entry.name for entry in parameters):
-        new = base[name].copy()
-        for k, entry in enumerate(parameters):
-            if entry.name == name:
-                _place(sim, entry, new, values[:, k])
-        sim.params.set(name, new)
-
-
-def carry_over(sim: BatchSim, parameters: Sequence[FitParameter], values: FloatArray) -> None:
-    """Write fitted (nsim, nparameter) values into a simulation of any kind; factors multiply what is set now.
-
-    How the robot was held while it was recorded (its stand, the tilt on it) is left behind where there is no stand.
-    """
-    keep = [
-        k
-        for k, entry in enumerate(parameters)
-        if sim.cfg.model.base == "mount" or not _held(entry, parameters)
-    ]
-    kept = [parameters[k] for k in keep]
-    apply_values(sim, kept, values[:, keep], {entry.name: sim.params.get(entry.name) for entry in kept})
-
-
-def _held(entry: FitParameter, parameters: Sequence[FitParameter]) -> bool:
-    on_stand = any(other.name in NEEDS_MOUNT for other in parameters)
-    return entry.name in NEEDS_MOUNT or (entry.name == "tilt" and on_stand)
-
-
-def _place(sim: BatchSim, entry: FitParameter, into: FloatArray, values: FloatArray) -> None:
-    scope = PARAMETERS[entry.name].scope
-    view = into if entry.axis is None else into[..., entry.axis]
-    if scope == "robot":
-        view[:] = view * values if entry.mode == "times" else values
-        return
-    known = sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names
-    columns = [known.index(name) for name in entry.of]
-    new = np.broadcast_to(values[:, None], (len(values), len(columns)))
-    view[:, columns] = view[:, columns] * new if entry.mode == "times" else new
 
 
 def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[FitParameter]:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trueup.calibrate.parameters import FitParameter, Tie, parameter_names
+from trueup.calibrate.parameters import Tie, parameter_names
 from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
 from trueup.calibrate.windows import WindowCfg, Windows, cut_windows
 from trueup.data.log import Log
 from trueup.robot.load import Robot
+from trueup.sim.fit_parameter import FitParameter
 
 _ROUGH_WINDOWS = 4
 _LIMITS = frozenset({"torque_limit", "stall_torque", "no_load_speed"})

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.base_channels import BASE_CHANNELS, base_seen
 from trueup.calibrate.limbs import Colouring, colour
-from trueup.calibrate.parameters import FitParameter, Tie, apply_values, make_parameters
-from trueup.calibrate.rules import NEEDS_MOTOR, NEEDS_MOUNT, friction_model
+from trueup.calibrate.parameters import Tie, make_parameters
 from trueup.calibrate.stops import near_stops
 from trueup.calibrate.windows import Windows
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
+from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.fit_parameter import FitParameter
+from trueup.sim.param_writer import ParamWriter
 from trueup.sim.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
@@ -50,15 +52,6 @@ def fit_sim_cfg(
     return able_to_set(cfg, names)
 
 
-def able_to_set(cfg: SimCfg, names: Sequence[str]) -> SimCfg:
-    """A simulation that has what these parameters act on: a motor's envelope, a stand, a friction model."""
-    if NEEDS_MOTOR & set(names):
-        cfg = replace(cfg, actuator=replace(cfg.actuator, kind="dcmotor"))
-    if NEEDS_MOUNT & set(names) and cfg.model.base != "free":
-        cfg = replace(cfg, model=replace(cfg.model, base="mount"))
-    return replace(cfg, friction=friction_model(names) or cfg.friction)
-
-
 def as_delivered(cfg: SimCfg) -> SimCfg:
     """The simulation as it would be without a fit: no stand that gives way, the engine's own friction."""
     base = "fixed" if cfg.model.base == "mount" else cfg.model.base
@@ -78,7 +71,7 @@ class Shooting:
         self.sigma = windows.sigma.copy()
         self.rollouts = 0  # windows simulated so far, over all vectors
         self._sims: dict[int, BatchSim] = {}
-        self._base: dict[int, dict[str, FloatArray]] = {}
+        self._writers: dict[int, tuple[ParamWriter, dict[str, FloatArray]]] = {}
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
         self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
         # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
@@ -141,7 +134,8 @@ class Shooting:
         nvector, windows = len(x), self.windows
         sim = self._sim(nvector)
         values = np.repeat(self.values(x), windows.count, axis=0)
-        apply_values(sim, self.parameters, values, self._base[nvector])
+        writer, base = self._writers[nvector]
+        writer.write(values, base)
         self._start(sim, nvector)
         more = {"target_vel": windows.target_vel, "torque": windows.torque}
         given = {name: _tiled(array, nvector) for name, array in more.items() if array is not None}
@@ -173,9 +167,8 @@ class Shooting:
             for name, gain in (("kp", windows.kp), ("kd", windows.kd)):
                 if gain is not None:
                     sim.params.set(name, _tiled(gain, nvector))
-            names = dict.fromkeys(entry.name for entry in self.parameters)
-            self._sims[nvector] = sim
-            self._base[nvector] = {name: sim.params.get(name) for name in names}
+            writer = ParamWriter(sim, self.parameters)
+            self._sims[nvector], self._writers[nvector] = sim, (writer, writer.base())
         return self._sims[nvector]
 
     def _start(self, sim: BatchSim, nvector: int) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from trueup.models.friction import COEFFICIENTS, FrictionModel
-
-Scale = Literal["log", "linear"]
-Mode = Literal["set", "times"]
+from trueup.sim.fit_parameter import Mode, Scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,17 +106,6 @@ SETS: dict[str, tuple[str, ...]] = {
     "masses": MASSES,
     **{f"friction:{model}": _friction_set(model) for model in COEFFICIENTS},
 }
-NEEDS_MOTOR = frozenset({"stall_torque", "no_load_speed"})
-NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})
 NEVER_TIED = frozenset(
     {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
 )  # set by hand; axes that mirror
-
-
-def friction_model(names: Sequence[str]) -> FrictionModel | None:
-    """The simplest friction model that has all coefficients among `names`; None: the engine's own is enough."""
-    wanted = {name.removeprefix("friction_") for name in names if name.startswith("friction_")}
-    for model, coefficients in COEFFICIENTS.items():
-        if wanted <= set(coefficients):
-            return model if wanted else None
-    return "M6" if wanted else None

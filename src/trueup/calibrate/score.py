@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Score
 from trueup.sim.replay import Replay, ReplayCfg, replay
 
 FloatArray = NDArray[np.float64]
@@ -19,23 +19,6 @@ Prepare = Callable[[BatchSim], None]
 SCORE_WINDOW_S = 0.5
 _BLOCK_S = 1.0
 _DRAWS = 200
-
-
-class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Position errors of one simulator on one set of logs, rad.
-
-    open_loop   per joint, root mean square over whole logs
-    window      per joint, over windows of 0.5 s from measured states
-    spread      5 % and 95 % of the mean open-loop error over bootstrap draws of 1 s blocks
-    joint_spread  the same per joint
-    """
-
-    open_loop: list[float]
-    window: list[float]
-    open_loop_mean: float
-    window_mean: float
-    spread: tuple[float, float]
-    joint_spread: list[tuple[float, float]] = []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.windows import Windows
+from trueup.sim.fit_parameter import FitParameter
 
 FloatArray = NDArray[np.float64]
 _PUSHED = 0.1  # rad that a command must go beyond the furthest position for a stop to be suspected

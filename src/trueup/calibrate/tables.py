@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.residuals import able_to_set
-from trueup.calibrate.result import Calibration
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
+from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 _NAMES = ("armature", "damping", "friction", "kp", "kd", "torque_limit", "delay", "encoder_bias", "stiffness")

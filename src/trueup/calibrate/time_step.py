@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.residuals import Jacobian, Shooting
+from trueup.sim.fit_parameter import FitParameter
 
 FloatArray = NDArray[np.float64]
 _WORTH_TELLING = 1.0  # standard errors

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.net_learner import NetLearner, NetShape
-from trueup.calibrate.result import Calibration
 from trueup.calibrate.uan_cfg import UanCfg as UanCfg
 from trueup.calibrate.uan_data import Rows, Tracks, make_tracks
 from trueup.calibrate.uan_gradient import GradientTrainer, Windows
@@ -37,6 +36,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
+from trueup.sim.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.parameters import FitParameter
 from trueup.calibrate.uncertainty import Posterior
+from trueup.sim.fit_parameter import FitParameter
+from trueup.sim.sim_params import Word
 
 FloatArray = NDArray[np.float64]
-Word = Literal["identified", "weak", "not visible"]
 IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
 _ON_BOUND = 1e-3  # of the box
 _ALIKE = 0.7  # correlation from which two parameters stand in each other's way

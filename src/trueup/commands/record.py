@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from trueup.calibrate.active import ActivePlan
-    from trueup.calibrate.result import Calibration
     from trueup.robot.load import Robot
     from trueup.robot.spec import RobotSpec
+    from trueup.sim.calibration import Calibration
     from trueup.sim.session import SessionCfg
 
 
@@ -67,7 +67,6 @@ def run(verb: RecordVerb) -> int:
     """Plan, rehearse, record, check."""
     from rich.console import Console
 
-    from trueup.calibrate.result import read_calibration
     from trueup.core.errors import TrueupError
     from trueup.data.check import check_log
     from trueup.report.active import print_active
@@ -76,6 +75,7 @@ def run(verb: RecordVerb) -> int:
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
     from trueup.robot.load import load_robot
     from trueup.robot.reference import log_reference
+    from trueup.sim.calibration import read_calibration
     from trueup.sim.session import plan_session, refuse_to_overwrite, run_session
 
     if verb.out is None and not verb.dry_run:

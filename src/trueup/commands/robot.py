@@ -110,10 +110,10 @@ def _export(verb: ExportVerb) -> int:
     from rich.console import Console
 
     from trueup.calibrate.export import export_calibration
-    from trueup.calibrate.result import read_calibration
     from trueup.calibrate.tables import TableCfg
     from trueup.core.errors import TrueupError
     from trueup.robot.load import load_robot, zoo_names
+    from trueup.sim.calibration import read_calibration
 
     result = read_calibration(verb.calibration)
     if verb.robot is None and result.robot not in zoo_names():

@@ -37,8 +37,12 @@ class TrainVerb:
     """Continue the run in this folder."""
     seed: int = 0
     """Of everything random."""
+    robot: str | None = None
+    """Train on this robot (a name or your own folder) in place of the task's; it must have the same joints."""
     params: Path | None = None
-    """Folder or params.json of a calibration: simulations are drawn from its posterior."""
+    """Folder or params.json of a calibration: everything that was fitted is drawn from its posterior."""
+    posterior: bool = True
+    """Draw from the calibration's posterior; --no-posterior: its estimate in every simulation."""
     actuator: Path | None = None
     """Folder of a learned actuator (`trueup calibrate actuator`): it drives the joints."""
     randomize: bool = True
@@ -71,9 +75,9 @@ def run(verb: TrainVerb) -> int:
 
     from trueup.core.errors import TrueupError
     from trueup.report.run import write_run_page
-    from trueup.report.train import print_outcome, training_display
+    from trueup.report.train import print_origins, print_outcome, training_display
     from trueup.train.folder import RunFolder
-    from trueup.train.train import assess_end, replay_mishap, train
+    from trueup.train.train import assess_end, replay_mishap, run_origins, train
 
     console = Console()
     if verb.replay is not None:
@@ -83,8 +87,11 @@ def run(verb: TrainVerb) -> int:
     out = verb.resume or verb.out
     if out is None or (verb.resume is None and verb.task is None):
         raise TrueupError("name a task and --out, or --resume RUN")
+    cfg = _cfg(verb)
+    if verb.params is not None and verb.resume is None:
+        print_origins(run_origins(cfg), console)
     with training_display(out, console) as show:
-        outcome = train(_cfg(verb), out, _budget(verb), resume=verb.resume is not None, show=show)
+        outcome = train(cfg, out, _budget(verb), resume=verb.resume is not None, show=show)
     assessed = None
     if outcome.reason != "interrupted":
         with console.status("assessing the policy without exploration ..."):
@@ -106,7 +113,9 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         seed=verb.seed,
         nenv=verb.nenv,
         threads=verb.threads,
+        robot=verb.robot,
         params=None if verb.params is None else str(verb.params),
+        posterior=verb.posterior,
         actuator=None if verb.actuator is None else str(verb.actuator),
         randomize=verb.randomize,
         adr=verb.adr,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
@@ -23,6 +24,8 @@ class ServeVerb:
     """A shipped preset (`trueup twin list`) or a path to your own TOML."""
     seed: int = 0
     """Which twin of the preset."""
+    params: Path | None = None
+    """Folder of a calibration: what was fitted is drawn from its posterior, by the seed."""
     base: Annotated[Literal["fixed", "free"], tyro.conf.arg(help="held in the air, or on the ground")] = (
         "fixed"
     )
@@ -98,6 +101,7 @@ def _serve(verb: ServeVerb, console: object) -> int:
         robot=verb.robot,
         preset=verb.preset,
         seed=verb.seed,
+        params=None if verb.params is None else str(verb.params),
         base=verb.base,
         port=verb.port,
         command_hz=verb.rate,

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.result import Calibration, Estimate
 from trueup.report.calibrate_plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Page, Status
 from trueup.report.traces import joint_traces
+from trueup.sim.calibration import Calibration
+from trueup.sim.sim_params import Estimate
 
 _COLOUR = {"identified": "green", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "weak": "warn", "not visible": "bad"}

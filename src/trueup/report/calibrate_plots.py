@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.result import Estimate
 from trueup.report.traces import COLOURS
+from trueup.sim.sim_params import Estimate
 
 FloatArray = NDArray[np.float64]
 _VERDICT = {"identified": "#10a37f", "weak": "#b5831a", "not visible": "#e4572e"}

@@ -70,7 +70,7 @@ def _progress(page: Page, rows: Sequence[Row], assessed: Sequence[Row]) -> None:
                 text=[f"{row['falls']:.0f} falls" for row in assessed],
                 mode="markers+text",
                 textposition="top center",
-                name="assessed: nominal robot, no exploration",
+                name="assessed: no randomisation, no exploration",
                 marker={"color": COLOURS[2], "size": 9},
             )
         page.plot(figure)

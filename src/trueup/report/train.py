@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trueup.sim.origins import Origin, origin_lines
 from trueup.train.assess import Assessment
 from trueup.train.trainer import Outcome, Progress
 
@@ -59,6 +60,13 @@ def progress_table(out: Path, progress: Progress) -> Group:
         if name.startswith("flag/") and progress.metrics[name] > _FLAGGED:
             table.add_row(f"[yellow]{name[5:]}[/yellow]", f"{progress.metrics[name]:.0%} of simulations")
     return Group(ProgressBar(total=1.0, completed=progress.fraction or 0.0, width=60), table)
+
+
+def print_origins(found: Sequence[Origin], console: Console) -> None:
+    """Say where the parameters of the simulations come from, a line for each name."""
+    console.print("parameters of the simulations (what is not named is the robot's own):")
+    for line in origin_lines(found):
+        console.print(f"  {line}", soft_wrap=True, highlight=False)
 
 
 def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, console: Console) -> None:

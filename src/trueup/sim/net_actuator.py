@@ -20,7 +20,7 @@ from trueup.core.machine import usable_cores
 from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.models.net_forward import NetForward
-from trueup.sim.parameter_table import PARAMETERS
+from trueup.sim.param_writer import ParamWriter
 from trueup.sim.substep import GearFriction, SubstepState
 
 if TYPE_CHECKING:
@@ -231,14 +231,9 @@ class NetActuator:
 
 def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:
     """Set parameters of a batch; factors multiply what is set now."""
-    for name in dict.fromkeys(one.name for one in settings):
-        values = sim.params.get(name)
-        known = sim.robot.spec.joint_names if PARAMETERS[name].scope == "joint" else sim.params.body_names
-        for one in (setting for setting in settings if setting.name == name):
-            view = values if one.axis is None else values[..., one.axis]
-            where = (slice(None), [known.index(of) for of in one.of]) if one.of else (...,)
-            view[where] = view[where] * one.value if one.mode == "times" else one.value
-        sim.params.set(name, values)
+    writer = ParamWriter(sim, settings)
+    values = np.array([one.value for one in settings])
+    writer.write(np.broadcast_to(values, (sim.nsim, len(settings))), writer.base())
 
 
 def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:

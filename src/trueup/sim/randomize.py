@@ -7,8 +7,9 @@ Besides the names of `sim.params` there are some that people think in and that t
 - `restitution`     e in [0, 1): damping ratio z with e = exp(-pi z / sqrt(1 - z^2)); the time constant stays, or
                     friction, which has the same, would let feet creep
 
-Every draw belongs to a row (`core.rows`), so simulation k has the same parameters in a batch of any size. Identified
-parameters may come from a calibration's posterior instead (`sim.fitted`), and ranges may grow by success (`sim.adr`).
+Every draw belongs to a row (`core.rows`), so simulation k has the same parameters in a batch of any size. What a
+calibration fitted comes from its posterior instead (`sim.fitted`; the rule of overlap is in `sim.targets`), and ranges
+may grow by success (`sim.adr`).
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Randomizer:
         self._lay_out(self._targets)
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self.values: FloatArray = np.zeros((sim.nsim, start))
-        self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()]).reshape(-1, 2)
+        self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()], float).reshape(-1, 2)
         self._random = RowRandom(sim.cfg.seed, "randomize", sim.nsim, sim.cfg.first_row)
         self._posterior = RowRandom(sim.cfg.seed, "posterior", sim.nsim, sim.cfg.first_row)
         self.posterior: FloatArray = np.zeros((sim.nsim, 0 if fitted is None else fitted.count))
@@ -314,7 +315,7 @@ class Randomizer:
         return self._layouts[key]
 
     def _draw_posterior(self, ids: Ids | None) -> None:
-        if self.fitted is not None:
+        if self.fitted is not None and self.fitted.count:
             rows = slice(None) if ids is None else ids
             self.posterior[rows] = self._posterior.normal(self.fitted.count, ids)
 

@@ -1,4 +1,9 @@
-"""From drawn numbers to the simulator's parameters: nominal values, operations, and names that stand for several."""
+"""From drawn numbers to the simulator's parameters: nominal values, operations, and names that stand for several.
+
+One rule for a parameter that both a range and a calibration touch: what was fitted is drawn from the posterior alone.
+The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is a
+load beside the robot's own mass and is put on top of a fitted one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.model import trunk_body
 from trueup.sim.batch import BatchSim
 from trueup.sim.fitted import Fitted
+from trueup.sim.inertia import from_shape
 from trueup.sim.joint_plan import JointPlan
 from trueup.sim.params import PARAMETERS
 from trueup.sim.payload import with_payload
@@ -27,6 +33,7 @@ VIRTUAL = (STRENGTH, PAYLOAD, RESTITUTION)
 _DRIVEN = ("kp", "kd", "torque_limit")
 _TRUNK = ("mass_scale", "com_offset", "inertia")
 _BOUNCE = ("contact_dampratio",)
+_MASSES = ("mass_scale", "com_offset", "inertia_shape")
 _PARTS = {STRENGTH: _DRIVEN, PAYLOAD: _TRUNK, RESTITUTION: _BOUNCE}
 _PAYLOAD_UP = 0.1  # m above the trunk's origin
 
@@ -36,11 +43,11 @@ class Targets:
 
     def __init__(self, sim: BatchSim, ranges: Mapping[str, Draw], fitted: Fitted | None) -> None:
         self._sim, self._ranges, self._fitted = sim, ranges, fitted
-        names = [part for name in ranges for part in _PARTS.get(name, (name,))]
-        if "mass_scale" in names:
-            names.append("inertia")  # follows the mass, from nominal: rounding must not add up over resets
+        names = [part for name in ranges for part in parts_of(name)]
         if fitted is not None:
             names += fitted.names
+        if "mass_scale" in names or "inertia_shape" in names:
+            names.append("inertia")  # follows both, from nominal: rounding must not add up over resets
         self.touched = tuple(dict.fromkeys(names))
         self._nominal = {name: sim.params.get(name)[0] for name in self.touched}
         self._trunk = trunk_body(sim.model, sim.robot)
@@ -58,6 +65,7 @@ class Targets:
             bodies = self._names_written(name)
             columns = None if bodies is None else self._where(name, bodies)
             self._writers[name] = columns, row_writer(sim, name, bodies)
+        self._shaped = self._writers["inertia_shape"][0] if "inertia_shape" in self._writers else None
         self._columns_drawn: dict[str, slice] = {}
         self._joints: JointPlan | None = None
 
@@ -94,23 +102,27 @@ class Targets:
         self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None
     ) -> dict[str, FloatArray]:
         """What the engine will keep of every touched parameter, (rows, ...), or of those that `only` touch."""
-        parts = self.touched if only is None else [p for name in only for p in _PARTS.get(name, (name,))]
+        parts = self.touched if only is None else [p for name in only for p in parts_of(name)]
         drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
         new = self._joints.values(numbers) if self._joints is not None and only is None else {}
         rest = [name for name in parts if name not in new and name != "inertia"]
-        new |= {name: self._value(name, drawn, posterior, len(numbers)) for name in rest}
-        if PAYLOAD in drawn and any(name in parts for name in _TRUNK):
-            for name in _TRUNK[:2]:
-                new.setdefault(name, self._value(name, drawn, posterior, len(numbers)))
-            self._load(new, drawn[PAYLOAD][:, 0])
-        elif "mass_scale" in new:
-            new["inertia"] = self._nominal["inertia"] * new["mass_scale"][:, :, None]
-        if RESTITUTION in drawn and any(name in parts for name in _BOUNCE):
+        values = None if self._fitted is None else self._fitted.values(posterior)
+        new |= {name: self._value(name, drawn, values, len(numbers)) for name in rest}
+        if any(name in parts for name in (*_MASSES, "inertia")):
+            for name in _MASSES:
+                if name in self.touched:
+                    new.setdefault(name, self._value(name, drawn, values, len(numbers)))
+            self._weigh(new, drawn.get(PAYLOAD), len(numbers))
+        if (
+            RESTITUTION in drawn
+            and any(name in parts for name in _BOUNCE)
+            and not self._is_fitted(_BOUNCE[0])
+        ):
             new["contact_dampratio"] = damp_ratio(drawn[RESTITUTION][:, 0])
         out = {}
-        for name, values in new.items():
+        for name, value in new.items():
             columns, writer = self._writers[name]
-            out[name] = writer.ready(values if columns is None else values[:, columns])
+            out[name] = writer.ready(value if columns is None else value[:, columns])
         return out
 
     def put(self, ready: Mapping[str, FloatArray], rows: Ids) -> None:
@@ -119,16 +131,17 @@ class Targets:
             self._writers[name][1].put(values, rows)
 
     def _value(
-        self, name: str, drawn: Mapping[str, FloatArray], posterior: FloatArray, count: int
+        self, name: str, drawn: Mapping[str, FloatArray], fitted: FloatArray | None, count: int
     ) -> FloatArray:
+        """(count, ...) of one parameter; `fitted` (count, nparameter) are values of draws from the posterior."""
         nominal = self._nominal[name]
         value: FloatArray = np.repeat(nominal[None], count, axis=0)
         if name in drawn:
             self._operate(name, value, drawn[name])
         if name in _DRIVEN and STRENGTH in drawn:
             value *= drawn[STRENGTH]
-        if self._fitted is not None:
-            self._fitted.place(name, value, nominal, posterior)
+        if self._fitted is not None and fitted is not None:
+            self._fitted.place(name, value, fitted)
         return value
 
     def _operate(self, name: str, value: FloatArray, numbers: FloatArray) -> None:
@@ -145,25 +158,39 @@ class Targets:
         if at is not None:
             value[:, at] = part
 
-    def _load(self, new: dict[str, FloatArray], payload: FloatArray) -> None:
-        """Put a payload on the base: its mass, centre of mass and inertia become those of both together."""
-        scale, offset = new["mass_scale"], new["com_offset"]
-        inertia = self._nominal["inertia"] * scale[:, :, None]
-        b, mass = self._base, self._trunk_mass
-        loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload, self._payload_at)
-        scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
+    def _weigh(self, new: dict[str, FloatArray], payload: FloatArray | None, count: int) -> None:
+        """Let inertias follow masses and shapes, and put a payload on the base; shapes end in the inertias."""
+        if "inertia" not in self.touched:
+            return
+        nominal = self._nominal["inertia"]
+        if "mass_scale" in self._nominal:
+            nominal = nominal / self._nominal["mass_scale"][:, None]
+        scale = new.get("mass_scale", np.ones((count, len(nominal))))
+        inertia = nominal * scale[:, :, None]
+        shape, at = new.pop("inertia_shape", None), self._shaped
+        if shape is not None and at is not None:
+            inertia[:, at] = from_shape(shape[:, at], nominal[at]) * scale[:, at, None]
+        if payload is not None:
+            b, mass, offset = self._base, self._trunk_mass, new["com_offset"]
+            loaded = with_payload(
+                mass * scale[:, b], offset[:, b], inertia[:, b], payload[:, 0], self._payload_at
+            )
+            scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
         new["inertia"] = inertia
+
+    def _is_fitted(self, name: str) -> bool:
+        return self._fitted is not None and name in self._fitted.names
 
     def _names_written(self, name: str) -> tuple[str, ...] | None:
         """Bodies that are written: those drawn, not all (an inertia that is not touched keeps its bits)."""
         if PARAMETERS[name].scope != "body":
             return None
         asked: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
-        for source in ("mass_scale", "com_offset") if name == "inertia" else (name,):
+        for source in _MASSES if name == "inertia" else (name,):
             if source in self._ranges:
                 asked |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
-        if self._fitted is not None:
-            asked |= dict.fromkeys(self._fitted.bodies(name))
+            if self._fitted is not None and (source, name) != ("com_offset", "inertia"):
+                asked |= dict.fromkeys(self._fitted.bodies(source))
         return tuple(asked)
 
     def _columns(self, name: str, nominal: FloatArray) -> FloatArray:
@@ -177,6 +204,11 @@ class Targets:
             if item not in known:
                 raise TrueupError(f"range of {name!r}: the robot has no {item!r}{did_you_mean(item, known)}")
         return np.array([known.index(item) for item in of], np.intp)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Parameters of the simulation that a range acts on: itself, or those that a name of several stands for."""
+    return _PARTS.get(name, (name,))
 
 
 def damp_ratio(restitution: FloatArray) -> FloatArray:

@@ -17,7 +17,9 @@ from trueup.policy.chain import Chain
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.fitted import sim_for_fit
 from trueup.sim.net_actuator import NetActuator, with_net
+from trueup.sim.sim_params import SimParams
 from trueup.sim.terrain import Terrain
 from trueup.tasks.arm import arm_chain, reachable_poses
 from trueup.tasks.commands import (
@@ -44,9 +46,15 @@ class Parts(NamedTuple):
 
 
 def build(
-    task: Task, nenv: int, threads: int, seed: int, first_row: int, learned: Path | None = None
+    task: Task,
+    nenv: int,
+    threads: int,
+    seed: int,
+    first_row: int,
+    learned: Path | None = None,
+    fit: SimParams | None = None,
 ) -> Parts:
-    """Make the parts of a task; `learned` is the folder of an actuator net."""
+    """Make the parts of a task; `learned` is the folder of an actuator net, `fit` has parameters to be set later."""
     robot = with_servo(load_robot(task.robot), task.servo)
     cfg = SimCfg(
         nsim=nenv,
@@ -57,6 +65,8 @@ def build(
         physics_hz=task.rates.physics_hz,
         sensors=task.sensors,
     )
+    if fit is not None:
+        cfg = sim_for_fit(cfg, fit)
 
     terrain = None if task.terrain is None else Terrain(task.terrain, seed)
 

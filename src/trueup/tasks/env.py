@@ -15,6 +15,8 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.sim.batch import BatchSim
+from trueup.sim.calibration import read_calibration
+from trueup.sim.fitted import Fitted
 from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
 from trueup.tasks.climb import Climb
@@ -37,6 +39,7 @@ class TaskEnv:
 
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
+        self._fit = None if self.cfg.params is None else read_calibration(self.cfg.params)
         parts = self._parts()
         self.sim: BatchSim = parts.sim
         self.robot = parts.sim.robot
@@ -57,7 +60,7 @@ class TaskEnv:
             self.sim,
             task.randomize if self.cfg.randomize else {},
             task.pushes if self.cfg.pushes else None,
-            self.cfg.params,
+            None if self._fit is None else Fitted(self._fit, self.sim, posterior=self.cfg.posterior),
             self.cfg.adr,
             task.ramp_s if self.cfg.training else (0.0, 0.0),
         )
@@ -204,7 +207,7 @@ class TaskEnv:
     # --- inside ---
     def _parts(self) -> Parts:
         cfg = self.cfg
-        return build(self.task, cfg.nenv, cfg.threads, cfg.seed, cfg.first_row, cfg.actuator)
+        return build(self.task, cfg.nenv, cfg.threads, cfg.seed, cfg.first_row, cfg.actuator, self._fit)
 
     def _mirror(self) -> Mirror:
         """Of the robot as designed, which a fitted one nearly is; posterior draws have no counterpart and stay."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 from typing import NamedTuple
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code, own_function
+from trueup.robot.load import load_robot
 from trueup.tasks import zoo
 from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import EnvCfg, TaskEnv
@@ -22,8 +24,28 @@ def task_names() -> tuple[str, ...]:
     return tuple(sorted(_variants()))
 
 
-def load_task(name: str) -> Task:
-    """Load a built-in task by its name, or the user's own: FILE.py:FUNCTION, a function that returns a Task."""
+def load_task(name: str, robot: str | None = None) -> Task:
+    """Load a built-in task by its name, or the user's own: FILE.py:FUNCTION, a function that returns a Task.
+
+    robot   a name or folder: that robot in place of the task's own, with the same joints and other numbers
+    """
+    task = _named(name)
+    return task if robot is None else _on_robot(task, robot)
+
+
+def _on_robot(task: Task, robot: str) -> Task:
+    own, other = load_robot(task.robot).spec, load_robot(robot).spec
+    if own.joint_names != other.joint_names:
+        odd = [joint for joint in own.joint_names if joint not in other.joint_names]
+        what = f"has no joint {odd[0]!r}" if odd else "has other joints, or in another order,"
+        raise TrueupError(
+            f"task {task.name!r} is written for {task.robot!r}, and robot {robot!r} {what}: `trueup task init` writes "
+            "a task for another robot"
+        )
+    return replace(task, robot=robot)
+
+
+def _named(name: str) -> Task:
     if is_own_code(name):
         own = own_function(name)()
         if not isinstance(own, Task):

@@ -47,7 +47,8 @@ class EnvCfg:
 
     threads   0: all cores
     randomize, pushes   whether the task's are used
-    params    folder of a calibration: identified parameters are drawn from its posterior
+    params    folder of a calibration: everything fitted is drawn from its posterior
+    posterior False: every row has the calibration's estimate
     actuator  folder of a learned actuator: it drives the joints, with the parameters that it was fitted with
     adr       let the task's ranges grow from the calibrated point by success
     training  ranges, pushes and late costs grow by `ramp_s`; commands come suddenly, whatever their `rate`
@@ -62,6 +63,7 @@ class EnvCfg:
     randomize: bool = True
     pushes: bool = True
     params: Path | None = None
+    posterior: bool = True
     actuator: Path | None = None
     adr: AdrCfg | None = None
     training: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.sim.adr import Adr, AdrCfg
 from trueup.sim.batch import BatchSim
-from trueup.sim.fitted import read_fitted
+from trueup.sim.fitted import Fitted
+from trueup.sim.origins import origins
 from trueup.sim.push import PushCfg, Pushes
 from trueup.sim.randomize import Randomizer, Ranges
 
@@ -28,12 +28,12 @@ class Variation:
         sim: BatchSim,
         ranges: Ranges,
         pushes: PushCfg | None,
-        params: Path | None = None,
+        fitted: Fitted | None = None,
         adr: AdrCfg | None = None,
         ramp_s: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         """`ramp_s`: simulated times between which ranges and pushes grow; ranges under ADR grow by success instead."""
-        fitted = None if params is None else read_fitted(params, sim)
+        self.origins = origins(sim, ranges, fitted)
         self.randomizer = Randomizer(sim, ranges, fitted) if ranges or fitted is not None else None
         self.adr: Adr | None = None
         if adr is not None:

@@ -18,7 +18,9 @@ class RunCfg:
     """Decides, with the code, every parameter that training produces; a resumed run uses what was recorded.
 
     nenv, threads  0: measured at the start, then recorded; threads do not change results
-    params         params.json of a calibration: randomise by its posterior
+    robot          name or folder of a robot to train on in place of the task's own; the same joints
+    params         params.json of a calibration: everything fitted is drawn from its posterior
+    posterior      False: the calibration's estimate in every simulation instead of draws
     actuator       folder of a learned actuator that drives the joints
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     teacher        folder of the run whose policy teaches, with `distill`
@@ -28,7 +30,9 @@ class RunCfg:
     seed: int = 0
     nenv: int = 0
     threads: int = 0
+    robot: str | None = None
     params: str | None = None
+    posterior: bool = True
     actuator: str | None = None
     randomize: bool = True
     adr: bool = False

@@ -54,12 +54,18 @@ def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tup
 
 def _open_exported(path: Path, randomize: bool, seed: int) -> tuple[TaskEnv, Policy]:
     policy = load_policy(path)
-    env = _one(RunCfg(task=policy.spec.task, seed=seed), randomize)
+    env = _one(RunCfg(task=policy.spec.task, robot=_robot_of(path), seed=seed), randomize)
     if policy.spec.observation != env.observation_spec or policy.spec.action != env.action_spec:
         raise TrueupError(
             f"this policy sees or moves other things than task {policy.spec.task!r} does now", file=path
         )
     return env, Exported(policy)
+
+
+def _robot_of(exported: Path) -> str | None:
+    """The robot that the run was told to train on, where the policy still lies in its run."""
+    run = exported.absolute().parent
+    return RunFolder(run).config().robot if (run / "config.json").exists() else None
 
 
 def _one(cfg: RunCfg, randomize: bool) -> TaskEnv:

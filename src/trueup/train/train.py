@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from trueup.core.errors import TrueupError
-from trueup.core.files import writing
+from trueup.core.files import write_atomic, writing
 from trueup.rl.distill import Distiller
 from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
 from trueup.sim.adr import AdrCfg
+from trueup.sim.origins import Origin
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
@@ -26,6 +29,7 @@ from trueup.train.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.train.tune import choose
 
+ORIGINS_FILE = "origins.json"
 _FILM_S = 4.0
 _NEAR = 2.0  # exploring in randomised simulations, the error is larger than in an assessment
 
@@ -46,6 +50,7 @@ def train(
     learner = make_learner(cfg)
     if not resume:
         folder.create(cfg)
+        write_origins(folder, cfg)
     extras = _extras(cfg, folder, budget)
     trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
     outcome = trainer.run(budget, show)
@@ -56,11 +61,22 @@ def train(
 
 def tuned(cfg: RunCfg) -> RunCfg:
     """Fill in the numbers of simulations and threads that are left to this machine."""
-    load_task(cfg.task)  # a name that does not exist is the first thing to say
+    load_task(cfg.task, cfg.robot)  # a name that does not exist is the first thing to say
     choice = choose(
         lambda nenv, threads: run_env(cfg, nenv, threads=threads), nenv=cfg.nenv, threads=cfg.threads
     )
     return replace(cfg, nenv=choice.nenv, threads=choice.threads)
+
+
+def run_origins(cfg: RunCfg) -> tuple[Origin, ...]:
+    """Where the parameters of a run's simulations come from."""
+    return run_env(cfg, 1, threads=1).variation.origins
+
+
+def write_origins(folder: RunFolder, cfg: RunCfg) -> None:
+    """Keep beside the run where its parameters come from."""
+    content = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
+    write_atomic(folder.path / ORIGINS_FILE, content)
 
 
 def make_learner(cfg: RunCfg) -> Learner:
@@ -90,6 +106,7 @@ def run_env(
 ) -> TaskEnv:
     """The environment of a run, or one alike with another number of simulations; None means as in the run.
 
+    Without `randomize` every simulation has the estimates of the run's calibration, or the robot's own numbers.
     `training`: ranges grow and commands come suddenly; else ranges are whole from the start and commands gentle.
     """
     randomize = cfg.randomize if randomize is None else randomize
@@ -99,13 +116,14 @@ def run_env(
         seed=cfg.seed,
         randomize=randomize,
         pushes=cfg.randomize if pushes is None else pushes,
-        params=Path(cfg.params) if cfg.params is not None and randomize else None,
+        params=None if cfg.params is None else Path(cfg.params),
+        posterior=cfg.posterior and randomize,
         actuator=None if cfg.actuator is None else Path(cfg.actuator),
         adr=AdrCfg() if cfg.adr and randomize else None,
         training=training,
         stagger=stagger,
     )
-    task = load_task(cfg.task)
+    task = load_task(cfg.task, cfg.robot)
     if cfg.distill is not None:  # its teacher walks already: what is easy at first would teach it nothing
         task = replace(task, ramp_s=(0.0, 0.0))
     return make_env(task, env_cfg)

@@ -16,11 +16,11 @@ from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg, Progress
 from trueup.calibrate.net_design import stand_of
 from trueup.calibrate.parameters import parameter_names
-from trueup.calibrate.result import Calibration
-from trueup.calibrate.rules import friction_model
 from trueup.calibrate.windows import WindowCfg
 from trueup.data.log import Log
 from trueup.robot.load import Robot
+from trueup.sim.able_to_set import friction_model
+from trueup.sim.calibration import Calibration
 
 _WINDOWS, _WINDOWS_IN_PYTHON = 40, 16  # friction models beyond M1 run between physics steps
 _EXCERPT_S = 5.5

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import Rung, UanMethod
 from trueup.calibrate.fit import Progress
-from trueup.calibrate.result import Calibration
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot
+from trueup.sim.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 

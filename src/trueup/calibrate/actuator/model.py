@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
 from trueup.calibrate.net_design import stand_of
-from trueup.calibrate.residuals import able_to_set
-from trueup.calibrate.result import Calibration
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.robot.load import Robot
+from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.calibration import Calibration
 from trueup.sim.net_actuator import NetActuator, put_settings, with_net
 
 FloatArray = NDArray[np.float64]

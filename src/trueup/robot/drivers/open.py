@@ -2,6 +2,7 @@
 
 twin:harmonic                      start a twin in the background, in real time
 twin:harmonic?seed=7&lockstep=1    options after a question mark (see TWIN_OPTIONS)
+twin:ideal?seed=3&params=fit/      a twin of a calibrated robot: drawn from the fit's posterior
 twin:my/preset.toml                one's own preset
 twin@127.0.0.1:7000                a twin that is running
 my_robot.py:make_driver?port=x     one's own driver (see `own`)
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.drivers.base import Driver
@@ -75,7 +76,8 @@ def same_twin(reference: str) -> str:
     except TrueupError:
         return ""
     base = "" if options.base == TwinOptions().base else f"&base={options.base}"
-    return f"twin:{options.preset}?seed={options.seed}{base}"
+    fit = "" if options.params is None else f"&params={quote(options.params)}"
+    return f"twin:{options.preset}?seed={options.seed}{base}{fit}"
 
 
 def _flag(text: str) -> bool:
@@ -90,6 +92,7 @@ def _fault(name: str) -> Callable[[TwinOptions, str], TwinOptions]:
 
 TWIN_OPTIONS: dict[str, Callable[[TwinOptions, str], TwinOptions]] = {
     "seed": lambda old, text: replace(old, seed=int(text)),
+    "params": lambda old, text: replace(old, params=text),
     "lockstep": lambda old, text: replace(old, lockstep=_flag(text)),
     "base": lambda old, text: replace(old, base=text),
     "hz": lambda old, text: replace(old, command_hz=float(text)),

@@ -25,11 +25,13 @@ END_S = 3.0
 class TwinOptions:
     """Which twin to start; the names are those of the twin's own ServeCfg.
 
+    params  folder of a calibration, from whose posterior the twin is drawn
     faults  share of packets: {"drop": 0.1, "duplicate": ..., "reorder": ..., "corrupt": ...}
     """
 
     preset: str = "mild"
     seed: int = 0
+    params: str | None = None
     base: str = "fixed"
     command_hz: float = 200.0
     command_timeout_s: float = 0.1
@@ -112,6 +114,7 @@ def _order(robot: Robot, options: TwinOptions) -> bytes:
     serve = {
         "preset": options.preset,
         "seed": options.seed,
+        "params": options.params,
         "base": options.base,
         "command_hz": options.command_hz,
         "command_timeout_s": options.command_timeout_s,

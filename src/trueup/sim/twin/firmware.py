@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import asdict, dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ from trueup.robot.drivers.wire import Report, TapCounts
 from trueup.robot.load import Robot
 from trueup.robot.model import Base
 from trueup.robot.spec import RobotSpec
+from trueup.sim.calibration import read_calibration
+from trueup.sim.sim_params import SimParams
 from trueup.sim.twin.physics import Plant
 from trueup.sim.twin.plant_model import build_plant
 from trueup.sim.twin.preset import preset_label, read_preset
@@ -30,6 +34,7 @@ class TwinCfg:
     """Which twin, and how its body is held.
 
     preset             a shipped preset or a path to one's own TOML
+    params             folder of a calibration: what was fitted is drawn from its posterior, by the seed
     base               "fixed": held in the air; "free": on its feet (or its own root joint)
     command_hz         rate of state reports, and of commands in lock-step
     command_timeout_s  robot time without a command after which the servo only damps
@@ -37,6 +42,7 @@ class TwinCfg:
 
     preset: str = "mild"
     seed: int = 0
+    params: str | None = None
     base: Base = "fixed"
     command_hz: float = 200.0
     command_timeout_s: float = 0.1
@@ -54,11 +60,20 @@ class Twin:
     def __init__(self, robot: Robot, cfg: TwinCfg) -> None:
         self.robot, self.cfg = robot, cfg
         preset, label = read_preset(cfg.preset), preset_label(cfg.preset)
+        fit = None if cfg.params is None else read_calibration(cfg.params)
+        if fit is not None:
+            label += f"-fit{_digest(fit)}"
         self.name = f"{robot.spec.name}-{label}-{cfg.seed}"
         self.substeps = math.ceil(preset.physics_hz / cfg.command_hz - 1e-9)
         self.physics_hz = self.substeps * cfg.command_hz
         model = build_plant(
-            robot, preset, seed=cfg.seed, label=label, base=cfg.base, physics_dt=1.0 / self.physics_hz
+            robot,
+            preset,
+            seed=cfg.seed,
+            label=label,
+            base=cfg.base,
+            physics_dt=1.0 / self.physics_hz,
+            fit=fit,
         )
         jitter, noise = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (1, 2))
         self.plant = Plant(model, robot.spec, jitter)
@@ -166,3 +181,8 @@ def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:
     low = np.stack([spec.position_low - slack, -speed - slack, none, none, -torque - slack])
     high = np.stack([spec.position_high + slack, speed + slack, most, most, torque + slack])
     return low, high
+
+
+def _digest(fit: SimParams) -> str:
+    """Tells twins of different fits apart by name."""
+    return hashlib.sha256(msgspec.json.encode((fit.x, fit.covariance, fit.parameters))).hexdigest()[:6]

@@ -21,7 +21,9 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, build_spec, compile_spec, default_qpos, joint_index
 from trueup.sim.actuators import ActuatorCfg, add_actuators
+from trueup.sim.sim_params import SimParams
 from trueup.sim.twin.draw_truth import draw_truth
+from trueup.sim.twin.fitted_truth import with_fit
 from trueup.sim.twin.preset import Preset
 from trueup.sim.twin.truth import Nominal, TransmissionTruth, Truth
 
@@ -69,11 +71,20 @@ def _set_solver(spec: mujoco.MjSpec, base: Base) -> None:
 
 
 def build_plant(
-    robot: Robot, preset: Preset, *, seed: int, label: str, base: Base, physics_dt: float
+    robot: Robot,
+    preset: Preset,
+    *,
+    seed: int,
+    label: str,
+    base: Base,
+    physics_dt: float,
+    fit: SimParams | None = None,
 ) -> PlantModel:
-    """Draw the truth and put it into an engine model."""
+    """Draw the truth, from a fit's posterior where there is one, and put it into an engine model."""
     nominal = _nominal(compile_spec(build_spec(robot, ModelCfg(base=base)), robot), robot)
     truth = draw_truth(preset, robot.spec, nominal, seed, label)
+    if fit is not None:
+        truth = with_fit(truth, fit, robot.spec, nominal, seed)
     spec = build_spec(robot, ModelCfg(base=base))
     spec.option.timestep = physics_dt
     _set_solver(spec, base)
@@ -179,7 +190,7 @@ def _write_bodies(plant: PlantModel) -> None:
 def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
     """Write armature, damping, friction and transmission, within what the integrator carries."""
     model, dof, truth = plant.model, plant.motor_dof, plant.truth
-    notes: list[str] = []
+    notes = list(truth.notes)
     model.dof_damping[dof] = truth.joint.damping
     model.dof_frictionloss[dof] = truth.joint.friction
     if truth.transmission is not None:

@@ -35,7 +35,7 @@ SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts ane
 
 @dataclass(frozen=True, kw_only=True)
 class ServeCfg:
-    """A twin and how it is served (see TwinCfg for the first five).
+    """A twin and how it is served (see TwinCfg for those that it has too).
 
     robot     as every command takes it: `go2`, `my_robot/`, `arm.urdf`
     host      address to listen on; others than 127.0.0.1 let other computers command the twin
@@ -48,6 +48,7 @@ class ServeCfg:
     robot: str = "go2"
     preset: str = "mild"
     seed: int = 0
+    params: str | None = None
     base: Base = "fixed"
     command_hz: float = 200.0
     command_timeout_s: float = 0.1
@@ -63,6 +64,7 @@ class ServeCfg:
         return TwinCfg(
             preset=self.preset,
             seed=self.seed,
+            params=self.params,
             base=self.base,
             command_hz=self.command_hz,
             command_timeout_s=self.command_timeout_s,

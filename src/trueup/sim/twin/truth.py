@@ -144,7 +144,7 @@ class Truth:
     body: BodyTruth | None = None
     payload: PayloadTruth | None = None
     ground: GroundTruth | None = None
-    notes: list[str] = field(default_factory=list)  # draws that were lowered to what the integrator carries
+    notes: list[str] = field(default_factory=list)  # draws lowered to what the integrator carries; losses
 
 
 def truth_json(truth: Truth) -> bytes:

@@ -1,0 +1,52 @@
+"""The list of where parameters come from."""
+
+import numpy as np
+from made_params import made_params, one
+
+from trueup.robot.load import load_robot
+from trueup.sim.batch import BatchSim, SimCfg
+from trueup.sim.fitted import Fitted
+from trueup.sim.origins import origin_lines, origins
+from trueup.sim.randomize import Draw
+
+GO2 = load_robot("go2")
+JOINTS = GO2.spec.joint_names
+
+
+def found(ranges: dict[str, Draw]):
+    estimates = [
+        *(one("damping", (joint,), "bounded" if k < 9 else "weak", 1.0) for k, joint in enumerate(JOINTS)),
+        *(one("armature", (joint,), "not visible", 0.01) for joint in JOINTS[:3]),
+        one("mount_damping", (), "identified", 1.0, axis=0),
+    ]
+    fit = made_params(JOINTS, estimates, [0.0] * 16, np.eye(16))
+    sim = BatchSim(GO2, SimCfg(threads=1))
+    return origins(sim, ranges, Fitted(fit, sim))
+
+
+def test_every_parameter_says_where_it_comes_from() -> None:
+    ranges = {
+        name: Draw(operation="scale", low=0.9, high=1.1)
+        for name in ("damping", "armature", "kp", "payload", "contact_friction")
+    }
+    by_source: dict[str, set[str]] = {}
+    for entry in found(ranges):
+        by_source.setdefault(entry.source, set()).add(entry.name)
+    assert by_source == {
+        "calibration": {"damping"},
+        "prior width": {"armature"},
+        "left out": {"mount_damping"},
+        "range": {"armature", "kp", "payload", "contact_friction"},  # damping is fitted in every joint
+    }
+    (rest,) = (entry for entry in found(ranges) if entry.source == "range" and entry.name == "armature")
+    assert rest.of == JOINTS[3:]
+
+
+def test_the_lines_are_one_for_each_name_and_source() -> None:
+    lines = origin_lines(found({"armature": Draw(operation="scale", low=0.9, high=1.1)}))
+    assert [" ".join(line.split()) for line in lines] == [
+        "damping 12 joints from the calibration: 9 bounded, 3 weak",
+        "armature 3 joints with prior width around the estimate: the data did not show it",
+        "mount_damping left out: belongs to the stand",
+        "armature task's range for 9 joints that the fit left over",
+    ]
