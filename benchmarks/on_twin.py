@@ -30,6 +30,19 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Episode:
+    """One episode: mean error (m/s) and mechanical power (W) until a fall.
+
+    whole_error  over the whole episode; who lies on the ground errs by the speed that is asked for
+    """
+
+    fell: bool
+    error: float
+    whole_error: float
+    power: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class TwinWalk:
     """What walking on twins came to: falls, mean error of velocity (m/s) until a fall, mean mechanical power (W)."""
 
@@ -37,6 +50,7 @@ class TwinWalk:
     falls: int
     error: float
     power: float
+    each: tuple[Episode, ...]
 
     @property
     def success(self) -> float:
@@ -50,9 +64,13 @@ def walk_on_twins(
     seeds: Sequence[int],
     *,
     seconds: float = 20.0,
+    command_seed: int | None = None,
     factors: Callable[[Truth], NDArray[np.float32]] | None = None,
 ) -> TwinWalk:
-    """One episode on each twin (preset, seed); `make(n)` is the policy for n rows, `factors` what an expert is told."""
+    """One episode on each twin (preset, seed).
+
+    `make(n)` is the policy for n rows, `factors` what an expert is told; `command_seed` None: the least of the seeds.
+    """
     task = load_task(spec.task)
     assert isinstance(task.commands, VelocityCommand)
     n, robot, dt = len(seeds), load_robot(spec.robot), 1.0 / spec.control_hz
@@ -61,7 +79,9 @@ def walk_on_twins(
         for seed in seeds
     ]
     told = np.zeros((n, 0), np.float32) if factors is None else np.stack([factors(t.truth) for t in twins])
-    commands = VelocityCommands(task.commands, n, dt, RowRandom(min(seeds), "command", n))
+    commands = VelocityCommands(
+        task.commands, n, dt, RowRandom(min(seeds) if command_seed is None else command_seed, "command", n)
+    )
     commands.reset(np.arange(n))
     builder, action_map, policy = ObservationBuilder(spec.observation, n), ActionMap(spec.action), make(n)
     order = JointOrder(spec.observation.joint_names, robot.spec.joint_names)  # a policy of others has its own
@@ -69,7 +89,7 @@ def walk_on_twins(
     action = np.zeros((n, len(spec.action.moved)), np.float32)
     target = order.to_policy(np.stack([twin.state().joint_pos for twin in twins]))
     actor = builder.restart(_reading(twins, order), commands.values, action)
-    standing, errors, powers = np.ones(n, bool), [], []
+    standing, upright, errors, powers, asked = np.ones(n, bool), [], [], [], []
     for _ in range(round(seconds / dt)):
         action = np.ascontiguousarray(policy(Obs(actor, actor, told)), np.float32)
         target = action_map.target(action, target)
@@ -77,14 +97,36 @@ def walk_on_twins(
             twin.command(_rows(row, kp, kd))
             twin.period()
         found = np.array([_motion(twin) for twin in twins])
-        error = np.hypot(*(found[:, :2] - commands.values[:, :2]).T)
         standing &= found[:, 2] < -0.5
-        errors += error[standing].tolist()
-        powers += found[standing, 3].tolist()
+        upright.append(standing.copy())
+        errors.append(np.hypot(*(found[:, :2] - commands.values[:, :2]).T))
+        asked.append(np.hypot(*commands.values[:, :2].T))
+        powers.append(found[:, 3])
         commands.advance()
         actor = builder.step(_reading(twins, order), commands.values, action_map.observed(action))
+    return _walked(np.array(upright), np.array(errors), np.array(asked), np.array(powers))
+
+
+def _walked(
+    upright: NDArray[np.bool_], errors: FloatArray, asked: FloatArray, powers: FloatArray
+) -> TwinWalk:
+    """Sum up (steps, episodes)."""
+    whole = np.where(upright, errors, asked).mean(axis=0)
+    each = tuple(
+        Episode(
+            fell=not up[-1],
+            error=float(error[up].mean()) if up.any() else float("nan"),
+            whole_error=float(all_along),
+            power=float(power[up].mean()) if up.any() else float("nan"),
+        )
+        for up, error, all_along, power in zip(upright.T, errors.T, whole, powers.T, strict=True)
+    )
     return TwinWalk(
-        episodes=n, falls=int((~standing).sum()), error=float(np.mean(errors)), power=float(np.mean(powers))
+        episodes=len(each),
+        falls=int((~upright[-1]).sum()),
+        error=float(errors[upright].mean()),
+        power=float(powers[upright].mean()),
+        each=each,
     )
 
 

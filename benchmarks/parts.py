@@ -85,7 +85,9 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-CALIBRATE = Parts(name="calibrate", title="Calibrate", order=("coverage", "invisible", "race", "honesty"))
+CALIBRATE = Parts(
+    name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "honesty")
+)
 TRAIN = Parts(
     name="train",
     title="Train: results",
@@ -102,5 +104,11 @@ TRUE = Parts(
     name="true",
     title="A true go2: results",
     order=("zoo", "foreign", "ours", "varied", "twins", "b2"),
+    packages=("mujoco", "torch"),
+)
+TRANSFER = Parts(
+    name="transfer",
+    title="What a calibration is worth: results",
+    order=("transfer",),
     packages=("mujoco", "torch"),
 )
