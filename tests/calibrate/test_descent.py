@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from trueup.calibrate.descent import Descent
-from trueup.calibrate.profile import check_profile
-from trueup.calibrate.uncertainty import Posterior
+from trueup.calibrate.fit import Solution
+from trueup.calibrate.profile import SURE, Profiler
 
 OWNER = np.array([0, 0, 1, -1])  # two parameters of limb 0, one of limb 1, one that both feel
 TRUE = np.array([0.4, -0.3, 0.8, 0.2])
@@ -80,21 +80,36 @@ def test_what_was_seen_is_told_after_every_step():
     assert len(seen) >= 2
 
 
-def profile_factor(problem: Bent) -> float:
+def profiler(problem: Bent) -> Profiler:
     at = problem.residuals(TRUE[None])[0]
     jacobian = problem.jacobian(TRUE, at)
     flat = jacobian.reshape(4, -1).astype(float)
-    found = Posterior(covariance=np.linalg.inv(flat @ flat.T + np.eye(4)), correlation_time_s=np.zeros(2))
-    wide, checked = check_profile(descent(problem), TRUE, at, jacobian, found)
-    assert (wide.deviation >= found.deviation * (1 - 1e-9)).all()
-    assert {direction.members.tolist()[0] for direction in checked} == {0, 2, 3}
-    return max(direction.factor for direction in checked)
+    deviation = np.sqrt(np.diag(np.linalg.inv(flat @ flat.T + np.eye(4))))
+    solution = Solution(x=TRUE, cost=0.0, residuals=at, jacobian=jacobian, iterations=1, converged=True)
+    return Profiler(descent(problem), solution, deviation)
+
+
+def widths(found: Profiler) -> np.ndarray:
+    """Both half widths of every interval, in standard errors' worth of 95 %."""
+    return np.abs(found.profile().ends - TRUE[:, None]) / (SURE * found._deviation[:, None])
 
 
 def test_a_valley_as_steep_as_its_curvature_keeps_its_intervals():
-    assert profile_factor(Bent(bend=0.0)) == 1.0
+    np.testing.assert_allclose(widths(profiler(Bent(bend=0.0))), 1.0)
 
 
 def test_a_valley_that_flattens_out_gets_wider_intervals():
     # beyond 5 mrad the residuals grow ten times more slowly: two standard errors out the cost is far too low
-    assert profile_factor(Bent(bend=0.0, flat=0.1)) > 1.3
+    found = widths(profiler(Bent(bend=0.0, flat=0.1)))
+    assert found.max() > 1.3
+    assert found.min() >= 1.0 - 1e-9
+
+
+def test_a_value_far_from_the_estimate_is_excluded_and_the_estimate_itself_is_not():
+    found = profiler(Bent(bend=0.0))
+    np.testing.assert_allclose(found.rise_at(TRUE), 0.0, atol=1e-9)
+    far = found.rise_at(TRUE + 3.0 * SURE * found._deviation)
+    near = found.rise_at(TRUE + 0.5 * SURE * found._deviation)
+    assert (far > found.wanted).all()
+    assert (near < found.wanted).all()
+    np.testing.assert_allclose(far / found.wanted, 9.0, rtol=0.25)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from trueup.calibrate.uncertainty import Posterior, autocovariance, model_error, posterior, widened
+from trueup.calibrate.uncertainty import Part, Posterior, autocovariance, information, posterior, widened
 
 WINDOWS, LENGTH, RATE = 10, 300, 200.0
 
@@ -76,9 +76,21 @@ def test_autocovariance_skips_samples_that_are_not_judged():
     np.testing.assert_allclose(autocovariance(values, judged, 1), [1.0, 0.5])
 
 
-def test_model_error_widens_what_it_touches_and_never_beyond_the_prior():
-    reach = np.array([[True, False], [False, True], [True, True]])
-    factor = model_error(np.array([1.1e-3, 7e-3]), np.array([1e-3, 1e-3]), reach)
-    np.testing.assert_allclose(factor, [1.0, 13.0, np.sqrt(85.0)])
+def test_widening_ends_at_the_prior():
     found = Posterior(covariance=np.diag([0.01, 0.01, 0.09]), correlation_time_s=np.zeros(2))
-    np.testing.assert_allclose(widened(found, factor / 2).deviation, [0.05, 0.65, 1.0])
+    np.testing.assert_allclose(widened(found, np.array([1.0, 6.5, 5.0])).deviation, [0.1, 0.65, 1.0])
+
+
+def test_parts_of_the_data_add_up_to_the_whole():
+    rng = np.random.default_rng(1)
+    jacobian, residuals = slow_columns(rng, 3), coloured(rng, 0.5)
+    judged, every = np.ones(residuals.shape, bool), np.arange(1)
+    fast = rng.uniform(size=residuals.shape) > 0.5
+    whole = information(jacobian, residuals, judged, RATE)
+    for parts in (
+        [Part(channels=every, windows=np.arange(3)), Part(channels=every, windows=np.arange(3, WINDOWS))],
+        [Part(channels=every, samples=fast), Part(channels=every, samples=~fast)],
+    ):
+        found = [information(jacobian, residuals, judged, RATE, part=part) for part in parts]
+        np.testing.assert_allclose(sum(one.hessian for one in found), whole.hessian, rtol=1e-9)
+        np.testing.assert_allclose(sum(one.gradient for one in found), whole.gradient, rtol=1e-6, atol=1e-6)

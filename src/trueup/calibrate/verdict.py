@@ -145,8 +145,9 @@ def word_for(entry: FitParameter, seen: Evidence) -> Word:
     if seen.still:
         return "not visible"
     low, high = seen.ends
-    open_low = seen.at_bound[0] or seen.x - low >= _OPEN
-    open_high = seen.at_bound[1] or high - seen.x >= _OPEN
+    # an end far away is still a bound if it lies on this side of the prior: friction from nothing to a third of nominal
+    open_low = seen.at_bound[0] or (seen.x - low >= _OPEN and low <= 0.0)
+    open_high = seen.at_bound[1] or (high - seen.x >= _OPEN and high >= 0.0)
     if _unnatural_bound(entry, seen.x):
         return "weak" if seen.deviation < VISIBLE or seen.excluded else "not visible"
     if open_low and open_high:
