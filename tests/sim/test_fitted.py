@@ -10,7 +10,7 @@ from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.calibration import Predictive, Ratio, read_calibration, write_calibration
-from trueup.sim.fitted import Fitted, read_fitted, sim_for_fit
+from trueup.sim.fitted import Fitted, sim_for_fit
 from trueup.sim.randomize import Draw, Randomizer
 
 GO2 = load_robot("go2")
@@ -160,7 +160,7 @@ def test_training_reads_the_very_object_that_calibration_wrote(tmp_path) -> None
     fit = msgspec.structs.replace(three(), alarms=("worse than nominal",), ratios=(ratio,), predictive=check)
     write_calibration(fit, tmp_path)
     assert read_calibration(tmp_path) == fit
-    assert read_fitted(tmp_path, make(1)).estimates == fit.estimates
+    assert Fitted(read_calibration(tmp_path), make(1)).estimates == fit.estimates
 
 
 def test_a_file_of_the_old_schema_is_refused_in_one_line(tmp_path) -> None:
