@@ -120,7 +120,7 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
 
 
 def test_a_calibration_with_unknown_keys_or_of_another_robot_is_refused(tmp_path):
-    (tmp_path / "params.json").write_text('{"schema": 1, "surprise": 2}')
+    (tmp_path / "params.json").write_text('{"schema": 2, "surprise": 2}')
     with pytest.raises(TrueupError, match="is not a calibration"):
         read_calibration(tmp_path)
     with pytest.raises(TrueupError, match="cannot be read"):

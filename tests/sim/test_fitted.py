@@ -1,5 +1,6 @@
 """Draws from a calibration: everything that was fitted, with its correlations, in place of the task's ranges."""
 
+import msgspec
 import numpy as np
 import pytest
 from made_params import made_params, one
@@ -8,8 +9,8 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import read_calibration, write_calibration
-from trueup.sim.fitted import Fitted, read_fitted, sim_for_fit
+from trueup.sim.calibration import Predictive, Ratio, read_calibration, write_calibration
+from trueup.sim.fitted import Fitted, sim_for_fit
 from trueup.sim.randomize import Draw, Randomizer
 
 GO2 = load_robot("go2")
@@ -144,10 +145,22 @@ def test_a_factor_multiplies_the_robots_own_gain_and_not_what_a_learned_actuator
 
 
 def test_training_reads_the_very_object_that_calibration_wrote(tmp_path) -> None:
-    fit = three()
+    ratio = Ratio(
+        label="kp / armature",
+        members=("kp", "armature"),
+        value=2.0,
+        standard_error=0.1,
+        interval=(1.8, 2.2),
+        unit="1/s^2",
+        verdict="identified",
+    )
+    check = Predictive(
+        draws=64, median_ratio=1.1, q95_ratio=1.5, estimate_error=0.01, spread=(0.009, 0.02), covered=True
+    )
+    fit = msgspec.structs.replace(three(), alarms=("worse than nominal",), ratios=(ratio,), predictive=check)
     write_calibration(fit, tmp_path)
     assert read_calibration(tmp_path) == fit
-    assert read_fitted(tmp_path, make(1)).estimates == fit.estimates
+    assert Fitted(read_calibration(tmp_path), make(1)).estimates == fit.estimates
 
 
 def test_a_file_of_the_old_schema_is_refused_in_one_line(tmp_path) -> None:

@@ -42,11 +42,22 @@ def test_every_parameter_says_where_it_comes_from() -> None:
     assert rest.of == JOINTS[3:]
 
 
-def test_the_lines_are_one_for_each_name_and_source() -> None:
+def test_there_is_one_line_for_each_name() -> None:
     lines = origin_lines(found({"armature": Draw(operation="scale", low=0.9, high=1.1)}))
     assert [" ".join(line.split()) for line in lines] == [
         "damping 12 joints from the calibration: 9 bounded, 3 weak",
-        "armature 3 joints with prior width around the estimate: the data did not show it",
+        "armature 3 joints from the calibration: 3 not visible (prior width); "
+        "task's range for 9 joints that the fit left over",
         "mount_damping left out: belongs to the stand",
-        "armature task's range for 9 joints that the fit left over",
+    ]
+
+
+def test_a_range_of_one_body_and_one_value_of_many_joints_are_said_so() -> None:
+    fit = made_params(JOINTS, [one("delay", JOINTS, "identified", 0.01)], [0.0], np.eye(1))
+    sim = BatchSim(GO2, SimCfg(threads=1))
+    ranges = {"mass_scale": Draw(operation="set", low=0.9, high=1.1, of=("base",))}
+    lines = origin_lines(origins(sim, ranges, Fitted(fit, sim)))
+    assert [" ".join(line.split()) for line in lines] == [
+        "delay 12 joints with 1 value from the calibration: 1 identified",
+        "mass_scale task's range",
     ]

@@ -89,3 +89,20 @@ def test_a_robot_with_other_joints_is_refused_in_one_line() -> None:
     with pytest.raises(TrueupError, match="has no joint.*trueup task init") as caught:
         load_task("go2-velocity", "pendulum")
     assert "\n" not in str(caught.value)
+
+
+def test_rows_under_a_fit_do_not_depend_on_the_size_of_the_batch(tmp_path: Path) -> None:
+    names = ("armature", "damping", "kp", "delay", "torque_offset", "stop_low", "mass_scale", "inertia_shape")
+    params = kept(tmp_path, "go2", names, bodies=("base", "FL_calf"))
+    seen = []
+    for nenv in (3, 7):
+        env = run_env(RunCfg(task="go2-velocity", params=params, seed=5), nenv, threads=1)
+        action = np.random.default_rng(0).normal(size=(120, 7, env.naction)).astype(np.float32)
+        ends = 0
+        for step_action in action:
+            step = env.step(step_action[:nenv])
+            ends += int(np.sum(step.ended < 3))
+        seen.append((step.obs.actor[:3], env.sim.params.get("inertia")[:3], ends))
+    assert seen[0][2] == seen[1][2] > 0
+    for few, many in zip(seen[0][:2], seen[1][:2], strict=True):
+        np.testing.assert_array_equal(few, many)

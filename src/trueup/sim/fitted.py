@@ -6,7 +6,6 @@ covariance says; setting it to the nominal value would break its match with the 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.sim.able_to_set import NEEDS_MOTOR, able_to_set
 from trueup.sim.batch import BatchSim
-from trueup.sim.calibration import read_calibration
 from trueup.sim.config import SimCfg
 from trueup.sim.fit_parameter import FitParameter, belongs_to_stand
 from trueup.sim.net_actuator import NetActuator
@@ -78,11 +76,6 @@ class Fitted:
     def place(self, name: str, into: FloatArray, values: FloatArray) -> None:
         """Write the fitted columns of a parameter (rows, ...) from `values`; factors multiply the robot's own."""
         self._writer.place(name, into, self._own.get(name, into), values)
-
-
-def read_fitted(path: str | Path, sim: BatchSim) -> Fitted:
-    """Read DIR/params.json or the file itself."""
-    return Fitted(read_calibration(path), sim)
 
 
 def sim_for_fit(cfg: SimCfg, params: SimParams) -> SimCfg:

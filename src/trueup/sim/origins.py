@@ -27,7 +27,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     of      joints or bodies; () for the whole robot
     source  "calibration": drawn from its posterior; "prior width": the same, but the data did not show it, so that its
-            width is the prior's; "range": the task's; "left out": fitted, and not used for `reason`
+            width is the prior's; "range": the task's, where a fit took the rest of it `of` what is left; "left out":
+            fitted, and not used for `reason`
     """
 
     name: str
@@ -58,25 +59,28 @@ def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Origi
             )
         )
     for name, draw in ranges.items():
-        acts, of = _left_over(sim, name, draw.of, fitted)
-        if acts:
-            out.append(Origin(name=name, of=of, label=name, source="range"))
+        left_over = _left_over(sim, name, draw.of, fitted)
+        if left_over is not None:
+            out.append(Origin(name=name, of=left_over, label=name, source="range"))
     return tuple(out)
 
 
 def _left_over(
     sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None
-) -> tuple[bool, tuple[str, ...]]:
-    """Whether a range acts beside a fit, and on which joints or bodies; a payload always does."""
-    if fitted is None or name == "payload":
-        return True, of or ()
+) -> tuple[str, ...] | None:
+    """Joints or bodies that a range acts on beside a fit: () for all that it names, None for none.
+
+    A payload is put on top of what was fitted.
+    """
     scope = PARAMETERS[parts_of(name)[0]].scope
+    if fitted is None or name == "payload":
+        return ()
     if scope == "robot":
-        return not set(parts_of(name)) <= set(fitted.names), ()
+        return None if set(parts_of(name)) <= set(fitted.names) else ()
     known = of or (sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names)
     taken = [_taken(part, fitted) for part in parts_of(name)]
     free = tuple(item for item in known if not all(item in part for part in taken))
-    return bool(free), () if free == known and of is None else free
+    return () if free == known else free or None
 
 
 def _taken(name: str, fitted: Fitted) -> set[str]:
@@ -84,25 +88,31 @@ def _taken(name: str, fitted: Fitted) -> set[str]:
 
 
 def origin_lines(found: Sequence[Origin]) -> list[str]:
-    """A line for each name and source: `damping  12 joints from the calibration: 9 bounded, 3 weak`."""
-    groups: dict[tuple[str, str], list[Origin]] = {}
-    for one in found:
-        kind = f"left out: {one.reason}" if one.source == "left out" else one.source
-        groups.setdefault((one.name, kind), []).append(one)
-    wide = max((len(name) for name, _ in groups), default=0)
-    return [f"{name:<{wide}}  {_line(name, kind, group)}" for (name, kind), group in groups.items()]
+    """A line for each name: `damping  12 joints from the calibration: 9 bounded, 3 weak`."""
+    names = dict.fromkeys(one.name for one in found)
+    wide = max((len(name) for name in names), default=0)
+    return [f"{name:<{wide}}  {_line([one for one in found if one.name == name])}" for name in names]
 
 
-def _line(name: str, kind: str, group: Sequence[Origin]) -> str:
-    parts = dict.fromkeys(item for one in group for item in one.of)
-    things = _THINGS[PARAMETERS[parts_of(name)[0]].scope]
-    count = len(parts) or len(group)
-    amount = f"{count} {things[count != 1]}"
-    if kind == "calibration":
-        words = Counter(one.verdict for one in group)
-        return f"{amount} from the calibration: " + ", ".join(f"{n} {word}" for word, n in words.items())
-    if kind == "prior width":
-        return f"{amount} with prior width around the estimate: the data did not show it"
-    if kind == "range":
-        return "task's range" + (f" for {amount} that the fit left over" if parts else "")
-    return kind
+def _line(group: Sequence[Origin]) -> str:
+    drawn = [one for one in group if one.source in ("calibration", "prior width")]
+    parts = [_drawn(drawn)] if drawn else []
+    for one in group:
+        if one.source == "range":
+            rest = f" for {_amount(one.name, len(one.of))} that the fit left over" if one.of else ""
+            parts.append(f"task's range{rest}")
+    return "; ".join([*parts, *dict.fromkeys(f"left out: {one.reason}" for one in group if one.reason)])
+
+
+def _drawn(group: Sequence[Origin]) -> str:
+    words = Counter(one.verdict for one in group)
+    said = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
+    of = len(dict.fromkeys(item for one in group for item in one.of)) or len(group)
+    amount = _amount(group[0].name, of)
+    if len(group) < of:
+        amount += f" with {len(group)} value" + ("s" if len(group) > 1 else "")
+    return f"{amount} from the calibration: {', '.join(said)}"
+
+
+def _amount(name: str, count: int) -> str:
+    return f"{count} {_THINGS[PARAMETERS[parts_of(name)[0]].scope][count != 1]}"

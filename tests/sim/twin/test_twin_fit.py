@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.robot.drivers.open import same_twin, twin_options
+from trueup.robot.drivers.open import open_driver, same_twin, twin_options
 from trueup.robot.load import load_robot
 from trueup.sim.calibration import write_calibration
 from trueup.sim.twin.firmware import Twin, TwinCfg
@@ -63,3 +63,12 @@ def test_a_fit_of_another_robot_is_refused(tmp_path: Path) -> None:
     params = fit(tmp_path, ("damping",))
     with pytest.raises(TrueupError, match="other joints"):
         Twin(load_robot("pendulum"), TwinCfg(preset="ideal", params=params))
+
+
+def test_a_driver_starts_the_twin_of_a_fit_and_a_wrong_file_is_an_error(tmp_path: Path) -> None:
+    params = fit(tmp_path / "fit", ("damping",), x=1.0)
+    with open_driver(f"twin:ideal?seed=3&lockstep=1&params={params}", GO2) as driver:
+        assert driver.name.startswith("go2-ideal-fit")
+        assert np.isfinite(driver.read().joint_pos).all()
+    with pytest.raises(TrueupError, match="calibration cannot be read"):
+        open_driver(f"twin:ideal?params={tmp_path / 'nothing'}", GO2).connect()
