@@ -2,8 +2,8 @@
 
 Draws of the parameters replay the held-out logs, open loop, beside the estimate. Two things are asked. Draws must do
 nearly as well as the estimate, or training in them would be training in worse simulators. And the error that was
-measured must lie within what was to be expected: the distance of draws from the estimate, plus what the fit left over
-on its own data (noise and model error alike), resampled in blocks.
+measured must lie within what was to be expected: what the fit left over on its own data (noise and model error alike),
+resampled in blocks, and up to the distance of draws from the estimate on top of it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ def predictive_check(
     counted = replayed.windows.judged[..., :njoint]
     errors = _rms(left, counted)
     apart = _square(left[1:] - left[0], counted)
-    expected = np.sqrt(apart + _left_over(shooting, solution, rng, _blocks(shooting, replayed)))
-    ends = np.percentile(expected.mean(axis=1), _INSIDE)
+    over = _left_over(shooting, solution, rng, _blocks(shooting, replayed))
+    ends = (
+        float(np.percentile(np.sqrt(over).mean(axis=1), _INSIDE[0])),
+        float(np.percentile(np.sqrt(over + apart).mean(axis=1), _INSIDE[1])),
+    )
     ratio = errors[1:] / errors[0]
     return Predictive(
         draws=DRAWS,
         median_ratio=float(np.median(ratio)),
         q95_ratio=float(np.percentile(ratio, 95)),
         estimate_error=float(errors[0]),
-        spread=(float(ends[0]), float(ends[1])),
+        spread=ends,
         covered=bool(ends[0] <= errors[0] <= ends[1]),
     )
 

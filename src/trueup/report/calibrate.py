@@ -14,21 +14,26 @@ from trueup.calibrate.calibrate import Fit
 from trueup.report.calibrate_plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Page, Status
 from trueup.report.traces import joint_traces
-from trueup.sim.calibration import Calibration
+from trueup.sim.calibration import Calibration, Predictive, Ratio
 from trueup.sim.sim_params import Estimate
 
-_COLOUR = {"identified": "green", "weak": "yellow", "not visible": "red"}
-_STATUS: dict[str, Status] = {"identified": "good", "weak": "warn", "not visible": "bad"}
+_COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
+_STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}
 STRUCTURED = (
     "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
     "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
 )
+VALLEYS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
 
 
 def print_fit(fit: Fit, console: Console | None = None) -> None:
     """Scores, parameters and what to record next."""
     console, result = console or Console(), fit.calibration
+    for alarm in result.alarms:
+        console.print(f"ALARM: {alarm}", style="bold red", markup=False)
     console.print(_parameter_table(result))
+    if result.ratios:
+        console.print(_ratio_table(result))
     console.print(_score_table(result))
     effort = result.effort
     ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
@@ -36,12 +41,45 @@ def print_fit(fit: Fit, console: Console | None = None) -> None:
         f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
         f"time), {effort.iterations} iterations"
     )
+    if result.predictive is not None:
+        console.print(predictive_text(result.predictive))
     if result.misfit.structured:
         console.print(STRUCTURED, style="yellow")
     for labels, advice in next_recording(result):
         console.print(f"next: {labels}: {advice}", markup=False)
     for note in result.notes:
         console.print(f"note: {note}", style="dim", markup=False)
+
+
+def word_shown(estimate: Estimate) -> str:
+    """The verdict with what bounds the parameter: "at most 0.35"."""
+    if estimate.verdict != "bounded":
+        return estimate.verdict
+    entry, (low, high) = estimate.parameter, estimate.interval
+    below, above = entry.to_x(estimate.value) - entry.to_x(low), entry.to_x(high) - entry.to_x(estimate.value)
+    at_most = low <= entry.low or (high < entry.high and below > above)
+    return f"at most {high:.3g}" if at_most else f"at least {low:.3g}"
+
+
+def nominal_shown(estimate: Estimate) -> str:
+    """The nominal value, and by how much the cost would rise there if the data exclude it."""
+    if estimate.nominal is None:
+        return ""
+    if not estimate.nominal_excluded or estimate.nominal_cost is None:
+        return f"{estimate.nominal:.3g}"
+    rise = estimate.nominal_cost
+    more = f"+{100 * rise:.2g} %" if rise < 1.0 else f"x {1.0 + rise:.2g}"
+    return f"{estimate.nominal:.3g} excluded (cost {more})"
+
+
+def predictive_text(check: Predictive) -> str:
+    """The predictive check in a sentence."""
+    within = "within" if check.covered else "NOT within"
+    return (
+        f"draws from the posterior replay held-out data with {check.median_ratio:.2f} times the estimate's error "
+        f"(median; 95 % within {check.q95_ratio:.2f}); that error, {1e3 * check.estimate_error:.2f} mrad, lies {within} "
+        f"what was to be expected ({1e3 * check.spread[0]:.2f} to {1e3 * check.spread[1]:.2f})"
+    )
 
 
 def next_recording(result: Calibration) -> list[tuple[str, str]]:
@@ -94,9 +132,16 @@ def fit_page(fit: Fit) -> Page:
         "to",
         "unit",
         "verdict",
+        "nominal",
         "nearest partner",
     )
     page.table(columns, [_row(estimate) for estimate in result.estimates])
+    if result.ratios:
+        page.text(VALLEYS)
+        page.table(
+            ("known together", "value", "95 % from", "to", "unit", "verdict"),
+            [_ratio_row(r) for r in result.ratios],
+        )
     page.section("Correlations")
     page.plot(
         correlation_map(fit),
@@ -108,6 +153,8 @@ def fit_page(fit: Fit) -> Page:
 
 
 def _summary(page: Page, result: Calibration) -> None:
+    for alarm in result.alarms:
+        page.badges(Badge("bad", alarm))
     words = [estimate.verdict for estimate in result.estimates]
     page.badges(*(Badge(_STATUS[word], f"{words.count(word)} {word}") for word in _STATUS if word in words))
     nominal = result.holdout_nominal or result.fit_nominal
@@ -123,6 +170,8 @@ def _summary(page: Page, result: Calibration) -> None:
             "time": f"{result.effort.seconds:.1f} s",
         }
     )
+    if result.predictive is not None:
+        page.text(f"Predictive check: {predictive_text(result.predictive)}.")
     if result.misfit.structured:
         page.text(STRUCTURED)
     for note in result.notes:
@@ -155,26 +204,52 @@ def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
         low,
         high,
         estimate.parameter.unit,
-        Badge(_STATUS[estimate.verdict], estimate.verdict + (", on its bound" if estimate.on_bound else "")),
+        Badge(
+            _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
+        ),
+        nominal_shown(estimate),
         f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
     )
 
 
 def _parameter_table(result: Calibration) -> Table:
     table = Table("parameter", "unit", box=None, header_style="bold")
-    for name in ("estimate", "+-", "verdict", "partner"):
-        table.add_column(name, justify="right" if name in ("estimate", "+-") else "left")
+    for name in ("estimate", "95 % from", "to", "verdict", "nominal", "partner"):
+        table.add_column(name, justify="right" if name in ("estimate", "95 % from", "to") else "left")
     for estimate in result.estimates:
         colour = _COLOUR[estimate.verdict]
-        bound = " on bound" if estimate.on_bound else ""
+        bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
         table.add_row(
             estimate.parameter.label,
             estimate.parameter.unit,
             f"{estimate.value:.4g}",
-            f"{estimate.standard_error:.2g}",
-            f"[{colour}]{estimate.verdict}[/]{bound}",
+            f"{estimate.interval[0]:.3g}",
+            f"{estimate.interval[1]:.3g}",
+            f"[{colour}]{word_shown(estimate)}[/]{bound}",
+            nominal_shown(estimate),
             f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.7 else "",
         )
+    return table
+
+
+def _ratio_row(ratio: Ratio) -> tuple[str | float | Badge, ...]:
+    return (
+        ratio.label,
+        ratio.value,
+        *ratio.interval,
+        ratio.unit,
+        Badge(_STATUS[ratio.verdict], ratio.verdict),
+    )
+
+
+def _ratio_table(result: Calibration) -> Table:
+    table = Table("known together only", "unit", box=None, header_style="bold")
+    for name in ("estimate", "95 % from", "to"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for ratio in result.ratios:
+        numbers = (f"{value:.4g}" for value in (ratio.value, *ratio.interval))
+        table.add_row(ratio.label, ratio.unit, *numbers, f"[{_COLOUR[ratio.verdict]}]{ratio.verdict}[/]")
     return table
 
 

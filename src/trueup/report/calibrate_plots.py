@@ -14,7 +14,7 @@ from trueup.report.traces import COLOURS
 from trueup.sim.sim_params import Estimate
 
 FloatArray = NDArray[np.float64]
-_VERDICT = {"identified": "#10a37f", "weak": "#b5831a", "not visible": "#e4572e"}
+_VERDICT = {"identified": "#10a37f", "bounded": "#2b7de9", "weak": "#b5831a", "not visible": "#e4572e"}
 _LONG_LIST = 80  # labels of more parameters than this would not be legible
 
 
@@ -23,6 +23,7 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
     figure = import_module("plotly.graph_objects").Figure()
     labels = [estimate.parameter.label for estimate in estimates]
     x = [estimate.parameter.to_x(estimate.value) for estimate in estimates]
+    ends = [[estimate.parameter.to_x(end) for end in estimate.interval] for estimate in estimates]
     for word, colour in _VERDICT.items():
         mine = [k for k, estimate in enumerate(estimates) if estimate.verdict == word]
         if mine:
@@ -30,7 +31,9 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
                 x=[round(x[k], 4) for k in mine],
                 y=[labels[k] for k in mine],
                 error_x={
-                    "array": [round(1.96 * estimates[k].ratio, 4) for k in mine],
+                    "symmetric": False,
+                    "array": [round(ends[k][1] - x[k], 4) for k in mine],
+                    "arrayminus": [round(x[k] - ends[k][0], 4) for k in mine],
                     "thickness": 1.6,
                     "width": 3,
                 },
