@@ -77,7 +77,7 @@ def predictive_text(check: Predictive) -> str:
     within = "within" if check.covered else "NOT within"
     return (
         f"draws from the posterior replay held-out data with {check.median_ratio:.2f} times the estimate's error "
-        f"(median; 95 % within {check.q95_ratio:.2f}); that error, {1e3 * check.estimate_error:.2f} mrad, lies {within} "
+        f"(median; 95 % within {check.q95_ratio:.2f}); that error, {1e3 * check.estimate_error:.2f} mrad, is {within} "
         f"what was to be expected ({1e3 * check.spread[0]:.2f} to {1e3 * check.spread[1]:.2f})"
     )
 
