@@ -30,11 +30,10 @@ def parameter(name: str, joint: str = "FL_calf_joint", **changes: object) -> Fit
 DAMPING = parameter("damping")
 CLEAR = Evidence(
     x=0.0,
-    deviation=0.05,
-    ends=(-0.1, 0.1),
+    deviation=0.02,
+    ends=(-0.04, 0.04),
     at_bound=(False, False),
     excluded=False,
-    structured=False,
     doubted=False,
     still=False,
 )
@@ -52,8 +51,7 @@ def test_a_damping_known_from_above_only_is_bounded():
         ({}, "identified"),
         ({"still": True}, "not visible"),
         ({"doubted": True}, "weak"),
-        ({"structured": True}, "weak"),
-        ({"structured": True, "deviation": 0.02, "ends": (-0.04, 0.04)}, "identified"),
+        ({"deviation": 0.05, "ends": (-0.1, 0.1)}, "weak"),
         ({"deviation": 0.3, "ends": (-0.6, 0.6)}, "weak"),
         ({"deviation": 1.0, "ends": (-1.96, 1.96)}, "not visible"),
         ({"deviation": 1.0, "ends": (-1.96, 1.96), "excluded": True}, "weak"),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trueup.calibrate.fisher import Forecaster, deviations, weak_of
 from trueup.calibrate.motion import NUMBERS, MotionSpace
 from trueup.calibrate.populations import Populations
-from trueup.calibrate.verdict import IDENTIFIED, VISIBLE
+from trueup.calibrate.verdict import VISIBLE, is_close
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation import ExcitationCfg, excite
 from trueup.robot.excitation_limits import LimitCfg, joint_bounds
@@ -44,7 +44,7 @@ class ActiveCfg:
     """How to seek.
 
     seconds      at most, of the whole plan; segment_s: of one motion from rest to rest
-    target       standard error over prior width at which a parameter counts as identified, with a margin
+    target       standard error over prior width at which a parameter is known well enough
     generations, population   of CMA-ES, per segment
     draws        points of the posterior at which motions must be good: the mean and draws
     """
@@ -53,7 +53,7 @@ class ActiveCfg:
     segment_s: float = 5.0
     rate_hz: float = 200.0
     seed: int = 0
-    target: float = 0.8 * IDENTIFIED
+    target: float = 0.12
     generations: int = 10
     population: int = 12
     draws: int = 2
@@ -82,7 +82,9 @@ class Expected:
     @property
     def word(self) -> Word:
         """The verdict that is to be expected."""
-        return "identified" if self.after < IDENTIFIED else "weak" if self.after < VISIBLE else "not visible"
+        if is_close(self.estimate.parameter, self.after):
+            return "identified"
+        return "weak" if self.after < VISIBLE else "not visible"
 
     @property
     def standard_error(self) -> float:
@@ -94,7 +96,7 @@ class Expected:
 class ActivePlan:
     """A rehearsed plan with what it should tell.
 
-    reached   every weak parameter should be identified afterwards
+    reached   every weak parameter should be known to the target afterwards
     seconds_needed  of such motion until then; None: no length will do
     others    predicted root mean square standard error (prior widths) of the usual excitations, same limits and time
     after     of this plan

@@ -15,7 +15,7 @@ from trueup.calibrate.refits import between_parts
 from trueup.calibrate.residuals import Shooting
 from trueup.calibrate.uncertainty import Posterior, posterior, widened
 from trueup.calibrate.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
-from trueup.calibrate.verdict import Evidence, Verdict, hide_still, is_hidden, verdicts
+from trueup.calibrate.verdict import CLOSE, Evidence, Verdict, hide_still, is_hidden, verdicts
 from trueup.calibrate.windows import Windows
 from trueup.sim.calibration import Misfit, Ratio
 from trueup.sim.sim_params import Estimate, Word
@@ -24,8 +24,7 @@ FloatArray = NDArray[np.float64]
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
 _NO_DELAY = 0.01  # prior widths from the bound
 _STRUCTURED = 2.0  # noises left over
-_RATIO_KNOWN = (0.1, 0.6)  # half the 95 % interval over the value: identified, weak
-_RATIO_STRUCTURED = 0.05
+_RATIO_SEEN = 0.6  # half the 95 % interval over the value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,22 +58,22 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
     profiler = Profiler(Descent(shooting, loss), solution, found.deviation)
     profile, nominal = profiler.profile(), _nominal(shooting, profiler)
-    found = scaled(found, np.minimum(profile.deviation(solution.x), 1.0) / found.deviation)
+    found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
     found, hidden = hide_still(parameters, found, still)
+    known = np.where(hidden, 1.0, profile.deviation)
     x = np.where(hidden, 0.0, solution.x)
     structured = _structured(shooting, misfit)
     close = pairs(parameters, found.correlation)
     together = inseparable(close, found.correlation, structured)
-    unlike = unlike_joints(parameters, x, found.deviation)
+    unlike = unlike_joints(parameters, x, known)
     doubted = together | {k for group in unlike for k in group.members if structured[k]}
     evidence = [
         Evidence(
             x=float(x[k]),
-            deviation=float(found.deviation[k]),
+            deviation=float(known[k]),
             ends=(float(profile.ends[k, 0]), float(profile.ends[k, 1])),
             at_bound=(bool(profile.at_bound[k, 0]), bool(profile.at_bound[k, 1])),
             excluded=bool(nominal.excluded[k]),
-            structured=bool(structured[k]),
             doubted=k in doubted,
             still=is_hidden(entry, still),
         )
@@ -84,13 +83,8 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     return Judged(
         x=x,
         posterior=found,
-        estimates=_estimates(
-            shooting, x, found, verdicts(parameters, found, evidence), profile, nominal, hidden
-        ),
-        ratios=tuple(
-            _ratio(shooting, one, bool(structured[one.pair.first]))
-            for one in combinations(shooting, x, found, shown)
-        ),
+        estimates=_estimates(shooting, x, verdicts(parameters, found, evidence), profile, nominal, hidden),
+        ratios=tuple(_ratio(shooting, one) for one in combinations(shooting, x, found, shown)),
         misfit=misfit,
         notes=(
             *_notes(shooting, misfit, tau / right.deviation, still),
@@ -123,11 +117,10 @@ def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
     return np.asarray((_acts_on(shooting) & left).any(axis=1))
 
 
-def _ratio(shooting: Shooting, one: Combination, structured: bool) -> Ratio:
+def _ratio(shooting: Shooting, one: Combination) -> Ratio:
     half = SURE * one.deviation
     share = half / max(abs(one.value), 1e-12)
-    known = _RATIO_STRUCTURED if structured else _RATIO_KNOWN[0]
-    word: Word = "identified" if share < known else "weak" if share < _RATIO_KNOWN[1] else "not visible"
+    word: Word = "identified" if share < CLOSE else "weak" if share < _RATIO_SEEN else "not visible"
     return Ratio(
         label=one.label,
         members=tuple(shooting.parameters[k].label for k in one.pair[:2]),
@@ -188,7 +181,6 @@ def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
 def _estimates(
     shooting: Shooting,
     x: FloatArray,
-    found: Posterior,
     words: Sequence[Verdict],
     profile: Profile,
     nominal: _Nominal,
@@ -196,13 +188,13 @@ def _estimates(
 ) -> tuple[Estimate, ...]:
     out = []
     for k, (entry, verdict) in enumerate(zip(shooting.parameters, words, strict=True)):
-        value, deviation = float(entry.to_value(x[k])), float(found.deviation[k])
+        value = float(entry.to_value(x[k]))
         ends = entry.to_value(np.array([-SURE, SURE]) if hidden[k] else profile.ends[k])
         out.append(
             Estimate(
                 parameter=entry,
                 value=value,
-                standard_error=deviation * entry.slope(value),
+                standard_error=verdict.ratio * entry.slope(value),
                 interval=(float(ends[0]), float(ends[1])),
                 verdict=verdict.word,
                 ratio=verdict.ratio,

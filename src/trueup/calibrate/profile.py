@@ -7,9 +7,13 @@ d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model 
 than its curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero
 for nothing while three times as much is excluded: its interval is as lopsided as the cost.
 
-The same way leads to the nominal value: x_k is set there, the others follow and take a Gauss-Newton step more, and the
-rise of the cost says how surely the data exclude the model as it was delivered. One rollout carries one parameter of
-every limb.
+Valleys bend: mass and rotor inertia that only show as a sum leave the straight line u_k soon, and the cost on that line
+rises although it does not in the valley. So where the straight line ends early the others are refitted (Gauss-Newton
+steps with the Jacobian at hand) before an end is believed. What is handed on is a normal distribution, which knows
+straight lines only: its standard errors are those of the straight ends.
+
+The same way leads to the nominal value: x_k is set there, the others are refitted, and the rise of the cost says how
+surely the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
 """
 
 from __future__ import annotations
@@ -23,32 +27,35 @@ from trueup.calibrate.descent import Descent
 from trueup.calibrate.fit import Solution
 
 FloatArray = NDArray[np.float64]
+Turns = list[list[int]]
 SURE = 1.96  # standard errors to either end of a 95 % interval
 _ROUNDS = 2
+_REFITS = 2
+_EARLY = 0.8  # of the expected distance: a straight line that ends before is looked at again
 _AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
 _MOST = 3.0  # times an end may move in a round
 _LEAST = 1e-6  # of a rise: below is rounding
 _NEAR_BOUND = 1e-3  # of the box
 _SEEN = 0.25  # prior variances left
 _REACH = 1.5  # prior widths that others may follow
-_PARTS = np.array([1.0, 0.4])  # of a refitting step, tried together
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """95 % intervals in x, (nparameter, 2), and which of their ends are bounds of the box, (nparameter, 2)."""
+    """What the cost supports, in prior widths.
+
+    ends       (nparameter, 2) 95 % intervals; at_bound: which of their ends are bounds of the box
+    deviation  (nparameter,) standard errors that the intervals stand for
+    straight   (nparameter,) standard errors of a normal distribution that stays within both straight ends
+    """
 
     ends: FloatArray
     at_bound: NDArray[np.bool_]
+    straight: FloatArray
 
-    def deviation(self, x: FloatArray) -> FloatArray:
-        """(nparameter,) the standard error of a normal distribution that stays within both ends.
-
-        An end on a bound does not count: nothing lies beyond it.
-        """
-        width = np.where(self.at_bound, np.inf, np.abs(self.ends - x[:, None])).min(axis=1)
-        both = np.abs(self.ends - x[:, None]).max(axis=1)
-        return np.where(np.isfinite(width), width, both) / SURE
+    @property
+    def deviation(self) -> FloatArray:
+        return np.asarray((self.ends[:, 1] - self.ends[:, 0]) / (2.0 * SURE))
 
 
 class Profiler:
@@ -65,39 +72,71 @@ class Profiler:
 
     def profile(self) -> Profile:
         """Both ends of every parameter's interval."""
-        sides = [self._ends(side) for side in (-1.0, 1.0)]
-        ends = self.x[:, None] + np.stack([-sides[0], sides[1]], axis=1)
-        low, high = self.descent.low, self.descent.high
-        near = _NEAR_BOUND * (high - low)
-        at_bound = np.stack([ends[:, 0] - low < near, high - ends[:, 1] < near], axis=1)
-        return Profile(ends=ends, at_bound=at_bound)
+        straight = np.stack([self._ends(side, self._turns, refits=0) for side in (-1.0, 1.0)], axis=1)
+        bent = straight.copy()
+        expected = np.minimum(SURE * self._deviation[:, None], self._room())
+        early = np.asarray((straight < _EARLY * expected).any(axis=1), bool)
+        turns = [some for turn in self._turns if (some := [k for k in turn if early[k]])]
+        if turns:
+            again = np.stack([self._ends(side, turns, refits=_REFITS) for side in (-1.0, 1.0)], axis=1)
+            bent = np.where(early[:, None], np.maximum(again, straight), straight)
+        return Profile(
+            ends=self.x[:, None] + np.array([-1.0, 1.0]) * bent,
+            at_bound=self._at_bound(bent),
+            straight=self._narrower(straight),
+        )
 
     def rise_at(self, values: FloatArray) -> FloatArray:
         """Rise of the cost (nparameter,) when each x_k in turn is set to values (nparameter,), the others refitted."""
         steps = np.clip(values, self.descent.low, self.descent.high) - self.x
-        moved = self._moved(steps)
-        outs = self.descent.shooting.residuals(moved)
-        best = self._rises(outs, moved)
-        refitted = self._refitted(moved, outs)
-        for part in _PARTS:
-            tries = np.clip(moved + part * (refitted - moved), self.descent.low, self.descent.high)
-            best = np.minimum(best, self._rises(self.descent.shooting.residuals(tries), tries))
-        return np.maximum(best, 0.0)
+        return np.maximum(self._rise(steps, self._turns, _REFITS), 0.0)
 
     # --- inside ---
-    def _ends(self, side: float) -> FloatArray:
-        """Distance of one end from the estimate."""
-        room = np.where(side > 0, self.descent.high - self.x, self.x - self.descent.low)
-        most = np.minimum(room, SURE)
+    def _ends(self, side: float, turns: Turns, *, refits: int) -> FloatArray:
+        """Distance (nparameter,) of one end from the estimate."""
+        most = np.minimum(self._room()[:, 0 if side < 0 else 1], SURE)
         distance = np.minimum(SURE * self._deviation, most)
         for _ in range(_ROUNDS):
-            moved = self._moved(side * distance)
-            rise = self._rises(self.descent.shooting.residuals(moved), moved)
+            rise = self._rise(side * distance, turns, refits)
             ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
             kept = (ratio > _AS_PROMISED[0]) & (ratio < _AS_PROMISED[1])
             move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
             distance = np.where(kept, distance, np.minimum(distance * move, most))
         return distance
+
+    def _at_bound(self, distance: FloatArray) -> NDArray[np.bool_]:
+        near = _NEAR_BOUND * (self.descent.high - self.descent.low)
+        return np.asarray(self._room() - distance < near[:, None])
+
+    def _narrower(self, distance: FloatArray) -> FloatArray:
+        """The narrower side over 1.96; an end on a bound does not count, since nothing lies beyond it."""
+        narrow = np.where(self._at_bound(distance), np.inf, distance).min(axis=1)
+        return np.where(np.isfinite(narrow), narrow, distance.max(axis=1)) / SURE
+
+    def _room(self) -> FloatArray:
+        """(nparameter, 2) distance of the estimate from its bounds."""
+        return np.stack([self.x - self.descent.low, self.descent.high - self.x], axis=1)
+
+    def _rise(self, steps: FloatArray, turns: Turns, refits: int) -> FloatArray:
+        """Rise of the cost when each parameter of `turns` makes its step, the others following and then refitted."""
+        moved = self._moved(steps, turns)
+        outs = self.descent.shooting.residuals(moved)
+        for _ in range(refits):
+            moved, outs = self._refined(moved, outs, turns)
+        return self._rises(outs, moved, turns)
+
+    def _refined(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> tuple[FloatArray, FloatArray]:
+        """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps."""
+        tries = self._refitted(moved, outs, turns)
+        new = self.descent.shooting.residuals(tries)
+        better = self._rises(new, tries, turns) < self._rises(outs, moved, turns)
+        moved, outs, limbs = moved.copy(), outs.copy(), self.descent.shooting.channel_limb
+        for row, turn in enumerate(turns):
+            for k in (k for k in turn if better[k]):
+                mine, limb = self._members(k), self.descent.owner[k]
+                felt = slice(None) if limb < 0 else limbs == limb
+                moved[row, mine], outs[row][..., felt] = tries[row, mine], new[row][..., felt]
+        return moved, outs
 
     def _temperature(self) -> FloatArray:
         """(nparameter,) variance over that of white residuals of a right model, B_kk.
@@ -128,7 +167,7 @@ class Profiler:
                     bread[k] = inverse[at, at]
         return ways, bread
 
-    def _share_rollouts(self) -> list[list[int]]:
+    def _share_rollouts(self) -> Turns:
         """Parameters that may be moved together: one of every limb; what limbs share goes alone."""
         owner = self.descent.owner
         limbs = [np.flatnonzero(owner == limb).tolist() for limb in range(self.descent.nlimb)]
@@ -136,36 +175,40 @@ class Profiler:
         turns = [[limb[rank] for limb in limbs if rank < len(limb)] for rank in range(longest)]
         return turns + [[k] for k in np.flatnonzero(owner == -1).tolist()]
 
-    def _moved(self, steps: FloatArray) -> FloatArray:
+    def _members(self, k: int) -> NDArray[np.intp]:
+        """Parameters that may follow parameter k: those of its limb; all, if limbs share it."""
+        limb = self.descent.owner[k]
+        return np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
+
+    def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
         """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
-        out = np.repeat(self.x[None], len(self._turns), axis=0)
-        for row, turn in enumerate(self._turns):
+        out = np.repeat(self.x[None], len(turns), axis=0)
+        for row, turn in enumerate(turns):
             for k in turn:
                 way = np.clip(self.ways[k] * steps[k], -_REACH, _REACH)
                 way[k] = steps[k]
                 out[row] += way
         return np.clip(out, self.descent.low, self.descent.high)
 
-    def _rises(self, outs: FloatArray, moved: FloatArray) -> FloatArray:
-        """(nparameter,) rise of the cost of what each parameter's limb feels."""
+    def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
+        """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
         more = self.descent.costs(outs, moved) - self.here
         rise = np.zeros(len(self.x))
-        for row, turn in enumerate(self._turns):
+        for row, turn in enumerate(turns):
             for k in turn:
                 limb = self.descent.owner[k]
                 rise[k] = more[row].sum() if limb < 0 else more[row, limb]
         return rise
 
-    def _refitted(self, moved: FloatArray, outs: FloatArray) -> FloatArray:
+    def _refitted(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> FloatArray:
         """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
         new = moved.copy()
-        for row, turn in enumerate(self._turns):
+        for row, turn in enumerate(turns):
             gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
             for k in turn:
-                limb = self.descent.owner[k]
-                mine = np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
+                mine = self._members(k)
                 free = mine[mine != k]
                 if len(free):
                     step = np.linalg.solve(self.hessian[np.ix_(free, free)], gradient[free])
                     new[row, free] -= np.clip(step, -_REACH, _REACH)
-        return new
+        return np.clip(new, self.descent.low, self.descent.high)

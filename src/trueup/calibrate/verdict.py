@@ -1,13 +1,11 @@
 """A verdict in words for every parameter: what the data exclude, beside whom, and what would show more.
 
-identified   known from both sides, closely; and alone, not only together with a partner
+identified   known to 5 % from both sides; and alone, not only together with a partner
 bounded      known from one side: "at most 0.35"
 weak         known from both sides, loosely, or only together with a partner
 not visible  the data exclude next to nothing
 
-Intervals are those of the cost's profile (`profile`), in prior widths. Where much more than noise is left over the
-model lacks something, and what pulls parts of the data alike cannot be seen: only what holds to 5 % is then called
-identified.
+Intervals are those of the cost's profile (`profile`), in prior widths.
 """
 
 from __future__ import annotations
@@ -24,10 +22,12 @@ from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.sim_params import Word
 
 FloatArray = NDArray[np.float64]
-IDENTIFIED, VISIBLE = 0.15, 0.6  # standard error over prior width
+VISIBLE = 0.6  # standard error over prior width
+CLOSE = (
+    0.05  # half a 95 % interval of what is identified: of the value, on a linear scale of the prior's width
+)
 _OPEN = 1.0  # prior widths: an end that is further away bounds nothing
 _SAYS = 1.0  # prior widths from the prior: a bound further out says nothing new
-_CLOSE, _CLOSE_LINEAR = 0.05, 0.1  # of the value, or of the prior width: with a model that lacks something
 _ON_BOUND = 1e-3  # of the box
 ALIKE = 0.7  # correlation from which two parameters stand in each other's way
 
@@ -38,7 +38,6 @@ class Evidence:
 
     ends        95 % interval; at_bound: which of them are bounds of the box
     excluded    the data exclude the nominal value
-    structured  more than noise is left over where it acts
     doubted     known together with a partner only, or unlike its like
     still       its joints were not moved
     """
@@ -48,7 +47,6 @@ class Evidence:
     ends: tuple[float, float]
     at_bound: tuple[bool, bool]
     excluded: bool
-    structured: bool
     doubted: bool
     still: bool
 
@@ -155,14 +153,17 @@ def word_for(entry: FitParameter, seen: Evidence) -> Word:
     if open_low or open_high:
         says = high < _SAYS if open_low else low > -_SAYS
         return "bounded" if says or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
-    if seen.deviation >= IDENTIFIED or seen.doubted or (seen.structured and not _close(entry, seen)):
-        return "weak"
-    return "identified"
+    return "identified" if is_close(entry, seen.deviation) and not seen.doubted else "weak"
 
 
-def _close(entry: FitParameter, seen: Evidence) -> bool:
-    half = SURE * seen.deviation
-    return entry.width * half <= _CLOSE if entry.scale == "log" else half <= _CLOSE_LINEAR
+def is_close(entry: FitParameter, deviation: float) -> bool:
+    """Whether a standard error in prior widths is that of an identified parameter."""
+    return deviation <= close_deviation(entry)
+
+
+def close_deviation(entry: FitParameter) -> float:
+    """The largest standard error, in prior widths, of an identified parameter."""
+    return CLOSE / SURE / (entry.width if entry.scale == "log" else 1.0)
 
 
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
