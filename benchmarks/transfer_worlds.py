@@ -22,10 +22,10 @@ from actuator_logs import TwinLogs, twin_logs
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.parameters import FitParameter
-from trueup.calibrate.result import PARAMS_FILE, Calibration, read_calibration, write_calibration
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
+from trueup.sim.calibration import PARAMS_FILE, Calibration, read_calibration, write_calibration
+from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.params import PARAMETERS
 from trueup.sim.twin.seal import reveal
 from trueup.tasks.build import with_servo
