@@ -231,8 +231,7 @@ def _entry(
     name: str, of: tuple[str, ...], value: float, more: float = 0.0, mode: Any = "set"
 ) -> tuple[FitParameter, float]:
     """A parameter whose prior is the truth."""
-    linear = name in _LINEAR
-    width = SPREAD[name] + more
+    linear, width, value = name in _LINEAR, SPREAD[name] + more, float(value)
     entry = FitParameter(
         name=name,
         of=of,
@@ -250,7 +249,7 @@ def _entry(
         mode=mode,
         label=" ".join([name, *of[:1]]),
     )
-    return entry, float(value)
+    return entry, value
 
 
 def as_records(world: World) -> dict[str, float]:
