@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 import numpy as np
 from actuator_logs import TwinLogs, twin_logs
-from trueup.calibrate.result import PARAMS_FILE, Calibration, read_calibration, write_calibration
 
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.parameters import FitParameter
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
+from trueup.sim.calibration import PARAMS_FILE, Calibration, read_calibration, write_calibration
+from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.params import PARAMETERS
 from trueup.sim.twin.seal import reveal
 from trueup.tasks.build import with_servo
@@ -231,8 +231,7 @@ def _entry(
     name: str, of: tuple[str, ...], value: float, more: float = 0.0, mode: Any = "set"
 ) -> tuple[FitParameter, float]:
     """A parameter whose prior is the truth."""
-    linear = name in _LINEAR
-    width = SPREAD[name] + more
+    linear, width, value = name in _LINEAR, SPREAD[name] + more, float(value)
     entry = FitParameter(
         name=name,
         of=of,
@@ -250,7 +249,7 @@ def _entry(
         mode=mode,
         label=" ".join([name, *of[:1]]),
     )
-    return entry, float(value)
+    return entry, value
 
 
 def as_records(world: World) -> dict[str, float]:
