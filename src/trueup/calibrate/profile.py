@@ -8,9 +8,9 @@ than its curvature promised, each end moves to where it has risen by that much. 
 for nothing while three times as much is excluded: its interval is as lopsided as the cost.
 
 Valleys bend: mass and rotor inertia that only show as a sum leave the straight line u_k soon, and the cost on that line
-rises although it does not in the valley. So where the straight line ends early the others are refitted (Gauss-Newton
-steps with the Jacobian at hand) before an end is believed. What is handed on is a normal distribution, which knows
-straight lines only: its standard errors are those of the straight ends.
+rises although it does not in the valley. So a parameter that others could stand in for (variance inflation B_kk H_kk of
+4 and more) is not believed to be known better than its standard error says. What is handed on is a normal distribution,
+which knows straight lines only: its standard errors are those of the straight ends.
 
 The same way leads to the nominal value: x_k is set there, the others are refitted, and the rise of the cost says how
 surely the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
@@ -30,8 +30,8 @@ FloatArray = NDArray[np.float64]
 Turns = list[list[int]]
 SURE = 1.96  # standard errors to either end of a 95 % interval
 _ROUNDS = 2
-_REFITS = 2
-_EARLY = 0.8  # of the expected distance: a straight line that ends before is looked at again
+_REFITS = 2  # Gauss-Newton steps of the others at a nominal value
+_VALLEY = 4.0  # variance inflation
 _AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
 _MOST = 3.0  # times an end may move in a round
 _LEAST = 1e-6  # of a rise: below is rounding
@@ -72,32 +72,33 @@ class Profiler:
 
     def profile(self) -> Profile:
         """Both ends of every parameter's interval."""
-        straight = np.stack([self._ends(side, self._turns, refits=0) for side in (-1.0, 1.0)], axis=1)
-        bent = straight.copy()
+        straight = np.stack([self._ends(side) for side in (-1.0, 1.0)], axis=1)
         expected = np.minimum(SURE * self._deviation[:, None], self._room())
-        early = np.asarray((straight < _EARLY * expected).any(axis=1), bool)
-        turns = [some for turn in self._turns if (some := [k for k in turn if early[k]])]
-        if turns:
-            again = np.stack([self._ends(side, turns, refits=_REFITS) for side in (-1.0, 1.0)], axis=1)
-            bent = np.where(early[:, None], np.maximum(again, straight), straight)
+        valley = self.bread * np.diag(self.hessian) >= _VALLEY
+        away = np.where(valley[:, None], np.maximum(straight, expected), straight)
         return Profile(
-            ends=self.x[:, None] + np.array([-1.0, 1.0]) * bent,
-            at_bound=self._at_bound(bent),
+            ends=self.x[:, None] + np.array([-1.0, 1.0]) * away,
+            at_bound=self._at_bound(away),
             straight=self._narrower(straight),
         )
 
     def rise_at(self, values: FloatArray) -> FloatArray:
         """Rise of the cost (nparameter,) when each x_k in turn is set to values (nparameter,), the others refitted."""
         steps = np.clip(values, self.descent.low, self.descent.high) - self.x
-        return np.maximum(self._rise(steps, self._turns, _REFITS), 0.0)
+        moved = self._moved(steps)
+        outs = self.descent.shooting.residuals(moved)
+        for _ in range(_REFITS):
+            moved, outs = self._refined(moved, outs)
+        return np.maximum(self._rises(outs, moved), 0.0)
 
     # --- inside ---
-    def _ends(self, side: float, turns: Turns, *, refits: int) -> FloatArray:
-        """Distance (nparameter,) of one end from the estimate."""
+    def _ends(self, side: float) -> FloatArray:
+        """Distance (nparameter,) of one end from the estimate, on the straight line."""
         most = np.minimum(self._room()[:, 0 if side < 0 else 1], SURE)
         distance = np.minimum(SURE * self._deviation, most)
         for _ in range(_ROUNDS):
-            rise = self._rise(side * distance, turns, refits)
+            moved = self._moved(side * distance)
+            rise = self._rises(self.descent.shooting.residuals(moved), moved)
             ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
             kept = (ratio > _AS_PROMISED[0]) & (ratio < _AS_PROMISED[1])
             move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
@@ -117,21 +118,13 @@ class Profiler:
         """(nparameter, 2) distance of the estimate from its bounds."""
         return np.stack([self.x - self.descent.low, self.descent.high - self.x], axis=1)
 
-    def _rise(self, steps: FloatArray, turns: Turns, refits: int) -> FloatArray:
-        """Rise of the cost when each parameter of `turns` makes its step, the others following and then refitted."""
-        moved = self._moved(steps, turns)
-        outs = self.descent.shooting.residuals(moved)
-        for _ in range(refits):
-            moved, outs = self._refined(moved, outs, turns)
-        return self._rises(outs, moved, turns)
-
-    def _refined(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> tuple[FloatArray, FloatArray]:
+    def _refined(self, moved: FloatArray, outs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps."""
-        tries = self._refitted(moved, outs, turns)
+        tries = self._refitted(moved, outs)
         new = self.descent.shooting.residuals(tries)
-        better = self._rises(new, tries, turns) < self._rises(outs, moved, turns)
+        better = self._rises(new, tries) < self._rises(outs, moved)
         moved, outs, limbs = moved.copy(), outs.copy(), self.descent.shooting.channel_limb
-        for row, turn in enumerate(turns):
+        for row, turn in enumerate(self._turns):
             for k in (k for k in turn if better[k]):
                 mine, limb = self._members(k), self.descent.owner[k]
                 felt = slice(None) if limb < 0 else limbs == limb
@@ -180,30 +173,30 @@ class Profiler:
         limb = self.descent.owner[k]
         return np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
 
-    def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
+    def _moved(self, steps: FloatArray) -> FloatArray:
         """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
-        out = np.repeat(self.x[None], len(turns), axis=0)
-        for row, turn in enumerate(turns):
+        out = np.repeat(self.x[None], len(self._turns), axis=0)
+        for row, turn in enumerate(self._turns):
             for k in turn:
                 way = np.clip(self.ways[k] * steps[k], -_REACH, _REACH)
                 way[k] = steps[k]
                 out[row] += way
         return np.clip(out, self.descent.low, self.descent.high)
 
-    def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
+    def _rises(self, outs: FloatArray, moved: FloatArray) -> FloatArray:
         """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
         more = self.descent.costs(outs, moved) - self.here
         rise = np.zeros(len(self.x))
-        for row, turn in enumerate(turns):
+        for row, turn in enumerate(self._turns):
             for k in turn:
                 limb = self.descent.owner[k]
                 rise[k] = more[row].sum() if limb < 0 else more[row, limb]
         return rise
 
-    def _refitted(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> FloatArray:
+    def _refitted(self, moved: FloatArray, outs: FloatArray) -> FloatArray:
         """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
         new = moved.copy()
-        for row, turn in enumerate(turns):
+        for row, turn in enumerate(self._turns):
             gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
             for k in turn:
                 mine = self._members(k)
