@@ -66,8 +66,9 @@ def tables(scores: LogScores) -> dict[str, list[Row]]:
 def name_of(scores: LogScores, k: int) -> str:
     """A log's name: its number, how long it is and where it says it comes from."""
     log = scores.logs[k]
-    said = next((str(log.meta[key]) for key in ("file", "source", "driver") if key in log.meta), "")
-    return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {said}".strip()
+    said = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
+    words = ", ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)
+    return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {words}".strip()
 
 
 def write_scores_page(scores: LogScores, path: str | Path) -> Path:
