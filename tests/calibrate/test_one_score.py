@@ -13,7 +13,6 @@ from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import error_of, score_rung
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
 from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.result import read_calibration
 from trueup.calibrate.score_logs import score_logs, sim_of
 from trueup.calibrate.windows import WindowCfg
 from trueup.report.calibrate import fit_page
@@ -45,7 +44,7 @@ def fit() -> Fit:
 @pytest.mark.medium
 def test_calibrate_ladder_replay_and_scores_of_a_saved_fit_agree_to_the_last_digit(fit, tmp_path):
     done = fit.calibration.holdout_calibrated
-    saved = read_calibration(fit.write(tmp_path))
+    saved = tu.read_calibration(fit.write(tmp_path))
     held = list(fit.shown)
     again = score_logs(ROBOT, held, saved)
     assert again.calibrated.open_loop.rmse == done.open_loop

@@ -80,7 +80,7 @@ def write_scores_page(scores: LogScores, path: str | Path) -> Path:
     page.text(_told(scores))
     for title, rows in tables(scores).items():
         page.section(title)
-        shown: list[list[str | float]] = [[row[0], *_shown(scores, row[1:])] for row in rows]
+        shown: list[tuple[str | float, ...]] = [(row[0], *_shown(scores, row[1:])) for row in rows]
         page.table(("mrad", *_shown(scores, _HEAD)), shown)
     _traces(page, scores)
     return page.write(path)
