@@ -29,9 +29,9 @@ def short_ones(rng: np.random.Generator, log: Log) -> list[Log]:
 @pytest.mark.medium
 @pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
 def test_any_log_ends_in_a_result_or_in_one_line(spoil):
-    for seed in range(2):
-        ended = attempt(ROBOT, spoil, np.random.default_rng(seed), LOG, check=bool(seed))
-        assert ended.kind in ("result", "error"), ended.words
+    seed = SPOILS.index(spoil)
+    ended = attempt(ROBOT, spoil, np.random.default_rng(seed), LOG, check=seed % 2 == 0)
+    assert ended.kind in ("result", "error"), ended.words
 
 
 @pytest.mark.medium
