@@ -51,12 +51,12 @@ def test_the_table_tells_pace_time_left_error_falls_widths_and_level():
     assert "idling" not in text
 
 
-def test_without_a_terminal_a_line_every_half_minute():
+def test_without_a_terminal_a_line_every_ten_seconds_with_the_time_left():
     console = _console(force_terminal=False)
     with training_display(Path("runs/walk"), console) as show:
         for elapsed in (1.0, 5.0, 20.0, 40.0, 45.0):
             show(_progress(elapsed))
-    assert console.file.getvalue().count("368,640 steps") == 2
+    assert console.file.getvalue().count("25 %  left 03:45  368,640 steps") == 3
 
 
 def test_the_end_says_why_and_what_next():

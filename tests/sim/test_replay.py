@@ -9,7 +9,7 @@ from trueup.data.resample import resample
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.sim.replay import ReplayCfg, replay, replay_logs
 
 TRUTH = {"armature": 0.02, "damping": 0.4, "friction": 0.1, "delay": 0.0073, "encoder_bias": 0.03}
 
@@ -127,3 +127,70 @@ def test_bad_logs_are_refused_in_words():
         )
     with pytest.raises(TrueupError, match="no joint 'FL_hip_joint'"):
         replay(load_robot("go2"), Log(time=log.time, joint_names=tuple("abcdefghijkl"), signals=log.signals))
+
+
+def stepped_log(factors: tuple[float, ...], seconds: float = 3.0, rate: float = 200.0) -> Log:
+    """A robot whose gains are multiplied by factors, one after the other; a factor of 0: torque off."""
+    robot = load_robot("go2")
+    sim = BatchSim(robot, SimCfg(control_hz=rate, physics_hz=rate * 2, model=ModelCfg(base="fixed")))
+    prepare(sim)
+    sim.reset()
+    time = np.arange(round(seconds * rate)) / rate
+    target = robot.spec.default_pose + 0.2 * np.sin(2 * np.pi * (1 + 0.2 * np.arange(12)) * time[:, None])
+    sim.prime_delay(np.tile(target[0], (1, 20, 1)))
+    factor = np.array(factors)[np.arange(len(time)) * len(factors) // len(time)]
+    out = {name: np.empty_like(target) for name in ("joint_pos", "joint_vel", "target_kp", "target_kd")}
+    for t in range(len(time)):
+        out["joint_pos"][t], out["joint_vel"][t] = sim.joint_pos[0] + sim.encoder_bias[0], sim.joint_vel[0]
+        out["target_kp"][t], out["target_kd"][t] = factor[t] * robot.spec.kp, factor[t] * robot.spec.kd
+        sim.params.set("kp", out["target_kp"][t])
+        sim.params.set("kd", out["target_kd"][t])
+        sim.step(target[t])
+    return Log(time=time, joint_names=robot.spec.joint_names, signals={**out, "target_pos": target})
+
+
+@pytest.mark.parametrize(
+    "factors", [(1.0, 2.0, 0.7), (1.0, 0.0, 1.5), (0.0, 1.0), tuple(np.linspace(1, 2, 60))]
+)
+def test_replay_follows_gains_that_change_and_servos_that_are_off(factors):
+    log = stepped_log(factors)
+    for cfg in (exact(), exact(0.25)):
+        assert replay(load_robot("go2"), log, cfg, prepare=prepare).rmse.max() < 1e-9
+    wrong = dict(log.signals, target_kp=np.repeat(log["target_kp"].max(axis=0)[None], len(log), axis=0))
+    held = Log(time=log.time, joint_names=log.joint_names, signals=wrong)
+    assert replay(load_robot("go2"), held, exact(), prepare=prepare).rmse.max() > 1e-3
+
+
+def test_factors_on_gains_stay_in_force_when_gains_change():
+    log = stepped_log((1.0, 0.0, 2.0))
+    scaled = {name: 0.8 * log[name] if name == "target_kp" else log[name] for name in log.signals}
+    told_less = Log(time=log.time, joint_names=log.joint_names, signals=scaled)
+
+    def stronger(sim: BatchSim) -> None:
+        prepare(sim)
+        sim.params.set("kp", sim.params.get("kp") / 0.8)
+
+    assert replay(load_robot("go2"), told_less, exact(), prepare=stronger).rmse.max() < 1e-9
+
+
+def test_logs_of_several_rates_and_lengths_replay_together_as_alone():
+    robot, long = load_robot("go2"), simulated_log()
+    logs = [long, simulated_log(1.0), resample(long, 100.0)]
+    together = replay_logs(robot, logs, exact(), prepare=prepare)
+    for log, found in zip(logs, together, strict=True):
+        alone = replay(robot, log, exact(), prepare=prepare)
+        np.testing.assert_array_equal(alone.joint_pos, found.joint_pos)
+        assert found.joint_pos.shape == (1, len(log), 12)
+
+
+def test_a_smoothed_start_is_better_than_a_noisy_sample():
+    log, rng = simulated_log(), np.random.default_rng(0)
+    noisy = dict(log.signals, joint_pos=log["joint_pos"] + 2e-3 * rng.standard_normal(log["joint_pos"].shape))
+    noisy["joint_vel"] = log["joint_vel"] + 0.2 * rng.standard_normal(log["joint_vel"].shape)
+    seen = Log(time=log.time, joint_names=log.joint_names, signals=noisy)
+    robot = load_robot("go2")
+    smoothed, measured = (
+        replay(robot, seen, ReplayCfg(window_s=0.1, start=start, sim=exact().sim), prepare=prepare)
+        for start in ("smoothed", "measured")
+    )
+    assert smoothed.rmse.mean() < 0.8 * measured.rmse.mean()

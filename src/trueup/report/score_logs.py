@@ -66,18 +66,15 @@ def tables(scores: LogScores) -> dict[str, list[Row]]:
 def name_of(scores: LogScores, k: int) -> str:
     """A log's name: its number, how long it is and where it says it comes from."""
     log = scores.logs[k]
-    said = next((str(log.meta[key]) for key in ("file", "source", "driver") if key in log.meta), "")
-    return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {said}".strip()
+    said = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
+    words = ", ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)
+    return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {words}".strip()
 
 
 def write_scores_page(scores: LogScores, path: str | Path) -> Path:
     """Write the page."""
     page = Page(f"Logs of {scores.robot} in the simulator", "Recorded commands, replayed without a refit.")
-    nominal, fit = scores.nominal, scores.calibrated
-    facts = {"nominal, open loop": f"{1e3 * nominal.open_loop.rmse_mean:.2f} mrad"}
-    if fit is not None:
-        facts["fit, open loop"] = f"{1e3 * fit.open_loop.rmse_mean:.2f} mrad"
-    page.facts({**facts, "logs": len(scores.logs), "physics": f"{scores.physics_hz:g} Hz"})
+    page.facts({**facts_of(scores), "logs": len(scores.logs), "physics": f"{scores.physics_hz:g} Hz"})
     if scores.worse:
         page.text(WORSE)
     page.text(_told(scores))
@@ -87,6 +84,14 @@ def write_scores_page(scores: LogScores, path: str | Path) -> Path:
         page.table(("mrad", *_shown(scores, _HEAD)), shown)
     _traces(page, scores)
     return page.write(path)
+
+
+def facts_of(scores: LogScores) -> dict[str, str]:
+    """Open-loop errors in words."""
+    facts = {"nominal, open loop": f"{1e3 * scores.nominal.open_loop.rmse_mean:.2f} mrad"}
+    if scores.calibrated is not None:
+        facts["fit, open loop"] = f"{1e3 * scores.calibrated.open_loop.rmse_mean:.2f} mrad"
+    return facts
 
 
 def _traces(page: Page, scores: LogScores) -> None:
