@@ -43,7 +43,7 @@ from trueup.train.train import assess_run, run_env
 
 Condition = Literal["nominal", "ranges", "estimate", "posterior", "learned", "truth"]
 PRESETS = ("harmonic", "worn", "payload")
-FIRST_SEED = 160  # of twins; others were looked at while building
+FIRST_SEED = 260  # of twins; 160 was looked at while building
 ALIKE: tuple[Condition, ...] = ("ranges", "nominal")  # for every twin
 OWN: tuple[Condition, ...] = ("posterior", "truth", "learned", "estimate")
 COMMANDS = 2600  # seed of the commands on twins
