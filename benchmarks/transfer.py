@@ -34,7 +34,7 @@ from on_twin import walk_on_twins
 from parts import TRANSFER, Numbers
 from train_hard import continued
 from transfer_page import CONDITIONS, page
-from transfer_worlds import TASK, World, as_records, fitted, learned, public_go2, truth_world
+from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2, truth_world
 
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
@@ -43,7 +43,7 @@ from trueup.train.train import assess_run, run_env
 
 Condition = Literal["nominal", "ranges", "estimate", "posterior", "learned", "truth"]
 PRESETS = ("harmonic", "worn", "payload")
-FIRST_SEED = 160  # of twins; others were looked at while building
+FIRST_SEED = 260  # of twins; 160 was looked at while building
 ALIKE: tuple[Condition, ...] = ("ranges", "nominal")  # for every twin
 OWN: tuple[Condition, ...] = ("posterior", "truth", "learned", "estimate")
 COMMANDS = 2600  # seed of the commands on twins
@@ -59,7 +59,7 @@ class BenchCfg:
     steps: int = 2_000_000
     seeds: int = 3
     """Twins of each preset, and training seeds."""
-    episodes: int = 20
+    episodes: int = 40
     """On the twin, of 20 s each."""
     nenv: int = 512
     threads: int = 2
@@ -128,8 +128,9 @@ def measure(cfg: BenchCfg, key: str) -> Numbers:
         "home_falls": home.falls,
         "steps": folder.newest().facts["steps"],
         "minutes": folder.newest().facts["elapsed_s"] / 60.0,
+        "outside": folder.read_metrics()[-1].get("actuator_outside"),
         "each": [_plain(asdict(episode)) for episode in walked.each],
-    } | (as_records(world) if name in OWN else {})
+    } | (air_errors(world) if name in OWN else {})
 
 
 def _plain(episode: dict[str, float]) -> Numbers:

@@ -20,6 +20,7 @@ import numpy as np
 from actuator_logs import TwinLogs, twin_logs
 
 from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.robot.load import Robot, load_robot
@@ -252,12 +253,20 @@ def _entry(
     return entry, value
 
 
-def as_records(world: World) -> dict[str, float]:
-    """Held-out open-loop error of the public model and of the fit, rad."""
+# --- what the fits came to ---
+def air_errors(world: World) -> dict[str, float]:
+    """Held-out open-loop error in the air, rad: the public model, the fit, and the ladder's rungs if it was climbed."""
     found = read_calibration(fitted(world))
     assert found.holdout_nominal is not None
     assert found.holdout_calibrated is not None
-    return {
-        "holdout_public": found.holdout_nominal.open_loop_mean,
-        "holdout_fit": found.holdout_calibrated.open_loop_mean,
+    out = {
+        "air_public": found.holdout_nominal.open_loop_mean,
+        "air_fit": found.holdout_calibrated.open_loop_mean,
     }
+    for rung in ("pace", "uan"):
+        file = world.folder / "ladder" / "rungs" / rung / "rung.json"
+        if file.exists():
+            scores = msgspec.json.decode(file.read_bytes(), type=RungResult).scores
+            assert scores is not None
+            out[f"air_ladder_{rung}"] = scores.whole.mean
+    return out
