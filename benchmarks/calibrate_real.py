@@ -6,11 +6,15 @@ FOLDER holds the public recordings `go2_air/` and `so101/`. go2: sets of paramet
 after a fit to seconds 0 to 14; the best is fitted to seconds 0 to 20 and judged, open loop, on the remaining 15 s.
 SO-101: fitted to every second motion (in the order of their names) and judged on the others, from the nominal model
 over `pace` and `servo` to the friction models M2 to M6. A part that is run alone keeps the other's earlier results.
+
+What is said about parameters and handed on is judged on the same recording of the go2: from the built-in numbers and
+from those of public models (damping 2 in every joint), held on a stand or not, with and without gains.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +26,7 @@ import numpy as np
 import tyro
 from calibrate_real_page import BANDS_HZ, Row, text_of
 from results import RESULTS, publish
+from transfer_worlds import public_go2
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.calibrate.fit import FitCfg
@@ -35,7 +40,7 @@ from trueup.robot.model import ModelCfg
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.calibration import Calibration, Score, read_calibration
 
-GO2_SETS = ("pace", "pace,kp", "hung,kp")
+GO2_SETS = ("pace", "pace,kp", "hung", "hung,kp")
 RUNGS = {
     "pace": "pace",
     "M1": "servo",
@@ -61,6 +66,12 @@ def main(cfg: BenchCfg) -> None:
     kept = {name: numbers[name] for name in parts if name in numbers}
     if "go2" in kept:
         kept["go2_air_heldout_rmse_rad"] = kept["go2"]["heldout"]["rmse_rad"]
+        handed = kept["go2"]["handed_on"]
+        kept["predictive_median_ratio"] = handed["public numbers, pace"]["median_ratio"]
+        kept["predictive_q95_ratio"] = handed["public numbers, pace"]["q95_ratio"]
+        kept["damping_2_excluded"] = handed["public numbers, pace"]["damping_excluded"]
+        kept["kp_identified"] = handed["hung,kp"]["kp_identified"]
+        kept["calves_agree"] = handed["hung"]["calves_agree"]
     publish("calibrate_real", kept, text_of(kept))
 
 
@@ -77,19 +88,56 @@ def go2(cfg: BenchCfg) -> Row:
         done = made_once(cfg, f"go2_14s_{params}", robot, [early], [middle], go2_cfg(params))
         trials[params], ends[params] = done.row, done.calibration
     chosen = min(trials, key=lambda name: trials[name]["rmse_rad"])
-    final = made_once(cfg, f"go2_20s_{chosen}", robot, [first], [last], go2_cfg(chosen), ends[chosen])
-    plain = made_once(cfg, "go2_20s_pace", robot, [first], [last], go2_cfg("pace"), ends["pace"])
+    finals = {
+        params: made_once(cfg, f"go2_20s_{params}", robot, [first], [last], go2_cfg(params), ends[params])
+        for params in ("pace", "hung", "hung,kp")
+    }
+    final = finals[chosen] if chosen in finals else finals["hung"]
+    with tempfile.TemporaryDirectory() as folder:
+        public = public_go2(Path(folder) / "public")
+        wrong = made_once(cfg, "go2_20s_public", public, [first], [last], go2_cfg("pace"))
+    fits = {name: one.calibration for name, one in finals.items()}
     return {
         "validation": trials,
         "chosen": chosen,
         "heldout": final.row,
-        "pace": plain.row,
+        "finals": {name: one.row for name, one in finals.items()},
+        "public": row(wrong.calibration.holdout_nominal),
+        "public_pace": wrong.row,
+        "handed_on": {
+            name: handed_on(fit) for name, fit in {**fits, "public numbers, pace": wrong.calibration}.items()
+        },
         "nominal": row(final.calibration.holdout_nominal),
         "hand_tuned": row(score(robot, [last], held_sim(), hand_tuned).score),
         "joints": list(robot.spec.joint_names),
         "bands": final.bands,
         "found": found(final.calibration),
         "notes": list(final.calibration.notes),
+    }
+
+
+def handed_on(result: Calibration) -> Row:
+    """Words of a fit, how its draws replay, and what is said of gains, dampings and the four calves."""
+    check = result.predictive
+    assert check is not None
+    words = [entry.verdict for entry in result.estimates]
+    of = {name: [e for e in result.estimates if e.parameter.name == name] for name in ("kp", "damping")}
+    calves = [e for e in result.estimates if e.parameter.name == "armature" and "calf" in e.parameter.of[0]]
+    return {
+        "words": {word: words.count(word) for word in ("identified", "bounded", "weak", "not visible")},
+        "excluded": sum(entry.nominal_excluded for entry in result.estimates),
+        "median_ratio": check.median_ratio,
+        "q95_ratio": check.q95_ratio,
+        "error_rad": check.estimate_error,
+        "expected_rad": list(check.spread),
+        "covered": check.covered,
+        "kp_identified": sum(entry.verdict == "identified" for entry in of["kp"]),
+        "kp": [[e.parameter.label, e.value, *e.interval, e.verdict] for e in of["kp"]],
+        "damping_excluded": sum(entry.nominal_excluded for entry in of["damping"]),
+        "damping": [[e.parameter.label, e.value, *e.interval, e.verdict] for e in of["damping"]],
+        "calves": [[e.parameter.label, e.value, *e.interval, e.verdict] for e in calves],
+        "calves_agree": max(e.interval[0] for e in calves) <= min(e.interval[1] for e in calves),
+        "alarms": list(result.alarms),
     }
 
 
