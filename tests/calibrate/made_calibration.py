@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueup.calibrate.parameters import make_parameters
-from trueup.calibrate.verdict import IDENTIFIED, VISIBLE
+from trueup.calibrate.verdict import VISIBLE
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.sim.able_to_set import able_to_set
 from trueup.sim.batch import BatchSim, SimCfg
 from trueup.sim.calibration import Calibration, Effort, Misfit, Score
 from trueup.sim.sim_params import SCHEMA, Estimate
+
+_KNOWN = 0.15  # prior widths: called identified here
 
 
 def made_calibration(
@@ -32,12 +34,12 @@ def made_calibration(
             value=(value := float(entry.to_value(np.array(x)))),
             standard_error=ratio * entry.slope(value),
             interval=tuple(entry.to_value(x + 1.96 * ratio * np.array([-1.0, 1.0])).tolist()),
-            verdict="identified" if ratio < IDENTIFIED else "weak" if ratio < VISIBLE else "not visible",
+            verdict="identified" if ratio < _KNOWN else "weak" if ratio < VISIBLE else "not visible",
             ratio=ratio,
             partner="",
             correlation=0.0,
             on_bound=False,
-            advice="" if ratio < IDENTIFIED else "record something that shows it",
+            advice="" if ratio < _KNOWN else "record something that shows it",
         )
         for entry, ratio in zip(parameters, wide.tolist(), strict=True)
     )

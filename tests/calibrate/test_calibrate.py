@@ -44,7 +44,7 @@ def fit() -> Fit:
 def test_planted_parameters_are_recovered_with_honest_intervals(fit):
     relative, score = errors(fit.calibration, TRUTH)
     moved = np.array([e.verdict == "identified" for e in fit.calibration.estimates])
-    assert moved.sum() >= 37
+    assert moved.sum() >= 33  # of those that the motion shows, known to 5 %
     assert ((relative < 0.05) | (score < 2))[moved].mean() >= 0.95
     assert (score < 2)[moved].mean() > 0.85
     assert abs(fit.calibration.find("delay").value - TRUTH["delay"][0]) < 0.5e-3

@@ -43,7 +43,8 @@ def test_contact_friction_and_softness_come_back_within_their_intervals(shooting
     judged = judge(shooting, solution)
     for estimate in judged.estimates:
         true = TRUTH[estimate.parameter.name]
-        assert abs(estimate.value - true) < 2 * estimate.standard_error, estimate
+        # one recording is one draw: two standard errors would fail every eighth one with right intervals
+        assert abs(estimate.value - true) < 3 * estimate.standard_error, estimate
         assert abs(estimate.value - true) < 0.2 * true, estimate
         assert estimate.verdict != "not visible"
 

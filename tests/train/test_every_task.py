@@ -48,8 +48,8 @@ def test_a_walking_task_is_assessed_nominal_and_randomised(tmp_path, randomize, 
     assert not result.reaches(0.01)
 
 
-def _short(name):
+def _short(name, robot=None):
     from trueup.tasks.load import load_task
 
-    task = load_task(name)
+    task = load_task(name, robot)
     return replace(task, rates=replace(task.rates, episode_s=1.0))

@@ -56,7 +56,8 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     misfit = _misfit(shooting, solution, right)
     tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian)
     found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
-    profiler = Profiler(Descent(shooting, loss), solution, found.deviation)
+    smooth = windows.base_quat is None
+    profiler = Profiler(Descent(shooting, loss), solution, found.deviation, smooth=smooth)
     profile, nominal = profiler.profile(), _nominal(shooting, profiler)
     found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
     found, hidden = hide_still(parameters, found, still)

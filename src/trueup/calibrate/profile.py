@@ -59,21 +59,28 @@ class Profile:
 
 
 class Profiler:
-    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to be checked."""
+    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to be checked.
 
-    def __init__(self, descent: Descent, solution: Solution, deviation: FloatArray) -> None:
+    smooth  the cost has no jumps; contacts make some, and a rise over a jump narrows no interval
+    """
+
+    def __init__(
+        self, descent: Descent, solution: Solution, deviation: FloatArray, *, smooth: bool = True
+    ) -> None:
         self.descent, self.solution, self.x = descent, solution, solution.x
         self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
         self.here = descent.costs(solution.residuals[None], solution.x[None])[0]
         self.ways, self.bread = self._ways()
         self._deviation = np.minimum(deviation, 1.0)
         self.wanted = 0.5 * SURE**2 * self._temperature()
-        self._turns = self._share_rollouts()
+        self._turns, self._smooth = self._share_rollouts(), smooth
 
     def profile(self) -> Profile:
         """Both ends of every parameter's interval."""
         straight = np.stack([self._ends(side) for side in (-1.0, 1.0)], axis=1)
         expected = np.minimum(SURE * self._deviation[:, None], self._room())
+        if not self._smooth:
+            straight = np.maximum(straight, expected)
         valley = self.bread * np.diag(self.hessian) >= _VALLEY
         away = np.where(valley[:, None], np.maximum(straight, expected), straight)
         return Profile(

@@ -9,7 +9,8 @@ the estimate, with the Jacobian that is there already:
 (G parts in a split, the prior divided among them, M_g as in `uncertainty`). If refits differ by no more than their own
 standard errors the data agree with one model. If they differ by more, the excess is the variance tau^2 between parts,
 by the method of moments for random effects (DerSimonian and Laird 1986); it does not shrink with more of the same data,
-and is added to the parameter's variance. The split that shows most counts.
+and is added to the parameter's variance, split by split: what speed does to a wrong model and what frequency does are
+taken as sources of their own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d  # type: ignore[attr-defined]
 from scipy.special import chdtri
 
+from trueup.calibrate.base_channels import BASE_CHANNELS
 from trueup.calibrate.residuals import Jacobian, Shooting
 from trueup.calibrate.uncertainty import Part, information
 
@@ -36,14 +38,14 @@ _REACH = 1.5  # prior widths a refit of one step may be believed
 
 def between_parts(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian) -> FloatArray:
     """Return tau (nparameter,), the standard deviation between refits of parts, in prior widths."""
-    tau = np.zeros(len(x))
+    variance = np.zeros(len(x))
     for split in splits(shooting):
         found = [_refit(shooting, part, x / len(split), residuals, jacobian) for part in split]
         shift = np.array([one[0] for one in found])
-        variance = np.array([one[1] for one in found])
+        own = np.array([one[1] for one in found])
         sees = np.array([one[2] for one in found])
-        tau = np.maximum(tau, random_effect(shift, variance, sees))
-    return tau
+        variance += random_effect(shift, own, sees) ** 2
+    return np.sqrt(variance)
 
 
 def random_effect(shift: FloatArray, variance: FloatArray, sees: NDArray[np.bool_]) -> FloatArray:
@@ -71,6 +73,9 @@ def splits(shooting: Shooting) -> Iterator[list[Part]]:
         yield [Part(channels=every, windows=group) for group in groups]
     if len(every) >= 2 * njoint and windows.base_quat is None:
         yield [Part(channels=half) for half in (every[:njoint], every[njoint : 2 * njoint])]
+    if windows.base_quat is not None:
+        yield [Part(channels=every[:-BASE_CHANNELS]), Part(channels=every[-BASE_CHANNELS:])]
+        yield [Part(channels=every, windows=np.arange(k, windows.count, 2)) for k in range(2)]
     size = max(2, round(_SMOOTH_S * windows.rate_hz))
     if 2 * size < windows.target.shape[1]:
         yield [Part(channels=every, over_time=partial(kind, size=size)) for kind in (_low, _high)]

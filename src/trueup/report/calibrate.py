@@ -61,15 +61,17 @@ def word_shown(estimate: Estimate) -> str:
     return f"at most {high:.3g}" if at_most else f"at least {low:.3g}"
 
 
-def nominal_shown(estimate: Estimate) -> str:
-    """The nominal value, and by how much the cost would rise there if the data exclude it."""
-    if estimate.nominal is None:
-        return ""
-    if not estimate.nominal_excluded or estimate.nominal_cost is None:
-        return f"{estimate.nominal:.3g}"
+def excluded_shown(estimate: Estimate) -> str:
+    """By how much the cost would rise at the nominal value, if the data exclude it: "+8 %", "x 14"."""
     rise = estimate.nominal_cost
-    more = f"+{100 * rise:.2g} %" if rise < 1.0 else f"x {1.0 + rise:.2g}"
-    return f"{estimate.nominal:.3g} excluded (cost {more})"
+    if not estimate.nominal_excluded or rise is None:
+        return ""
+    return f"+{100 * rise:.2g} %" if rise < 1.0 else f"x {1.0 + rise:.2g}"
+
+
+def _nominal(estimate: Estimate) -> str:
+    shown, rise = f"{estimate.nominal:.3g}" if estimate.nominal is not None else "", excluded_shown(estimate)
+    return f"{shown} excluded (cost {rise})" if rise else shown
 
 
 def predictive_text(check: Predictive) -> str:
@@ -207,15 +209,15 @@ def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
         Badge(
             _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
         ),
-        nominal_shown(estimate),
+        _nominal(estimate),
         f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
     )
 
 
 def _parameter_table(result: Calibration) -> Table:
     table = Table("parameter", "unit", box=None, header_style="bold")
-    for name in ("estimate", "95 % from", "to", "verdict", "nominal", "partner"):
-        table.add_column(name, justify="right" if name in ("estimate", "95 % from", "to") else "left")
+    for name in ("estimate", "95 % from", "to", "verdict", "nominal", "excluded"):
+        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=name == "verdict")
     for estimate in result.estimates:
         colour = _COLOUR[estimate.verdict]
         bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
@@ -226,8 +228,8 @@ def _parameter_table(result: Calibration) -> Table:
             f"{estimate.interval[0]:.3g}",
             f"{estimate.interval[1]:.3g}",
             f"[{colour}]{word_shown(estimate)}[/]{bound}",
-            nominal_shown(estimate),
-            f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.7 else "",
+            "" if estimate.nominal is None else f"{estimate.nominal:.3g}",
+            excluded_shown(estimate),
         )
     return table
 

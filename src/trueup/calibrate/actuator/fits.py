@@ -79,11 +79,11 @@ def not_excited(rung: Rung, actuator: Actuator, common: str) -> str:
         return ""
     shared = parameter_names(common)
     new = [entry for entry in actuator.params.estimates if entry.parameter.name not in shared]
-    if not new or any(entry.verdict != "not visible" for entry in new):
+    if not new or any(entry.verdict in ("identified", "weak") for entry in new):
         return ""
     advice = next((entry.advice for entry in new if entry.advice), "")
     return (
-        f"none of the {len(new)} numbers that it adds is visible: the data does not excite them"
+        f"none of the {len(new)} numbers that it adds is known from both sides: the data does not excite them"
         f"{f'; {advice}' if advice else ''}"
     )
 
