@@ -31,6 +31,7 @@ Turns = list[list[int]]
 SURE = 1.96  # standard errors to either end of a 95 % interval
 _ROUNDS = 2
 _REFITS = 2  # Gauss-Newton steps of the others at a nominal value
+_CLEAR = 30.0  # times the rise that excludes a value: needs no refit
 _VALLEY = 4.0  # variance inflation
 _AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
 _MOST = 3.0  # times an end may move in a round
@@ -92,25 +93,39 @@ class Profiler:
     def rise_at(self, values: FloatArray) -> FloatArray:
         """Rise of the cost (nparameter,) when each x_k in turn is set to values (nparameter,), the others refitted."""
         steps = np.clip(values, self.descent.low, self.descent.high) - self.x
-        moved = self._moved(steps)
-        outs = self.descent.shooting.residuals(moved)
-        for _ in range(_REFITS):
-            moved, outs = self._refined(moved, outs)
-        return np.maximum(self._rises(outs, moved), 0.0)
+        moved = self._moved(steps, self._turns)
+        rise = self._rises(self.descent.shooting.residuals(moved), moved, self._turns)
+        doubtful = (rise > self.wanted) & (rise < _CLEAR * self.wanted)
+        if turns := self._only(doubtful):
+            moved = self._moved(steps, turns)
+            outs = self.descent.shooting.residuals(moved)
+            for _ in range(_REFITS):
+                moved, outs = self._refined(moved, outs, turns)
+            rise = np.where(doubtful, self._rises(outs, moved, turns), rise)
+        return np.maximum(rise, 0.0)
 
     # --- inside ---
     def _ends(self, side: float) -> FloatArray:
         """Distance (nparameter,) of one end from the estimate, on the straight line."""
         most = np.minimum(self._room()[:, 0 if side < 0 else 1], SURE)
         distance = np.minimum(SURE * self._deviation, most)
+        sought = np.ones(len(distance), bool)
         for _ in range(_ROUNDS):
-            moved = self._moved(side * distance)
-            rise = self._rises(self.descent.shooting.residuals(moved), moved)
+            turns = self._only(sought)
+            moved = self._moved(side * distance, turns)
+            rise = self._rises(self.descent.shooting.residuals(moved), moved, turns)
             ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
-            kept = (ratio > _AS_PROMISED[0]) & (ratio < _AS_PROMISED[1])
             move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
-            distance = np.where(kept, distance, np.minimum(distance * move, most))
+            new = np.minimum(distance * move, most)
+            sought &= ((ratio < _AS_PROMISED[0]) | (ratio > _AS_PROMISED[1])) & (new != distance)
+            distance = np.where(sought, new, distance)
+            if not sought.any():
+                break
         return distance
+
+    def _only(self, wanted: NDArray[np.bool_]) -> Turns:
+        """Turns of the wanted parameters alone."""
+        return [some for turn in self._turns if (some := [k for k in turn if wanted[k]])]
 
     def _at_bound(self, distance: FloatArray) -> NDArray[np.bool_]:
         near = _NEAR_BOUND * (self.descent.high - self.descent.low)
@@ -125,13 +140,13 @@ class Profiler:
         """(nparameter, 2) distance of the estimate from its bounds."""
         return np.stack([self.x - self.descent.low, self.descent.high - self.x], axis=1)
 
-    def _refined(self, moved: FloatArray, outs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _refined(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> tuple[FloatArray, FloatArray]:
         """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps."""
-        tries = self._refitted(moved, outs)
+        tries = self._refitted(moved, outs, turns)
         new = self.descent.shooting.residuals(tries)
-        better = self._rises(new, tries) < self._rises(outs, moved)
+        better = self._rises(new, tries, turns) < self._rises(outs, moved, turns)
         moved, outs, limbs = moved.copy(), outs.copy(), self.descent.shooting.channel_limb
-        for row, turn in enumerate(self._turns):
+        for row, turn in enumerate(turns):
             for k in (k for k in turn if better[k]):
                 mine, limb = self._members(k), self.descent.owner[k]
                 felt = slice(None) if limb < 0 else limbs == limb
@@ -180,30 +195,30 @@ class Profiler:
         limb = self.descent.owner[k]
         return np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
 
-    def _moved(self, steps: FloatArray) -> FloatArray:
+    def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
         """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
-        out = np.repeat(self.x[None], len(self._turns), axis=0)
-        for row, turn in enumerate(self._turns):
+        out = np.repeat(self.x[None], len(turns), axis=0)
+        for row, turn in enumerate(turns):
             for k in turn:
                 way = np.clip(self.ways[k] * steps[k], -_REACH, _REACH)
                 way[k] = steps[k]
                 out[row] += way
         return np.clip(out, self.descent.low, self.descent.high)
 
-    def _rises(self, outs: FloatArray, moved: FloatArray) -> FloatArray:
+    def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
         """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
         more = self.descent.costs(outs, moved) - self.here
         rise = np.zeros(len(self.x))
-        for row, turn in enumerate(self._turns):
+        for row, turn in enumerate(turns):
             for k in turn:
                 limb = self.descent.owner[k]
                 rise[k] = more[row].sum() if limb < 0 else more[row, limb]
         return rise
 
-    def _refitted(self, moved: FloatArray, outs: FloatArray) -> FloatArray:
+    def _refitted(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> FloatArray:
         """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
         new = moved.copy()
-        for row, turn in enumerate(self._turns):
+        for row, turn in enumerate(turns):
             gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
             for k in turn:
                 mine = self._members(k)
