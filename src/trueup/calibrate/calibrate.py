@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -40,6 +41,8 @@ from trueup.sim.fit_parameter import FitParameter
 from trueup.sim.sim_params import SCHEMA
 
 FloatArray = NDArray[np.float64]
+_LOG = logging.getLogger(__name__)
+_FITTED, _JUDGED = 0.5, 0.9  # of the time, usually, when the fit is done, and when it is judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +121,18 @@ def calibrate(
     shooting = problem.fine
     if cfg.base == "fixed":
         moves(robot, still_joints(shooting.windows))
-    solution = _solve(problem, cfg, start, progress, None if folder is None else Checkpoint(folder), resume)
+    told = progress or (lambda fraction: None)
+    checkpoint = None if folder is None else Checkpoint(folder)
+    solution = _solve(problem, cfg, start, lambda done: told(_FITTED * done), checkpoint, resume)
+    _LOG.info("intervals and verdicts")
     if cfg.fit.method not in BASELINES and not solution.interrupted:
         solution = settled(shooting, solution, cfg.fit.loss)
     effort = _effort(problem, solution, time.monotonic() - began)
     judged = judge(shooting, solution, cfg.fit.loss)
     effect = step_effect(shooting, solution.x, solution.residuals, solution.jacobian)
-    told = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
+    told(_JUDGED)
+    _LOG.info("scores")
+    coarse = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
     before = score(robot, split.train, as_delivered(shooting.cfg))
     draft = Calibration(
         schema=SCHEMA,
@@ -142,7 +150,7 @@ def calibrate(
         provenance=_provenance(logs, holdout, cfg, shooting.cfg.physics_hz),
         notes=tuple(
             dict.fromkeys(
-                [*notes, *shooting.windows.notes, *judged.notes, *told, *_end_notes(solution), split.how]
+                [*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
             )
         ),
         ratios=judged.ratios,
@@ -150,6 +158,7 @@ def calibrate(
     )
     done = _scored(robot, draft, split.train, split.held, shooting.cfg, judged.posterior, before)
     alarms = found_alarms(done.calibration)
+    told(1.0)
     return replace(done, calibration=msgspec.structs.replace(done.calibration, alarms=alarms))
 
 

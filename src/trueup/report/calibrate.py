@@ -19,6 +19,7 @@ from trueup.sim.sim_params import Estimate
 
 _COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}
+_NEAR = 1e-3  # of the box: an end this near is its bound
 STRUCTURED = (
     "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
     "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
@@ -56,8 +57,9 @@ def word_shown(estimate: Estimate) -> str:
     if estimate.verdict != "bounded":
         return estimate.verdict
     entry, (low, high) = estimate.parameter, estimate.interval
-    below, above = entry.to_x(estimate.value) - entry.to_x(low), entry.to_x(high) - entry.to_x(estimate.value)
-    at_most = low <= entry.low or (high < entry.high and below > above)
+    x, (first, last), (bottom, top) = entry.to_x(estimate.value), map(entry.to_x, (low, high)), entry.x_bounds
+    near = _NEAR * (top - bottom)
+    at_most = first - bottom < near or (top - last >= near and x - first > last - x)
     return f"at most {high:.3g}" if at_most else f"at least {low:.3g}"
 
 
@@ -215,16 +217,24 @@ def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
 
 
 def _parameter_table(result: Calibration) -> Table:
-    table = Table("parameter", "unit", box=None, header_style="bold")
-    for name in ("estimate", "95 % from", "to", "verdict", "nominal", "excluded"):
-        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=name == "verdict")
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("parameter", min_width=18)
+    for name in ("value", "95 % from", "to", "verdict", "nominal", "excluded"):
+        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=True)
+    several = [e.parameter.name for e in result.estimates if e.parameter.of]
+    heading = ""
     for estimate in result.estimates:
         colour = _COLOUR[estimate.verdict]
         bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
+        name, unit = estimate.parameter.name, estimate.parameter.unit
+        grouped = several.count(name) > 1
+        if grouped and name != heading:
+            table.add_row(f"{name}, {unit}")
+        heading = name
+        label = estimate.parameter.label
         table.add_row(
-            estimate.parameter.label,
-            estimate.parameter.unit,
-            f"{estimate.value:.4g}",
+            f"  {label.removeprefix(name).strip()}" if grouped else f"{label}, {unit}",
+            f"{estimate.value:.3g}",
             f"{estimate.interval[0]:.3g}",
             f"{estimate.interval[1]:.3g}",
             f"[{colour}]{word_shown(estimate)}[/]{bound}",
