@@ -53,38 +53,57 @@ def continued(cfg: RunCfg, path: Path, budget: Budget) -> RunFolder:
 
 
 # --- rough ---
-def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
-    task = "go2-velocity-rough"
+_ROUGH = {"blind": "go2-velocity-rough", "with a map of the ground": "go2-velocity-rough-map"}
 
-    def one(seed: str) -> dict[str, object]:
-        run = RunCfg(task=task, seed=int(seed), nenv=512, ppo=default_ppo(task))
-        folder = continued(run, cfg.runs / f"rough-{seed}", Budget(steps=2 * cfg.steps, save_s=60.0))
+
+def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    seed = cfg.seeds[0]
+
+    def one(name: str) -> dict[str, object]:
+        task = _ROUGH[name]
+        run = RunCfg(task=task, seed=seed, nenv=512, ppo=default_ppo(task))
+        folder = continued(run, cfg.runs / f"{task}-{seed}", Budget(steps=cfg.steps, save_s=60.0))
         rows = folder.read_metrics()
         every = max(1, len(rows) // 20)
         curve = [[round(r["steps"] / 1e6, 1), round(r["terrain/level"], 2)] for r in rows[::every]]
         return {"levels": curve, "success": _success(task, frozen(folder.newest().arrays))}
 
-    found = TRAIN.each("rough", [str(cfg.seeds[0])], one, fresh=cfg.fresh)[str(cfg.seeds[0])]
-    levels = sorted({int(k) for row in found["success"].values() for k in row})
-    rows = [(kind, *(row[str(k)] for k in levels)) for kind, row in found["success"].items()]
-    first, last = found["levels"][0][1], found["levels"][-1][1]
+    found = TRAIN.each("rough", list(_ROUGH), one, fresh=cfg.fresh)
     chart = Chart(
         x="million control steps",
         y="mean level",
-        curves=[Curve(name="curriculum", points=found["levels"], colour=0)],
+        curves=[
+            Curve(name=name, points=one["levels"], colour=k) for k, (name, one) in enumerate(found.items())
+        ],
     )
     text = f"""## Rough terrain
 
 {chart.write("train_rough")}
 
-Mean level of the curriculum over {2 * cfg.steps / 1e6:g} M steps: from {first:g} by way of
-{min(x for _, x in found["levels"]):g} (who cannot walk yet falls to the lowest level) to {last:g}.
+Mean level of the curriculum over {cfg.steps / 1e6:g} M steps. One seed each; one policy feels the ground only through
+its joints, the other sees heights around it (`go2-velocity-rough-map`).
+
+{chr(10).join(_levels(name, one["levels"]) for name, one in found.items())}
 
 Share of episodes of 20 s without a fall, by kind and level:
 
-{table(("ground", *(f"level {k}" for k in levels)), rows)}
+{chr(10).join(_by_level(name, one["success"]) for name, one in found.items())}
 """
-    return {"rough_level_first": first, "rough_level_last": last}, text
+    return {"rough_level_last": {name: one["levels"][-1][1] for name, one in found.items()}}, text
+
+
+def _levels(name: str, levels: list[list[float]]) -> str:
+    lowest = min(x for _, x in levels)
+    return (
+        f"- {name}: from {levels[0][1]:g} by way of {lowest:g} (who cannot walk yet falls to the lowest level) to "
+        f"{levels[-1][1]:g}"
+    )
+
+
+def _by_level(name: str, success: dict[str, dict[str, float]]) -> str:
+    levels = sorted({int(k) for row in success.values() for k in row})
+    rows = [(kind, *(row[str(k)] for k in levels)) for kind, row in success.items()]
+    return f"{name}:\n\n{table(('ground', *(f'level {k}' for k in levels)), rows)}\n"
 
 
 def _success(name: str, policy: Policy) -> dict[str, dict[str, float]]:

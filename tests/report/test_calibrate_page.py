@@ -107,6 +107,10 @@ def test_the_page_is_moderate_in_size(page_file):
 def test_the_text_names_every_parameter_and_each_advice_once():
     fit = made_fit()
     text = fit_text(fit)
-    assert all(entry.parameter.label in text for entry in fit.calibration.estimates)
+    for name in {entry.parameter.name for entry in fit.calibration.estimates}:
+        mine = [entry.parameter for entry in fit.calibration.estimates if entry.parameter.name == name]
+        start = text.index(f"\n{name}, {mine[0].unit}")
+        places = [text.index(one.label.removeprefix(name).strip(), start) for one in mine]
+        assert places == sorted(places)
     assert text.count("record something that shows it") == 1
     assert next_recording(fit.calibration)[0][0].endswith("and 21 more")
