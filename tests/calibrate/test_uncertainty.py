@@ -3,7 +3,16 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from trueup.calibrate.uncertainty import Part, Posterior, autocovariance, information, posterior, widened
+from trueup.calibrate.uncertainty import (
+    Part,
+    Posterior,
+    autocovariance,
+    information,
+    model_error_factor,
+    posterior,
+    widened,
+    with_model_error,
+)
 
 WINDOWS, LENGTH, RATE = 10, 300, 200.0
 
@@ -94,3 +103,18 @@ def test_parts_of_the_data_add_up_to_the_whole():
         found = [information(jacobian, residuals, judged, RATE, part=part) for part in parts]
         np.testing.assert_allclose(sum(one.hessian for one in found), whole.hessian, rtol=1e-9)
         np.testing.assert_allclose(sum(one.gradient for one in found), whole.gradient, rtol=1e-6, atol=1e-6)
+
+
+def test_model_error_lets_draws_miss_by_its_share_of_what_is_left_over():
+    rng = np.random.default_rng(2)
+    jacobian = slow_columns(rng, 4)
+    flat = jacobian.reshape(4, -1).astype(float)
+    bread = np.linalg.inv(flat @ flat.T + np.eye(4))
+    samples, parameters = float(flat.shape[1]), 4.0
+    factor = model_error_factor(np.array(1.0), np.array(samples), np.array(parameters), share=0.5)
+    tight = Posterior(covariance=1e-12 * np.eye(4), correlation_time_s=np.zeros(1))
+    found = with_model_error(tight, bread, np.full(4, float(factor)))
+    moved = rng.multivariate_normal(np.zeros(4), found.covariance, 4000) @ flat
+    # residuals have unit size: draws must be half of it away from the estimate
+    np.testing.assert_allclose(np.sqrt((moved**2).mean()), 0.5, rtol=0.05)
+    assert model_error_factor(np.array(0.0), np.array(samples), np.array(parameters)) == 0.0

@@ -13,7 +13,7 @@ from trueup.calibrate.fit import Solution
 from trueup.calibrate.profile import SURE, Profile, Profiler
 from trueup.calibrate.refits import between_parts
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.uncertainty import Posterior, posterior, widened
+from trueup.calibrate.uncertainty import Posterior, model_error_factor, posterior, widened, with_model_error
 from trueup.calibrate.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
 from trueup.calibrate.verdict import CLOSE, Evidence, Verdict, hide_still, is_hidden, verdicts
 from trueup.calibrate.windows import Windows
@@ -24,6 +24,7 @@ FloatArray = NDArray[np.float64]
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
 _NO_DELAY = 0.01  # prior widths from the bound
 _STRUCTURED = 2.0  # noises left over
+_NOISE_WORTH = 1.15  # noise is known to about this factor
 _RATIO_SEEN = 0.6  # half the 95 % interval over the value
 
 
@@ -56,8 +57,10 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     misfit = _misfit(shooting, solution, right)
     tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian)
     found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
-    smooth = windows.base_quat is None
-    profiler = Profiler(Descent(shooting, loss), solution, found.deviation, smooth=smooth)
+    descent = Descent(shooting, loss)
+    hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
+    found = with_model_error(found, np.asarray(np.linalg.inv(hessian), np.float64), _model_error(shooting))
+    profiler = Profiler(descent, solution, found.deviation, smooth=windows.base_quat is None)
     profile, nominal = profiler.profile(), _nominal(shooting, profiler)
     found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
     found, hidden = hide_still(parameters, found, still)
@@ -110,6 +113,19 @@ def _nominal(shooting: Shooting, profiler: Profiler) -> _Nominal:
     owner = profiler.descent.owner
     here = np.array([profiler.here.sum() if limb < 0 else profiler.here[limb] for limb in owner])
     return _Nominal(value=values, cost=rise / np.maximum(here, 1e-9), excluded=rise > profiler.wanted)
+
+
+def _model_error(shooting: Shooting) -> FloatArray:
+    """(nparameter,) factor of each parameter's limb; what limbs share gets the largest."""
+    windows, owner, limbs = shooting.windows, shooting.colouring.owner, shooting.channel_limb
+    noise = np.minimum(_NOISE_WORTH * windows.sigma / shooting.sigma, 1.0)
+    count = windows.judged.sum(axis=(0, 1))
+    each = []
+    for limb in range(int(limbs.max()) + 1):
+        mine = limbs == limb
+        beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
+        each.append(model_error_factor(beyond, count[mine].sum(), (owner == limb).sum() + (owner < 0).sum()))
+    return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
 
 
 def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:

@@ -9,8 +9,16 @@ M = H and the usual (H + I)^-1; slow, structured residuals give what they deserv
 see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
 common; the larger standard error of the two stands.
 
-That is the scatter of a fit of the right model. A wrong model's parameters are pulled by what it lacks; how far is
-seen from parts of the data that disagree (`refits`), and added.
+That is the scatter of a fit of the right model. A wrong model's parameters are pulled by what it lacks. Parts of the
+data that disagree show some of it (`refits`); a pull that is the same everywhere shows nowhere. But what the model
+lacks moves its output by delta, the root mean square that is left over beyond noise, and parameters that move the
+output by less than a share of that cannot be told from the estimate. So the covariance gets a term that lets draws
+differ from the estimate by phi delta in what they predict, equally in every direction that the data see:
+
+    C <- C + f B,      B = (H + I)^-1,   f = phi^2 (delta / left)^2 N / p
+
+for N samples and p parameters of a limb (residuals are in units of what is left over, so that sum r^2 = N). Draws then
+replay with at most about sqrt(1 + phi^2) times the estimate's error. Without model error delta is zero.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ from trueup.calibrate.residuals import Jacobian
 FloatArray = NDArray[np.float64]
 _MEMORY_S = 0.5  # residuals further apart than this are taken as independent
 _FEWEST_WINDOWS = 6
+SHARE = 0.7  # of what is left over beyond noise: phi
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +148,23 @@ def widened(found: Posterior, factor: FloatArray) -> Posterior:
     return Posterior(
         covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
     )
+
+
+def with_model_error(found: Posterior, bread: FloatArray, factor: FloatArray) -> Posterior:
+    """Add f B; `bread` is B, `factor` (nparameter,) is f of each parameter's limb. No wider than the prior."""
+    root = np.sqrt(factor)
+    covariance = found.covariance + bread * np.outer(root, root)
+    narrow = np.minimum(1.0, np.maximum(found.deviation, 1.0) / np.sqrt(np.diag(covariance)))
+    return Posterior(
+        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
+    )
+
+
+def model_error_factor(
+    beyond: FloatArray, samples: FloatArray, parameters: FloatArray, share: float = SHARE
+) -> FloatArray:
+    """f of each limb: `beyond` is (delta / left)^2, with the limb's numbers of samples and parameters."""
+    return np.asarray(share**2 * beyond * samples / np.maximum(parameters, 1.0))
 
 
 def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:
