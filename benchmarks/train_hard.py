@@ -46,10 +46,11 @@ class BenchCfg:
 
 
 def continued(cfg: RunCfg, path: Path, budget: Budget) -> RunFolder:
-    """Train, or go on with what is there."""
-    folder = RunFolder(path)
-    train(cfg, path, budget, resume=(path / "config.json").exists())
-    return folder
+    """Train, or go on with what is there; a training that was stopped is no result."""
+    outcome = train(cfg, path, budget, resume=(path / "config.json").exists())
+    if outcome.reason == "interrupted":
+        raise SystemExit(f"{path.name} was stopped before its end: run the same command again")
+    return RunFolder(path)
 
 
 # --- rough ---
