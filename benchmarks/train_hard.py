@@ -86,7 +86,8 @@ its joints, the other sees heights around it (`go2-velocity-rough-map`).
 
 {chr(10).join(_levels(name, one["levels"]) for name, one in found.items())}
 
-Share of episodes of 20 s without a fall, by kind and level:
+Share of episodes of 20 s without a fall, by kind and level (a robot that stops in front of a gap does not fall: the
+mean level says who crosses):
 
 {chr(10).join(_by_level(name, one["success"]) for name, one in found.items())}
 """
