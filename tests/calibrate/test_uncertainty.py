@@ -10,6 +10,7 @@ from trueup.calibrate.uncertainty import (
     information,
     model_error_factor,
     posterior,
+    tempered,
     widened,
     with_model_error,
 )
@@ -118,3 +119,17 @@ def test_model_error_lets_draws_miss_by_its_share_of_what_is_left_over():
     # residuals have unit size: draws must be half of it away from the estimate
     np.testing.assert_allclose(np.sqrt((moved**2).mean()), 0.5, rtol=0.05)
     assert model_error_factor(np.array(0.0), np.array(samples), np.array(parameters)) == 0.0
+
+
+def test_what_is_handed_on_is_narrowed_until_it_replays_and_only_where_the_data_see():
+    rng = np.random.default_rng(3)
+    flat = slow_columns(rng, 3).reshape(3, -1).astype(float)
+    flat[2] = 0.0
+    seen, samples = flat @ flat.T, float(flat.shape[1])
+    wide = Posterior(covariance=np.diag([0.9, 0.9, 1.0]), correlation_time_s=np.zeros(1))
+    found = tempered(wide, seen, samples)
+    moved = rng.multivariate_normal(np.zeros(3), found.covariance, 4000) @ flat
+    np.testing.assert_allclose((moved**2).mean(), 0.4, rtol=0.05)
+    np.testing.assert_allclose(found.deviation[2], 1.0)
+    narrow = Posterior(covariance=1e-6 * np.eye(3), correlation_time_s=np.zeros(1))
+    assert tempered(narrow, seen, samples) is narrow

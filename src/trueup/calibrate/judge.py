@@ -13,7 +13,14 @@ from trueup.calibrate.fit import Solution
 from trueup.calibrate.profile import SURE, Profile, Profiler
 from trueup.calibrate.refits import between_parts
 from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.uncertainty import Posterior, model_error_factor, posterior, widened, with_model_error
+from trueup.calibrate.uncertainty import (
+    Posterior,
+    model_error_factor,
+    posterior,
+    tempered,
+    widened,
+    with_model_error,
+)
 from trueup.calibrate.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
 from trueup.calibrate.verdict import CLOSE, Evidence, Verdict, hide_still, is_hidden, verdicts
 from trueup.calibrate.windows import Windows
@@ -63,6 +70,8 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     profiler = Profiler(descent, solution, found.deviation, smooth=windows.base_quat is None)
     profile, nominal = profiler.profile(), _nominal(shooting, profiler)
     found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
+    samples = float(windows.judged.sum())
+    found = tempered(found, np.asarray(hessian - np.eye(len(hessian)), np.float64), samples)
     found, hidden = hide_still(parameters, found, still)
     known = np.where(hidden, 1.0, profile.deviation)
     x = np.where(hidden, 0.0, solution.x)
