@@ -38,5 +38,5 @@ def _alarms(result: Calibration) -> Iterator[str]:
         yield (
             f"draws from this posterior replay held-out data {check.median_ratio:.2f} times as badly as the estimate "
             f"(one in twenty over {check.q95_ratio:.2f} times): it is wider than the data allow; train with "
-            "--randomize only around the estimate, or fit fewer parameters"
+            "--no-posterior (the estimate alone), or fit fewer parameters"
         )
