@@ -11,8 +11,8 @@ from importlib import import_module
 import numpy as np
 import torch
 
-from trueup.calibrate import uan
-from trueup.calibrate.net_learner import NetLearner, NetShape
+from trueup.calibrate.nets.net_learner import NetLearner, NetShape
+from trueup.calibrate.nets.uan import uan
 from trueup.models.actuator_net import ActuatorNet
 
 HIDDEN = (8,)

@@ -11,10 +11,10 @@ from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.data.files import read_log
 from trueup.data.log import Log
-from trueup.robot.excitation import ExcitationCfg
+from trueup.record.session import SessionCfg, run_session
+from trueup.robot.excitation.excitation import ExcitationCfg
+from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.waves import Kind
-from trueup.sim.session import SessionCfg, run_session
 
 SEEN: tuple[Kind, ...] = ("multisine", "random_holds", "chirp")
 UNSEEN: tuple[Kind, ...] = ("steps", "sine_ladder")

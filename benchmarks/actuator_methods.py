@@ -21,18 +21,18 @@ from actuator_cma import HIDDEN, WINDOW_S, WINDOWS, CmaTrainer
 from actuator_logs import twin_logs
 from parts import ACTUATORS
 
-from trueup.calibrate import uan
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.uan_gradient import GradientCfg
-from trueup.calibrate.uan_rl import RlCfg
+from trueup.calibrate.nets.uan import uan
+from trueup.calibrate.nets.uan.gradient import GradientCfg
+from trueup.calibrate.nets.uan.rl import RlCfg
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
-from trueup.sim.calibration import Calibration
-from trueup.sim.net_actuator import NetActuator, with_net
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.world.actuators.net_actuator import NetActuator, with_net
+from trueup.world.batch import SimCfg
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.replay.replay import ReplayCfg, replay
 
 METHODS = ("inverse", "gradient", "cma", "rl")
 Numbers = dict[str, object]

@@ -23,7 +23,7 @@ from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import frozen
+from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run, train
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.actuator.recommend import StepCheck, overfits, recommend
 from trueup.calibrate.actuator.rungs import RUNGS
-from trueup.calibrate.actuator.score import Error, Scores
+from trueup.calibrate.actuator.score.score import Error, Scores
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
 

@@ -14,11 +14,11 @@ from parts import ACTUATORS, table
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.models.actuator_file import load_actuator
 from trueup.robot.load import load_robot
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.net_actuator import NetActuator, with_net
 from trueup.tasks.build import with_servo
 from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
+from trueup.world.actuators.net_actuator import NetActuator, with_net
+from trueup.world.batch import BatchSim, SimCfg
 
 if TYPE_CHECKING:
     from actuators import BenchCfg

@@ -33,9 +33,9 @@ from parts import ACTUATORS, table
 from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.robot.excitation import ExcitationCfg
+from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import load_robot
 
 Numbers = dict[str, object]

@@ -23,16 +23,16 @@ from results import publish
 
 from trueup.calibrate.active import ActiveCfg, plan_active
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg
+from trueup.calibrate.fit.fit import FitCfg
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
-from trueup.robot.excitation import ExcitationCfg
-from trueup.robot.excitation_limits import LimitCfg
+from trueup.record.session import SessionCfg, run_session
+from trueup.robot.excitation.excitation import ExcitationCfg
+from trueup.robot.excitation.limits import LimitCfg
+from trueup.robot.excitation.waves import Kind, WaveCfg
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.waves import Kind, WaveCfg
-from trueup.sim.calibration import Calibration
-from trueup.sim.session import SessionCfg, run_session
-from trueup.sim.twin.seal import reveal
+from trueup.twin.truth.seal import reveal
+from trueup.world.fitted.calibration import Calibration
 
 ANKLE = "pendulum:load_mass=0.3,load_length=0.05"  # a foot of 0.3 kg, 5 cm from its axis: 0.15 N m of gravity, kp 20
 # damping is left at its nominal value: without velocity commands it acts as kd does, and kd takes its error up

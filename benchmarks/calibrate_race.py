@@ -20,17 +20,17 @@ import numpy as np
 from calibrate_twins import QUANTISED, record_twin
 from mujoco import sysid
 
-from trueup.calibrate.fit import FitCfg, Fitter, Method
-from trueup.calibrate.holdout import hold_out
-from trueup.calibrate.prepare import in_order
-from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
-from trueup.calibrate.residuals import Shooting
-from trueup.calibrate.windows import WindowCfg
+from trueup.calibrate.data.holdout import hold_out
+from trueup.calibrate.data.prepare import in_order
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg, Fitter, Method
+from trueup.calibrate.fit.problem import Problem, ProblemCfg, make_problem
+from trueup.calibrate.fit.residuals import Shooting
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
-from trueup.sim.batch import BatchSim
-from trueup.sim.param_writer import ParamWriter
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.replay.replay import ReplayCfg, replay
 
 FloatArray = np.ndarray
 Numbers = dict[str, object]

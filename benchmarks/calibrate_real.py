@@ -29,16 +29,16 @@ from results import RESULTS, publish
 from transfer_worlds import public_go2
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.score import Scored, score
-from trueup.calibrate.windows import WindowCfg
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.judge.score import Scored, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration, Score, read_calibration
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration, Score, read_calibration
 
 GO2_SETS = ("pace", "pace,kp", "hung", "hung,kp")
 RUNGS = {

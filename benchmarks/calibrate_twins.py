@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.windows import WindowCfg
+from trueup.calibrate.data.windows import WindowCfg
 from trueup.data.log import Log
-from trueup.robot.excitation import ExcitationCfg
-from trueup.robot.excitation_limits import LimitCfg
+from trueup.record.session import SessionCfg, run_session
+from trueup.robot.excitation.excitation import ExcitationCfg
+from trueup.robot.excitation.limits import LimitCfg
+from trueup.robot.excitation.waves import WaveCfg
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.waves import WaveCfg
-from trueup.sim.session import SessionCfg, run_session
-from trueup.sim.twin.seal import reveal
+from trueup.twin.truth.seal import reveal
 
 HERE = Path(__file__).resolve().parent
 QUANTISED = HERE / "pace_quantised.toml"

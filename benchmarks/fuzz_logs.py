@@ -27,13 +27,13 @@ from spoiled import SPOILS, Spoil
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg
 from trueup.calibrate.score_logs import score_logs
-from trueup.calibrate.windows import WindowCfg
 from trueup.core.errors import TrueupError
 from trueup.data.files import read_log
 from trueup.data.log import Log
-from trueup.robot.excitation import ExcitationCfg
+from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import Robot, load_robot
 
 _SECONDS = 12.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trueup.sim.randomize import Draw
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Task
+from trueup.world.randomization.randomize import Draw
 
 
 def go2_hard() -> Task:

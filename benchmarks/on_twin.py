@@ -19,12 +19,12 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.load import load_robot
-from trueup.sim.twin.firmware import Twin, TwinCfg
-from trueup.sim.twin.truth import Truth
-from trueup.tasks.commands import VelocityCommand, VelocityCommands
+from trueup.tasks.goals.commands import VelocityCommand, VelocityCommands
 from trueup.tasks.load import load_task
 from trueup.tasks.step import Obs
-from trueup.train.frozen import Policy
+from trueup.train.play.frozen import Policy
+from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.truth.truth import Truth
 
 FloatArray = NDArray[np.float64]
 

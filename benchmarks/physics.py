@@ -24,9 +24,9 @@ from results import publish
 
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.randomize import Randomizer, locomotion_ranges
-from trueup.sim.sensors import SensorCfg
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.randomization.randomize import Randomizer, locomotion_ranges
+from trueup.world.sensors import SensorCfg
 
 NOISE = SensorCfg(
     joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.02)

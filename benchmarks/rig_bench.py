@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.log import Log
-from trueup.robot.plan import Plan
+from trueup.robot.excitation.plan import Plan
 from trueup.robot.spec import RobotSpec
 
 FloatArray = NDArray[np.float64]

@@ -18,12 +18,12 @@ from calibrate_twins import record_twin
 from rig_bench import Bench, Sensors, record_bench
 
 from trueup.data.log import Log
-from trueup.data.mcap_read import read_mcap
-from trueup.data.mcap_write import write_log
-from trueup.robot.excitation import ExcitationCfg, excite
-from trueup.robot.excitation_limits import LimitCfg
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.write import write_log
+from trueup.robot.excitation.excitation import ExcitationCfg, excite
+from trueup.robot.excitation.limits import LimitCfg
+from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.waves import Kind
 
 HERE = Path(__file__).resolve().parent
 RIGS = ("pendulum", "axis", "lift")

@@ -21,7 +21,7 @@ from results import publish
 
 from trueup.tasks.env import TaskEnv
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.frozen import Policy
+from trueup.train.play.frozen import Policy
 
 _SETTINGS = (
     {},

@@ -36,7 +36,7 @@ from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import frozen
+from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run
 
 ASKED_ERROR = 0.15
@@ -221,7 +221,7 @@ def update(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     import torch
     from rsl_rl.runners import OnPolicyRunner
 
-    from trueup.train.rsl_rl import RslRlEnv, rsl_rl_config
+    from trueup.train.adapters.rsl_rl import RslRlEnv, rsl_rl_config
 
     def env():
         return make_env(load_task(TASK), EnvCfg(nenv=512, threads=1, seed=0))

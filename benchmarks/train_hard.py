@@ -16,13 +16,13 @@ from parts import TRAIN, table
 
 from trueup.rl.distill import DistillCfg
 from trueup.robot.model import compile_model
-from trueup.sim.twin.truth import Truth
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import FrozenPolicy, Policy, frozen
+from trueup.train.play.frozen import FrozenPolicy, Policy, frozen
 from trueup.train.train import assess_run, train
+from trueup.twin.truth.truth import Truth
 
 Part = Literal["target", "race", "update", "overhead", "kills", "rough", "adaptation", "adr"]
 TASK = "go2-velocity"

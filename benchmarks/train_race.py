@@ -22,9 +22,9 @@ from trueup.rl.env import Floats, Obs
 from trueup.rl.ppo import Ppo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.assess import assess
 from trueup.train.config import default_ppo
-from trueup.train.frozen import frozen
+from trueup.train.play.assess import assess
+from trueup.train.play.frozen import frozen
 
 
 @dataclass
@@ -89,7 +89,7 @@ def _ours(cfg: RaceCfg, seed: int) -> Contender:
 def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:
     from rsl_rl.runners import OnPolicyRunner
 
-    from trueup.train.rsl_rl import RslRlEnv, groups, rsl_rl_config
+    from trueup.train.adapters.rsl_rl import RslRlEnv, groups, rsl_rl_config
 
     torch.manual_seed(seed)
     ppo = default_ppo(cfg.task)

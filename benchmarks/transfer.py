@@ -38,7 +38,7 @@ from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2
 
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import frozen
+from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run, run_env
 
 Condition = Literal["nominal", "ranges", "estimate", "posterior", "learned", "truth"]

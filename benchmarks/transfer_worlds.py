@@ -25,12 +25,12 @@ from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
-from trueup.sim.calibration import PARAMS_FILE, Calibration, read_calibration, write_calibration
-from trueup.sim.fit_parameter import FitParameter
-from trueup.sim.params import PARAMETERS
-from trueup.sim.twin.seal import reveal
 from trueup.tasks.build import with_servo
 from trueup.tasks.load import load_task
+from trueup.twin.truth.seal import reveal
+from trueup.world.fitted.calibration import PARAMS_FILE, Calibration, read_calibration, write_calibration
+from trueup.world.fitted.fit_parameter import FitParameter
+from trueup.world.parameters.params import PARAMETERS
 
 TASK = "go2-velocity"
 PUBLIC = {"armature": 0.01, "damping": 2.0, "frictionloss": 0.2}

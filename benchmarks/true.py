@@ -28,12 +28,12 @@ from true_b2 import b2
 from true_zoo import zoo
 
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.train.assess import Assessment, assess
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import Policy, frozen
+from trueup.train.play.assess import Assessment, assess
+from trueup.train.play.frozen import Policy, frozen
+from trueup.train.play.witness import open_witness
 from trueup.train.train import run_env
-from trueup.train.witness import open_witness
 
 Part = Literal["zoo", "foreign", "ours", "varied", "twins", "b2"]
 WITNESS = "go2_robot_lab"

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
-from trueup.sim.batch import BatchSim
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.world.batch import BatchSim
+from trueup.world.replay.replay import ReplayCfg, replay
 
 FloatArray = NDArray[np.float64]
 Numbers = dict[str, object]

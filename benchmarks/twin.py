@@ -24,12 +24,12 @@ import numpy as np
 import tyro
 from results import publish
 
-from trueup.robot.drivers.base import Command
-from trueup.robot.drivers.open import twin_options
-from trueup.robot.drivers.twin import TwinDriver
+from trueup.hardware.driver import Command
+from trueup.hardware.drivers.open import twin_options
+from trueup.hardware.drivers.twin import TwinDriver
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
+from trueup.world.batch import BatchSim, SimCfg
 
 ASKED = 20.0  # times real time, at the first rate
 

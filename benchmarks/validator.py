@@ -30,14 +30,14 @@ sys.path.insert(0, str(ROOT / "tests" / "data"))
 from make_logs import clean  # noqa: E402
 from spoil_logs import PLANTS, spoiled  # noqa: E402
 
-from trueup.data.check import check_log  # noqa: E402
-from trueup.data.finding import Finding  # noqa: E402
+from trueup.data.check.check import check_log  # noqa: E402
+from trueup.data.check.finding import Finding  # noqa: E402
 from trueup.data.import_table import import_logs  # noqa: E402
 from trueup.data.mapping import find_mapping  # noqa: E402
-from trueup.robot.excitation import ExcitationCfg  # noqa: E402
+from trueup.record.session import SessionCfg, run_session  # noqa: E402
+from trueup.robot.excitation.excitation import ExcitationCfg  # noqa: E402
 from trueup.robot.load import load_robot, zoo_names  # noqa: E402
 from trueup.robot.reference import log_reference  # noqa: E402
-from trueup.sim.session import SessionCfg, run_session  # noqa: E402
 
 STRENGTHS = ("weak", "strong")
 KINDS = ("multisine", "chirp", "steps", "random_holds", "sine_ladder")

@@ -32,7 +32,7 @@ from parts import CALIBRATE, table
 from rig_cases import EFFECTS, MAKERS, RIGS, SETS, Case, log_of, make_case, rig_robot
 
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.sim.sim_params import Estimate
+from trueup.world.fitted.sim_params import Estimate
 
 Numbers = dict[str, object]
 Row = dict[str, object]

@@ -10,12 +10,12 @@ import tyro
 from rich.console import Console
 
 import trueup as tu
+from trueup.record.session import SessionCfg, plan_session, run_session
 from trueup.report.log import print_report, write_log_page
 from trueup.report.progress import progress_bar
 from trueup.report.record import print_rehearsal, print_result
-from trueup.robot.excitation import ExcitationCfg
+from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.reference import log_reference
-from trueup.sim.session import SessionCfg, plan_session, run_session
 
 
 @dataclass(frozen=True, kw_only=True)

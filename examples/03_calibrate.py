@@ -11,9 +11,9 @@ from rich.console import Console
 
 import trueup as tu
 from trueup.calibrate.active import ActiveCfg
-from trueup.report.active import print_active
-from trueup.robot.excitation_limits import LimitCfg
-from trueup.sim.session import SessionCfg, run_session
+from trueup.record.session import SessionCfg, run_session
+from trueup.report.calibration.active import print_active
+from trueup.robot.excitation.limits import LimitCfg
 
 
 @dataclass(frozen=True, kw_only=True)

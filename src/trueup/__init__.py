@@ -14,19 +14,18 @@ from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
     from trueup.calibrate.active import plan_active
-    from trueup.data.check import check_log
+    from trueup.data.check.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
-    from trueup.face import calibrate, score, train
-    from trueup.robot.init import init_robot
-    from trueup.robot.inspect import inspect_robot
+    from trueup.face import calibrate, record, score, train
+    from trueup.robot.drafts.init import init_robot
+    from trueup.robot.inspection.inspect import inspect_robot
     from trueup.robot.load import Robot, load_robot, zoo_names
     from trueup.robot.spec import RobotSpec
-    from trueup.sim.batch import BatchSim, SimCfg
-    from trueup.sim.calibration import read_calibration
-    from trueup.sim.drop import drop
-    from trueup.sim.replay import replay
-    from trueup.sim.session import record
+    from trueup.world.batch import BatchSim, SimCfg
+    from trueup.world.drop import drop
+    from trueup.world.fitted.calibration import read_calibration
+    from trueup.world.replay.replay import replay
 
 __all__ = [
     "BatchSim",
@@ -53,28 +52,27 @@ __all__ = [
 ]
 
 _HOME = {
-    "BatchSim": "trueup.sim.batch",
+    "BatchSim": "trueup.world.batch",
     "Log": "trueup.data.log",
     "Robot": "trueup.robot.load",
     "RobotSpec": "trueup.robot.spec",
-    "SimCfg": "trueup.sim.batch",
-    "check_log": "trueup.data.check",
-    "drop": "trueup.sim.drop",
-    "init_robot": "trueup.robot.init",
-    "inspect_robot": "trueup.robot.inspect",
+    "SimCfg": "trueup.world.batch",
+    "check_log": "trueup.data.check.check",
+    "drop": "trueup.world.drop",
+    "init_robot": "trueup.robot.drafts.init",
+    "inspect_robot": "trueup.robot.inspection.inspect",
     "load_robot": "trueup.robot.load",
     "plan_active": "trueup.calibrate.active",
-    "read_calibration": "trueup.sim.calibration",
+    "read_calibration": "trueup.world.fitted.calibration",
     "read_log": "trueup.data.files",
-    "record": "trueup.sim.session",
-    "replay": "trueup.sim.replay",
+    "replay": "trueup.world.replay.replay",
     "score": "trueup.face",
     "zoo_names": "trueup.robot.load",
 }
 
 
 # stages whose package is also the verb, see `core.verb_package`
-_STAGES = frozenset({"calibrate", "train"})
+_STAGES = frozenset({"calibrate", "record", "train"})
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,6 @@
 """The Python face of verbs whose results can be shown: the command line calls these and prints.
 
-Functions without a page of their own (`load_robot`, `record`, `replay`, ...) are reached through `trueup` directly.
+Functions without a page of their own (`load_robot`, `replay`, ...) are reached through `trueup` directly.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.calibrate import CalibrateCfg, Fit
 from trueup.calibrate.export import Export, Format, export_calibration
-from trueup.calibrate.fit import Progress
+from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.score_logs import LogScores, score_logs
 from trueup.data.files import read_log
 from trueup.data.log import Log
-from trueup.report.actuators import ladder_text, write_ladder_page
-from trueup.report.calibrate import fit_text, write_fit_page
-from trueup.report.score_logs import scores_text, write_scores_page
+from trueup.record.session import record as record  # the stage's own function is the verb
+from trueup.report.calibration.actuators import ladder_text, write_ladder_page
+from trueup.report.calibration.calibrate import fit_text, write_fit_page
+from trueup.report.calibration.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
-from trueup.sim.calibration import Calibration, read_calibration, write_calibration
-from trueup.sim.sim_params import Word
+from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
+from trueup.world.fitted.sim_params import Word
 
 if TYPE_CHECKING:
     from trueup.train.trained import TrainedRun

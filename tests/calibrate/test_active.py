@@ -5,14 +5,14 @@ import pytest
 from made_calibration import made_calibration
 
 from trueup.calibrate.active import BASELINES, ActiveCfg, plan_active
-from trueup.calibrate.fisher import Forecaster, deviations, worth
-from trueup.calibrate.motion import NUMBERS, MotionSpace
-from trueup.calibrate.populations import Populations
+from trueup.calibrate.data.motion import NUMBERS, MotionSpace
+from trueup.calibrate.fit.populations import Populations
+from trueup.calibrate.judge.fisher import Forecaster, deviations, worth
 from trueup.core.errors import TrueupError
-from trueup.robot.excitation_limits import LimitCfg, joint_bounds
+from trueup.record.record import check_plan
+from trueup.robot.excitation.limits import LimitCfg, joint_bounds
 from trueup.robot.load import load_robot
-from trueup.robot.record import check_plan
-from trueup.sim.calibration import Misfit
+from trueup.world.fitted.calibration import Misfit
 
 ANKLE = load_robot("pendulum:load_mass=0.3,load_length=0.05")
 NAMES = ("armature", "friction", "kp")

@@ -13,7 +13,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
-from trueup.sim.calibration import read_calibration
+from trueup.world.fitted.calibration import read_calibration
 
 ROBOT = load_robot("go2")
 LOG = planted_log(ROBOT, draw_truth(ROBOT, 3), seconds=6.0)

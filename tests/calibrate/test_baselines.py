@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.baselines import BASELINES, Objective
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.checkpoint import FitState
-from trueup.calibrate.fit import FitCfg, Fitter
-from trueup.calibrate.problem import ProblemCfg, make_problem
-from trueup.calibrate.windows import WindowCfg
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.baselines import BASELINES, Objective
+from trueup.calibrate.fit.checkpoint import FitState
+from trueup.calibrate.fit.fit import FitCfg, Fitter
+from trueup.calibrate.fit.problem import ProblemCfg, make_problem
 from trueup.robot.load import load_robot
 
 ROBOT = load_robot("go2")

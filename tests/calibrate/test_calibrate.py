@@ -7,15 +7,15 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.descent import Descent
-from trueup.calibrate.fit import FitCfg
-from trueup.calibrate.residuals import Shooting
+from trueup.calibrate.fit.descent import Descent
+from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.fit.residuals import Shooting
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration, read_calibration, write_calibration
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
 
 ROBOT = load_robot("go2")
 TRUTH = draw_truth(ROBOT, 1)

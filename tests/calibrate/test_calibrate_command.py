@@ -7,14 +7,14 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg
+from trueup.calibrate.fit.fit import FitCfg
 from trueup.commands.calibrate import CalibrateVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
+from trueup.record.session import record
 from trueup.robot.load import load_robot
-from trueup.sim.calibration import read_calibration
-from trueup.sim.session import record
-from trueup.sim.twin.seal import reveal
+from trueup.twin.truth.seal import reveal
+from trueup.world.fitted.calibration import read_calibration
 
 ROBOT = load_robot("go2")
 TRUTH = draw_truth(ROBOT, 2)

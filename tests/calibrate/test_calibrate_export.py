@@ -10,14 +10,14 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.export import export_calibration, export_robot
-from trueup.calibrate.rules import RULES
+from trueup.calibrate.judge.rules import RULES
 from trueup.calibrate.tables import TableCfg
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration, read_calibration
-from trueup.sim.replay import replay
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration, read_calibration
+from trueup.world.replay.replay import replay
 
 ROBOT = load_robot("go2")
 CFG = SimCfg(model=ModelCfg(base="fixed"))

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.checkpoint import STATE_FILE, Checkpoint, FitState
+from trueup.calibrate.fit.checkpoint import STATE_FILE, Checkpoint, FitState
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.robot.load import load_robot
-from trueup.sim.calibration import read_calibration
+from trueup.world.fitted.calibration import read_calibration
 
 ROBOT = load_robot("go2")
 TRUTH = draw_truth(ROBOT, 6)

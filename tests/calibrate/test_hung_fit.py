@@ -5,19 +5,19 @@ import numpy as np
 import pytest
 from planted_logs import RATE, draw_truth, planted_log
 
-from trueup.calibrate.fit import FitCfg, Fitter
-from trueup.calibrate.judge import judge
+from trueup.calibrate.data.windows import WindowCfg, cut_windows
+from trueup.calibrate.fit.fit import FitCfg, Fitter
+from trueup.calibrate.fit.problem import Problem
+from trueup.calibrate.fit.residuals import Shooting, as_delivered, fit_sim_cfg, parameters_for
+from trueup.calibrate.fit.stops import near_stops
+from trueup.calibrate.fit.time_step import step_effect, step_notes
+from trueup.calibrate.judge.judge import judge
+from trueup.calibrate.judge.rules import HUNG, SETS
 from trueup.calibrate.parameters import make_parameters, parameter_names
-from trueup.calibrate.problem import Problem
-from trueup.calibrate.residuals import Shooting, as_delivered, fit_sim_cfg, parameters_for
-from trueup.calibrate.rules import HUNG, SETS
-from trueup.calibrate.stops import near_stops
-from trueup.calibrate.time_step import step_effect, step_notes
-from trueup.calibrate.windows import WindowCfg, cut_windows
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
-from trueup.sim.able_to_set import friction_model
-from trueup.sim.batch import BatchSim
+from trueup.world.batch import BatchSim
+from trueup.world.parameters.able_to_set import friction_model
 
 GO2, PENDULUM = load_robot("go2"), load_robot("pendulum")
 

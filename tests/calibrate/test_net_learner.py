@@ -1,16 +1,11 @@
 """Derivatives of the net that learns, against differences; and its torques against the plain net."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-
-from trueup.calibrate.net_learner import NetLearner, NetShape
-
-sys.path.append(str(Path(__file__).parents[1] / "models"))
 from made_nets import made_net
+
+from trueup.calibrate.nets.net_learner import NetLearner, NetShape
 
 
 def learner() -> NetLearner:

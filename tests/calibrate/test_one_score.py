@@ -8,19 +8,19 @@ import trueup as tu
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score import error_of, score_rung
+from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.calibrate.actuator.score.score import error_of, score_rung
 from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.fit import FitCfg
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg
 from trueup.calibrate.score_logs import score_logs, sim_of
-from trueup.calibrate.windows import WindowCfg
-from trueup.report.calibrate import fit_page
-from trueup.report.score_logs import facts_of
+from trueup.report.calibration.calibrate import fit_page
+from trueup.report.calibration.score_logs import facts_of
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.world.batch import SimCfg
+from trueup.world.replay.replay import ReplayCfg, replay
 
 ROBOT = load_robot("go2")
 PHYSICS_HZ = 400.0

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from planted_logs import RATE, draw_truth, planted_log
 
-import trueup.calibrate.residuals as module
-from trueup.calibrate.limbs import colour
-from trueup.calibrate.noise import position_noise, quantum
+import trueup.calibrate.fit.residuals as module
+from trueup.calibrate.data.noise import position_noise, quantum
+from trueup.calibrate.data.windows import WindowCfg, cut_windows, saturated
+from trueup.calibrate.fit.limbs import colour
+from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, parameters_for
+from trueup.calibrate.judge.rules import PACE
 from trueup.calibrate.parameters import make_parameters
-from trueup.calibrate.residuals import Shooting, fit_sim_cfg, parameters_for
-from trueup.calibrate.rules import PACE
-from trueup.calibrate.windows import WindowCfg, cut_windows, saturated
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
-from trueup.sim.batch import BatchSim, SimCfg
+from trueup.world.batch import BatchSim, SimCfg
 
 ROBOT = load_robot("go2")
 TRUTH = draw_truth(ROBOT, 5)

@@ -7,18 +7,18 @@ import pytest
 from made_calibration import made_calibration
 from residual_logs import RATE, residual_log
 
-from trueup.calibrate.uan import UanCfg, make_tracks, train_uan, uan_spec
-from trueup.calibrate.uan_gradient import GradientCfg
-from trueup.calibrate.uan_regress import RegressCfg
-from trueup.calibrate.uan_rl import RlCfg
+from trueup.calibrate.nets.uan.gradient import GradientCfg
+from trueup.calibrate.nets.uan.regress import RegressCfg
+from trueup.calibrate.nets.uan.rl import RlCfg
+from trueup.calibrate.nets.uan.uan import UanCfg, make_tracks, train_uan, uan_spec
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.net_actuator import NetActuator, with_net
-from trueup.sim.replay import ReplayCfg, replay
+from trueup.world.actuators.net_actuator import NetActuator, with_net
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.replay.replay import ReplayCfg, replay
 
 SMALL = UanCfg(hidden=(16, 16), context=0, windows=8, window_s=0.6, warm_up_s=0.1)
 PENDULUM = load_robot("pendulum")

@@ -10,14 +10,14 @@ from residual_logs import residual_log
 
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.net_design import settings_of, stand_of
-from trueup.calibrate.net_learner import NetLearner, NetShape
-from trueup.calibrate.uan import UanCfg, make_problem, make_tracks, make_trainer, train_uan, uan_spec
-from trueup.calibrate.uan_race import Race
-from trueup.calibrate.uan_regress import RegressCfg, RegressTrainer
+from trueup.calibrate.nets.net_design import settings_of, stand_of
+from trueup.calibrate.nets.net_learner import NetLearner, NetShape
+from trueup.calibrate.nets.uan.race import Race
+from trueup.calibrate.nets.uan.regress import RegressCfg, RegressTrainer
+from trueup.calibrate.nets.uan.uan import UanCfg, make_problem, make_tracks, make_trainer, train_uan, uan_spec
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 SMALL = UanCfg(hidden=(16, 16), context=0, windows=8, window_s=0.6, warm_up_s=0.1, friction=1.0)
 PENDULUM = load_robot("pendulum")

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from trueup.calibrate.uncertainty import (
+from trueup.calibrate.judge.uncertainty import (
     Part,
     Posterior,
     autocovariance,

@@ -5,10 +5,10 @@ import pytest
 from planted_logs import planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg, Fitter
-from trueup.calibrate.problem import ProblemCfg, make_problem
-from trueup.calibrate.valleys import measured, settled, valleys
-from trueup.calibrate.windows import WindowCfg
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg, Fitter
+from trueup.calibrate.fit.problem import ProblemCfg, make_problem
+from trueup.calibrate.judge.valleys import measured, settled, valleys
 from trueup.robot.load import load_robot
 
 # a light foot: what the motor gives can hardly be told from what it must move

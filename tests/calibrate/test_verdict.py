@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trueup.calibrate.uncertainty import Posterior
-from trueup.calibrate.valley_pairs import inseparable, pairs, unlike_joints
-from trueup.calibrate.verdict import Evidence, verdicts, word_for
-from trueup.sim.fit_parameter import FitParameter
+from trueup.calibrate.judge.uncertainty import Posterior
+from trueup.calibrate.judge.valley_pairs import inseparable, pairs, unlike_joints
+from trueup.calibrate.judge.verdict import Evidence, verdicts, word_for
+from trueup.world.fitted.fit_parameter import FitParameter
 
 
 def parameter(name: str, joint: str = "FL_calf_joint", **changes: object) -> FitParameter:

@@ -1,13 +1,10 @@
 """Active excitation and export from the command line, in this process."""
 
-import sys
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
 
 from trueup.calibrate import active
@@ -15,7 +12,7 @@ from trueup.calibrate.origin import driver_for
 from trueup.cli import main
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
-from trueup.sim.calibration import Calibration, write_calibration
+from trueup.world.fitted.calibration import Calibration, write_calibration
 
 PENDULUM = load_robot("pendulum")
 

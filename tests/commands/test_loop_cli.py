@@ -147,7 +147,7 @@ def test_a_mistake_ends_in_one_clear_line(args, words, tmp_path, monkeypatch):
 @pytest.mark.medium
 def test_an_unusable_log_ends_in_exit_code_1(tmp_path):
     from trueup.data.log import Log
-    from trueup.data.mcap_write import write_log
+    from trueup.data.mcap.write import write_log
 
     time_s = np.arange(400) / 200
     wave = 0.3 * np.sin(2 * np.pi * time_s)[:, None]

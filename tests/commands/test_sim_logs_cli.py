@@ -1,19 +1,16 @@
 """`trueup sim LOG... --params FIT`: a saved fit on new logs."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from planted_logs import planted_log
 
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg
+from trueup.calibrate.fit.fit import FitCfg
 from trueup.cli import main
 from trueup.data.files import write_log_file
 from trueup.robot.load import load_robot
-
-sys.path.append(str(Path(__file__).parents[1] / "calibrate"))
-from planted_logs import planted_log
 
 ROBOT = load_robot("pendulum")
 TRUTH = {"armature": np.array([0.03]), "damping": np.array([0.5]), "delay": np.array([0.012])}

@@ -13,7 +13,7 @@ from trueup.core.errors import TrueupError
 ORDERS = {
     "verb first": "import trueup as tu; f = tu.calibrate; import trueup.calibrate.parameters; g = tu.calibrate",
     "package first": "import trueup.calibrate; import trueup as tu; f = trueup.calibrate; g = tu.calibrate",
-    "submodule first": "import trueup.calibrate.fit as m; import trueup as tu; f = g = tu.calibrate; m.FitCfg",
+    "submodule first": "import trueup.calibrate.fit.fit as m; import trueup as tu; f = g = tu.calibrate; m.FitCfg",
     "from": "from trueup import calibrate as f; from trueup.calibrate import fit; import trueup; g = trueup.calibrate",
 }
 

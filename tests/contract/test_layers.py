@@ -22,6 +22,7 @@ def test_imports_point_downward_only():
         "trueup.robot.spec",
         "trueup.robot.load",
         "trueup.data.log",
+        "trueup.hardware.drivers.open",
         "trueup.models.friction",
         "trueup.cli",
     ],

@@ -14,10 +14,10 @@ from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 from rosbags.typesys import Stores, get_typestore
 
 from trueup.core.errors import TrueupError
-from trueup.data.assemble import assemble
-from trueup.data.bags import read_bag, read_streams
-from trueup.data.mcap_read import read_mcap
-from trueup.data.mcap_write import write_log
+from trueup.data.mcap.assemble import assemble
+from trueup.data.mcap.bags import read_bag, read_streams
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.write import write_log
 
 STATE = "sensor_msgs/JointState"
 

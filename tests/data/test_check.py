@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from make_logs import clean, clean_as
 from spoil_logs import PLANTS, spoiled
 
-from trueup.data.catalogue import CATALOGUE
-from trueup.data.check import check_log
+from trueup.data.check.catalogue import CATALOGUE
+from trueup.data.check.check import check_log
 from trueup.data.log import Log
 from trueup.data.reference import Reference
 

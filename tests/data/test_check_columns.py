@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.data.check import check_log
-from trueup.data.finding import Finding, make_finding, ranked
-from trueup.data.log import Log
-from trueup.data.reference import Reference
-from trueup.data.view import (
+from trueup.data.check.check import check_log
+from trueup.data.check.finding import Finding, make_finding, ranked
+from trueup.data.check.view import (
     correlation,
     hold_rows,
     position_noise,
@@ -21,6 +19,8 @@ from trueup.data.view import (
     sliding_correlation,
     smooth,
 )
+from trueup.data.log import Log
+from trueup.data.reference import Reference
 
 RATE = 200
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from make_logs import Sample, clean_as
 
-from trueup.data.check import check_log
+from trueup.data.check.check import check_log
 from trueup.data.lag import _triangle
 from trueup.data.log import Log
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trueup.data.check import Report, check_log
+from trueup.data.check.check import Report, check_log
 from trueup.data.log import Log
 
 FOLDER = Path(os.environ.get("TRUEUP_RECORDINGS", "no recordings"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from make_logs import clean
 
-from trueup.data.check import check_log
+from trueup.data.check.check import check_log
 
 SEEDS = [seed for seed in range(4000, 4040) if len(clean(seed).log.joint_names) >= 6][:12]
 

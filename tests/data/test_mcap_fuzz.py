@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-FUZZ = Path(__file__).with_name("mcap_fuzz.py")
+FUZZ = Path(__file__).parents[1] / "helpers" / "mcap_fuzz.py"
 
 
 @pytest.mark.medium

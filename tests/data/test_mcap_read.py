@@ -13,9 +13,9 @@ from rosbags.rosbag2 import Reader
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.mcap_read import read_mcap
-from trueup.data.mcap_records import Limits
-from trueup.data.mcap_write import LogWriter, write_log
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.records import Limits
+from trueup.data.mcap.write import LogWriter, write_log
 
 
 def recorded(path: Path, log: Log) -> Path:
@@ -125,7 +125,7 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 
 
 def test_a_log_of_a_newer_trueup_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trueup.data.mcap_write.SCHEMA_VERSION", "2")
+    monkeypatch.setattr("trueup.data.mcap.write.SCHEMA_VERSION", "2")
     write_log(full_log(rows=2), tmp_path / "log.mcap")
     with pytest.raises(TrueupError, match="schema '2', this trueup reads '1'"):
         read_mcap(tmp_path / "log.mcap")

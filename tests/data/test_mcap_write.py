@@ -20,12 +20,12 @@ from mcap_ros2.writer import serialize_dynamic
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.mcap_read import read_mcap
-from trueup.data.mcap_records import Message
-from trueup.data.mcap_scan import scan
-from trueup.data.mcap_write import LogWriter, nanoseconds, write_log
-from trueup.data.ros2 import definition
-from trueup.data.streams import seconds
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.records import Message
+from trueup.data.mcap.ros2 import definition
+from trueup.data.mcap.scan import scan
+from trueup.data.mcap.streams import seconds
+from trueup.data.mcap.write import LogWriter, nanoseconds, write_log
 
 
 def row_of(log: Log, k: int) -> dict[str, np.ndarray]:
@@ -190,7 +190,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays_readable(tmp_path: Path)
     code = f"""
 import resource, signal, numpy as np
 from trueup.core.errors import TrueupError
-from trueup.data.mcap_write import LogWriter
+from trueup.data.mcap.write import LogWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
 writer = LogWriter({str(tmp_path / "log.mcap")!r}, ("a", "b"))

@@ -18,14 +18,14 @@ from mcap.writer import CompressionType
 from mcap_logs import ForeignBag, assert_same, full_log, joint_state
 
 from trueup.core.errors import TrueupError
-from trueup.data.bags import read_streams
 from trueup.data.log import Log
-from trueup.data.mcap_file import MAGIC
-from trueup.data.mcap_read import read_mcap
-from trueup.data.mcap_write import LogWriter, write_log
-from trueup.data.recover import recover
+from trueup.data.mcap.bags import read_streams
+from trueup.data.mcap.container import MAGIC
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.recover import recover
+from trueup.data.mcap.write import LogWriter, write_log
 
-RECORDER = Path(__file__).with_name("mcap_recorder.py")
+RECORDER = Path(__file__).parents[1] / "helpers" / "mcap_recorder.py"
 
 
 def recorded(path: Path, log: Log) -> bytes:

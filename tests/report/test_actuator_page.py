@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from opened import opened
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
 from made_calibration import made_calibration
+from opened import opened
 from planted_logs import planted_log
 
-from trueup.calibrate.actuator.closed_loop import Tracked
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
-from trueup.calibrate.actuator.long import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score import Error, Scores
+from trueup.calibrate.actuator.score.closed_loop import Tracked
+from trueup.calibrate.actuator.score.long import LongRun
+from trueup.calibrate.actuator.score.score import Error, Scores
 from trueup.data.log import Log
-from trueup.report.actuator_motion import _worst_joint, gentle, lively
-from trueup.report.actuators import ladder_text, write_ladder_page
+from trueup.report.calibration.actuator_motion import _worst_joint, gentle, lively
+from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 ROBOT = load_robot("go2")
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_calibration import made_calibration
 from opened import opened
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
-from made_calibration import made_calibration
-
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.score import Scored
-from trueup.calibrate.uncertainty import Posterior
+from trueup.calibrate.judge.score import Scored
+from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
-from trueup.report.calibrate import fit_text, next_recording, write_fit_page
+from trueup.report.calibration.calibrate import fit_text, next_recording, write_fit_page
 from trueup.robot.load import load_robot
-from trueup.sim.replay import Replay
+from trueup.world.replay.replay import Replay
 
 ROBOT = load_robot("go2")
 NAMES = ("armature", "damping", "friction", "encoder_bias", "delay")

@@ -17,7 +17,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.machine import find_browser
 from trueup.report.page import Badge, Page
 from trueup.report.traces import decimate, joint_traces
-from trueup.sim.film import find_ffmpeg
+from trueup.view.film import find_ffmpeg
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"'"

@@ -20,7 +20,7 @@ def test_lines_come_while_a_long_step_gives_no_news():
     out = io.StringIO()
     with progress_bar("calibrating", Console(file=out, width=120), every_s=0.05) as progress:
         progress(0.5)
-        logging.getLogger("trueup.calibrate.fit").info("search")
+        logging.getLogger("trueup.calibrate.fit.fit").info("search")
         time.sleep(0.3)
     lines = out.getvalue().splitlines()
     assert len(lines) >= 3

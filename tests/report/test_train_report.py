@@ -10,9 +10,9 @@ from rich.console import Console
 
 from trueup.report.run import write_run_page
 from trueup.report.train import print_outcome, progress_table, training_display
-from trueup.train.assess import Assessment
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
+from trueup.train.play.assess import Assessment
 from trueup.train.trainer import Outcome, Progress
 
 METRICS = {

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from trueup.rl.mlp import Mlp, mlp_shapes
-from trueup.rl.networks import Actor
-from trueup.rl.parameters import Adam, Average, Parameters
+from trueup.rl.nets.mlp import Mlp, mlp_shapes
+from trueup.rl.nets.networks import Actor
+from trueup.rl.nets.parameters import Adam, Average, Parameters
 from trueup.rl.settings import NetCfg
 
 SIZES = (5, 16, 8, 3)

@@ -13,8 +13,8 @@ from test_fuzz_files import urdf as quadruped
 from test_untrusted import mjcf, urdf
 
 from trueup.core.errors import TrueupError
-from trueup.robot.draft import Draft, draft_spec, guess_gains, make_draft
-from trueup.robot.untrusted import read_model
+from trueup.robot.drafts.draft import Draft, draft_spec, guess_gains, make_draft
+from trueup.robot.foreign.untrusted import read_model
 
 
 def draft(folder: Path, text: str, name: str = "model.xml") -> Draft:

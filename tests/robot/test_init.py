@@ -14,13 +14,13 @@ from test_fuzz_files import PART, wedge_stl
 from test_untrusted import mesh, mjcf, urdf
 
 from trueup.core.errors import TrueupError
-from trueup.robot.init import init_robot
-from trueup.robot.inspect import inspect_robot
-from trueup.robot.lints import marked_guesses
+from trueup.robot.drafts.init import init_robot
+from trueup.robot.foreign.untrusted import read_model
+from trueup.robot.inspection.inspect import inspect_robot
+from trueup.robot.inspection.lints import marked_guesses
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos
 from trueup.robot.spec import read_spec
-from trueup.robot.untrusted import read_model
 
 
 def seed(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from foreign_robots import locate
 from test_untrusted import mesh, mjcf, urdf
 
 from trueup.core.errors import TrueupError
-from trueup.robot.inspect import Finding, Inspection, inspect_robot
+from trueup.robot.inspection.inspect import Finding, Inspection, inspect_robot
 from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.robot.spec import BaseSpec, JointSpec
 

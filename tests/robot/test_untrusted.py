@@ -16,8 +16,8 @@ from trueup.core.errors import TrueupError
 from trueup.robot.foreign import compile_child
 from trueup.robot.foreign.compile_child import Job, Verdict, judge_answer, try_model
 from trueup.robot.foreign.compile_guard import CompileGuard
+from trueup.robot.foreign.untrusted import parse_model, read_model
 from trueup.robot.load import ZOO
-from trueup.robot.untrusted import parse_model, read_model
 
 ARM = '<body name="arm"><joint name="j"/><geom name="g" size="0.1"/></body>'
 

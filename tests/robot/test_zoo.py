@@ -9,8 +9,8 @@ import pytest
 
 from trueup.robot.load import ZOO, load_robot, zoo_names
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.inertia import compose
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.parameters.inertia import compose
 
 ROBOTS = zoo_names()
 FIGURES = Path(__file__).resolve().parents[3] / "shared" / "robots"

@@ -7,9 +7,9 @@ import pytest
 from trueup.policy.chain import matrices, rotation_error
 from trueup.robot.load import load_robot
 from trueup.robot.model import compile_model, joint_index
-from trueup.tasks.arm import arm_chain, reachable_poses
-from trueup.tasks.commands import PoseCommand
+from trueup.tasks.goals.commands import PoseCommand
 from trueup.tasks.load import EnvCfg, load_task, make_env
+from trueup.tasks.terms.arm import arm_chain, reachable_poses
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import numpy as np
 
 from trueup.core.rows import RowRandom
-from trueup.sim.terrain import Terrain, TerrainCfg
-from trueup.tasks.climb import Climb
 from trueup.tasks.load import EnvCfg, load_task, make_env
+from trueup.tasks.terrain.climb import Climb
+from trueup.world.terrain import Terrain, TerrainCfg
 
 
 def make(level=None):

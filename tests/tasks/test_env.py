@@ -7,11 +7,11 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
-from trueup.sim.adr import AdrCfg
-from trueup.sim.push import PushCfg
-from trueup.tasks.commands import VelocityCommand, VelocityCommands
+from trueup.tasks.goals.commands import VelocityCommand, VelocityCommands
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 from trueup.tasks.task import Reward
+from trueup.world.push import PushCfg
+from trueup.world.randomization.adr import AdrCfg
 
 pytestmark = pytest.mark.medium
 

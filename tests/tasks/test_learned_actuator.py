@@ -1,18 +1,15 @@
 """A task whose joints are driven by a learned actuator."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_nets import made_net
 
 from trueup.core.errors import TrueupError
 from trueup.models.actuator_file import save_actuator
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.step import EnvCfg
-
-sys.path.append(str(Path(__file__).parents[1] / "models"))
-from made_nets import made_net
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import ZOO, load_robot
-from trueup.sim.batch import BatchSim, SimCfg
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.tasks.mirror import pair_limbs
+from trueup.world.batch import BatchSim, SimCfg
 
 pytestmark = pytest.mark.medium
 _BODY = np.array([1, -1, 1, 1, -1, 1, -1.0])  # position x y z, quaternion w x y z

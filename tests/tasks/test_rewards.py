@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from trueup.tasks import diagnostics as d
-from trueup.tasks import rewards as r
 from trueup.tasks.frame import Frame
+from trueup.tasks.terms import diagnostics as d
+from trueup.tasks.terms import rewards as r
 
 
 def frame(**fields):

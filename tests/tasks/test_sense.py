@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from trueup.robot.load import ZOO, Robot, load_robot
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.tasks.ground import Ground
 from trueup.tasks.sense import Sense, add_sensors
+from trueup.tasks.terrain.ground import Ground
+from trueup.world.batch import BatchSim, SimCfg
 
 
 def sense_of(robot: Robot) -> Sense:

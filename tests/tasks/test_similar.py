@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "robot"))
 from foreign_robots import locate
 
 from trueup.core.errors import TrueupError
-from trueup.robot.init import init_robot
+from trueup.robot.drafts.init import init_robot
 from trueup.robot.load import ZOO, Robot, load_robot
-from trueup.tasks import rewards as r
 from trueup.tasks.load import EnvCfg, described_tasks, load_task, make_env
 from trueup.tasks.similar.figures import Figures, JointFigures, measure
 from trueup.tasks.similar.init import init_task
@@ -26,6 +22,7 @@ from trueup.tasks.similar.servo import scale_servo
 from trueup.tasks.similar.settle import Settled, settle
 from trueup.tasks.similar.terms import scale_term
 from trueup.tasks.task import Servo, Start
+from trueup.tasks.terms import rewards as r
 
 GO2 = "go2-velocity"
 

@@ -17,7 +17,7 @@ def _env(nenv=32):
 def test_rsl_rl_learns_in_our_environment(tmp_path):
     from rsl_rl.runners import OnPolicyRunner
 
-    from trueup.train.rsl_rl import RslRlEnv, rsl_rl_config
+    from trueup.train.adapters.rsl_rl import RslRlEnv, rsl_rl_config
 
     torch.manual_seed(0)
     cfg = PpoCfg(steps=16, gamma=0.98, entropy=0.0, net=NetCfg(actor=(64, 64), critic=(64, 64)))
@@ -39,7 +39,7 @@ def test_rsl_rl_learns_in_our_environment(tmp_path):
 
 
 def test_rsl_rl_gets_time_outs_apart_from_ends():
-    from trueup.train.rsl_rl import RslRlEnv
+    from trueup.train.adapters.rsl_rl import RslRlEnv
 
     env = RslRlEnv(_env(16), episode_steps=150)
     obs = env.get_observations()
@@ -58,7 +58,7 @@ def test_rsl_rl_gets_time_outs_apart_from_ends():
 def test_stable_baselines3_learns_in_our_environment():
     from stable_baselines3 import PPO
 
-    from trueup.train.sb3 import Sb3Env
+    from trueup.train.adapters.sb3 import Sb3Env
 
     model = PPO(
         "MlpPolicy",
@@ -76,7 +76,7 @@ def test_stable_baselines3_learns_in_our_environment():
 
 
 def test_stable_baselines3_gets_the_final_observation_of_an_episode():
-    from trueup.train.sb3 import Sb3Env
+    from trueup.train.adapters.sb3 import Sb3Env
 
     env, twin = Sb3Env(_env(16)), _env(16)
     env.reset()

@@ -3,23 +3,20 @@
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_calibration import made_calibration
 
 import trueup as tu
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
-from trueup.sim.calibration import write_calibration
 from trueup.tasks.load import load_task
 from trueup.train.config import RunCfg
-from trueup.train.play import open_run
+from trueup.train.play.play import open_run
 from trueup.train.train import run_env
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
-from made_calibration import made_calibration
+from trueup.world.fitted.calibration import write_calibration
 
 VELOCITY = 77.0
 

@@ -8,7 +8,7 @@ from live_page import browser_tab, pixels, robot_mask, running, standing, wait
 
 from trueup.core.errors import TrueupError
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.live import LiveView
+from trueup.train.live.live import LiveView
 
 pytestmark = pytest.mark.medium
 

@@ -12,7 +12,7 @@ from test_trainer import CFG, STEP
 from trueup.core.errors import TrueupError
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.config import Budget
-from trueup.train.play import open_run
+from trueup.train.play.play import open_run
 from trueup.train.train import train
 
 
@@ -47,7 +47,7 @@ def test_a_folder_without_run_or_checkpoint_is_refused(tmp_path, run):
 @pytest.mark.medium
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_a_film_is_written(run, tmp_path, suffix):
-    from trueup.train.show import film_policy
+    from trueup.train.play.show import film_policy
 
     env, policy = open_run(run)
     path = film_policy(env, policy, tmp_path / f"film{suffix}", seconds=0.4, width=96, height=64)
@@ -55,8 +55,8 @@ def test_a_film_is_written(run, tmp_path, suffix):
 
 
 def test_a_film_is_seen_from_where_the_robot_first_faces():
-    from trueup.sim.camera import CameraCfg
-    from trueup.train.show import facing
+    from trueup.train.play.show import facing
+    from trueup.view.camera import CameraCfg
 
     env = make_env(load_task("go2-velocity"), EnvCfg(nenv=1, threads=1))
     qpos = env.sim.default_qpos.copy()
@@ -69,7 +69,7 @@ def test_a_film_is_seen_from_where_the_robot_first_faces():
 def test_a_film_of_one_command_asks_for_it_throughout():
     from live_page import KeepPose
 
-    from trueup.train.show import episode_qpos
+    from trueup.train.play.show import episode_qpos
 
     env = make_env(load_task("go2-velocity"), EnvCfg(nenv=1, threads=1))
     episode_qpos(env, KeepPose(env.naction), 0.2, (0.4, 0.1, -0.3))
@@ -83,7 +83,7 @@ def test_a_film_of_one_command_asks_for_it_throughout():
 def test_a_browser_shows_the_view_and_pushes(run):
     from live_page import browser_tab, running, wait
 
-    from trueup.train.live import LiveView
+    from trueup.train.live.live import LiveView
 
     with running(LiveView(*open_run(run), port=18080)) as view, browser_tab(view) as tab:
         tab.get_by_text("Push", exact=True).click()

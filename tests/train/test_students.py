@@ -12,7 +12,7 @@ from trueup.rl.distill import DistillCfg, Distiller
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.config import Budget, RunCfg, default_ppo
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import FrozenStudent, frozen
+from trueup.train.play.frozen import FrozenStudent, frozen
 from trueup.train.train import assess_run, make_learner, run_env, train
 
 

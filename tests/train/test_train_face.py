@@ -1,14 +1,9 @@
 """`tu.train` as a user writes it."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from made_calibration import made_calibration
 
 import trueup as tu
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibrate"))
-from made_calibration import made_calibration
 
 
 def test_train_is_a_package_and_a_verb(tmp_path):

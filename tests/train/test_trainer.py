@@ -12,7 +12,7 @@ from trueup.core.errors import TrueupError
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.train.config import Budget, RunCfg, read_config
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import frozen
+from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run, replay_mishap, run_env, train, tuned
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32))

@@ -17,10 +17,10 @@ from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
 from trueup.robot.load import ZOO
-from trueup.sim.sensors import SensorCfg
 from trueup.tasks.load import EnvCfg, load_task
 from trueup.tasks.witness import witness_env, witness_task
-from trueup.train.witness import assess_witness, open_witness
+from trueup.train.play.witness import assess_witness, open_witness
+from trueup.world.sensors import SensorCfg
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "policies"
 POLICIES = Path(os.environ.get("TRUEUP_POLICIES", BESIDE))

@@ -17,19 +17,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fisher import Forecaster, deviations, weak_of
-from trueup.calibrate.motion import NUMBERS, MotionSpace
-from trueup.calibrate.populations import Populations
-from trueup.calibrate.verdict import VISIBLE, is_close
+from trueup.calibrate.data.motion import NUMBERS, MotionSpace
+from trueup.calibrate.fit.populations import Populations
+from trueup.calibrate.judge.fisher import Forecaster, deviations, weak_of
+from trueup.calibrate.judge.verdict import VISIBLE, is_close
 from trueup.core.errors import TrueupError
-from trueup.robot.excitation import ExcitationCfg, excite
-from trueup.robot.excitation_limits import LimitCfg, joint_bounds
+from trueup.robot.excitation.excitation import ExcitationCfg, excite
+from trueup.robot.excitation.limits import LimitCfg, joint_bounds
+from trueup.robot.excitation.plan import Plan, clock, join_plans
+from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot
-from trueup.robot.plan import Plan, clock, join_plans
-from trueup.robot.waves import Kind
-from trueup.sim.calibration import Calibration
-from trueup.sim.rehearse import Rehearsal, RehearseCfg, rehearse
-from trueup.sim.sim_params import Estimate, Word
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.fitted.sim_params import Estimate, Word
+from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
 FloatArray = NDArray[np.float64]
 BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")

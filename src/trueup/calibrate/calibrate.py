@@ -16,29 +16,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._version import __version__
-from trueup.calibrate.alarms import found_alarms
-from trueup.calibrate.baselines import BASELINES
-from trueup.calibrate.checkpoint import Checkpoint, problem_key
-from trueup.calibrate.fit import FitCfg, Fitter, Progress, Solution
-from trueup.calibrate.holdout import Split, by_gain, hold_out
-from trueup.calibrate.judge import Judged, judge, still_joints
+from trueup.calibrate.data.holdout import Split, by_gain, hold_out
+from trueup.calibrate.data.prepare import check, moves, ready
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.baselines import BASELINES
+from trueup.calibrate.fit.checkpoint import Checkpoint, problem_key
+from trueup.calibrate.fit.fit import FitCfg, Fitter, Progress, Solution
+from trueup.calibrate.fit.problem import Problem, ProblemCfg, make_problem
+from trueup.calibrate.fit.residuals import Shooting, as_delivered
+from trueup.calibrate.fit.time_step import step_effect, step_notes
+from trueup.calibrate.judge.alarms import found_alarms
+from trueup.calibrate.judge.judge import Judged, judge, still_joints
+from trueup.calibrate.judge.predictive import predictive_check
+from trueup.calibrate.judge.score import Scored, score
+from trueup.calibrate.judge.uncertainty import Posterior
+from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import Tie, parameter_names
-from trueup.calibrate.predictive import predictive_check
-from trueup.calibrate.prepare import check, moves, ready
-from trueup.calibrate.problem import Problem, ProblemCfg, make_problem
-from trueup.calibrate.residuals import Shooting, as_delivered
-from trueup.calibrate.score import Scored, score
-from trueup.calibrate.time_step import step_effect, step_notes
-from trueup.calibrate.uncertainty import Posterior
-from trueup.calibrate.valleys import settled
-from trueup.calibrate.windows import WindowCfg
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration, Effort, Predictive, write_calibration
-from trueup.sim.fit_parameter import FitParameter
-from trueup.sim.sim_params import SCHEMA
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration, Effort, Predictive, write_calibration
+from trueup.world.fitted.fit_parameter import FitParameter
+from trueup.world.fitted.sim_params import SCHEMA
 
 FloatArray = NDArray[np.float64]
 _LOG = logging.getLogger(__name__)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trueup.core.errors import TrueupError
-from trueup.robot.drivers.open import same_twin
-from trueup.sim.calibration import Calibration
+from trueup.hardware.drivers.open import same_twin
+from trueup.world.fitted.calibration import Calibration
 
 
 def recorded_drivers(result: Calibration) -> tuple[str | None, ...]:

@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Rule
+from trueup.calibrate.judge.rules import NEVER_TIED, RULES, SETS, Rule
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.sim.batch import BatchSim
-from trueup.sim.fit_parameter import FitParameter
-from trueup.sim.params import PARAMETERS
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.fit_parameter import FitParameter
+from trueup.world.parameters.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
 Tie = Literal["none", "side", "kind", "all"]

@@ -9,18 +9,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.prepare import check, in_order
-from trueup.calibrate.residuals import as_delivered
-from trueup.calibrate.score import Prepare, window_replays
+from trueup.calibrate.data.prepare import check, in_order
+from trueup.calibrate.fit.residuals import as_delivered
+from trueup.calibrate.judge.score import Prepare, window_replays
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.able_to_set import able_to_set
-from trueup.sim.batch import SimCfg
-from trueup.sim.calibration import Calibration
-from trueup.sim.replay import ReplayCfg, replay_logs
-from trueup.sim.replayed import Replay, joint_mae, joint_rmse
+from trueup.world.batch import SimCfg
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.parameters.able_to_set import able_to_set
+from trueup.world.replay.replay import ReplayCfg, replay_logs
+from trueup.world.replay.replayed import Replay, joint_mae, joint_rmse
 
 FloatArray = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.able_to_set import able_to_set
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.parameters.able_to_set import able_to_set
 
 FloatArray = NDArray[np.float64]
 _NAMES = ("armature", "damping", "friction", "kp", "kd", "torque_limit", "delay", "encoder_bias", "stiffness")

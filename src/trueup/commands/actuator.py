@@ -57,7 +57,7 @@ def run(verb: ActuatorVerb) -> int:
 
     from trueup.core.errors import TrueupError
     from trueup.face import actuator
-    from trueup.report.actuators import print_ladder, print_rung
+    from trueup.report.calibration.actuators import print_ladder, print_rung
     from trueup.report.progress import progress_bar
 
     if not verb.logs:

@@ -65,10 +65,10 @@ def run(verb: CalibrateVerb) -> int:
     """Read, fit, print, write."""
     from rich.console import Console
 
-    from trueup.calibrate.checkpoint import STATE_FILE
+    from trueup.calibrate.fit.checkpoint import STATE_FILE
     from trueup.core.errors import TrueupError
     from trueup.face import calibrate
-    from trueup.report.calibrate import print_fit
+    from trueup.report.calibration.calibrate import print_fit
     from trueup.report.progress import progress_bar
 
     if not verb.logs:
@@ -101,8 +101,8 @@ def run(verb: CalibrateVerb) -> int:
 def config(verb: CalibrateVerb) -> CalibrateCfg:
     """The flags as the config that `tu.calibrate` takes."""
     from trueup.calibrate.calibrate import CalibrateCfg
-    from trueup.calibrate.fit import FitCfg
-    from trueup.calibrate.windows import WindowCfg
+    from trueup.calibrate.data.windows import WindowCfg
+    from trueup.calibrate.fit.fit import FitCfg
 
     return CalibrateCfg(
         params=verb.params,

@@ -95,7 +95,7 @@ def run(verb: CheckVerb | ImportVerb | ConvertVerb | RecoverVerb) -> int:
         log = read_log(verb.source)
         print_done(write_log_file(log, verb.out), log)
         return 0
-    from trueup.data.recover import recover
+    from trueup.data.mcap.recover import recover
     from trueup.report.log import print_recovery
 
     print_recovery(recover(verb.log, verb.out))
@@ -103,7 +103,7 @@ def run(verb: CheckVerb | ImportVerb | ConvertVerb | RecoverVerb) -> int:
 
 
 def _check(verb: CheckVerb) -> int:
-    from trueup.data.check import check_log
+    from trueup.data.check.check import check_log
     from trueup.data.files import read_log
     from trueup.report.log import print_report, write_log_page
     from trueup.robot.load import load_robot

@@ -13,7 +13,7 @@ from trueup.core.outputs import OutFile
 
 if TYPE_CHECKING:
     from trueup.tasks.env import TaskEnv
-    from trueup.train.frozen import Policy
+    from trueup.train.play.frozen import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,9 @@ def run(verb: PlayVerb) -> int:
     from rich.console import Console
 
     from trueup.report.progress import progress_bar
-    from trueup.sim.camera import CameraCfg
-    from trueup.train.show import film_policy
+    from trueup.train.play.show import film_policy
     from trueup.train.stop import stop_wish
+    from trueup.view.camera import CameraCfg
 
     console = Console()
     env, policy = _open(verb)
@@ -87,7 +87,7 @@ def run(verb: PlayVerb) -> int:
             )
         console.print(f"film   {verb.film}", soft_wrap=True)
         return 0
-    from trueup.train.live import LiveView
+    from trueup.train.live.live import LiveView
 
     view = LiveView(env, policy, host=verb.host, port=verb.port)
     if verb.command is not None:
@@ -105,8 +105,8 @@ def run(verb: PlayVerb) -> int:
 def _open(verb: PlayVerb) -> tuple[TaskEnv, Policy]:
     from trueup.policy.foreign.layout import read_layout
     from trueup.tasks.env import EnvCfg
-    from trueup.train.play import open_run
-    from trueup.train.witness import open_witness
+    from trueup.train.play.play import open_run
+    from trueup.train.play.witness import open_witness
 
     if verb.run is not None and verb.onnx is None:
         return open_run(verb.run, randomize=verb.randomize, seed=verb.seed)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from trueup.core.outputs import OutFile
-from trueup.robot.waves import Kind
+from trueup.robot.excitation.waves import Kind
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from trueup.calibrate.active import ActivePlan
+    from trueup.record.session import SessionCfg
     from trueup.robot.load import Robot
     from trueup.robot.spec import RobotSpec
-    from trueup.sim.calibration import Calibration
-    from trueup.sim.session import SessionCfg
+    from trueup.world.fitted.calibration import Calibration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +68,15 @@ def run(verb: RecordVerb) -> int:
     from rich.console import Console
 
     from trueup.core.errors import TrueupError
-    from trueup.data.check import check_log
-    from trueup.report.active import print_active
+    from trueup.data.check.check import check_log
+    from trueup.record.session import plan_session, refuse_to_overwrite, run_session
+    from trueup.report.calibration.active import print_active
     from trueup.report.log import print_report, write_log_page
     from trueup.report.progress import progress_bar
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
     from trueup.robot.load import load_robot
     from trueup.robot.reference import log_reference
-    from trueup.sim.calibration import read_calibration
-    from trueup.sim.session import plan_session, refuse_to_overwrite, run_session
+    from trueup.world.fitted.calibration import read_calibration
 
     if verb.out is None and not verb.dry_run:
         raise TrueupError(
@@ -116,7 +116,7 @@ def run(verb: RecordVerb) -> int:
 def _driver(verb: RecordVerb, fit: Calibration | None, console: Console) -> str:
     """The driver that was asked for, or the twin that the calibration was recorded from."""
     from trueup.calibrate.origin import driver_for
-    from trueup.sim.session import SessionCfg
+    from trueup.record.session import SessionCfg
 
     if fit is None or verb.dry_run:
         return verb.driver or SessionCfg.driver
@@ -153,9 +153,9 @@ def _active(
 
 
 def _session(verb: RecordVerb, driver: str, spec: RobotSpec) -> SessionCfg:
-    from trueup.robot.excitation import ExcitationCfg
-    from trueup.robot.excitation_limits import LimitCfg, sensible_rate_hz
-    from trueup.sim.session import SessionCfg
+    from trueup.record.session import SessionCfg
+    from trueup.robot.excitation.excitation import ExcitationCfg
+    from trueup.robot.excitation.limits import LimitCfg, sensible_rate_hz
 
     limits = LimitCfg(amplitude_rad=verb.amplitude)
     excitation = ExcitationCfg(

@@ -92,13 +92,13 @@ def run(verb: ListVerb | InspectVerb | InitVerb | ExportVerb) -> int:
         return 0
     if isinstance(verb, ExportVerb):
         return _export(verb)
-    from trueup.robot.inspect import inspect_robot
+    from trueup.robot.inspection.inspect import inspect_robot
 
     if isinstance(verb, InspectVerb):
         result = inspect_robot(load_robot(verb.robot, root=verb.root))
         print_inspection(result, as_json=verb.json)
         return 1 if result.verdict == "not usable" else 0
-    from trueup.robot.init import init_robot
+    from trueup.robot.drafts.init import init_robot
 
     folder = init_robot(verb.model, verb.out, root=verb.root, force=verb.force)
     result = inspect_robot(load_robot(folder))
@@ -113,7 +113,7 @@ def _export(verb: ExportVerb) -> int:
     from trueup.calibrate.tables import TableCfg
     from trueup.core.errors import TrueupError
     from trueup.robot.load import load_robot, zoo_names
-    from trueup.sim.calibration import read_calibration
+    from trueup.world.fitted.calibration import read_calibration
 
     result = read_calibration(verb.calibration)
     if verb.robot is None and result.robot not in zoo_names():

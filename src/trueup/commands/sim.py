@@ -59,8 +59,8 @@ def run(verb: SimVerb) -> int:
     from trueup.report.drop import film_drop, print_drop, write_drop_page
     from trueup.report.origins import print_origins
     from trueup.robot.load import load_robot
-    from trueup.sim.calibration import read_calibration
-    from trueup.sim.drop import DropCfg, drop
+    from trueup.world.drop import DropCfg, drop
+    from trueup.world.fitted.calibration import read_calibration
 
     if verb.what and all(is_log(name, verb.mapping) for name in verb.what):
         return run_logs(verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page)

@@ -70,12 +70,12 @@ def run(verb: ServeVerb | RevealVerb | TwinsVerb) -> int:
     console = Console()
     if isinstance(verb, ServeVerb):
         return _serve(verb, console)
-    from trueup.sim.twin.seal import reveal, sealed_names
+    from trueup.twin.truth.seal import reveal, sealed_names
 
     if isinstance(verb, RevealVerb):
         console.print_json(json.dumps(reveal(verb.name)))
         return 0
-    from trueup.sim.twin.preset import preset_names, read_preset
+    from trueup.twin.truth.preset import preset_names, read_preset
 
     for name in preset_names():
         console.print(f"{name:10} {read_preset(name).description}", soft_wrap=True)
@@ -87,8 +87,8 @@ def _serve(verb: ServeVerb, console: object) -> int:
     from rich.console import Console
 
     from trueup.robot.load import load_robot
-    from trueup.sim.twin.server import serve
-    from trueup.sim.twin.socket_server import ServeCfg, TwinServer
+    from trueup.twin.server import serve
+    from trueup.twin.socket_server import ServeCfg, TwinServer
 
     assert isinstance(console, Console)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")

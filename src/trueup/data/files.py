@@ -21,7 +21,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
 
         return import_log([file], find_mapping(mapping))
     if file.suffix == ".mcap":
-        from trueup.data.mcap_read import read_mcap
+        from trueup.data.mcap.read import read_mcap
 
         return read_mcap(file)
     if file.name.lower().endswith(_TABLES):
@@ -29,7 +29,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
 
         return read_export(file)
     if file.is_dir() or file.suffix == ".db3":
-        from trueup.data.bags import read_bag
+        from trueup.data.mcap.bags import read_bag
 
         return read_bag(file)
     raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(_TABLES)}", file=file)
@@ -39,7 +39,7 @@ def write_log_file(log: Log, path: str | Path) -> Path:
     """Write one log; the suffix says as what."""
     file = Path(path)
     if file.suffix == ".mcap":
-        from trueup.data.mcap_write import write_log
+        from trueup.data.mcap.write import write_log
 
         return write_log(log, file)
     from trueup.data.export import export_log

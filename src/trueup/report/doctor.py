@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trueup.sim.doctor import Diagnosis, diagnose
+from trueup.doctor.checks import Diagnosis, diagnose
 
 if TYPE_CHECKING:
-    from trueup.sim.speed import Cost
+    from trueup.doctor.speed import Cost
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
@@ -89,6 +89,8 @@ def duration(seconds: float) -> str:
 def _costs(diagnosis: Diagnosis) -> list[Cost]:
     if diagnosis.speed is None:
         return []
-    from trueup.sim.speed import estimate_costs  # needs the simulator, which is there if its speed is known
+    from trueup.doctor.speed import (
+        estimate_costs,  # needs the simulator, which is there if its speed is known
+    )
 
     return estimate_costs(diagnosis.speed)

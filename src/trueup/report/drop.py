@@ -12,8 +12,8 @@ from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec
-from trueup.sim.drop import Drop, DropCfg
-from trueup.sim.film import dress, film
+from trueup.view.film import dress, film
+from trueup.world.drop import Drop, DropCfg
 
 
 def print_drop(robot: Robot, result: Drop, console: Console) -> None:

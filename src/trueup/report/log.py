@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.padding import Padding
 
-from trueup.data.finding import Finding, Report
+from trueup.data.check.finding import Finding, Report
 from trueup.data.log import SIGNALS, Log
-from trueup.data.recover import Recovery
+from trueup.data.mcap.recover import Recovery
 from trueup.report.page import Badge, Page
 from trueup.report.traces import joint_traces
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from trueup.sim.origins import Origin, origin_lines
+from trueup.world.fitted.origins import Origin, origin_lines
 
 
 def print_origins(found: Sequence[Origin], console: Console) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 from rich.console import Console
 
 from trueup.calibrate.active import ActivePlan
-from trueup.report.active import add_active
+from trueup.record.record import RecordResult
+from trueup.report.calibration.active import add_active
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot
-from trueup.robot.record import RecordResult
-from trueup.sim.rehearse import Rehearsal, plan_figure_data
+from trueup.world.rehearse import Rehearsal, plan_figure_data
 
 _UNITS = {"position": "rad", "velocity": "rad/s", "torque": "N m"}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from trueup.robot.inspect import Inspection
+from trueup.robot.inspection.inspect import Inspection
 from trueup.robot.load import Robot
 
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}

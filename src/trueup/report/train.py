@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trueup.report.progress import LINE_EVERY_S, clock
-from trueup.train.assess import Assessment
+from trueup.train.play.assess import Assessment
 from trueup.train.trainer import Outcome, Progress
 
 # name in the metrics -> how it is called, and its format; whatever the task does not have is left out

@@ -10,7 +10,7 @@ from trueup.policy.normalizer import Normalizer
 from trueup.rl.env import Env, Floats, Obs, State, Step
 from trueup.rl.losses import log_prob
 from trueup.rl.mirror import factor_mirror
-from trueup.rl.networks import Actor
+from trueup.rl.nets.networks import Actor
 from trueup.rl.rollout import STATISTICS_EVERY, Rollout
 
 

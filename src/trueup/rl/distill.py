@@ -20,9 +20,9 @@ from trueup.policy.normalizer import Normalizer
 from trueup.policy.trace import Trace
 from trueup.rl.collect import Seen, check_finite, part
 from trueup.rl.env import Env, Floats, Obs, State
-from trueup.rl.mlp import Mlp, mlp_shapes
-from trueup.rl.networks import Actor
-from trueup.rl.parameters import Adam, Parameters
+from trueup.rl.nets.mlp import Mlp, mlp_shapes
+from trueup.rl.nets.networks import Actor
+from trueup.rl.nets.parameters import Adam, Parameters
 from trueup.rl.settings import NetCfg
 
 

@@ -21,8 +21,8 @@ from trueup.rl.env import Env, Floats, State
 from trueup.rl.gae import bootstrap_timeouts, gae
 from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
 from trueup.rl.mirror import Reflection
-from trueup.rl.networks import Actor, Critic
-from trueup.rl.parameters import Adam, Average, Parameters
+from trueup.rl.nets.networks import Actor, Critic
+from trueup.rl.nets.parameters import Adam, Average, Parameters
 from trueup.rl.rollout import Rollout
 from trueup.rl.settings import PpoCfg
 

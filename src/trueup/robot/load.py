@@ -46,7 +46,7 @@ def load_robot(reference: str | Path, *, root: Path | None = None) -> Robot:
         elif path.name == SPEC_FILE or path.suffix == ".toml":
             robot = _from_spec(path, built_in=False)
         elif path.is_file() and path.suffix.lower() in MODEL_SUFFIXES:
-            from trueup.robot.draft import draft_spec  # needs MuJoCo: only for bare model files
+            from trueup.robot.drafts.draft import draft_spec  # needs MuJoCo: only for bare model files
 
             robot = Robot(spec=draft_spec(path, root=root), model_path=path, root=root)
         elif path.is_file():

@@ -76,7 +76,7 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
 
 def open_model(robot: Robot) -> mujoco.MjSpec:
     """Parse the robot's model file; a user's own file is checked first."""
-    from trueup.robot.untrusted import parse_model  # guards stay out of the import of this module
+    from trueup.robot.foreign.untrusted import parse_model  # guards stay out of the import of this module
 
     return parse_model(robot.model_path, check=not robot.built_in, root=robot.root)
 

@@ -16,13 +16,7 @@ from trueup.policy.action import ActionSpec
 from trueup.policy.chain import Chain
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.load import Robot, load_robot
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.fitted import sim_for_fit
-from trueup.sim.net_actuator import NetActuator, with_net
-from trueup.sim.sim_params import SimParams
-from trueup.sim.terrain import Terrain
-from trueup.tasks.arm import arm_chain, reachable_poses
-from trueup.tasks.commands import (
+from trueup.tasks.goals.commands import (
     Commands,
     NoCommand,
     PoseCommand,
@@ -30,9 +24,15 @@ from trueup.tasks.commands import (
     VelocityCommand,
     VelocityCommands,
 )
-from trueup.tasks.ground import Ground
 from trueup.tasks.sense import Sense, add_sensors
 from trueup.tasks.task import Servo, Task
+from trueup.tasks.terms.arm import arm_chain, reachable_poses
+from trueup.tasks.terrain.ground import Ground
+from trueup.world.actuators.net_actuator import NetActuator, with_net
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.posterior import sim_for_fit
+from trueup.world.fitted.sim_params import SimParams
+from trueup.world.terrain import Terrain
 
 
 class Parts(NamedTuple):

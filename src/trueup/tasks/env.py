@@ -14,19 +14,19 @@ from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
-from trueup.sim.batch import BatchSim
-from trueup.sim.calibration import read_calibration
-from trueup.sim.fitted import Fitted
-from trueup.sim.net_actuator import NetActuator
 from trueup.tasks.build import Parts, build
-from trueup.tasks.climb import Climb
 from trueup.tasks.frame import Frame
 from trueup.tasks.mirror import Mirror, make_mirror
 from trueup.tasks.nursery import Nursery
 from trueup.tasks.start import Starts
 from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task
+from trueup.tasks.terrain.climb import Climb
 from trueup.tasks.variation import Variation
+from trueup.world.actuators.net_actuator import NetActuator
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.calibration import read_calibration
+from trueup.world.fitted.posterior import Fitted
 
 __all__ = ["EnvCfg", "Obs", "Step", "TaskEnv"]
 Float32 = NDArray[np.float32]

@@ -12,8 +12,8 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code, own_function
 from trueup.robot.load import load_robot
 from trueup.tasks import zoo
-from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.task import Task
 
 __all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "task_names"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import ObservationSpec
-from trueup.sim.batch import BatchSim
+from trueup.world.batch import BatchSim
 
 _VECTOR, _PSEUDO = (1, -1, 1), (-1, 1, -1)
 _SIGNS = {

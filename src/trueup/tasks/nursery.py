@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.ahead import Ahead
-from trueup.sim.batch import BatchSim
-from trueup.sim.params import derived_fields
 from trueup.tasks.build import Parts
 from trueup.tasks.start import Starts
 from trueup.tasks.variation import Variation
+from trueup.world.batch import BatchSim
+from trueup.world.parameters.params import derived_fields
 
 Ids = NDArray[np.intp]
 Rows = dict[str, NDArray[Any]]

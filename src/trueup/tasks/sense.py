@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from trueup.policy.chain import Chain, matrices, rotation_error
 from trueup.robot.load import Robot
 from trueup.robot.shapes import lowest_point
-from trueup.sim.batch import BatchSim
-from trueup.sim.motion import Motion
 from trueup.tasks.frame import Frame
-from trueup.tasks.ground import Ground
+from trueup.tasks.terrain.ground import Ground
+from trueup.world.batch import BatchSim
+from trueup.world.motion import Motion
 
 Float32 = NDArray[np.float32]
 Rows = slice | NDArray[np.intp]

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from trueup.core.ahead import Ahead
 from trueup.core.rows import RowRandom
-from trueup.sim.batch import BatchSim
-from trueup.tasks.climb import Climb
 from trueup.tasks.task import Start
+from trueup.tasks.terrain.climb import Climb
+from trueup.world.batch import BatchSim
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]

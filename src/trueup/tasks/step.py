@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.sim.adr import AdrCfg
+from trueup.world.randomization.adr import AdrCfg
 
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]

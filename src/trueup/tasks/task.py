@@ -13,12 +13,12 @@ from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
 from trueup.rl.settings import PpoCfg
-from trueup.sim.push import PushCfg
-from trueup.sim.randomize import Ranges
-from trueup.sim.sensors import SensorCfg
-from trueup.sim.terrain import TerrainCfg
-from trueup.tasks.commands import CommandCfg
 from trueup.tasks.frame import Frame
+from trueup.tasks.goals.commands import CommandCfg
+from trueup.world.push import PushCfg
+from trueup.world.randomization.randomize import Ranges
+from trueup.world.sensors import SensorCfg
+from trueup.world.terrain import TerrainCfg
 
 Float32 = NDArray[np.float32]
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
-from trueup.sim.adr import Adr, AdrCfg
-from trueup.sim.batch import BatchSim
-from trueup.sim.fitted import Fitted
-from trueup.sim.origins import origins
-from trueup.sim.push import PushCfg, Pushes
-from trueup.sim.randomize import Randomizer, Ranges
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.origins import origins
+from trueup.world.fitted.posterior import Fitted
+from trueup.world.push import PushCfg, Pushes
+from trueup.world.randomization.adr import Adr, AdrCfg
+from trueup.world.randomization.randomize import Randomizer, Ranges
 
 Ids = NDArray[np.intp]
 Float32 = NDArray[np.float32]

@@ -15,8 +15,8 @@ from trueup.core.errors import TrueupError
 from trueup.policy.action import JointOrder
 from trueup.policy.foreign.layout import Layout
 from trueup.robot.load import load_robot
-from trueup.tasks.commands import VelocityCommand
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.task import Task
 
 _GIVEN = {"joint_pos", "joint_vel", "gyro", "gravity", "command", "action"}

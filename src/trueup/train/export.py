@@ -10,7 +10,7 @@ from trueup.core.errors import TrueupError
 from trueup.policy.mlp import MlpPolicy
 from trueup.tasks.env import TaskEnv
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import Arrays, FrozenPolicy, FrozenStudent, frozen
+from trueup.train.play.frozen import Arrays, FrozenPolicy, FrozenStudent, frozen
 
 
 def make_policy(env: TaskEnv, arrays: Arrays) -> MlpPolicy:

@@ -15,19 +15,19 @@ from trueup.core.files import write_atomic, writing
 from trueup.rl.distill import Distiller
 from trueup.rl.learner import Learner
 from trueup.rl.ppo import Ppo
-from trueup.sim.adr import AdrCfg
-from trueup.sim.origins import Origin
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
 from trueup.train.config import Budget, RunCfg
 from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
-from trueup.train.frozen import Policy, frozen
 from trueup.train.mishap import replay
-from trueup.train.show import film_policy
+from trueup.train.play.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
+from trueup.train.play.frozen import Policy, frozen
+from trueup.train.play.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.train.tune import choose
+from trueup.world.fitted.origins import Origin
+from trueup.world.randomization.adr import AdrCfg
 
 ORIGINS_FILE = "origins.json"
 _FILM_S = 4.0

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trueup.policy.mlp import MlpPolicy, load_policy
-from trueup.train.assess import Assessment
 from trueup.train.folder import RunFolder
-from trueup.train.play import open_run
-from trueup.train.show import film_policy
+from trueup.train.play.assess import Assessment
+from trueup.train.play.play import open_run
+from trueup.train.play.show import film_policy
 from trueup.train.train import assess_run
 from trueup.train.trainer import Outcome
 

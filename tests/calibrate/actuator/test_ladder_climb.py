@@ -1,29 +1,24 @@
 """The ladder on planted logs: what it recommends, what it keeps on disk, how it goes on."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from planted_logs import draw_truth, planted_log
 
 import trueup as tu
 from trueup.calibrate.actuator import climb as stage
 from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.closed_loop import LoopCfg, predict, run_on_twin, track
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.score.closed_loop import LoopCfg, predict, run_on_twin, track
 from trueup.cli import main
 from trueup.commands.actuator import ActuatorVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 ROBOT = load_robot("pendulum")
 SIM = SimCfg(physics_hz=1000.0, model=ModelCfg(base="fixed"))

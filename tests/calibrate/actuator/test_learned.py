@@ -1,14 +1,9 @@
 """Learned rungs in the ladder: torque where it is measured, nets that are scored, kept and read again."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
 from made_nets import made_net
 from planted_logs import draw_truth, planted_log
 
@@ -17,11 +12,11 @@ from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.folder import read_actuator
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.score.rollouts import roll
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 ROBOT = load_robot("pendulum")
 SIM = SimCfg(physics_hz=200.0, model=ModelCfg(base="fixed"))

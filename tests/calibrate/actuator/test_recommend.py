@@ -1,7 +1,7 @@
 """The rule in words: simplest within one standard error of the best."""
 
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, overfits, recommend
-from trueup.calibrate.actuator.score import Error, Scores
+from trueup.calibrate.actuator.score.score import Error, Scores
 
 
 def made(held: float, se: float = 0.1, train: float | None = None, **more) -> Scores:

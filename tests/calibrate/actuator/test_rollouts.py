@@ -1,26 +1,21 @@
 """Rollouts, their errors and long runs: hand-computed numbers, one against many, planted truth."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.actuator.fits import excerpts
-from trueup.calibrate.actuator.long import judge, long_run
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score import error_of, score_rung
-from trueup.calibrate.score import error_blocks
+from trueup.calibrate.actuator.score.long import judge, long_run
+from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.calibrate.actuator.score.score import error_of, score_rung
+from trueup.calibrate.judge.score import error_blocks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
-from trueup.sim.replay import Replay, ReplayCfg, replay
+from trueup.world.batch import SimCfg
+from trueup.world.replay.replay import Replay, ReplayCfg, replay
 
 ROBOT = load_robot("go2")
 SIM = SimCfg(physics_hz=200.0, model=ModelCfg(base="fixed"))

@@ -1,13 +1,9 @@
 """Which rungs there are, what stands on what, and what data they need."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from planted_logs import planted_log
 
 from trueup.calibrate.actuator.rungs import RUNGS, choose, common_params, lacking, params_of, rung_named

@@ -11,27 +11,27 @@ from pathlib import Path
 import msgspec
 
 from trueup._version import __version__
-from trueup.calibrate.actuator.closed_loop import Recorded, predict, run_on_twin
 from trueup.calibrate.actuator.fits import Job, fit_rung, not_excited
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, Status, problem_key
 from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
 from trueup.calibrate.actuator.learned import training_of
-from trueup.calibrate.actuator.long import long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, recommend
-from trueup.calibrate.actuator.rollouts import roll
 from trueup.calibrate.actuator.rungs import Rung, choose, common_params, lacking, rung_named
-from trueup.calibrate.actuator.score import Scores, error_of, score_rung
+from trueup.calibrate.actuator.score.closed_loop import Recorded, predict, run_on_twin
+from trueup.calibrate.actuator.score.long import long_run
+from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.calibrate.actuator.score.score import Scores, error_of, score_rung
 from trueup.calibrate.calibrate import identity
-from trueup.calibrate.fit import Progress
-from trueup.calibrate.holdout import Split, by_gain, gain_of, hold_out
+from trueup.calibrate.data.holdout import Split, by_gain, gain_of, hold_out
+from trueup.calibrate.data.prepare import check, ready
+from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.parameters import parameter_names
-from trueup.calibrate.prepare import check, ready
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 _LOG = logging.getLogger(__name__)
 _GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})

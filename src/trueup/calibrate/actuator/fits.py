@@ -13,14 +13,14 @@ from trueup.calibrate.actuator.learned import Lesson, train_net
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import BASE, Rung, UanMethod, params_of
 from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit import FitCfg, Progress
-from trueup.calibrate.net_design import stand_of
+from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.fit.fit import FitCfg, Progress
+from trueup.calibrate.nets.net_design import stand_of
 from trueup.calibrate.parameters import parameter_names
-from trueup.calibrate.windows import WindowCfg
 from trueup.data.log import Log
 from trueup.robot.load import Robot
-from trueup.sim.able_to_set import friction_model
-from trueup.sim.calibration import Calibration
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.parameters.able_to_set import friction_model
 
 _WINDOWS, _WINDOWS_IN_PYTHON = 40, 16  # friction models beyond M1 run between physics steps
 _EXCERPT_S = 5.5

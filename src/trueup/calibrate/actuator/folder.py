@@ -16,17 +16,17 @@ from typing import Literal, TypeVar
 import msgspec
 import numpy as np
 
-from trueup.calibrate.actuator.closed_loop import Tracked
-from trueup.calibrate.actuator.long import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
-from trueup.calibrate.actuator.score import Scores
+from trueup.calibrate.actuator.score.closed_loop import Tracked
+from trueup.calibrate.actuator.score.long import LongRun
+from trueup.calibrate.actuator.score.score import Scores
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
 from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
-from trueup.sim.calibration import PARAMS_FILE, read_calibration, write_calibration
+from trueup.world.fitted.calibration import PARAMS_FILE, read_calibration, write_calibration
 
 SCHEMA = 1
 LADDER_FILE, RUNG_FILE, RUNGS_FOLDER, STEP_FILE = "ladder.json", "rung.json", "rungs", "step.json"

@@ -10,7 +10,7 @@ from trueup.calibrate.actuator.rungs import UanMethod, choose
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
-from trueup.sim.batch import SimCfg
+from trueup.world.batch import SimCfg
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import Rung, UanMethod
-from trueup.calibrate.fit import Progress
+from trueup.calibrate.fit.fit import Progress
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot
-from trueup.sim.calibration import Calibration
+from trueup.world.fitted.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 
@@ -44,11 +44,11 @@ class Lesson:
 def training_of(rung: Rung, uan_method: UanMethod) -> str:
     """Settings of a learned rung's training, as text; "" for others."""
     if rung.kind == "residual":
-        from trueup.calibrate.uan import UanCfg
+        from trueup.calibrate.nets.uan.uan import UanCfg
 
         return repr(UanCfg(method=uan_method))
     if rung.kind == "torque":
-        from trueup.calibrate.actuator_fit import FORMS
+        from trueup.calibrate.actuator.actuator_fit import FORMS
 
         return repr(FORMS[rung.net])  # type: ignore[index]
     return ""
@@ -57,7 +57,7 @@ def training_of(rung: Rung, uan_method: UanMethod) -> str:
 def train_net(rung: Rung, lesson: Lesson) -> ActuatorNet:
     """Train the net of a rung; raises KeyboardInterrupt when stopped."""
     if rung.kind == "residual":
-        from trueup.calibrate.uan import UanCfg, train_uan
+        from trueup.calibrate.nets.uan.uan import UanCfg, train_uan
 
         return train_uan(
             lesson.robot,
@@ -68,7 +68,7 @@ def train_net(rung: Rung, lesson: Lesson) -> ActuatorNet:
             folder=lesson.state,
             resume=lesson.resume,
         )
-    from trueup.calibrate.actuator_fit import FORMS, train_supervised
+    from trueup.calibrate.actuator.actuator_fit import FORMS, train_supervised
 
     cfg = replace(FORMS[rung.net], seed=lesson.seed)  # type: ignore[index]
     return train_supervised(lesson.robot, lesson.logs, lesson.base, cfg, lesson.progress)
@@ -76,7 +76,7 @@ def train_net(rung: Rung, lesson: Lesson) -> ActuatorNet:
 
 def torque_left(net: ActuatorNet, log: Log) -> FloatArray:
     """(T, njoint) measured torque that a torque net does not predict from the log's own motion, N m."""
-    from trueup.calibrate.actuator_fit import make_samples
+    from trueup.calibrate.actuator.actuator_fit import make_samples
 
     samples = make_samples([log], net.spec)
     return net(samples.inputs.astype(np.float64)) - samples.torque

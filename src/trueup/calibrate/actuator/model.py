@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
-from trueup.calibrate.net_design import stand_of
+from trueup.calibrate.nets.net_design import stand_of
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.robot.load import Robot
-from trueup.sim.able_to_set import able_to_set
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.sim.calibration import Calibration
-from trueup.sim.net_actuator import NetActuator, put_settings, with_net
+from trueup.world.actuators.net_actuator import NetActuator, put_settings, with_net
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.parameters.able_to_set import able_to_set
 
 FloatArray = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score import Error, Scores
+from trueup.calibrate.actuator.score.score import Error, Scores
 
 _LEARNED = ("torque", "residual")
 

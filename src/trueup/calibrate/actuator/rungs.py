@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trueup.calibrate.cutting import saturated
+from trueup.calibrate.data.cutting import saturated
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.data.check import check_log
+from trueup.data.check.check import check_log
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.reference import log_reference
-from trueup.sim.smoothing import smooth
+from trueup.world.replay.smoothing import smooth
 
 Kind = Literal["ideal", "params", "torque", "residual"]
 UanMethod = Literal["inverse", "gradient", "rl"]
@@ -29,10 +29,10 @@ class Rung:
 
     kind    ideal: the spec as it is; params: numbers of the simulator; torque: a model of the motor's torque, learned
             from measured torque; residual: a torque added to the servo's, learned from positions
-    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.rules`
+    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.judge.rules`
     alone   only `adds` is fitted, not the common set
     start   rung whose result this one begins at, or stands on
-    net     form of the learned model, as `calibrate.actuator_fit` names it
+    net     form of the learned model, as `calibrate.actuator.actuator_fit` names it
     """
 
     name: str

@@ -11,8 +11,7 @@ from pathlib import Path
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.load import Robot, load_robot, zoo_names
-from trueup.sim.batch import BatchSim, SimCfg
-from trueup.tasks.commands import VelocityCommand
+from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.load import load_task
 from trueup.tasks.mirror import pair_limbs
 from trueup.tasks.similar.figures import measure
@@ -21,6 +20,7 @@ from trueup.tasks.similar.scale import Scaled, require_scalable, scale_task
 from trueup.tasks.similar.settle import settle
 from trueup.tasks.similar.source import function_name, task_source
 from trueup.tasks.task import Task
+from trueup.world.batch import BatchSim, SimCfg
 
 _FAST = 1.5  # times the Froude number of the reference
 
@@ -131,7 +131,7 @@ def _caution_numbers(task: Task, scaled: Scaled) -> Iterator[str]:
         if reward.term.unit is None:
             yield f"reward {name!r}: its unit is not known, so its weight is kept"
         if reward.term.code is None:
-            yield f"reward {name!r}: not a function or dataclass of trueup.tasks.rewards, so its numbers are kept"
+            yield f"reward {name!r}: not a function or dataclass of trueup.tasks.terms.rewards, so its numbers are kept"
     bound = scaled.servo[0].why
     if bound.startswith("bounded"):
         yield f"kp is {bound}"

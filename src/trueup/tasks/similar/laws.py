@@ -53,7 +53,7 @@ SUFFIXES = {
     "_kg": MASS,
 }
 
-# What reward terms return, by their names in `tasks.rewards`.
+# What reward terms return, by their names in `tasks.terms.rewards`.
 TERMS = {
     "track_velocity": NONE,
     "track_turn": NONE,

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.sim.randomize import Draw
-from trueup.tasks.commands import VelocityCommand
+from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.load import described_tasks
 from trueup.tasks.similar.figures import Figures
 from trueup.tasks.similar.laws import (
@@ -27,6 +26,7 @@ from trueup.tasks.similar.servo import ScaledServo, give_servo, scale_servo
 from trueup.tasks.similar.settle import Settled
 from trueup.tasks.similar.terms import Term, scale_term
 from trueup.tasks.task import Servo, Task
+from trueup.world.randomization.randomize import Draw
 
 
 class Number(NamedTuple):

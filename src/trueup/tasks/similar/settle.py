@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.load import Robot
-from trueup.sim.batch import BatchSim, SimCfg
 from trueup.tasks.build import with_servo
 from trueup.tasks.similar.laws import Laws
 from trueup.tasks.similar.servo import give_servo, scale_servo
 from trueup.tasks.task import Servo, Task
+from trueup.world.batch import BatchSim, SimCfg
 
 FloatArray = NDArray[np.float64]
 _TRIED = np.geomspace(1.0, 4.0, 17)

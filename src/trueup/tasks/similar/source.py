@@ -14,7 +14,7 @@ _IMPORTS = """from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from trueup.tasks import rewards as r
+from trueup.tasks.terms import rewards as r
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Reward, Servo, Task
 """

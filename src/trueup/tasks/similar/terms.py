@@ -1,6 +1,6 @@
 """Reward terms as source code: which call makes this term, and which of its numbers follow a law.
 
-A term is a plain function of `tasks.rewards`, or a dataclass there whose fields say their units in their names.
+A term is a plain function of `tasks.terms.rewards`, or a dataclass there whose fields say their units in their names.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from trueup.tasks import rewards
 from trueup.tasks.similar.laws import SPEED, TERMS, Laws, Unit, rounded, unit_of
+from trueup.tasks.terms import rewards
 
-ALIAS = "r"  # of `trueup.tasks.rewards` in the file that is written
+ALIAS = "r"  # of `trueup.tasks.terms.rewards` in the file that is written
 
 
 class Argument(NamedTuple):

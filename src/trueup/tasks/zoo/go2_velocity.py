@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.sim.push import PushCfg
-from trueup.sim.randomize import locomotion_ranges
-from trueup.sim.sensors import SensorCfg
-from trueup.sim.terrain import TerrainCfg
-from trueup.tasks import diagnostics as d
-from trueup.tasks import rewards as r
-from trueup.tasks.commands import VelocityCommand
+from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
+from trueup.tasks.terms import diagnostics as d
+from trueup.tasks.terms import rewards as r
+from trueup.world.push import PushCfg
+from trueup.world.randomization.randomize import locomotion_ranges
+from trueup.world.sensors import SensorCfg
+from trueup.world.terrain import TerrainCfg
 
 TASKS = {
     "go2-velocity": "go2_velocity",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.tasks import rewards as r
-from trueup.tasks.commands import NoCommand
+from trueup.tasks.goals.commands import NoCommand
 from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
+from trueup.tasks.terms import rewards as r
 
 TASKS = {"pendulum-swingup": "pendulum_swingup"}
 

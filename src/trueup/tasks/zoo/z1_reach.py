@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.sim.randomize import Draw
-from trueup.sim.sensors import SensorCfg
-from trueup.tasks import rewards as r
-from trueup.tasks.commands import PoseCommand
+from trueup.tasks.goals.commands import PoseCommand
 from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
+from trueup.tasks.terms import rewards as r
+from trueup.world.randomization.randomize import Draw
+from trueup.world.sensors import SensorCfg
 
 TASKS = {"z1-reach": "z1_reach"}
 _ARM = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")

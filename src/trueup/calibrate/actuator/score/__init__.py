@@ -1,0 +1,1 @@
+"""One held-out score for every rung: horizons, long runs, closed loop."""

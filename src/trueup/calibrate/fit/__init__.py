@@ -1,0 +1,1 @@
+"""The fit: residuals of batched rollouts, their derivatives, descent and search."""

@@ -1,0 +1,215 @@
+"""Levenberg steps inside a box, limb by limb, with a Jacobian that serves as long as it helps.
+
+The cost is sum r^2 / 2 + |x|^2 / 2: residuals in noises, and the prior, which keeps what the data cannot see. A step
+solves the small quadratic problem exactly for several dampings at once, and one batched rollout tries them all. Limbs
+that do not feel each other have each their own damping and take each their own best try, so that a difficult limb does
+not slow the others. A Jacobian costs many rollouts and a step few: after a step the same Jacobian is used again (the
+chord method) until it brings little.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+from trueup.calibrate.fit.residuals import Jacobian, Shooting
+
+FloatArray = NDArray[np.float64]
+Loss = Literal["linear", "huber"]
+Watch = Callable[[FloatArray, float], None]
+_LOG = logging.getLogger(__name__)
+_FIRST = 1e-2  # damping to begin with
+_NEARBY = 1e-4  # with the Jacobian of a problem much like this one
+_LAST = 1e-6  # in the last steps: a direction that hardly shows must be followed too
+_FACTORS = np.array([1e-2, 1.0, 1e2])  # of the damping, tried together with a new Jacobian
+_AGAIN = np.array([1e-1, 1e1])  # with an old one; weak damping needs no choice
+_WEAK = 1e-3
+_SETTLED = (
+    0.03  # gain, in units of noise squared, that no step could exceed: a tenth of a standard error or so
+)
+_REACH = 1.5  # prior widths a step may go
+_NEAR = 0.15  # prior widths within which a Jacobian is as good as new
+_SLOW = 0.5  # of the last step's gain: more of the same means slow progress, and a new Jacobian is due
+_FAILURES = 2  # steps without gain, each with stronger damping, before a point counts as a minimum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """Where a descent stands.
+
+    jacobian   of the newest linearisation, at `linear_at`; None before the first
+    standing   the cost stood still
+    """
+
+    x: FloatArray
+    residuals: FloatArray
+    cost: float
+    jacobian: Jacobian | None = None
+    linear_at: FloatArray | None = None
+    standing: bool = False
+
+    @property
+    def is_linear_here(self) -> bool:
+        """Whether the Jacobian is as good as one taken at x."""
+        return self.linear_at is not None and bool(np.abs(self.x - self.linear_at).max() < _NEAR)
+
+
+class Descent:
+    """Steps on one problem; `steps` counts them."""
+
+    def __init__(self, shooting: Shooting, loss: Loss = "linear") -> None:
+        self.shooting, self.loss = shooting, loss
+        self.low, self.high = shooting.bounds
+        self.owner = shooting.colouring.owner
+        self.nlimb = int(shooting.colouring.limb.max()) + 1
+        self.steps = 0
+
+    def at(self, x: FloatArray) -> Point:
+        """A point without a Jacobian yet."""
+        residuals = self.shooting.residuals(x[None])[0]
+        return Point(x=x, residuals=residuals, cost=float(self.costs(residuals[None], x[None]).sum()))
+
+    def left_over(self, at: Point) -> FloatArray:
+        """(nlimb,) root mean square of the residuals, in noises, mean over a limb's channels."""
+        left, limb = self.channel_left_over(at), self.shooting.channel_limb
+        return np.array([left[limb == k].mean() for k in range(self.nlimb)])
+
+    def channel_left_over(self, at: Point) -> FloatArray:
+        """(nchannel,) root mean square of the residuals, in the channels' present weights."""
+        count = np.maximum(self.shooting.windows.judged.sum(axis=(0, 1)), 1)
+        return np.asarray(np.sqrt((at.residuals**2).sum(axis=(0, 1)) / count))
+
+    def run(
+        self,
+        x: FloatArray,
+        *,
+        tolerance: float,
+        iterations: int,
+        jacobian: Jacobian | None = None,
+        watch: Watch | None = None,
+        exact: bool = False,
+    ) -> Point:
+        """Step from x until a step gains less than `tolerance` of the cost.
+
+        jacobian  of a problem much like this one, to begin with
+        exact     end only where a Jacobian that was taken here promises no gain worth having
+        """
+        first = _LAST if exact else _FIRST if jacobian is None else _NEARBY
+        at, damping = self.at(x), np.full(self.nlimb + 1, first)
+        linear_at: FloatArray | None = None
+        last, failures = np.inf, 0
+        for _ in range(iterations):
+            if watch is not None:
+                watch(at.x, at.cost)
+            fresh = jacobian is None
+            if jacobian is None:
+                jacobian, linear_at = self.shooting.jacobian(at.x, at.residuals), at.x
+            self.steps += 1
+            choices = _FACTORS if fresh or failures else _AGAIN if damping.max() > _WEAK else np.ones(1)
+            new, damping = self._try(at, jacobian, damping, choices)
+            gain = at.cost - new.cost
+            _LOG.debug("cost %.6g, gain %.3g, new %s, dampings %s", at.cost, gain, fresh, damping)
+            at = replace(new if gain > 0 else at, jacobian=jacobian, linear_at=linear_at)
+            here = at.is_linear_here
+            if gain <= 0 and here and failures < _FAILURES:
+                failures += 1
+                damping = np.minimum(damping * 10.0, 1e6)
+                continue
+            failures = 0
+            if exact:
+                little = gain < _SETTLED or (here and self._decrement(at, jacobian) < _SETTLED)
+            else:
+                little = gain <= tolerance * max(at.cost, 1.0)
+            if little and (fresh or here or (gain > 0 and not exact)):
+                return replace(at, standing=True)
+            if not fresh and (little or gain > _SLOW * last):
+                jacobian = None
+            last = gain
+        return at
+
+    def _decrement(self, at: Point, jacobian: Jacobian) -> float:
+        """What the best step would gain if all were linear, bounds left aside."""
+        hessian, gradient = self.normal(jacobian, at.residuals, at.x)
+        free = ((at.x > self.low + 1e-9) | (gradient < 0)) & ((at.x < self.high - 1e-9) | (gradient > 0))
+        part = gradient[free]
+        return float(0.5 * part @ np.linalg.solve(hessian[np.ix_(free, free)], part))
+
+    def _try(
+        self, at: Point, jacobian: Jacobian, damping: FloatArray, factors: FloatArray
+    ) -> tuple[Point, FloatArray]:
+        """The best of steps with several dampings, and of their mixture; and the dampings that suited."""
+        hessian, gradient = self.normal(jacobian, at.residuals, at.x)
+        tries = np.array([self.step(hessian, gradient, at.x, damping * factor) for factor in factors])
+        outs = self.shooting.residuals(tries)
+        costs = self.costs(outs, tries)
+        mixed = self.mix(tries, costs)
+        if not (tries == mixed).all(axis=1).any():
+            out = self.shooting.residuals(mixed[None])
+            tries, outs = np.concatenate([tries, mixed[None]]), np.concatenate([outs, out])
+        totals = self.costs(outs, tries).sum(axis=1)
+        pick = int(np.argmin(totals))
+        chosen = np.append(costs[:, :-1].argmin(axis=0), costs.sum(axis=1).argmin())
+        suited = np.clip(damping * factors[chosen], 1e-8, 1e6)
+        return Point(x=tries[pick], residuals=outs[pick], cost=float(totals[pick])), suited
+
+    def normal(self, jacobian: Jacobian, at: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gauss-Newton matrix and gradient of the cost, prior included."""
+        root = np.broadcast_to(np.sqrt(self._loss_weight(at)), at.shape)
+        hessian, gradient = np.eye(len(x)), x.copy()
+        for w in range(len(at)):  # window by window: sums in double precision without a second copy of all
+            flat = (jacobian[:, w] * root[w]).reshape(len(x), -1).astype(np.float64)
+            hessian += flat @ flat.T
+            gradient += flat @ (root[w] * at[w]).reshape(-1)
+        return hessian, gradient
+
+    def gradient(self, jacobian: Jacobian, at: FloatArray, x: FloatArray) -> FloatArray:
+        """Gradient of the cost alone, prior included, of residuals `at` (nwindow, L, nchannel)."""
+        weighed = (self._loss_weight(at) * at).astype(np.float32)
+        parts = [jacobian[:, w].reshape(len(x), -1) @ weighed[w].reshape(-1) for w in range(len(at))]
+        return np.asarray(x + np.sum(parts, axis=0, dtype=np.float64))
+
+    def step(
+        self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray
+    ) -> FloatArray:
+        """The minimum of the damped quadratic within the box and within reach."""
+        damped = hessian + np.diag(damping[self.owner] * np.diag(hessian))  # owner -1: the last damping
+        upper = np.linalg.cholesky(damped).T
+        wanted = -np.linalg.solve(upper.T, gradient)
+        low, high = np.maximum(self.low - x, -_REACH), np.minimum(self.high - x, _REACH)
+        step = np.linalg.solve(upper, wanted)
+        if ((step < low) | (step > high)).any():
+            step = lsq_linear(upper, wanted, bounds=(low - 1e-12, high + 1e-12), method="bvls").x  # type: ignore[operator]
+        return np.clip(x + step, self.low, self.high)
+
+    def mix(self, candidates: FloatArray, costs: FloatArray) -> FloatArray:
+        """Each limb from the candidate that suits it best; what limbs share from the best as a whole."""
+        mixed = candidates[costs.sum(axis=1).argmin()].copy()
+        for limb, pick in enumerate(costs[:, :-1].argmin(axis=0)):
+            mine = self.owner == limb
+            mixed[mine] = candidates[pick, mine]
+        return mixed
+
+    def costs(self, residuals: FloatArray, x: FloatArray) -> FloatArray:
+        """(nvector, nlimb + 1) costs: of each limb's joints and parameters, and of the shared parameters' prior."""
+        if self.loss == "linear":
+            data = 0.5 * np.einsum("vwtc,vwtc->vc", residuals, residuals)
+        else:
+            size = np.abs(residuals)
+            data = np.where(size <= 3, 0.5 * size**2, 3 * size - 4.5).sum(axis=(1, 2))
+        out = np.zeros((len(x), self.nlimb + 1))
+        for column, owner in enumerate(self.shooting.channel_limb):
+            out[:, owner] += data[:, column]
+        for k, owner in enumerate(self.owner):
+            out[:, owner] += 0.5 * x[:, k] ** 2
+        return out
+
+    def _loss_weight(self, at: FloatArray) -> FloatArray:
+        if self.loss == "linear":
+            return np.ones(())
+        return np.minimum(1.0, 3.0 / np.maximum(np.abs(at), 1e-12))

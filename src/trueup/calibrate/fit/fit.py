@@ -1,0 +1,300 @@
+"""A fit from its start to its solution: where to look, the way down, the last steps with the fine physics.
+
+The way goes from coarse to fine. A search gives starts; each is followed down with coarse physics on some of the
+windows; each limb takes the best of the ends. Then all windows with the fine physics, first with the Jacobian of the
+coarse one, last with their own; each channel is weighed by what it really left over (noise and model error alike).
+Baselines (`random`, `lbfgsb`, `pace`) do their own search and end there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.fit.baselines import BASELINES, run_baseline
+from trueup.calibrate.fit.checkpoint import Checkpoint, FitState
+from trueup.calibrate.fit.descent import Descent, Loss, Point
+from trueup.calibrate.fit.problem import Problem
+from trueup.calibrate.fit.residuals import Jacobian
+from trueup.calibrate.fit.search import Search, draw_starts, evolve
+from trueup.core.errors import TrueupError
+
+FloatArray = NDArray[np.float64]
+Method = Literal["auto", "local", "global", "random", "lbfgsb", "pace"]
+Progress = Callable[[float], None]
+Watch = Callable[[FloatArray], None]
+_LOG = logging.getLogger(__name__)
+_PHASES = ("search", "descend", "mix", "approach", "fine")
+_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # of the time, done when a phase begins
+_ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
+_BATCH = 16  # candidates simulated together
+_INSIDE = 0.05  # of the box: a start on a bound stalls
+_USUAL_STEPS = 8.0
+_LONG_SEARCH = 4000
+_EXPLAINED = 3.0  # noises left over: the coarse physics leaves one or two
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitCfg:
+    """How to search.
+
+    method     "local": from the prior; "auto": from the best of draws around it; "global": from where CMA-ES ends.
+               Baselines: "random" (best of many draws), "lbfgsb" (10 x position MSE + velocity MSE), "pace" (CMA-ES
+               on whole rollouts)
+    starts     local fits at most; no more once one explains the data down to its noise
+    iterations at most, per start
+    evaluations  of a global search or baseline; None: as many as is usual for it
+    budget_s   give up after this time with the best so far
+    loss       "huber": samples beyond three noises count linearly
+    """
+
+    method: Method = "auto"
+    starts: int = 2
+    iterations: int = 40
+    tolerance: float = 1e-4
+    evaluations: int | None = None
+    budget_s: float | None = None
+    loss: Loss = "linear"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.starts, self.iterations) < 1 or (self.evaluations or 1) < 1:
+            raise TrueupError("starts, iterations and evaluations must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Where a fit ended: x, its cost, and what the uncertainty needs."""
+
+    x: FloatArray
+    cost: float
+    residuals: FloatArray
+    jacobian: Jacobian
+    iterations: int
+    converged: bool
+    interrupted: bool = False
+
+
+class _OutOfTimeError(Exception):
+    """The budget is spent."""
+
+
+class Fitter:
+    """A fit under way; `state.best` is always the best point so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        cfg: FitCfg,
+        *,
+        progress: Progress | None = None,
+        watch: Watch | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        """`watch` sees every point that is better than all before it (under the weights of its moment)."""
+        self.problem, self.cfg = problem, cfg
+        self._progress, self._watch = progress or (lambda fraction: None), watch or (lambda x: None)
+        self._checkpoint = checkpoint
+        self.fine = Descent(problem.fine, cfg.loss)
+        self.rough = Descent(problem.rough or problem.fine, cfg.loss)
+        self._end: Point | None = None
+        self._began = time.monotonic()
+        self._phase_steps = 0
+        self.state = FitState(method=cfg.method)
+
+    def run(self, start: FloatArray | None = None, resumed: FitState | None = None) -> Solution:
+        """Fit; Ctrl-C ends it with the best point so far."""
+        interrupted = converged = False
+        first = self._inside(np.zeros(self.problem.fine.nparameter) if start is None else start)
+        self.state.x = self.state.best = first.tolist()
+        if resumed is not None:
+            self.state = resumed
+            if resumed.sigma:
+                self.problem.fine.sigma = np.array(resumed.sigma)
+        try:
+            converged = self._run(first)
+        except _OutOfTimeError:
+            _LOG.warning("the time given is over: the best point so far is kept")
+        except KeyboardInterrupt:
+            _LOG.warning("stopped: the best point so far is kept")
+            interrupted = True
+        solution = self._solution(converged, interrupted)
+        self._progress(1.0)
+        return solution
+
+    def _solution(self, converged: bool, interrupted: bool) -> Solution:
+        fine, end = self.problem.fine, self._end
+        if end is None:
+            x = np.array(self.state.best)
+            end = self.fine.at(x)
+            if not self.state.sigma:
+                self._weigh(end)
+                end = self.fine.at(x)
+        jacobian = end.jacobian
+        if jacobian is None or not end.is_linear_here:
+            jacobian = fine.jacobian(end.x, end.residuals)
+        return Solution(
+            x=end.x,
+            cost=end.cost,
+            residuals=end.residuals,
+            jacobian=jacobian,
+            iterations=self.state.iterations,
+            converged=converged,
+            interrupted=interrupted,
+        )
+
+    def _run(self, first: FloatArray) -> bool:
+        state, method = self.state, self.cfg.method
+        if method in BASELINES:
+            return self._baseline(first)
+        if state.phase == 0:
+            state.starts = [x.tolist() for x in self._searched(first)]
+            self._enter(1, state.starts[0])
+        if state.phase == 1:
+            self._descend_all()
+        if state.phase == 2:
+            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            self._enter(3, point.x)
+        if state.phase == 3:
+            self._approach()
+        self._end = self._descend(self.fine, np.array(state.x), self.cfg.tolerance, exact=True)
+        return self._end.standing
+
+    def _searched(self, first: FloatArray) -> list[FloatArray]:
+        """Starts, best first: each limb from the prior or its best draw around it; CMA-ES from there for "global"."""
+        cfg, bounds = self.cfg, (self.rough.low, self.rough.high)
+        if cfg.method == "local":
+            return [first]
+        rng = np.random.default_rng(cfg.seed)
+        sets = [first[None], *(draw_starts(rng, first, bounds) for _ in range(max(1, cfg.starts - 1)))]
+        costs = [self._limb_costs(part) for part in sets]
+        found = [self.rough.mix(np.vstack(sets), np.vstack(costs))]
+        found += [self.rough.mix(part, cost) for part, cost in zip(sets[1:], costs[1:], strict=True)]
+        if cfg.method == "global":
+            search = self._search_tools(self._total_costs, bounds, cfg.evaluations or _LONG_SEARCH)
+            found[0] = evolve(search, found[0])
+        return [self._inside(x) for x in found[: cfg.starts]]
+
+    def _descend_all(self) -> None:
+        """Follow starts down until one explains the data; else each limb from the end that suits it."""
+        state = self.state
+        while len(state.ends) < len(state.starts):
+            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            state.ends.append(point.x.tolist())
+            state.end_costs.append(point.cost)
+            if self.rough.left_over(point).max() < _EXPLAINED:
+                state.starts, state.ends = state.starts[:1], [point.x.tolist()]
+                break
+            if len(state.ends) < len(state.starts):
+                state.x = state.starts[len(state.ends)]
+        if len(state.ends) == 1:
+            self._enter(3, state.ends[0])
+        else:
+            ends = np.array(state.ends)
+            self._enter(2, self.rough.mix(ends, self._limb_costs(ends)))
+
+    def _approach(self) -> None:
+        """To the fine physics with the coarse one's Jacobian; weighed anew before and after."""
+        fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
+        x = np.array(self.state.x)
+        self._weigh(self.fine.at(x))
+        bridge.sigma = fine.sigma.copy()
+        jacobian = bridge.jacobian(x, bridge.residuals(x[None])[0])
+        point = self._descend(self.fine, x, _ROUGH, jacobian)
+        self._weigh(point)
+        self._enter(4, point.x)
+
+    def _descend(
+        self,
+        descent: Descent,
+        x: FloatArray,
+        tolerance: float,
+        jacobian: Jacobian | None = None,
+        *,
+        exact: bool = False,
+    ) -> Point:
+        self._phase_steps = 0
+        return descent.run(
+            x,
+            tolerance=tolerance,
+            iterations=self.cfg.iterations,
+            jacobian=jacobian,
+            watch=self._seen,
+            exact=exact,
+        )
+
+    def _baseline(self, first: FloatArray) -> bool:
+        whole = self.problem.whole or self.problem.fine
+        search = self._search_tools(None, (self.fine.low, self.fine.high), self.cfg.evaluations)
+        return run_baseline(self.cfg.method, whole, search, first, self.cfg.seed)
+
+    def _search_tools(
+        self,
+        costs: Callable[[FloatArray], FloatArray] | None,
+        bounds: tuple[FloatArray, FloatArray],
+        evaluations: int | None,
+    ) -> Search:
+        return Search(
+            costs=costs,
+            bounds=bounds,
+            evaluations=evaluations,
+            seed=self.cfg.seed,
+            state=self.state,
+            seen=self._seen,
+            progress=self._progress,
+        )
+
+    # --- what happens between steps ---
+    def _seen(self, x: FloatArray, cost: float) -> None:
+        """Keep the best, tell the watchers, save, mind the time."""
+        state = self.state
+        state.x = x.tolist()
+        state.iterations += 1
+        if cost < state.best_cost:
+            state.best, state.best_cost = state.x, cost
+            self._watch(x)
+        self._phase_steps += 1
+        if self.cfg.method not in BASELINES:
+            low, high = _SHARE[state.phase], _SHARE[state.phase + 1]
+            self._progress(low + (high - low) * (1.0 - np.exp(-self._phase_steps / _USUAL_STEPS)))
+        if self._checkpoint is not None:
+            self._checkpoint.save(state)
+        if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
+            raise _OutOfTimeError
+
+    def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
+        """Begin a phase; costs of another physics or under other weights do not compare."""
+        state = self.state
+        _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
+        state.phase, state.x = phase, list(map(float, x))
+        if phase in (3, 4):
+            state.best, state.best_cost = state.x, 1e300
+        self._watch(np.array(state.x))
+        if self._checkpoint is not None:
+            self._checkpoint.save(state, now=True)
+
+    def _weigh(self, at: Point) -> None:
+        """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
+        shooting = self.problem.fine
+        left = self.fine.channel_left_over(at) * shooting.sigma
+        shooting.sigma = np.maximum(shooting.windows.sigma, left)
+        self.state.sigma = shooting.sigma.tolist()
+
+    def _total_costs(self, x: FloatArray) -> FloatArray:
+        return self.rough.costs(self.rough.shooting.residuals(x), x).sum(axis=1)
+
+    def _limb_costs(self, candidates: FloatArray) -> FloatArray:
+        parts = [candidates[k : k + _BATCH] for k in range(0, len(candidates), _BATCH)]
+        costs = [self.rough.costs(self.rough.shooting.residuals(part), part) for part in parts]
+        return np.concatenate(costs)
+
+    def _inside(self, x: FloatArray) -> FloatArray:
+        low, high = self.fine.low, self.fine.high
+        margin = _INSIDE * (high - low)
+        return np.clip(x, low + margin, high - margin)

@@ -1,0 +1,216 @@
+"""Residuals of many parameter vectors at once: every window under every vector is one simulation of a batch.
+
+The batches are built once and set back for every evaluation. A residual is (simulated - measured) / sigma, zero where a
+sample is not judged; the encoder's bias shifts both the start state and what is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.data.base_channels import BASE_CHANNELS, base_seen
+from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.fit.limbs import Colouring, colour
+from trueup.calibrate.fit.stops import near_stops
+from trueup.calibrate.parameters import Tie, make_parameters
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.fit_parameter import FitParameter
+from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.parameters.able_to_set import able_to_set
+from trueup.world.parameters.params import PARAMETERS
+from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
+from trueup.world.replay.replay import at_rate
+
+FloatArray = NDArray[np.float64]
+Jacobian = NDArray[np.float32]
+_MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
+_DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
+_STEP = 0.01  # of a finite difference, in prior widths
+_STEP_IN_CONTACT = (
+    0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
+)
+
+
+def fit_sim_cfg(
+    robot: Robot,
+    rate_hz: float,
+    names: Sequence[str],
+    *,
+    free_base: bool = False,
+    physics_hz: float | None = None,
+) -> SimCfg:
+    """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
+    cfg = SimCfg(physics_hz=physics_hz, model=ModelCfg(base="free" if free_base else "fixed"))
+    return able_to_set(at_rate(robot, cfg, rate_hz), names)
+
+
+def as_delivered(cfg: SimCfg) -> SimCfg:
+    """The simulation as it would be without a fit: the robot's own actuators, no stand, the engine's own friction."""
+    base = "fixed" if cfg.model.base == "mount" else cfg.model.base
+    actuator = replace(cfg.actuator, kind=None)
+    return replace(cfg, model=replace(cfg.model, base=base), actuator=actuator, friction=None)
+
+
+class Shooting:
+    """The misfit of a robot's windows as a function of x (see `parameters`)."""
+
+    def __init__(
+        self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg
+    ) -> None:
+        self.robot, self.windows, self.parameters = robot, windows, tuple(parameters)
+        if windows.target_vel is not None or windows.torque is not None:
+            cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
+        self.cfg = cfg
+        self.sigma = windows.sigma.copy()
+        self.rollouts = 0  # windows simulated so far, over all vectors
+        self._sims: dict[int, BatchSim] = {}
+        self._writers: dict[int, tuple[ParamWriter, dict[str, FloatArray]]] = {}
+        self._tiled: dict[int, tuple[Windows, Recorded]] = {}
+        self.colouring: Colouring = colour(self._sim(1), self.parameters)
+        self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
+        # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
+        self.channel_limb = np.append(
+            self.colouring.limb[self._joints], np.zeros(self._base_channels, np.intp)
+        )
+
+    @property
+    def _base_channels(self) -> int:
+        return 0 if self.windows.base_quat is None else BASE_CHANNELS
+
+    @property
+    def nparameter(self) -> int:
+        return len(self.parameters)
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        pairs = np.array([entry.x_bounds for entry in self.parameters])
+        return pairs[:, 0], pairs[:, 1]
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Parameter values of vectors (nvector, nparameter) of x."""
+        return np.stack([entry.to_value(x[..., k]) for k, entry in enumerate(self.parameters)], axis=-1)
+
+    def nominal(self) -> FloatArray:
+        """(nparameter,) values that stand without the fit: the model's own, 1 for factors."""
+        sim, out = self._sim(1), []
+        base = self._writers[1][1]
+        for entry in self.parameters:
+            scope = PARAMETERS[entry.name].scope
+            known = sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names
+            value = base[entry.name][0]
+            value = value if entry.axis is None else value[..., entry.axis]
+            own = value if scope == "robot" else value[[known.index(name) for name in entry.of]]
+            out.append(1.0 if entry.mode == "times" else float(np.mean(own)))
+        return np.array(out)
+
+    def gain(self, name: Literal["kp", "kd"], joints: Sequence[str]) -> float:
+        """Mean gain in force of some joints, as logged or as the spec has it."""
+        logged = getattr(self.windows, name)
+        columns = [self.robot.spec.joint_names.index(joint) for joint in joints]
+        gains = (
+            getattr(self.robot.spec, name)
+            if logged is None
+            else logged.reshape(-1, logged.shape[-1]).mean(axis=0)
+        )
+        return float(np.mean(np.asarray(gains)[columns]))
+
+    def residuals(self, x: FloatArray) -> FloatArray:
+        """Return (nvector, nwindow, L, nchannel) residuals of vectors (nvector, nparameter)."""
+        size = max(1, min(len(x), self._vectors_at_once()))
+        parts = []
+        for start in range(0, len(x), size):
+            chunk = x[start : start + size]
+            full = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
+            parts.append(self._run(full)[: len(chunk)])
+        return np.concatenate(parts)
+
+    def jacobian(self, x: FloatArray, at_x: FloatArray) -> Jacobian:
+        """Return (nparameter, nwindow, L, nchannel) derivatives by forward differences, a rollout per colour.
+
+        at_x  residuals of x, (nwindow, L, nchannel)
+        """
+        high = self.bounds[1]
+        size = _STEP if self.windows.base_quat is None else _STEP_IN_CONTACT
+        step = np.where(x + size <= high, size, -size)
+        moved = np.repeat(x[None], len(self.colouring.groups), axis=0)
+        for row, group in enumerate(self.colouring.groups):
+            moved[row, list(group)] += step[list(group)]
+        change = self.residuals(moved) - at_x
+        out = np.zeros((self.nparameter, *at_x.shape), np.float32)
+        for row, group in enumerate(self.colouring.groups):
+            for k in group:
+                mine = np.append(self.colouring.reach[k][self._joints], np.ones(self._base_channels, bool))
+                out[k][..., mine] = change[row][..., mine] / step[k]
+        return out
+
+    def _vectors_at_once(self) -> int:
+        model, windows = self._sim(1).model, self.windows
+        per_vector = windows.count * windows.target.shape[1] * (model.nq + model.nv + 2 * model.nu)
+        return max(1, _MEMORY_NUMBERS // (per_vector * self._sim(1).substeps))
+
+    def _run(self, x: FloatArray) -> FloatArray:
+        nvector, windows = len(x), self.windows
+        sim = self._sim(nvector)
+        values = np.repeat(self.values(x), windows.count, axis=0)
+        recorded = self._recorded(nvector)
+        if recorded.changes:
+            set_gains(sim, recorded)
+        writer, base = self._writers[nvector]
+        writer.write(values, base)
+        out = play(sim, recorded)
+        self.rollouts += sim.nsim
+        seen = self._seen(sim, out).reshape(nvector, *windows.measured.shape)
+        left = (seen - windows.measured) / self.sigma
+        lost = sim.diverged.reshape(nvector, windows.count) | ~np.isfinite(left).all(axis=(2, 3))
+        left[lost] = _DIVERGED
+        return np.where(windows.judged, left, 0.0)
+
+    def _seen(self, sim: BatchSim, out: dict[str, FloatArray]) -> FloatArray:
+        """(nsim, L, nchannel) as the robot's sensors would report it."""
+        windows = self.windows
+        seen = [joint_seen(sim, out["qpos"])]
+        if len(self._joints) > self.robot.spec.njoint:
+            seen.append(out["qvel"][:, :, sim.index.dof])
+        if windows.base_quat is not None:
+            qpos = out["qpos"][:, :, sim.base_qpos : sim.base_qpos + 7]
+            qvel = out["qvel"][:, :, sim.base_dof : sim.base_dof + 6]
+            quat = np.tile(windows.base_quat, (sim.nsim // windows.count, 1, 1))
+            seen.append(base_seen(qpos, qvel, quat))
+        return np.concatenate(seen, axis=-1)
+
+    def _sim(self, nvector: int) -> BatchSim:
+        """The batch for so many vectors; built when first needed, with the log's gains as its base."""
+        if nvector not in self._sims:
+            sim = BatchSim(self.robot, replace(self.cfg, nsim=nvector * self.windows.count))
+            set_gains(sim, self._recorded(nvector))
+            writer = ParamWriter(sim, self.parameters)
+            self._sims[nvector], self._writers[nvector] = sim, (writer, writer.base())
+        return self._sims[nvector]
+
+    def _recorded(self, nvector: int) -> Recorded:
+        """The windows once per vector, vector first; kept for as long as the windows are the same."""
+        made = self._tiled.get(nvector)
+        if made is None or made[0] is not self.windows:
+            made = self._tiled[nvector] = (self.windows, self.windows.recorded.tiled(nvector))
+        return made[1]
+
+
+def parameters_for(
+    robot: Robot,
+    cfg: SimCfg,
+    names: Sequence[str],
+    *,
+    tie: Tie,
+    bodies: Sequence[str],
+    windows: Windows | None = None,
+) -> tuple[FitParameter, ...]:
+    """The parameters of a fit with this robot's nominal values; with `windows`, stops as the data met them."""
+    made = make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)
+    return made if windows is None else near_stops(made, windows)

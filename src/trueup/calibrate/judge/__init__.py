@@ -1,0 +1,1 @@
+"""What the data say: uncertainty, profiles, valleys, verdicts, predictive check, alarms."""

@@ -1,0 +1,257 @@
+"""From a solution to what is said about it: posterior, intervals, verdicts, combinations, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.fit.descent import Descent, Loss
+from trueup.calibrate.fit.fit import Solution
+from trueup.calibrate.fit.residuals import Shooting
+from trueup.calibrate.judge.profile import SURE, Profile, Profiler
+from trueup.calibrate.judge.refits import between_parts
+from trueup.calibrate.judge.uncertainty import (
+    Posterior,
+    model_error_factor,
+    posterior,
+    tempered,
+    widened,
+    with_model_error,
+)
+from trueup.calibrate.judge.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
+from trueup.calibrate.judge.verdict import CLOSE, Evidence, Verdict, hide_still, is_hidden, verdicts
+from trueup.world.fitted.calibration import Misfit, Ratio
+from trueup.world.fitted.sim_params import Estimate, Word
+
+FloatArray = NDArray[np.float64]
+_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
+_NO_DELAY = 0.01  # prior widths from the bound
+_STRUCTURED = 2.0  # noises left over
+_NOISE_WORTH = 1.15  # noise is known to about this factor
+_RATIO_SEEN = 0.6  # half the 95 % interval over the value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A solution with its uncertainty; x has the prior where a joint was not moved."""
+
+    x: FloatArray
+    posterior: Posterior
+    estimates: tuple[Estimate, ...]
+    ratios: tuple[Ratio, ...]
+    misfit: Misfit
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Nominal:
+    """Nominal values, the relative rise of the cost there, and whether the data exclude them."""
+
+    value: FloatArray
+    cost: FloatArray
+    excluded: NDArray[np.bool_]
+
+
+def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judged:
+    """Return what the data says about every parameter, and how sure it is."""
+    windows, parameters = shooting.windows, shooting.parameters
+    still = still_joints(windows)
+    right = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
+    misfit = _misfit(shooting, solution, right)
+    tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian)
+    found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
+    descent = Descent(shooting, loss)
+    hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
+    found = with_model_error(found, np.asarray(np.linalg.inv(hessian), np.float64), _model_error(shooting))
+    profiler = Profiler(descent, solution, found.deviation, smooth=windows.base_quat is None)
+    profile, nominal = profiler.profile(), _nominal(shooting, profiler)
+    found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
+    samples = float(windows.judged.sum())
+    found = tempered(found, np.asarray(hessian - np.eye(len(hessian)), np.float64), samples)
+    found, hidden = hide_still(parameters, found, still)
+    known = np.where(hidden, 1.0, profile.deviation)
+    x = np.where(hidden, 0.0, solution.x)
+    structured = _structured(shooting, misfit)
+    close = pairs(parameters, found.correlation)
+    together = inseparable(close, found.correlation, structured)
+    unlike = unlike_joints(parameters, x, known)
+    doubted = together | {k for group in unlike for k in group.members if structured[k]}
+    evidence = [
+        Evidence(
+            x=float(x[k]),
+            deviation=float(known[k]),
+            ends=(float(profile.ends[k, 0]), float(profile.ends[k, 1])),
+            at_bound=(bool(profile.at_bound[k, 0]), bool(profile.at_bound[k, 1])),
+            excluded=bool(nominal.excluded[k]),
+            doubted=k in doubted,
+            still=is_hidden(entry, still),
+        )
+        for k, entry in enumerate(parameters)
+    ]
+    shown = [pair for pair in close if pair.first in together]
+    return Judged(
+        x=x,
+        posterior=found,
+        estimates=_estimates(shooting, x, verdicts(parameters, found, evidence), profile, nominal, hidden),
+        ratios=tuple(_ratio(shooting, one) for one in combinations(shooting, x, found, shown)),
+        misfit=misfit,
+        notes=(
+            *_notes(shooting, misfit, tau / right.deviation, still),
+            *(group.text for group in unlike),
+            *_pairing_notes(shooting, x),
+        ),
+    )
+
+
+def scaled(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), correlations kept."""
+    return Posterior(
+        covariance=found.covariance * np.outer(factor, factor), correlation_time_s=found.correlation_time_s
+    )
+
+
+def _nominal(shooting: Shooting, profiler: Profiler) -> _Nominal:
+    values = shooting.nominal()
+    entries = shooting.parameters
+    x = np.array([e.to_x(min(max(v, e.low), e.high)) for e, v in zip(entries, values, strict=True)])
+    rise = profiler.rise_at(x)
+    owner = profiler.descent.owner
+    here = np.array([profiler.here.sum() if limb < 0 else profiler.here[limb] for limb in owner])
+    return _Nominal(value=values, cost=rise / np.maximum(here, 1e-9), excluded=rise > profiler.wanted)
+
+
+def _model_error(shooting: Shooting) -> FloatArray:
+    """(nparameter,) factor of each parameter's limb; what limbs share gets the largest."""
+    windows, owner, limbs = shooting.windows, shooting.colouring.owner, shooting.channel_limb
+    noise = np.minimum(_NOISE_WORTH * windows.sigma / shooting.sigma, 1.0)
+    count = windows.judged.sum(axis=(0, 1))
+    each = []
+    for limb in range(int(limbs.max()) + 1):
+        mine = limbs == limb
+        beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
+        each.append(model_error_factor(beyond, count[mine].sum(), (owner == limb).sum() + (owner < 0).sum()))
+    return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
+
+
+def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
+    """(nparameter,) whether much more than noise is left over in any joint that a parameter acts on."""
+    left = np.array(misfit.left) > _STRUCTURED * np.array(misfit.noise)
+    return np.asarray((_acts_on(shooting) & left).any(axis=1))
+
+
+def _ratio(shooting: Shooting, one: Combination) -> Ratio:
+    half = SURE * one.deviation
+    share = half / max(abs(one.value), 1e-12)
+    word: Word = "identified" if share < CLOSE else "weak" if share < _RATIO_SEEN else "not visible"
+    return Ratio(
+        label=one.label,
+        members=tuple(shooting.parameters[k].label for k in one.pair[:2]),
+        value=one.value,
+        standard_error=one.deviation,
+        interval=(one.value - half, one.value + half),
+        unit=one.unit,
+        verdict=word,
+    )
+
+
+def still_joints(windows: Windows) -> frozenset[str]:
+    """Joints that hardly moved, or were not asked to and only shook because others moved.
+
+    What counts is the way that commands go in all: the way to the start of a recording and back is no excitation.
+    """
+    noise = windows.sigma[: len(windows.joint_names)]
+    asked = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
+    if windows.torque is not None:
+        asked = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, asked)
+    still = windows.still | (asked < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
+    return frozenset(np.array(windows.joint_names)[still].tolist())
+
+
+def _notes(shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozenset[str]) -> Iterator[str]:
+    if misfit.structured:
+        ratio = np.array(misfit.left) / np.array(misfit.noise)
+        worst = np.argsort(-ratio)[:3]
+        names = ", ".join(f"{shooting.windows.joint_names[k]} {ratio[k]:.1f}x" for k in worst)
+        yield (
+            f"the residual is structured: more is left over than noise ({names}; alike for "
+            f"{1e3 * np.median(misfit.memory_s):.0f} ms): the model lacks something. A richer set of parameters or a "
+            "learned actuator model would explain more"
+        )
+    apart = np.flatnonzero(pulled > 1.0)
+    if len(apart):
+        names = ", ".join(shooting.parameters[k].label for k in apart[np.argsort(-pulled[apart])][:3])
+        yield (
+            f"parts of the data disagree on {len(apart)} of {len(pulled)} parameters ({names}"
+            f"{', ...' if len(apart) > 3 else ''}): their standard errors are mostly that scatter, and more of "
+            "the same data will not shrink them"
+        )
+    if still:
+        yield f"not moved: {', '.join(sorted(still))}; their parameters keep their prior"
+
+
+def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
+    """A delay that wants to be negative: answers come before their commands."""
+    for k, entry in enumerate(shooting.parameters):
+        if entry.name == "delay" and x[k] - entry.x_bounds[0] < _NO_DELAY:
+            yield (
+                "the delay ended at zero: commands may be written down one row after the states that they caused; look "
+                "at how rows pair them (`trueup data check`) and shift target_pos by a row if so"
+            )
+            return
+
+
+def _estimates(
+    shooting: Shooting,
+    x: FloatArray,
+    words: Sequence[Verdict],
+    profile: Profile,
+    nominal: _Nominal,
+    hidden: NDArray[np.bool_],
+) -> tuple[Estimate, ...]:
+    out = []
+    for k, (entry, verdict) in enumerate(zip(shooting.parameters, words, strict=True)):
+        value = float(entry.to_value(x[k]))
+        ends = entry.to_value(np.array([-SURE, SURE]) if hidden[k] else profile.ends[k])
+        out.append(
+            Estimate(
+                parameter=entry,
+                value=value,
+                standard_error=verdict.ratio * entry.slope(value),
+                interval=(float(ends[0]), float(ends[1])),
+                verdict=verdict.word,
+                ratio=verdict.ratio,
+                partner=shooting.parameters[verdict.partner].label if verdict.partner >= 0 else "",
+                correlation=verdict.correlation,
+                on_bound=verdict.on_bound,
+                advice=verdict.advice,
+                nominal=float(nominal.value[k]),
+                nominal_excluded=bool(nominal.excluded[k] and not hidden[k]),
+                nominal_cost=float(nominal.cost[k]),
+            )
+        )
+    return tuple(out)
+
+
+def _acts_on(shooting: Shooting) -> NDArray[np.bool_]:
+    """(nparameter, njoint): a joint's own parameter acts on that joint, others on all that they reach."""
+    names = shooting.robot.spec.joint_names
+    rows = []
+    for entry, reach in zip(shooting.parameters, shooting.colouring.reach, strict=True):
+        own = np.array([name in entry.of for name in names])
+        rows.append(own if own.any() else reach)
+    return np.array(rows)
+
+
+def _misfit(shooting: Shooting, solution: Solution, found: Posterior) -> Misfit:
+    windows, njoint = shooting.windows, shooting.robot.spec.njoint
+    left = (solution.residuals * shooting.sigma)[..., :njoint]
+    count = np.maximum(windows.judged[..., :njoint].sum(axis=(0, 1)), 1)
+    return Misfit(
+        noise=windows.sigma[:njoint].tolist(),
+        left=np.sqrt((left**2).sum(axis=(0, 1)) / count).tolist(),
+        memory_s=found.correlation_time_s[:njoint].tolist(),
+    )

@@ -1,0 +1,229 @@
+"""Intervals that the cost itself supports: the profile of every parameter, and what nominal values would cost.
+
+The profile of parameter k is the cost as a function of x_k with the others refitted. Near the optimum the others follow
+u_k = B_k / B_kk (B the inverse of the limb's Gauss-Newton matrix), and at a distance d the cost has risen by
+d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model error, therefore stands for a rise of
+1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises otherwise
+than its curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero
+for nothing while three times as much is excluded: its interval is as lopsided as the cost.
+
+Valleys bend: mass and rotor inertia that only show as a sum leave the straight line u_k soon, and the cost on that line
+rises although it does not in the valley. So a parameter that others could stand in for (variance inflation B_kk H_kk of
+4 and more) is not believed to be known better than its standard error says. What is handed on is a normal distribution,
+which knows straight lines only: its standard errors are those of the straight ends.
+
+The same way leads to the nominal value: x_k is set there, the others are refitted, and the rise of the cost says how
+surely the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.fit.descent import Descent
+from trueup.calibrate.fit.fit import Solution
+
+FloatArray = NDArray[np.float64]
+Turns = list[list[int]]
+SURE = 1.96  # standard errors to either end of a 95 % interval
+_ROUNDS = 2
+_REFITS = 2  # Gauss-Newton steps of the others at a nominal value
+_CLEAR = 30.0  # times the rise that excludes a value: needs no refit
+_VALLEY = 4.0  # variance inflation
+_AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
+_MOST = 3.0  # times an end may move in a round
+_LEAST = 1e-6  # of a rise: below is rounding
+_NEAR_BOUND = 1e-3  # of the box
+_SEEN = 0.25  # prior variances left
+_REACH = 1.5  # prior widths that others may follow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What the cost supports, in prior widths.
+
+    ends       (nparameter, 2) 95 % intervals; at_bound: which of their ends are bounds of the box
+    deviation  (nparameter,) standard errors that the intervals stand for
+    straight   (nparameter,) standard errors of a normal distribution that stays within both straight ends
+    """
+
+    ends: FloatArray
+    at_bound: NDArray[np.bool_]
+    straight: FloatArray
+
+    @property
+    def deviation(self) -> FloatArray:
+        return np.asarray((self.ends[:, 1] - self.ends[:, 0]) / (2.0 * SURE))
+
+
+class Profiler:
+    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to be checked.
+
+    smooth  the cost has no jumps; contacts make some, and a rise over a jump narrows no interval
+    """
+
+    def __init__(
+        self, descent: Descent, solution: Solution, deviation: FloatArray, *, smooth: bool = True
+    ) -> None:
+        self.descent, self.solution, self.x = descent, solution, solution.x
+        self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
+        self.here = descent.costs(solution.residuals[None], solution.x[None])[0]
+        self.ways, self.bread = self._ways()
+        self._deviation = np.minimum(deviation, 1.0)
+        self.wanted = 0.5 * SURE**2 * self._temperature()
+        self._turns, self._smooth = self._share_rollouts(), smooth
+
+    def profile(self) -> Profile:
+        """Both ends of every parameter's interval."""
+        straight = np.stack([self._ends(side) for side in (-1.0, 1.0)], axis=1)
+        expected = np.minimum(SURE * self._deviation[:, None], self._room())
+        if not self._smooth:
+            straight = np.maximum(straight, expected)
+        valley = self.bread * np.diag(self.hessian) >= _VALLEY
+        away = np.where(valley[:, None], np.maximum(straight, expected), straight)
+        return Profile(
+            ends=self.x[:, None] + np.array([-1.0, 1.0]) * away,
+            at_bound=self._at_bound(away),
+            straight=self._narrower(straight),
+        )
+
+    def rise_at(self, values: FloatArray) -> FloatArray:
+        """Rise of the cost (nparameter,) when each x_k in turn is set to values (nparameter,), the others refitted."""
+        steps = np.clip(values, self.descent.low, self.descent.high) - self.x
+        moved = self._moved(steps, self._turns)
+        rise = self._rises(self.descent.shooting.residuals(moved), moved, self._turns)
+        doubtful = (rise > self.wanted) & (rise < _CLEAR * self.wanted)
+        if turns := self._only(doubtful):
+            moved = self._moved(steps, turns)
+            outs = self.descent.shooting.residuals(moved)
+            for _ in range(_REFITS):
+                moved, outs = self._refined(moved, outs, turns)
+            rise = np.where(doubtful, self._rises(outs, moved, turns), rise)
+        return np.maximum(rise, 0.0)
+
+    # --- inside ---
+    def _ends(self, side: float) -> FloatArray:
+        """Distance (nparameter,) of one end from the estimate, on the straight line."""
+        most = np.minimum(self._room()[:, 0 if side < 0 else 1], SURE)
+        distance = np.minimum(SURE * self._deviation, most)
+        sought = np.ones(len(distance), bool)
+        for _ in range(_ROUNDS):
+            turns = self._only(sought)
+            moved = self._moved(side * distance, turns)
+            rise = self._rises(self.descent.shooting.residuals(moved), moved, turns)
+            ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
+            move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
+            new = np.minimum(distance * move, most)
+            sought &= ((ratio < _AS_PROMISED[0]) | (ratio > _AS_PROMISED[1])) & (new != distance)
+            distance = np.where(sought, new, distance)
+            if not sought.any():
+                break
+        return distance
+
+    def _only(self, wanted: NDArray[np.bool_]) -> Turns:
+        """Turns of the wanted parameters alone."""
+        return [some for turn in self._turns if (some := [k for k in turn if wanted[k]])]
+
+    def _at_bound(self, distance: FloatArray) -> NDArray[np.bool_]:
+        near = _NEAR_BOUND * (self.descent.high - self.descent.low)
+        return np.asarray(self._room() - distance < near[:, None])
+
+    def _narrower(self, distance: FloatArray) -> FloatArray:
+        """The narrower side over 1.96; an end on a bound does not count, since nothing lies beyond it."""
+        narrow = np.where(self._at_bound(distance), np.inf, distance).min(axis=1)
+        return np.where(np.isfinite(narrow), narrow, distance.max(axis=1)) / SURE
+
+    def _room(self) -> FloatArray:
+        """(nparameter, 2) distance of the estimate from its bounds."""
+        return np.stack([self.x - self.descent.low, self.descent.high - self.x], axis=1)
+
+    def _refined(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> tuple[FloatArray, FloatArray]:
+        """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps."""
+        tries = self._refitted(moved, outs, turns)
+        new = self.descent.shooting.residuals(tries)
+        better = self._rises(new, tries, turns) < self._rises(outs, moved, turns)
+        moved, outs, limbs = moved.copy(), outs.copy(), self.descent.shooting.channel_limb
+        for row, turn in enumerate(turns):
+            for k in (k for k in turn if better[k]):
+                mine, limb = self._members(k), self.descent.owner[k]
+                felt = slice(None) if limb < 0 else limbs == limb
+                moved[row, mine], outs[row][..., felt] = tries[row, mine], new[row][..., felt]
+        return moved, outs
+
+    def _temperature(self) -> FloatArray:
+        """(nparameter,) variance over that of white residuals of a right model, B_kk.
+
+        Where B_kk is nearly the prior's the ratio says nothing: the others of the limb stand in.
+        """
+        own, owner = np.maximum(self._deviation**2 / self.bread, 1.0), self.descent.owner
+        seen = self.bread < _SEEN
+        out = own.copy()
+        for k in np.flatnonzero(~seen):
+            limb = seen & ((owner == owner[k]) | (owner[k] < 0))
+            out[k] = max(own[k], float(np.median(own[limb])) if limb.any() else 1.0)
+        return out
+
+    def _ways(self) -> tuple[FloatArray, FloatArray]:
+        """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""
+        owner, count = self.descent.owner, len(self.x)
+        ways, bread = np.eye(count), np.ones(count)
+        for limb in range(-1, self.descent.nlimb):
+            mine = np.flatnonzero(owner == limb) if limb >= 0 else np.arange(count)
+            if not len(mine):
+                continue
+            inverse = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
+            for at, k in enumerate(mine):
+                if owner[k] == limb:
+                    ways[k] = 0.0
+                    ways[k, mine] = inverse[:, at] / inverse[at, at]
+                    bread[k] = inverse[at, at]
+        return ways, bread
+
+    def _share_rollouts(self) -> Turns:
+        """Parameters that may be moved together: one of every limb; what limbs share goes alone."""
+        owner = self.descent.owner
+        limbs = [np.flatnonzero(owner == limb).tolist() for limb in range(self.descent.nlimb)]
+        longest = max(map(len, limbs), default=0)
+        turns = [[limb[rank] for limb in limbs if rank < len(limb)] for rank in range(longest)]
+        return turns + [[k] for k in np.flatnonzero(owner == -1).tolist()]
+
+    def _members(self, k: int) -> NDArray[np.intp]:
+        """Parameters that may follow parameter k: those of its limb; all, if limbs share it."""
+        limb = self.descent.owner[k]
+        return np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
+
+    def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
+        """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
+        out = np.repeat(self.x[None], len(turns), axis=0)
+        for row, turn in enumerate(turns):
+            for k in turn:
+                way = np.clip(self.ways[k] * steps[k], -_REACH, _REACH)
+                way[k] = steps[k]
+                out[row] += way
+        return np.clip(out, self.descent.low, self.descent.high)
+
+    def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
+        """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
+        more = self.descent.costs(outs, moved) - self.here
+        rise = np.zeros(len(self.x))
+        for row, turn in enumerate(turns):
+            for k in turn:
+                limb = self.descent.owner[k]
+                rise[k] = more[row].sum() if limb < 0 else more[row, limb]
+        return rise
+
+    def _refitted(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> FloatArray:
+        """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
+        new = moved.copy()
+        for row, turn in enumerate(turns):
+            gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
+            for k in turn:
+                mine = self._members(k)
+                free = mine[mine != k]
+                if len(free):
+                    step = np.linalg.solve(self.hessian[np.ix_(free, free)], gradient[free])
+                    new[row, free] -= np.clip(step, -_REACH, _REACH)
+        return np.clip(new, self.descent.low, self.descent.high)

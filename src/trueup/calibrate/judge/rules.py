@@ -1,0 +1,111 @@
+"""Which names a fit knows, how each is scaled, and the sets of names that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trueup.models.friction import COEFFICIENTS, FrictionModel
+from trueup.world.fitted.fit_parameter import Mode, Scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How a parameter is scaled: bounds, offset of the logarithm, prior mean (None: nominal) and width.
+
+    name       parameter of the simulation, where it is not the rule's own
+    shared     one value for all joints
+    of_torque  bounds and width are in units of the joint's torque limit
+    around     bounds are relative to the mean
+    """
+
+    low: float
+    high: float
+    scale: Scale
+    width: float
+    offset: float = 0.0
+    mean: float | None = None
+    mode: Mode = "set"
+    shared: bool = False
+    name: str = ""
+    of_torque: bool = False
+    around: bool = False
+
+
+def _factor(low: float, high: float, width: float) -> Rule:
+    """A factor on the nominal or logged value."""
+    return Rule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
+
+
+def _share(mean: float) -> Rule:
+    """A coefficient of load-dependent friction: a share of a torque, zero included."""
+    return Rule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
+
+
+# Bounds of PACE (arXiv 2509.06342) where it has them; widths are what modellers' guesses are worth.
+RULES: dict[str, Rule] = {
+    "armature": Rule(low=1e-4, high=0.2, scale="log", width=1.0),
+    "damping": Rule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),
+    "friction": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02),
+    "encoder_bias": Rule(low=-0.1, high=0.1, scale="linear", width=0.05, mean=0.0),
+    "delay": Rule(low=0.0, high=0.04, scale="linear", width=0.01, mean=0.01, shared=True),
+    "stiffness": Rule(low=0.0, high=50.0, scale="log", width=1.2, offset=0.1),
+    "torque_offset": Rule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
+    "stop_low": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_high": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_stiffness": Rule(low=2.0, high=3e3, scale="log", width=1.0, mean=60.0),
+    "stop_damping": Rule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
+    "kp": _factor(0.3, 3.0, 0.3),
+    "kd": _factor(0.1, 10.0, 0.5),
+    # position servos of hobby class: the gain that a model file carries may be right, or a hundred times the servo's
+    "servo_kp": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kp"),
+    "servo_kd": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.4, mode="times", name="kd"),
+    "torque_limit": _factor(0.2, 2.0, 0.3),
+    "stall_torque": _factor(0.2, 4.0, 0.4),
+    "no_load_speed": _factor(0.2, 4.0, 0.4),
+    "friction_kcs": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
+    "friction_dqs": Rule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
+    "friction_alpha": Rule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
+    "friction_kl": _share(0.05),
+    "friction_kls": _share(0.05),
+    "friction_km": _share(0.05),
+    "friction_ke": _share(0.05),
+    "friction_kms": _share(0.05),
+    "friction_kes": _share(0.05),
+    "friction_kmq": _share(0.02),
+    "friction_keq": _share(0.02),
+    "mass_scale": Rule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
+    "com_offset": Rule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
+    "inertia_shape": Rule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
+    "tilt": Rule(low=-0.3, high=0.3, scale="linear", width=0.05, mean=0.0),
+    "mount_stiffness": _factor(1e-2, 40.0, 1.5),  # stiffer is faster than the steps of the physics
+    "mount_damping": _factor(1e-2, 100.0, 1.5),
+    "contact_friction": Rule(low=0.05, high=3.0, scale="log", width=0.5),
+    "contact_timeconst": Rule(low=0.002, high=0.2, scale="log", width=0.7),
+    "contact_dampratio": Rule(low=0.05, high=3.0, scale="log", width=0.7),
+}
+PACE = ("armature", "damping", "friction", "encoder_bias", "delay")
+MASSES = ("mass_scale", "com_offset", "inertia_shape")
+FULL = (*PACE, "kp", "kd", "torque_limit", "no_load_speed", *MASSES)
+CONTACT = ("contact_friction", "contact_timeconst", "contact_dampratio")
+STOPS = ("stop_low", "stop_high", "stop_stiffness", "stop_damping")
+HUNG = (*PACE, "torque_offset", "tilt", *STOPS, "mount_stiffness", "mount_damping")
+SERVO = (*PACE, "servo_kp", "servo_kd", "torque_limit")
+
+
+def _friction_set(model: FrictionModel) -> tuple[str, ...]:
+    """PACE with the model's other coefficients; its kv and kc are PACE's damping and friction."""
+    return (*PACE, *(f"friction_{name}" for name in COEFFICIENTS[model] if name not in ("kv", "kc")))
+
+
+SETS: dict[str, tuple[str, ...]] = {
+    "pace": PACE,
+    "full": FULL,
+    "servo": SERVO,
+    "hung": HUNG,
+    "contact": CONTACT,
+    "masses": MASSES,
+    **{f"friction:{model}": _friction_set(model) for model in COEFFICIENTS},
+}
+NEVER_TIED = frozenset(
+    {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
+)  # set by hand; axes that mirror

@@ -1,0 +1,235 @@
+"""How sure a fit is: a covariance that knows that residuals are not white and keeps the prior where data is blind.
+
+With H = J^T J and prior precision I (x is in prior widths) the posterior is the sandwich
+
+    C = (H + I)^-1 (M + I) (H + I)^-1,      M = sum over channels of J_c^T R_c J_c,
+
+R_c the autocovariance of channel c's residuals (Bartlett taper, applied by FFT). White residuals of unit size give
+M = H and the usual (H + I)^-1; slow, structured residuals give what they deserve; a direction that the data does not
+see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
+common; the larger standard error of the two stands.
+
+That is the scatter of a fit of the right model. A wrong model's parameters are pulled by what it lacks. Parts of the
+data that disagree show some of it (`refits`); a pull that is the same everywhere shows nowhere. But what the model
+lacks moves its output by delta, the root mean square that is left over beyond noise, and parameters that move the
+output by less than a share of that cannot be told from the estimate. So the covariance gets a term that lets draws
+differ from the estimate by phi delta in what they predict, equally in every direction that the data see:
+
+    C <- C + f B,      B = (H + I)^-1,   f = phi^2 (delta / left)^2 N / p
+
+for N samples and p parameters of a limb (residuals are in units of what is left over, so that sum r^2 = N). Draws then
+replay with at most about sqrt(1 + phi^2) times the estimate's error. Without model error delta is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.fit.residuals import Jacobian
+
+FloatArray = NDArray[np.float64]
+_MEMORY_S = 0.5  # residuals further apart than this are taken as independent
+_FEWEST_WINDOWS = 6
+_REPLAYS = 0.4  # of the mean square: draws replay with at most some 1.2 times the error
+_HALVINGS = 40
+SHARE = 0.7  # of what is left over beyond noise: phi
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """Covariance in x, and how coloured the residuals are.
+
+    correlation_time_s  (nchannel,) integrated autocorrelation time of the residuals
+    """
+
+    covariance: FloatArray
+    correlation_time_s: FloatArray
+
+    @property
+    def deviation(self) -> FloatArray:
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def correlation(self) -> FloatArray:
+        return self.covariance / np.outer(self.deviation, self.deviation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of the data: channels, windows or single samples of them (None: all), and a filter over time."""
+
+    channels: NDArray[np.intp]
+    windows: NDArray[np.intp] | None = None
+    samples: NDArray[np.bool_] | None = None
+    over_time: Callable[[FloatArray], FloatArray] | None = None
+
+    def of(self, array: FloatArray, channel: int) -> FloatArray:
+        """What of a channel's array (..., nwindow, L) belongs to the part: fewer windows, zeros elsewhere."""
+        array = self._chosen(array, channel)
+        return array if self.over_time is None else self.over_time(array)
+
+    def counted(self, judged: NDArray[np.bool_], channel: int) -> NDArray[np.bool_]:
+        """The judged samples (nwindow, L) of a channel that belong to the part."""
+        return np.asarray(self._chosen(judged, channel), bool)
+
+    def _chosen(self, array: NDArray[Any], channel: int) -> NDArray[Any]:
+        if self.samples is not None:
+            array = array * self.samples[..., channel]
+        return array if self.windows is None else array[..., self.windows, :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Information:
+    """Sums over samples, prior left out: H = J^T J, J^T r, M = J^T R J, and the channels' correlation times (s)."""
+
+    hessian: FloatArray
+    gradient: FloatArray
+    meat: FloatArray
+    correlation_time_s: FloatArray
+
+
+def information(
+    jacobian: Jacobian,
+    residuals: FloatArray,
+    judged: NDArray[np.bool_],
+    rate_hz: float,
+    *,
+    part: Part | None = None,
+) -> Information:
+    """Return the sums over all samples, or over a part of them.
+
+    jacobian (nparameter, nwindow, L, nchannel); residuals and judged (nwindow, L, nchannel)
+    """
+    count, part = len(jacobian), part or Part(channels=np.arange(residuals.shape[-1]))
+    lags = min(max(1, round(_MEMORY_S * rate_hz)), residuals.shape[1] // 2)
+    hessian, meat, gradient = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
+    times = np.zeros(residuals.shape[-1])
+    for c in part.channels.tolist():
+        feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
+        left = part.of(np.where(judged[..., c], residuals[..., c], 0.0), c)
+        covariance = autocovariance(left, part.counted(judged[..., c], c), lags)
+        times[c] = _correlation_time(covariance, rate_hz)
+        columns = part.of(jacobian[feel][..., c].astype(np.float64), c)
+        flat = columns.reshape(len(feel), -1)
+        hessian[np.ix_(feel, feel)] += flat @ flat.T
+        gradient[feel] += flat @ left.reshape(-1)
+        meat[np.ix_(feel, feel)] += _coloured_product(columns, covariance)
+    return Information(hessian=hessian, gradient=gradient, meat=meat, correlation_time_s=times)
+
+
+def posterior(
+    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float
+) -> Posterior:
+    """Return the covariance of x at the optimum; arguments as for `information`."""
+    count = len(jacobian)
+    found = information(jacobian, residuals, judged, rate_hz)
+    # a fit of p parameters makes residuals smaller than the noise was
+    samples = max(int(judged.sum()), count + 1)
+    meat = found.meat * samples / (samples - count)
+    bread = np.linalg.inv(found.hessian + np.eye(count))
+    smooth = bread @ (meat + np.eye(count)) @ bread
+    blocks = bread @ (_block_meat(jacobian, residuals) + np.eye(count)) @ bread
+    wider = np.sqrt(np.maximum(1.0, np.diag(blocks) / np.diag(smooth)))
+    if len(residuals) < _FEWEST_WINDOWS:
+        wider = np.ones(count)  # the scatter of a handful of windows says nothing
+    covariance = smooth * np.outer(wider, wider)
+    narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
+    return Posterior(
+        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
+    )
+
+
+def widened(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), up to the prior's."""
+    wide = np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
+    return Posterior(
+        covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
+    )
+
+
+def with_model_error(found: Posterior, bread: FloatArray, factor: FloatArray) -> Posterior:
+    """Add f B; `bread` is B, `factor` (nparameter,) is f of each parameter's limb. No wider than the prior."""
+    root = np.sqrt(factor)
+    covariance = found.covariance + bread * np.outer(root, root)
+    narrow = np.minimum(1.0, np.maximum(found.deviation, 1.0) / np.sqrt(np.diag(covariance)))
+    return Posterior(
+        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
+    )
+
+
+def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -> Posterior:
+    """Narrow a covariance until draws replay the fitted data nearly as well as the estimate.
+
+    Draws have tr(H C) / N more mean square than the estimate (residuals of unit size). Where widenings that were made
+    parameter by parameter come to more than `_REPLAYS`, information is added in proportion to H, C <- (C^-1 + m H)^-1:
+    directions that the data see get narrower, those that it does not see stay.
+    """
+
+    def narrowed(m: float) -> FloatArray:
+        precision = np.linalg.inv(found.covariance) + m * information_matrix
+        return np.asarray(np.linalg.inv(precision), np.float64)
+
+    def too_wide(covariance: FloatArray) -> bool:
+        return bool(np.sum(information_matrix * covariance) > _REPLAYS * samples)
+
+    if not too_wide(found.covariance):
+        return found
+    low, high = -12.0, 4.0  # of log10 m
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if too_wide(narrowed(10.0**middle)) else (low, middle)
+    return Posterior(covariance=narrowed(10.0**high), correlation_time_s=found.correlation_time_s)
+
+
+def model_error_factor(
+    beyond: FloatArray, samples: FloatArray, parameters: FloatArray, share: float = SHARE
+) -> FloatArray:
+    """f of each limb: `beyond` is (delta / left)^2, with the limb's numbers of samples and parameters."""
+    return np.asarray(share**2 * beyond * samples / np.maximum(parameters, 1.0))
+
+
+def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:
+    """Return the tapered autocovariance (lags + 1,) of windows (nwindow, L); samples not judged are zero."""
+    size = values.shape[1] + lags + 1
+    spectrum = np.abs(np.fft.rfft(np.where(judged, values, 0.0), size, axis=1)) ** 2
+    pairs = np.abs(np.fft.rfft(judged.astype(np.float64), size, axis=1)) ** 2
+    total = np.fft.irfft(spectrum.sum(axis=0), size)[: lags + 1]
+    number = np.fft.irfft(pairs.sum(axis=0), size)[: lags + 1]
+    taper = 1.0 - np.arange(lags + 1) / (lags + 1)
+    return taper * total / np.maximum(number, 1.0)
+
+
+def _coloured_product(part: FloatArray, covariance: FloatArray) -> FloatArray:
+    """J^T R J with R the Toeplitz matrix of `covariance`; part (nparameter, nwindow, L)."""
+    lags = len(covariance) - 1
+    size = part.shape[-1] + lags + 1
+    column = np.zeros(size)
+    column[: lags + 1] = covariance
+    column[-lags:] = covariance[:0:-1]
+    density = np.maximum(np.fft.rfft(column).real, 0.0)
+    turned = np.fft.rfft(part, size, axis=-1) * np.sqrt(density)
+    weight = np.full(turned.shape[-1], 2.0)
+    weight[0] = 1.0
+    if size % 2 == 0:
+        weight[-1] = 1.0
+    flat = (turned * np.sqrt(weight / size)).reshape(len(part), -1)
+    return (flat @ flat.conj().T).real
+
+
+def _block_meat(jacobian: Jacobian, residuals: FloatArray) -> FloatArray:
+    """Sum over windows of g g^T, g the window's share of the gradient."""
+    shares = np.einsum("pwtc,wtc->wp", jacobian, residuals.astype(np.float32)).astype(np.float64)
+    count = len(shares)
+    shares -= shares.mean(axis=0)
+    return shares.T @ shares * (count / max(count - 1, 1))
+
+
+def _correlation_time(covariance: FloatArray, rate_hz: float) -> float:
+    if covariance[0] <= 0:
+        return 0.0
+    return float(max(1.0, 1.0 + 2.0 * covariance[1:].sum() / covariance[0]) / rate_hz)

@@ -1,0 +1,176 @@
+"""Valleys: combinations of parameters that the data hardly sees, measured as combinations.
+
+Where gain, inertia and friction may all grow together without a trace, the columns of a Jacobian cancel almost whole in
+that combination. What is left of the sum is then mostly the error of the columns (a stiction event that moves by one
+step is in every column and cancels in none), and it looks like information: in small motions of a light foot it made a
+valley look ten times narrower than it is. So the weak directions of the information matrix, limb by limb, are
+differenced again along themselves, over about their own standard error, and the Jacobian is corrected:
+
+    J <- J + (d - J v) v^T,      d = (r(x + h v) - r(x - h v)) / 2 h.
+
+A descent that believed the columns stops on a valley's slope; with the valley measured it goes on to the floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.fit.descent import Descent, Loss
+from trueup.calibrate.fit.fit import Solution
+from trueup.calibrate.fit.residuals import Jacobian, Shooting
+
+FloatArray = NDArray[np.float64]
+_CANCELS = 0.1  # of the columns' own information: where less is left in a direction it is measured again
+_MATTERS = 0.01  # prior widths: directions known better than this need no second look
+_WIDE = 0.1  # prior widths: what an earlier fit left open
+_ROUNDS = 4
+_WIDER = 1.05  # as wide in sum as before, or nearly: a further round would find the same
+_HALF = 0.5  # of a direction's standard error: how far it is differenced to each side
+_STEP = (0.01, 0.5)  # prior widths, at least and at most
+
+
+_STEPS = 6  # along a valley, at most
+_GAIN = 0.05  # of the log posterior: less is not worth a step
+_FRACTIONS = np.array([1.0, 0.5, 0.2])  # of a step, tried together
+
+
+class Direction(NamedTuple):
+    """A direction (nparameter,) of one limb, and how far to go along it."""
+
+    limb: int
+    along: FloatArray
+    step: float
+
+
+def settled(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Solution:
+    """Return the solution at the floor of its valleys, with a Jacobian that knows them; itself if it has none."""
+    if not valleys(shooting, solution.x, solution.jacobian):
+        return solution
+    descent = Descent(shooting, loss)
+    at = replace(solution, jacobian=measured(shooting, solution.x, solution.jacobian))
+    for _ in range(_STEPS):
+        new = _stepped(descent, at)
+        if new.cost > at.cost - _GAIN:
+            break
+        fresh = shooting.jacobian(new.x, new.residuals)
+        at = replace(new, jacobian=measured(shooting, new.x, fresh), iterations=at.iterations + 1)
+    return at
+
+
+def _stepped(descent: Descent, at: Solution) -> Solution:
+    """The best of a Gauss-Newton step and parts of it."""
+    hessian, gradient = descent.normal(at.jacobian, at.residuals, at.x)
+    whole = descent.step(hessian, gradient, at.x, np.zeros(descent.nlimb + 1)) - at.x
+    tries = np.clip(at.x + _FRACTIONS[:, None] * whole, descent.low, descent.high)
+    outs = descent.shooting.residuals(tries)
+    costs = descent.costs(outs, tries).sum(axis=1)
+    best = int(np.argmin(costs))
+    return replace(at, x=tries[best], residuals=outs[best], cost=float(costs[best]))
+
+
+def measured(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> Jacobian:
+    """Return the Jacobian at x with its valleys measured along themselves; itself if it has none."""
+    found = valleys(shooting, x, jacobian)
+    for _ in range(_ROUNDS):
+        if not found:
+            break
+        jacobian = along(shooting, x, jacobian, found)
+        wide, found = _width(found), valleys(shooting, x, jacobian)
+        if _width(found) < _WIDER * wide:
+            break
+    return jacobian
+
+
+def valleys(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> list[Direction]:
+    """Directions in which the columns cancel and the data leaves more than a little open."""
+    owner, out = shooting.colouring.owner, []
+    for limb in range(int(shooting.colouring.limb.max()) + 1):
+        mine = np.flatnonzero((owner == limb) & _free(shooting, x))
+        if len(mine) < 2:
+            continue
+        hessian = _information(jacobian[mine])
+        size, axes = np.linalg.eigh(hessian)
+        own = (axes**2).T @ np.diag(hessian)
+        deviation = 1.0 / np.sqrt(np.maximum(size, 0.0) + 1.0)
+        for i in np.flatnonzero((size < _CANCELS * own) & (deviation > _MATTERS)):
+            direction = np.zeros(len(x))
+            direction[mine] = axes[:, i]
+            step = _room(shooting, x, direction, float(np.clip(_HALF * deviation[i], *_STEP)))
+            if step > 0.0:
+                out.append(Direction(limb, direction, step))
+    return out
+
+
+def widest_axes(shooting: Shooting, x: FloatArray, covariance: FloatArray) -> list[Direction]:
+    """Directions in which a covariance leaves most open, limb by limb."""
+    out = []
+    for limb in range(int(shooting.colouring.limb.max()) + 1):
+        mine = np.flatnonzero((shooting.colouring.owner == limb) & _free(shooting, x))
+        size, axes = np.linalg.eigh(covariance[np.ix_(mine, mine)])
+        for i in np.flatnonzero(size > _WIDE**2):
+            direction = np.zeros(len(x))
+            direction[mine] = axes[:, i]
+            step = _room(shooting, x, direction, float(np.clip(_HALF * np.sqrt(size[i]), *_STEP)))
+            if step > 0.0:
+                out.append(Direction(limb, direction, step))
+    return out
+
+
+def along(shooting: Shooting, x: FloatArray, jacobian: Jacobian, found: list[Direction]) -> Jacobian:
+    """Return the Jacobian with these directions (orthonormal within a limb) measured along themselves.
+
+    Directions of different limbs share rollouts: the k-th of every limb go together.
+    """
+    turns: list[list[Direction]] = []
+    for direction in found:
+        turn = next((t for t in turns if all(other.limb != direction.limb for other in t)), None)
+        if turn is None:
+            turns.append(turn := [])
+        turn.append(direction)
+    if not turns:
+        return jacobian
+    moves = np.array([sum((d.step * d.along for d in turn), np.zeros(len(x))) for turn in turns])
+    out = shooting.residuals(np.concatenate([x + moves, x - moves]))
+    change = out[: len(turns)] - out[len(turns) :]
+    jacobian = jacobian.copy()
+    for turn, difference in zip(turns, change, strict=True):
+        for limb, axis, step in turn:
+            mine = shooting.channel_limb == limb
+            felt = np.flatnonzero(axis)
+            slope = difference[..., mine] / (2.0 * step)
+            had = np.tensordot(axis[felt], jacobian[felt][..., mine], 1)
+            for k in felt:
+                jacobian[k][..., mine] += (axis[k] * (slope - had)).astype(np.float32)
+    return jacobian
+
+
+def _free(shooting: Shooting, x: FloatArray) -> NDArray[np.bool_]:
+    """Parameters that stand on no bound: the others cannot take part in a valley."""
+    low, high = shooting.bounds
+    return np.asarray(np.minimum(high - x, x - low) > 2.0 * _STEP[0], bool)
+
+
+def _room(shooting: Shooting, x: FloatArray, direction: FloatArray, step: float) -> float:
+    """The step, smaller where a bound is near; none where one is too near."""
+    low, high = shooting.bounds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(direction != 0.0, np.minimum(high - x, x - low) / np.abs(direction), np.inf)
+    most = float(reach.min())
+    return min(step, most) if most > _STEP[0] else 0.0
+
+
+def _information(part: Jacobian) -> FloatArray:
+    """J J^T of (nparameter, ...) in double precision, window by window."""
+    out = np.zeros((len(part), len(part)))
+    for w in range(part.shape[1]):
+        flat = part[:, w].reshape(len(part), -1).astype(np.float64)
+        out += flat @ flat.T
+    return out
+
+
+def _width(found: list[Direction]) -> float:
+    return sum(direction.step for direction in found)

@@ -1,0 +1,1 @@
+"""Learned corrections of the actuator: supervised nets, and UAN in `uan/`."""

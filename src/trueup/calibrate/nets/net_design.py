@@ -1,0 +1,101 @@
+"""What a learned actuator starts from: which joints share weights, which simulator it belongs to, a net of zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
+from trueup.robot.load import Robot
+from trueup.world.fitted.calibration import Calibration
+from trueup.world.fitted.fit_parameter import belongs_to_stand
+from trueup.world.parameters.able_to_set import NEEDS_MOTOR, friction_model
+
+FloatArray = NDArray[np.float64]
+Share = Literal["identical", "all", "none"]
+_FLOOR = 1e-6  # of a normalisation: a signal that never moves
+
+
+def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
+    """Joints that share weights: those with equal motors (torque and velocity limits), all, or none."""
+    if share == "all":
+        return (tuple(range(robot.spec.njoint)),)
+    if share == "none":
+        return tuple((j,) for j in range(robot.spec.njoint))
+    groups: dict[tuple[float, float], list[int]] = {}
+    for j, joint in enumerate(robot.spec.joints):
+        groups.setdefault((joint.torque, joint.velocity), []).append(j)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
+    """The parameters of a calibration as an actuator net carries them; what holds the robot stays behind."""
+    return tuple(one for one in _settings(base, of_stand=False) if one.name not in without)
+
+
+def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
+    """What held the robot in a calibration's logs: needed to replay them, no part of an actuator."""
+    return _settings(base, of_stand=True)
+
+
+def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...]:
+    if base is None:
+        return ()
+    return tuple(
+        Setting(
+            name=entry.parameter.name,
+            of=entry.parameter.of,
+            value=entry.value,
+            mode=entry.parameter.mode,
+            axis=entry.parameter.axis,
+        )
+        for entry in base.estimates
+        if belongs_to_stand(entry.parameter, base.parameters) == of_stand
+    )
+
+
+def simulator_of(settings: Sequence[Setting]) -> dict[str, object]:
+    """What a NetSpec says about the simulator that these settings need."""
+    names = [one.name for one in settings]
+    return {
+        "settings": tuple(settings),
+        "friction": friction_model(names),
+        "motor": bool(NEEDS_MOTOR & set(names)),
+    }
+
+
+def blank_net(
+    spec: NetSpec,
+    hidden: Sequence[int],
+    context: int,
+    *,
+    scale: FloatArray,
+    signals: FloatArray | None = None,
+) -> ActuatorNet:
+    """A net of zeros; normalised for signals (rows, njoint, nsignal), which are also its fitted range."""
+    sizes = (spec.ninput + context, *hidden, 1)
+    layers = tuple(
+        tuple((np.zeros((m, n), np.float32), np.zeros(m, np.float32)) for n, m in pairwise(sizes))
+        for _ in spec.groups
+    )
+    shape = (len(spec.groups), len(spec.signals))
+    mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)
+    if signals is not None:
+        for k, group in enumerate(spec.groups):
+            mine = signals[:, list(group)].reshape(-1, shape[1])
+            mean[k], std[k] = mine.mean(axis=0), np.maximum(mine.std(axis=0), _FLOOR)
+            low[k], high[k] = mine.min(axis=0), mine.max(axis=0)
+    return ActuatorNet(
+        spec=spec,
+        layers=layers,
+        mean=mean.astype(np.float32),
+        std=std.astype(np.float32),
+        scale=np.asarray(scale, np.float32),
+        context=np.zeros((spec.njoint, context), np.float32),
+        low=low.astype(np.float32),
+        high=high.astype(np.float32),
+    )

@@ -1,0 +1,193 @@
+"""An actuator net while it learns: parameters and derivatives on the learner's buffers, to and from ActuatorNet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trueup.models.actuator_net import ActuatorNet, Float32
+from trueup.rl.nets.mlp import Mlp, mlp_shapes
+from trueup.rl.nets.parameters import Adam, Parameters
+
+_CHUNK = 32_768  # rows of a product: buffers of some tens of megabytes
+
+
+class Lesson(NamedTuple):
+    """What one group should learn: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
+
+    inputs: Tensor
+    torque: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetShape:
+    """Hidden layers, size of each joint's context, gain of the last layer at the start."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    context: int = 0
+    last_gain: float = 0.0
+
+
+class NetLearner:
+    """Weights of all groups in one buffer with Adam.
+
+    Inputs are (rows, njoint, nsignal, ntap); derivatives are with respect to torques in N m.
+    """
+
+    def __init__(self, like: ActuatorNet, shape: NetShape, seed: int) -> None:
+        self.net, self.shape, spec = like, shape, like.spec
+        if spec.activation != "elu" and shape.hidden:
+            raise ValueError("this learner has derivatives of ELU nets only")
+        sizes = (spec.ninput + shape.context, *shape.hidden, 1)
+        names = {
+            name: size
+            for g in range(len(spec.groups))
+            for name, size in mlp_shapes(f"group{g}", sizes).items()
+        }
+        self.parameters = Parameters({**names, "context": (spec.njoint, shape.context)})
+        self.mlps = [Mlp(self.parameters, f"group{g}", sizes, _CHUNK) for g in range(len(spec.groups))]
+        generator = torch.Generator().manual_seed(seed)
+        for mlp in self.mlps:
+            mlp.initialize(generator, last_gain=shape.last_gain)
+        self.context = self.parameters.view["context"]
+        self.context.normal_(generator=generator)
+        self.adam = Adam(self.parameters)
+        self._sum = torch.empty_like(self.parameters.flat)
+        self._scale = torch.from_numpy(like.scale)
+        self._limit = torch.tensor(spec.limit, dtype=torch.float32)
+
+    def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
+        """The present weights, or those of a flat copy, as a net."""
+        now, mine = self.parameters.flat.clone(), self.parameters.flat
+        if flat is not None:
+            mine.copy_(torch.from_numpy(flat))
+        layers = tuple(
+            tuple((w.numpy().copy(), b.numpy().copy()) for w, b in zip(mlp.weight, mlp.bias, strict=True))
+            for mlp in self.mlps
+        )
+        made = replace(self.net, layers=layers, context=self.context.numpy().copy())
+        mine.copy_(now)
+        return made
+
+    def silent(self, flat: Float32) -> Float32:
+        """A flat copy with last layers of zeros: the same features, no torque."""
+        now, mine = self.parameters.flat.clone(), self.parameters.flat
+        mine.copy_(torch.from_numpy(flat))
+        for mlp in self.mlps:
+            mlp.weight[-1].zero_()
+            mlp.bias[-1].zero_()
+        made: Float32 = mine.numpy().copy()
+        mine.copy_(now)
+        return made
+
+    def input_gradient(self, inputs: Float32) -> Float32:
+        """dtau/dinput, shaped as the inputs."""
+        out = np.empty_like(inputs)
+        for g, rows, x, joints in self._parts(inputs):
+            y = self.mlps[g].forward(x)
+            _, slope = self._torque(y[:, 0], joints)
+            back = self.mlps[g].backward(slope[:, None], to_input=True)
+            self._write(out, g, rows, back.numpy())
+        return out
+
+    def step(
+        self, inputs: Float32, torque_grad: NDArray[np.float64], rate: float, decay: float = 0.0
+    ) -> float:
+        """Move the weights against the loss whose gradient by torques (rows, njoint) is given; returns its norm."""
+        self._sum.zero_()
+        spec = self.net.spec
+        for g, rows, x, joints in self._parts(inputs):
+            y = self.mlps[g].forward(x)
+            asked = torch.from_numpy(
+                np.ascontiguousarray(torque_grad[rows][:, list(spec.groups[g])], np.float32)
+            ).reshape(-1)
+            self.parameters.grad.zero_()
+            _, slope = self._torque(y[:, 0], joints)
+            back = self.mlps[g].backward((asked * slope)[:, None], to_input=self.shape.context > 0)
+            if self.shape.context:
+                self.parameters.grad_view["context"].index_add_(0, joints, back[:, spec.ninput :])
+            self._sum += self.parameters.grad
+        self.parameters.grad.copy_(self._sum)
+        norm = self.parameters.clip_gradient(_MOST_GRADIENT)
+        if decay:
+            self.parameters.flat.mul_(1.0 - rate * decay)
+        self.adam.step(rate)
+        return norm
+
+    def lessons(self, inputs: Float32, torque: Float32) -> list[Lesson]:
+        """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
+        made = []
+        for g, group in enumerate(self.net.spec.groups):
+            columns = list(group)
+            x = (inputs[:, columns] - self.net.mean[g][:, None]) / self.net.std[g][:, None]
+            x = x.reshape(len(x), len(group), -1)
+            made.append(Lesson(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32))))
+        return made
+
+    def regress(self, lessons: Sequence[Lesson], rows: Tensor, rate: float, decay: float = 0.0) -> float:
+        """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
+        spec, loss = self.net.spec, 0.0
+        share = 1.0 / (len(rows) * spec.njoint)
+        self.parameters.grad.zero_()
+        own = self.parameters.grad_view["context"]
+        for mlp, group, lesson in zip(self.mlps, spec.groups, lessons, strict=True):
+            joints = torch.tensor(group).repeat(len(rows))
+            x = lesson.inputs[rows].reshape(len(joints), -1)
+            torque, slope = self._torque(
+                mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints
+            )
+            miss = (torque - lesson.torque[rows].reshape(-1)) / self._scale[joints]
+            loss += share * float(miss @ miss)
+            grad = 2.0 * share * miss * slope / self._scale[joints]
+            back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)
+            if self.shape.context:
+                own.index_add_(0, joints, back[:, spec.ninput :])
+        if decay:
+            self.parameters.flat.mul_(1.0 - rate * decay)
+        self.adam.step(rate)
+        return loss
+
+    def torques(self, inputs: Float32) -> NDArray[np.float64]:
+        """Torques (rows, njoint) of inputs."""
+        spec, out = self.net.spec, np.empty(inputs.shape[:2])
+        for g, rows, x, joints in self._parts(inputs):
+            torque, _ = self._torque(self.mlps[g].forward(x)[:, 0], joints)
+            out[rows, list(spec.groups[g])] = torque.numpy().reshape(-1, len(spec.groups[g]))
+        return out
+
+    def _parts(self, inputs: Float32):  # type: ignore[no-untyped-def]
+        """Normalised rows of each group, in chunks: (group, rows of `inputs`, x, joints)."""
+        spec, net = self.net.spec, self.net
+        for g, group in enumerate(spec.groups):
+            size = max(1, _CHUNK // len(group))
+            for start in range(0, len(inputs), size):
+                rows = slice(start, start + size)
+                part = inputs[rows][:, list(group)]
+                part = (part - net.mean[g][:, None]) / net.std[g][:, None]
+                joints = torch.tensor(group).repeat(len(part))
+                x = torch.from_numpy(part.reshape(len(joints), -1))
+                yield g, rows, torch.cat([x, self.context[joints]], dim=1), joints
+
+    def _torque(self, y: Tensor, joints: Tensor) -> tuple[Tensor, Tensor]:
+        """Torques of outputs, through scale and limit, and their derivatives."""
+        scale = self._scale[joints]
+        if not self.net.spec.limit:
+            return y * scale, scale
+        limit = self._limit[joints]
+        bent = torch.tanh(y * scale / limit)
+        return limit * bent, scale * (1.0 - bent**2)
+
+    def _write(self, out: Float32, g: int, rows: slice, back: Float32) -> None:
+        spec, group = self.net.spec, list(self.net.spec.groups[g])
+        shape = (-1, len(group), len(spec.signals), len(spec.taps))
+        part = back[:, : spec.ninput].reshape(shape) / self.net.std[g][:, None]
+        out[rows, group] = part
+
+
+_MOST_GRADIENT = 1e9

@@ -1,0 +1,1 @@
+"""UAN: an unsupervised actuator net, learned from motion without measured torque."""

@@ -1,0 +1,1 @@
+"""The validator: every check on a log, and what each finding means."""

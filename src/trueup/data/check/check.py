@@ -1,0 +1,131 @@
+"""check_log: every check on one log, in an order in which one flaw is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from trueup.data.check.angles import DEGREE, check_units, degree_columns
+from trueup.data.check.clock import GAP, check_streams, check_time, row_time, time_scale
+from trueup.data.check.columns import (
+    check_frozen,
+    check_jumps,
+    check_presence,
+    check_quantisation,
+    check_stale,
+)
+from trueup.data.check.finding import Finding, Report, ranked
+from trueup.data.check.joints import check_limits, check_order, check_tracking, match_reference
+from trueup.data.check.pairing import check_pairing
+from trueup.data.check.ranges import check_clipping, check_excitation, check_saturation
+from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
+from trueup.data.check.velocity import check_velocity
+from trueup.data.check.view import (
+    FloatArray,
+    LogView,
+    column,
+    hold_rows,
+    position_noise,
+    position_quantum,
+    spread,
+)
+from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
+from trueup.data.log import Log
+from trueup.data.reference import Reference
+
+__all__ = ["Reference", "Report", "check_log"]
+
+FEWEST_ROWS = 20  # below, only the table itself can be judged
+
+
+def check_log(
+    log: Log, reference: Reference | None = None, streams: Mapping[str, FloatArray] | None = None
+) -> Report:
+    """Check a log by itself, against a robot when one is given, and against other clocks when those are given.
+
+    reference  facts of the robot; a caller with a RobotSpec fills it field by field (same names, same order):
+               Reference(joint_names=spec.joint_names, position_low=spec.position_low, ..., control_hz=spec.control_hz)
+    streams    name -> (T,) stamps of that stream for every row of the log, or (N, 2) columns (own stamp, log time);
+               compared with log.time to find drifting clocks
+
+    Returns findings, worst first. Nothing raises on bad content: bad content is what is reported.
+    """
+    robot, found = match_reference(log.joint_names, reference)
+    time = np.asarray(log.time, np.float64)
+    found = found + check_presence(log) + check_time(time, robot)
+    if streams:
+        found += check_streams(time * time_scale(time)[1], streams)
+    if "joint_pos" not in log or len(log) < FEWEST_ROWS or not log.joint_names:
+        return Report(findings=ranked(found))
+    view, units = _view(log, robot)
+    found += units
+    measured = {"rate_hz": 1.0 / view.dt, "seconds": view.rows * view.dt, "hold_rows": float(view.hold)}
+    return _content(view, found, measured)
+
+
+def _content(view: LogView, found: list[Finding], measured: dict[str, float]) -> Report:
+    """Checks of what the columns hold; earlier ones blame joints that later ones then leave alone."""
+    found = found + check_quantisation(view) + check_frozen(view) + check_stale(view)
+    fast, before = view.dt <= SLOWEST_DYNAMICS_S, set(view.blamed)
+    if fast:
+        found += check_jumps(view)
+    leapt = view.blamed - before
+    found += check_excitation(view)
+    found += check_tracking(view) + check_order(view) + check_limits(view)
+    found += check_saturation(view, leapt) + check_clipping(view)
+    unsigned = check_torque_magnitude(view)
+    found += unsigned
+    if not fast:
+        return Report(findings=ranked(found + check_pairing(view, None)), measured=measured)
+    wrong = check_velocity(view)
+    lag = command_lag(replace(view, vel=None) if wrong else view)
+    if lag is not None:
+        measured |= {"command_lag_s": lag.rows * view.dt, "command_lag_rows": lag.rows}
+    pairing = check_pairing(view, lag)
+    if not unsigned and {f.level for f in pairing} <= {"note"}:
+        found += check_torque_sign(view)
+    found += wrong + pairing
+    return Report(findings=ranked(found), measured=measured)
+
+
+def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
+    """Prepare the log, mended in unit, and report the units that were wrong."""
+    time = np.asarray(log.time, np.float64)
+    scale = time_scale(time)[1]
+    dt = row_time(time, scale)
+    signals = {
+        name: values
+        for name in ("joint_pos", "target_pos", "joint_vel")
+        if (values := column(log, name)) is not None
+    }
+    degrees = degree_columns(
+        signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot
+    )
+    units = check_units(log.joint_names, degrees, signals)
+    for name, joints in degrees.items():
+        if joints:
+            signals[name] = signals[name].copy()
+            signals[name][:, sorted(joints)] /= DEGREE
+    pos, target = signals["joint_pos"], signals.get("target_pos")
+    noise, quantum = position_noise(pos), position_quantum(pos)
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = np.diff(time) * scale
+        regular = (steps > 0) & (steps < GAP * dt)
+    view = LogView(
+        names=log.joint_names,
+        dt=dt,
+        pos=pos,
+        vel=signals.get("joint_vel"),
+        torque=column(log, "joint_torque"),
+        target=target,
+        target_vel=column(log, "target_vel"),
+        hold=hold_rows(target, dt),
+        noise=noise,
+        quantum=quantum,
+        moving=spread(pos) > np.maximum(0.02, 8 * np.hypot(noise, quantum)),
+        regular=regular,
+        reference=robot,
+    )
+    return view, units

@@ -1,0 +1,1 @@
+"""Logs and recordings of others as MCAP: container, ROS 2 messages, recovery."""

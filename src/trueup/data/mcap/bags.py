@@ -1,0 +1,173 @@
+"""Recordings of others: any MCAP file and rosbag2 folders, as streams and as a Log.
+
+A rosbag2 folder holds MCAP or SQLite files; its metadata.yaml only repeats what they say and is not read. The
+SQLite files are read here, with a limit on work and with none of their views or triggers trusted, because a
+database is a program.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.mcap.assemble import assemble
+from trueup.data.mcap.container import MAGIC
+from trueup.data.mcap.records import Damage, Limits, MalformedError, Message, decompress, open_input
+from trueup.data.mcap.scan import scan
+from trueup.data.mcap.streams import Collector, Stream
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def read_streams(
+    path: str | Path, *, topics: Iterable[str] | None = None, limits: Limits | None = None
+) -> dict[str, Stream]:
+    """Every topic that can be decoded of an .mcap, a .db3 or a rosbag2 folder, untouched."""
+    return collect(path, topics=topics, limits=limits)[0].streams()
+
+
+def read_bag(
+    path: str | Path,
+    *,
+    state: str | None = None,
+    command: str | None = None,
+    limits: Limits | None = None,
+) -> Log:
+    """A foreign recording as a Log; `state` and `command` name the topics where the choice is not clear."""
+    collector, damage = collect(path, limits=limits)
+    return assemble(
+        collector.streams(), state=state, command=command, source=path, meta=notes(collector.skipped, damage)
+    )
+
+
+def notes(skipped: dict[str, str], damage: list[Damage]) -> dict[str, object]:
+    """What reading left out, as entries for a log's meta."""
+    out: dict[str, object] = {}
+    if skipped:
+        out["topics_not_read"] = [f"{topic}: {kind}" for topic, kind in sorted(skipped.items())]
+    if damage:
+        out["recovered"] = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage)
+    return out
+
+
+def collect(
+    path: str | Path, *, topics: Iterable[str] | None = None, limits: Limits | None = None
+) -> tuple[Collector, list[Damage]]:
+    """Read a recording into a collector; a file that was cut short up to there, which is the damage."""
+    limits = limits or Limits()
+    files = _files(Path(path))
+    size = sum(file.stat().st_size for file in files)
+    cells = (limits.spare_bytes + limits.expansion * size) // 8
+    wanted = None if topics is None else frozenset(topics)
+    collector = Collector(path, limits, cells=cells, topics=wanted)
+    damage: list[Damage] = []
+    for file in files:
+        if file.suffix == ".db3":
+            _collect_sqlite(file, collector, limits)
+        else:
+            damage += _collect_mcap(file, collector, limits)
+        collector.forget_channels()
+    return collector, damage
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        open_input(path).close()
+        return [path]
+    packed = sorted(path.glob("*.zstd"))
+    if packed:
+        raise TrueupError("this file is compressed as a whole; unpack it first: `zstd -d`", file=packed[0])
+    found = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3") and file.is_file()]
+    if not found:
+        raise TrueupError(
+            "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording; tables in it are read through "
+            "a mapping (--mapping NAME)",
+            file=path,
+        )
+    return sorted(found, key=_number_then_name)
+
+
+def _number_then_name(file: Path) -> tuple[int, str]:
+    """Parts of a recording are numbered name_0, name_1, ... name_10."""
+    number = re.search(r"_(\d{1,9})$", file.stem)
+    return (int(number[1]) if number else 0, file.name)
+
+
+def _collect_mcap(path: Path, collector: Collector, limits: Limits) -> list[Damage]:
+    damage: list[Damage] | None = [] if _is_cut(path) else None
+    for item in scan(path, limits, damage):
+        collector.add(item)
+    for flaw in damage or []:
+        if not flaw.is_cut:
+            hint = "`trueup data recover` saves what can be read"
+            raise TrueupError(f"{flaw.text}; {hint}", file=path, place=f"byte {flaw.offset}")
+    return damage or []
+
+
+def _is_cut(path: Path) -> bool:
+    """Whether the file begins as MCAP and lacks the end."""
+    with open_input(path) as file:
+        start = file.read(len(MAGIC))
+        end = file.seek(max(file.seek(0, 2) - len(MAGIC), 0))
+        return start == MAGIC and (end < len(MAGIC) or file.read() != MAGIC)
+
+
+def _collect_sqlite(path: Path, collector: Collector, limits: Limits) -> None:
+    address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    size = path.stat().st_size
+    budget = iter(range(200 + size // 1000))  # each step is 1000 operations of the database machine
+    try:
+        database = sqlite3.connect(address, uri=True)
+        try:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limits.chunk_bytes, size + 4096))
+            database.set_progress_handler(lambda: next(budget, None) is None, 1000)
+            _read_tables(database, path, collector, limits)
+        finally:
+            database.close()
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        raise TrueupError(f"not a readable rosbag2 database ({error})", file=path, place="database") from None
+
+
+def _read_tables(database: sqlite3.Connection, path: Path, collector: Collector, limits: Limits) -> None:
+    tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
+    for table in ("topics", "messages"):
+        if re.search(r"\bVIRTUAL\b|\bAS\b", str(tables.get(table, "AS")), re.IGNORECASE):
+            raise TrueupError(
+                f"not a rosbag2 database: no plain table {table!r}", file=path, place="database"
+            )
+    for row in database.execute("SELECT id, name, type, serialization_format FROM topics LIMIT 4096"):
+        number, name, kind, encoding = row
+        if not isinstance(number, int) or not all(isinstance(text, str) for text in row[1:]):
+            raise TrueupError("a topic with fields of the wrong type", file=path, place="table topics")
+        collector.channel(number, name[: limits.name_bytes], kind, encoding)
+    allowed = limits.spare_messages + path.stat().st_size // limits.bytes_per_message
+    rows = database.execute("SELECT topic_id, timestamp, data FROM messages")
+    for k, (number, time_ns, data) in enumerate(rows):
+        if (
+            k >= allowed
+            or not isinstance(number, int)
+            or not isinstance(time_ns, int)
+            or not isinstance(data, bytes)
+        ):
+            raise TrueupError(
+                "a message with fields of the wrong type, or too many", file=path, place=f"message {k}"
+            )
+        collector.add(
+            Message(number, 0, max(time_ns, 0), max(time_ns, 0), _unpacked(data, path, limits, k), k)
+        )
+
+
+def _unpacked(data: bytes, path: Path, limits: Limits, number: int) -> bytes:
+    """Unpack a message compressed by itself (compression_mode MESSAGE); plain CDR never begins so."""
+    if data[:4] != _ZSTD:
+        return data
+    try:
+        return decompress(data, "zstd", min(limits.definition_bytes, 64 * len(data) + 1024), partial=True)
+    except MalformedError as flaw:
+        raise TrueupError(str(flaw), file=path, place=f"message {number}") from None

@@ -1,0 +1,127 @@
+"""Logs read from MCAP: our own exactly, those of others through `bags`.
+
+Our own files carry a metadata record that names joints and signals, and number their rows, so every row comes
+back as it was written, also from a file that a killed recorder left behind: then `meta["recovered"]` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import FloatArray, Log
+from trueup.data.mcap.assemble import assemble
+from trueup.data.mcap.bags import collect, notes
+from trueup.data.mcap.records import Limits
+from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC, signal_width
+from trueup.data.mcap.streams import Stream
+from trueup.data.mcap.write import METADATA_NAME, RECOVERY_NAME, SCHEMA_VERSION
+
+
+class _Table(msgspec.Struct, frozen=True):
+    """The metadata record of our files."""
+
+    joint_names: tuple[str, ...]
+    signals: tuple[str, ...]
+    provenance: dict[str, object]
+
+
+def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
+    """Read any MCAP file with joint states as a Log; see `bags.read_streams` for its topics untouched."""
+    collector, damage = collect(path, limits=limits)
+    streams = collector.streams()
+    table = collector.metadata.get(METADATA_NAME)
+    if table is None:
+        return assemble(streams, source=path, meta=notes(collector.skipped, damage))
+    try:
+        log = _own(_decoded(table), streams)
+    except TrueupError as error:
+        raise TrueupError(
+            error.message, file=path, place=error.place or f"metadata {METADATA_NAME!r}"
+        ) from None
+    found = notes({}, damage)
+    if RECOVERY_NAME in collector.metadata:
+        found["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
+    return replace(log, meta=log.meta | found) if found else log
+
+
+def _decoded(table: dict[str, str]) -> _Table:
+    version = table.get("schema")
+    if version != SCHEMA_VERSION:
+        raise TrueupError(
+            f"a log of schema {str(version)[:20]!r}, this trueup reads {SCHEMA_VERSION!r}; update trueup"
+        )
+    try:
+        parts = {name: msgspec.json.decode(table[name]) for name in _Table.__struct_fields__}
+        decoded = msgspec.convert(parts, _Table)
+    except KeyError as error:
+        raise TrueupError(f"entry {error} is missing") from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise TrueupError(f"an entry is not what it should be: {error}") from None
+    for signal in decoded.signals:
+        signal_width(signal, decoded.joint_names)
+    return decoded
+
+
+def _own(table: _Table, streams: dict[str, Stream]) -> Log:
+    clock = streams.get(STATE_TOPIC)
+    if clock is None:
+        clock = _empty(table.joint_names)
+    elif clock.names != table.joint_names or f"{STATE_TOPIC}#2" in streams:
+        raise TrueupError("the joints of the messages are not those of the metadata", place=STATE_TOPIC)
+    columns = {
+        signal: _column(signal, table.joint_names, streams, clock) for signal in table.signals if len(clock)
+    }
+    # the end of a file may have cut a row in two: rows that not every topic has are left out
+    rows = clock.sequence
+    for sequence, _ in columns.values():
+        rows = np.intersect1d(rows, sequence, assume_unique=True)
+    none = {signal: np.zeros((0, signal_width(signal, table.joint_names))) for signal in table.signals}
+    signals = {signal: values[np.isin(sequence, rows)] for signal, (sequence, values) in columns.items()}
+    return Log(
+        time=clock.time_log[np.isin(clock.sequence, rows)],
+        joint_names=table.joint_names,
+        signals=none | signals,
+        meta=table.provenance,
+    )
+
+
+def _empty(names: tuple[str, ...]) -> Stream:
+    none = np.zeros(0)
+    return Stream(
+        topic=STATE_TOPIC,
+        message_type="sensor_msgs/JointState",
+        names=names,
+        time_header=none,
+        time_log=none,
+        sequence=np.zeros(0, np.int64),
+        columns={},
+    )
+
+
+def _place_of(signal: str) -> tuple[str, str]:
+    for topic, (_, fields) in PLACES.items():
+        for column, name in fields.items():
+            if name == signal:
+                return topic, column
+    return EXTRA_PREFIX + signal, "data"
+
+
+def _column(
+    signal: str, joint_names: tuple[str, ...], streams: dict[str, Stream], clock: Stream
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Row numbers and values of one signal."""
+    width = signal_width(signal, joint_names)
+    topic, column = _place_of(signal)
+    stream = streams.get(topic, clock if width == 0 else None)
+    if stream is None or (width and stream.columns.get(column, np.zeros((0, 0))).shape[1] != width):
+        raise TrueupError(f"signal {signal!r} is announced and is not there", place=topic)
+    if np.any(np.diff(stream.sequence) <= 0) or np.any(np.diff(clock.sequence) <= 0):
+        raise TrueupError("rows are repeated or out of order", place=topic)
+    values = stream.columns[column] if width else np.zeros((len(stream), 0))
+    return stream.sequence, values[:, [3, 0, 1, 2]] if signal in QUATERNIONS else values

@@ -1,0 +1,152 @@
+"""Recovery: whatever can still be read of a cut or damaged MCAP file, written as a clean one.
+
+Chunks that fail their checksum are left out whole; attachments are not copied.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import zstandard
+
+from trueup.core.errors import TrueupError
+from trueup.core.files import replacing
+from trueup.data.mcap.container import MESSAGE, Indexed, McapFile
+from trueup.data.mcap.records import Channel, Damage, Limits, Message, Metadata, Schema
+from trueup.data.mcap.scan import scan
+from trueup.data.mcap.write import RECOVERY_NAME
+
+_CHUNK_BYTES = 1 << 20
+_MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """What came of a recovery.
+
+    messages       messages written to `out_path`
+    lost_estimate  messages lost, estimated from the bytes that could not be read
+    damage         where the file was damaged, and how
+    """
+
+    messages: int
+    lost_estimate: int
+    out_path: Path
+    damage: tuple[Damage, ...]
+
+
+def recover(path: str | Path, out: str | Path | None = None, *, limits: Limits | None = None) -> Recovery:
+    """Write what can be read of `path` to `out` (default: x.recovered.mcap beside it), never to `path`."""
+    source = Path(path)
+    target = Path(out) if out is not None else source.with_name(f"{source.stem}.recovered.mcap")
+    if target.resolve() == source.resolve():
+        raise TrueupError("a recovery must not overwrite its source; choose another name", file=target)
+    definitions = _Definitions()
+    damage: list[Damage] = []
+    for item in scan(source, limits, damage):
+        definitions.take(item)
+    if not definitions.messages:
+        what = damage[0].text if damage else "it holds no messages"
+        raise TrueupError(
+            f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}"
+        )
+    written = _write(source, target, definitions, limits, damage)
+    return Recovery(
+        messages=written,
+        lost_estimate=_lost(source, definitions.messages, damage) + definitions.messages - written,
+        out_path=target,
+        damage=tuple(damage),
+    )
+
+
+class _Definitions:
+    """Schemas and channels of the whole file: the summary repeats those that damage at the start took."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, Schema] = {}
+        self.channels: dict[int, Channel] = {}
+        self.metadata: list[Metadata] = []
+        self.messages = 0
+
+    def take(self, item: Schema | Channel | Message | Metadata) -> None:
+        """Count or keep one item; the first definition of a number stays."""
+        if isinstance(item, Message):
+            self.messages += 1
+        elif isinstance(item, Schema):
+            if item.id:  # 0 means "no schema"
+                self.schemas.setdefault(item.id, item)
+        elif isinstance(item, Channel):
+            self.channels.setdefault(item.id, item)
+        else:
+            self.metadata.append(item)
+
+
+def _lost(source: Path, messages: int, damage: list[Damage]) -> int:
+    """Messages in the bytes skipped, at as many bytes per message as in the bytes read."""
+    size = source.stat().st_size
+    skipped = sum(flaw.skipped_bytes for flaw in damage)
+    return round(skipped * messages / max(size - skipped, 1))
+
+
+def _write(
+    source: Path, target: Path, definitions: _Definitions, limits: Limits | None, damage: list[Damage]
+) -> int:
+    with replacing(target) as file:
+        return _copy(source, file, definitions, limits, damage)
+
+
+def _copy(
+    source: Path, file: IO[bytes], definitions: _Definitions, limits: Limits | None, damage: list[Damage]
+) -> int:
+    """Second pass: all definitions first, then every message whose channel is known."""
+
+    def write(data: bytes) -> None:
+        file.write(data)
+
+    out = McapFile(write, compression="zstd", compress=zstandard.ZstdCompressor(level=3).compress)
+    for metadata in definitions.metadata:
+        out.metadata(metadata.name, metadata.values)
+    found = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage[:20])
+    name = source.name.encode(errors="replace").decode()
+    out.metadata(RECOVERY_NAME, {"source": name, "damage": found})
+    for schema in definitions.schemas.values():
+        out.schema(schema.id, schema.name, schema.data, schema.encoding)
+    for channel in definitions.channels.values():
+        schema_id = channel.schema_id if channel.schema_id in definitions.schemas else 0
+        out.channel(channel.id, schema_id, channel.topic, channel.metadata, channel.encoding)
+    chunk, written = _Chunk(), 0
+    for item in scan(source, limits, []):
+        if isinstance(item, Message) and item.channel_id in definitions.channels:
+            chunk.add(item)
+            written += 1
+            if len(chunk.records) >= _CHUNK_BYTES:
+                chunk.flush(out)
+    chunk.flush(out)
+    out.finish()
+    return written
+
+
+class _Chunk:
+    """Messages on their way into the next chunk, and their index."""
+
+    def __init__(self) -> None:
+        self.records = bytearray()
+        self._index: dict[int, list[tuple[int, int]]] = {}
+
+    def add(self, message: Message) -> None:
+        """Append one message record."""
+        self._index.setdefault(message.channel_id, []).append((message.log_time, len(self.records)))
+        self.records += _MESSAGE_HEAD.pack(MESSAGE, 22 + len(message.data), *message[:4]) + message.data
+
+    def flush(self, out: McapFile) -> None:
+        """Write the chunk, if there is anything in it, and begin the next."""
+        if self._index:
+            pairs = {number: np.array(index, np.uint64) for number, index in self._index.items()}
+            indexed = [Indexed(number, pair[:, 0], pair[:, 1]) for number, pair in pairs.items()]
+            out.chunk(bytes(self.records), indexed)
+            self.records.clear()
+            self._index.clear()

@@ -1,0 +1,1 @@
+"""Drivers: one module for each kind of hardware, and the twin."""

@@ -1,0 +1,308 @@
+"""TwinDriver: a twin over UDP, started in the background or already running somewhere.
+
+In real time states stream in and commands go out. In lock-step every command lets one command period of the twin pass;
+a packet that is lost either way is sent again, and the twin moves once all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from types import TracebackType
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.hardware import wire
+from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.drivers.twin_process import TwinOptions, TwinProcess
+from trueup.hardware.wire import Frame, Kind, TapCounts, Welcome
+from trueup.robot.load import Robot
+
+FloatArray = NDArray[np.float64]
+Address = tuple[str, int]
+_RESEND_S = 0.02
+
+
+class TwinDriver:
+    """A Driver (see `base`) for a twin.
+
+    options    the twin to start in the background; or
+    address    (host, port) of one that is running
+    timeout_s  how long the twin may be silent before a TrueupError
+
+    After `connect`, `name` is what `trueup twin reveal` calls the twin, `command_hz` its rate.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        options: TwinOptions | None = None,
+        *,
+        address: Address | None = None,
+        timeout_s: float = 2.0,
+    ) -> None:
+        if (options is None) == (address is None):
+            raise TrueupError(
+                "a twin driver needs either options of a twin to start or the address of a running one"
+            )
+        self.joint_names = robot.spec.joint_names
+        self.realtime = options is None or not options.lockstep
+        self.command_hz = 0.0 if options is None else options.command_hz
+        self.name = ""
+        self._robot, self._options, self._address, self._timeout = robot, options, address, timeout_s
+        self._process: TwinProcess | None = None
+        self._socket: socket.socket | None = None
+        self._newest: RobotState | None = None
+        self._read_sequence = 0  # of the newest state that was returned
+        self._sequence = 0  # of the newest command
+        self._pending = b""  # lock-step: a command whose answer has not come
+        self._pending_sequence = 0
+
+    # --- Driver ---
+    def connect(self) -> None:
+        """Start the twin if asked to, and say hello; nothing moves."""
+        if self._socket is not None:
+            raise TrueupError("this driver is connected already")
+        if self._options is not None:
+            self._process = TwinProcess(self._robot, self._options)
+            self._address = ("127.0.0.1", self._process.port)
+        try:
+            self._open_socket()
+            hello = wire.encode(Kind.HELLO, 0, 0.0)
+            self._check(wire.parse_welcome(self._ask(hello, Kind.WELCOME)))
+        except BaseException:
+            self._let_go()
+            raise
+
+    def read(self) -> RobotState:
+        """Return the newest state, waiting for one if none has come since the last call.
+
+        In lock-step, where no time passes by itself, a second call without a command returns the same state again.
+        """
+        sock = self._need_socket()
+        if self._pending:
+            self._await_answer()
+        elif self.realtime:
+            self._drain(sock)
+        if self._newest is None or (self.realtime and self._newest.sequence == self._read_sequence):
+            self._await_state()
+        assert self._newest is not None
+        self._read_sequence = self._newest.sequence
+        return self._newest
+
+    def write(self, command: Command) -> Command:
+        """Send a command; returns it as it was sent. Limits are the twin's own business, as on a robot."""
+        rows = self._rows(command)
+        self._sequence += 1
+        self._send(wire.encode_rows(self._sequence, time.monotonic(), rows))
+        target_pos, target_vel, kp, kd, torque = rows
+        return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
+
+    def damp(self) -> Command:
+        """Let the joints give way against damping."""
+        zero = np.zeros(len(self.joint_names))
+        return self.write(
+            Command(target_pos=zero, target_vel=zero, kp=zero, kd=self._robot.spec.kd, torque=zero)
+        )
+
+    def close(self) -> None:
+        """Damp, say goodbye, end the twin if this driver started it. Safe to call twice."""
+        if self._socket is not None:
+            with contextlib.suppress(TrueupError, OSError):
+                if self._process is None or self._process.is_running:
+                    self.damp()
+                    self._socket.send(wire.encode(Kind.BYE, self._sequence + 1, self._now()))
+        self._let_go()
+
+    def __enter__(self) -> TwinDriver:
+        self.connect()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- what only twins can do ---
+    @property
+    def twin_pid(self) -> int:
+        """Process id of the twin that this driver started."""
+        if self._process is None:
+            raise TrueupError("this driver has no twin of its own running")
+        return self._process.pid
+
+    def tick(self) -> None:
+        """Lock-step: let one command period pass without a command, as if the driver hung."""
+        if self.realtime:
+            raise TrueupError("only a lock-step twin waits for ticks")
+        self._sequence += 1
+        self._send(wire.encode(Kind.TICK, self._sequence, self._now()))
+
+    def tap(self) -> TapCounts:
+        """Return what was counted at the twin's motors so far."""
+        self._need_socket()
+        if self._pending:
+            self._await_answer()
+        return wire.parse_tap(self._ask(wire.encode(Kind.TAP, 0, self._now()), Kind.TAP_COUNTS))
+
+    # --- frames ---
+    def _open_socket(self) -> None:
+        assert self._address is not None
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_RESEND_S * 1e6))
+        )
+        try:
+            self._socket.connect(self._address)
+        except (OSError, OverflowError) as error:
+            raise TrueupError(f"cannot reach {self._place()}: {error}") from None
+
+    def _check(self, welcome: Welcome) -> None:
+        if welcome.joint_names != self.joint_names:
+            raise TrueupError(
+                f"the twin at {self._place()} is another robot: it has the joints {', '.join(welcome.joint_names)};"
+                f" {self._robot.spec.name} has {', '.join(self.joint_names)}"
+            )
+        self.name, self.realtime = welcome.name, not welcome.lockstep
+        self.command_hz = welcome.command_hz
+
+    def _send(self, packet: bytes) -> None:
+        """Send a frame that the twin acts on; lock-step: after the one before was answered."""
+        sock = self._need_socket()
+        if self._pending:
+            self._await_answer()
+        try:
+            sock.send(packet)
+        except OSError as error:
+            raise self._no_answer(str(error)) from None
+        if not self.realtime:
+            self._pending, self._pending_sequence = packet, self._sequence
+
+    def _await_answer(self) -> None:
+        """Lock-step: wait for the state that follows the newest command, sending it again when it seems lost."""
+        deadline = 0.0
+        while self._pending:
+            frame = self._receive()
+            if frame is None:
+                deadline = deadline or time.monotonic() + self._timeout
+                self._look_alive(deadline)
+                self._need_socket().send(self._pending)
+            elif frame.kind is Kind.STATE and self._note(frame) == self._pending_sequence:
+                self._pending = b""
+
+    def _await_state(self) -> None:
+        deadline = time.monotonic() + self._timeout
+        while self._newest is None or self._newest.sequence == self._read_sequence:
+            frame = self._receive()
+            if frame is None:
+                self._look_alive(deadline)
+                if not self.realtime:  # the first state was lost
+                    self._need_socket().send(wire.encode(Kind.HELLO, 0, self._now()))
+            else:
+                self._note(frame)
+
+    def _ask(self, packet: bytes, kind: Kind) -> Frame:
+        """Send a question until it is answered."""
+        deadline = time.monotonic() + self._timeout
+        sock = self._need_socket()
+        with contextlib.suppress(ConnectionRefusedError):
+            sock.send(packet)
+        while True:
+            frame = self._receive()
+            if frame is None:
+                self._look_alive(deadline)
+                with contextlib.suppress(ConnectionRefusedError):
+                    sock.send(packet)
+            elif frame.kind is kind:
+                return frame
+            elif frame.kind is Kind.REFUSAL:
+                raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
+            else:
+                self._note(frame)
+
+    def _note(self, frame: Frame) -> int:
+        """Keep a state if it is newer than what is kept; returns the sequence of the command it acknowledges."""
+        if frame.kind is Kind.REFUSAL:
+            raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
+        if frame.kind is not Kind.STATE:
+            return -1
+        state, acknowledged = wire.parse_state(frame)
+        if self._newest is None or state.sequence > self._newest.sequence:
+            self._newest = state
+        return acknowledged
+
+    def _receive(self) -> Frame | None:
+        """Return the next sound frame, None when none comes within a short while."""
+        sock = self._need_socket()
+        while True:
+            try:
+                return wire.decode(sock.recv(wire.MAX_FRAME_BYTES))
+            except (BlockingIOError, ConnectionRefusedError):
+                return None
+            except TrueupError:  # damaged on its way: as good as lost
+                continue
+
+    def _drain(self, sock: socket.socket) -> None:
+        """Take in everything that has come."""
+        with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
+            while True:
+                data = sock.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)
+                with contextlib.suppress(TrueupError):
+                    self._note(wire.decode(data))
+
+    # --- state of the connection ---
+    def _look_alive(self, deadline: float) -> None:
+        if self._process is not None and not self._process.is_running:
+            raise self._no_answer(f"its process has ended: {self._process.last_words() or 'no reason given'}")
+        if time.monotonic() > deadline:
+            raise self._no_answer(f"silent for {self._timeout:g} s")
+
+    def _no_answer(self, reason: str) -> TrueupError:
+        return TrueupError(f"the twin at {self._place()} does not answer ({reason}); is it running?")
+
+    def _place(self) -> str:
+        return f"{self._address[0]}:{self._address[1]}" if self._address else "nowhere"
+
+    def _need_socket(self) -> socket.socket:
+        if self._socket is None:
+            raise TrueupError("this driver is not connected: call connect() first")
+        return self._socket
+
+    def _now(self) -> float:
+        return time.monotonic()
+
+    def _rows(self, command: Command) -> FloatArray:
+        """The command as (5, njoint) numbers of its own."""
+        fields = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
+        shape = (wire.COMMAND_ROWS, len(self.joint_names))
+        try:
+            rows = np.array(fields, np.float64)
+        except ValueError:  # of different lengths
+            rows = np.zeros(0)
+        if rows.shape != shape:
+            self._refuse(command)
+        return rows
+
+    def _refuse(self, command: Command) -> NoReturn:
+        """Raise for the first field that is not one number per joint."""
+        for name, values in vars(command).items():
+            found = np.shape(values)
+            if found != (len(self.joint_names),):
+                raise TrueupError(
+                    f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name
+                )
+        raise TrueupError("a command is made of numbers")
+
+    def _let_go(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+        self._newest, self._pending = None, b""

@@ -1,0 +1,144 @@
+"""Starting and ending a twin in the background. The twin's code is never imported here: a child process runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
+
+MODULE = "trueup.twin.background"
+START_S = 60.0  # imports and model on a busy machine
+END_S = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinOptions:
+    """Which twin to start; the names are those of the twin's own ServeCfg.
+
+    params  folder of a calibration, from whose posterior the twin is drawn
+    faults  share of packets: {"drop": 0.1, "duplicate": ..., "reorder": ..., "corrupt": ...}
+    """
+
+    preset: str = "mild"
+    seed: int = 0
+    params: str | None = None
+    base: str = "fixed"
+    command_hz: float = 200.0
+    command_timeout_s: float = 0.1
+    lockstep: bool = False
+    tap: str | None = None
+    faults: dict[str, float] | None = None
+
+
+class TwinProcess:
+    """A twin in a process of its own, which ends with this object's `end` or with this process."""
+
+    def __init__(self, robot: Robot, options: TwinOptions) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the driver, which damps first
+        )
+        try:
+            self.port = self._start(_order(robot, options))
+        except BaseException:
+            self.end()
+            raise
+
+    @property
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._child.pid
+
+    def last_words(self) -> str:
+        """Return the end of what the child wrote to its standard error."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        return self._errors.read().decode(errors="replace").strip()
+
+    def end(self) -> None:
+        """Let the child go, and see that it is gone."""
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        for push in (None, self._child.terminate, self._child.kill):
+            if push is not None:
+                push()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(END_S)
+                break
+        self._errors.close()
+
+    def _start(self, order: bytes) -> int:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # a child that died at once says why below
+            self._child.stdin.write(order + b"\n")
+            self._child.stdin.flush()
+        if not select.select([self._child.stdout], [], [], START_S)[0]:
+            raise TrueupError(f"the twin did not start within {START_S:g} s; is the machine overloaded?")
+        try:
+            answer = msgspec.json.decode(self._child.stdout.readline(), type=dict[str, object])
+        except msgspec.MsgspecError:
+            raise TrueupError(f"the twin did not start: {self.last_words() or 'no reason given'}") from None
+        if "error" in answer:
+            file, place = answer.get("file"), answer.get("place")
+            raise TrueupError(
+                str(answer["error"]), file=str(file) if file else None, place=str(place) if place else None
+            )
+        port = answer.get("port")
+        assert isinstance(port, int)
+        return port
+
+
+def _order(robot: Robot, options: TwinOptions) -> bytes:
+    serve = {
+        "preset": options.preset,
+        "seed": options.seed,
+        "params": options.params,
+        "base": options.base,
+        "command_hz": options.command_hz,
+        "command_timeout_s": options.command_timeout_s,
+        "lockstep": options.lockstep,
+        "tap": options.tap,
+        "faults": options.faults or {},
+        "once": True,
+    }
+    described = {
+        "spec": robot.spec,
+        "model_path": str(robot.model_path.resolve()),
+        "built_in": robot.built_in,
+        "options": robot.options,
+    }
+    return msgspec.json.encode({"serve": serve, "robot": described})
+
+
+def _environment() -> dict[str, str]:
+    """The child finds this very package, and does not start threads for arrays of a dozen numbers."""
+    package = str(Path(__file__).resolve().parents[3])
+    paths = [package, os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }

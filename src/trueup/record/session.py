@@ -1,0 +1,164 @@
+"""A recording session: plan an excitation, rehearse it in the model, carry it out through a driver, keep the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.write import LogWriter
+from trueup.hardware.drivers.open import open_driver
+from trueup.record.record import RecordCfg, RecordResult, record_meta
+from trueup.record.record import record as carry_out
+from trueup.record.sink import LogRows, RowSink
+from trueup.robot.excitation.excitation import ExcitationCfg, excite
+from trueup.robot.excitation.limits import LimitCfg
+from trueup.robot.excitation.plan import Plan
+from trueup.robot.excitation.waves import Kind
+from trueup.robot.load import Robot
+from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCfg:
+    """What to play on which robot, and where the log goes.
+
+    driver    as `hardware.drivers.open` reads it: twin:PRESET?seed=7, twin@HOST:PORT
+    lockstep  a twin started here runs as fast as it can
+    out       .mcap file; None: the log is kept in memory only
+    """
+
+    driver: str = "twin:mild"
+    lockstep: bool = True
+    out: Path | None = None
+    overwrite: bool = False
+    excitation: ExcitationCfg = field(default_factory=ExcitationCfg)
+    record: RecordCfg = field(default_factory=RecordCfg)
+
+    def __post_init__(self) -> None:
+        if self.out is not None and self.out.suffix != ".mcap":
+            raise TrueupError(
+                "a recording is an .mcap file; `trueup data convert` makes others of it", file=self.out
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The log, how the recording ended, and what the model had said about it."""
+
+    log: Log
+    result: RecordResult
+    rehearsal: Rehearsal
+
+
+def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
+    """Plan and rehearse; the plan that may be carried out is `.plan`. Nothing moves."""
+    return rehearse(robot, excite(robot.spec, cfg.excitation))
+
+
+def refuse_to_overwrite(cfg: SessionCfg) -> None:
+    """Raise a TrueupError if there is a recording where this one shall go."""
+    if cfg.out is not None and cfg.out.exists() and not cfg.overwrite:
+        raise TrueupError(
+            "there is a recording here already; choose another name or overwrite it", file=cfg.out
+        )
+
+
+def run_session(
+    robot: Robot,
+    cfg: SessionCfg,
+    rehearsal: Rehearsal | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Session:
+    """Record; the robot is damped and nothing recorded is lost, however it ends."""
+    refuse_to_overwrite(cfg)
+    rehearsal = rehearsal or plan_session(robot, cfg)
+    driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
+    meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
+
+    def play(sink: RowSink) -> RecordResult:
+        return carry_out(
+            robot,
+            driver,
+            rehearsal.plan,
+            sink,
+            cfg.record,
+            on_progress=None if progress is None else lambda at: progress(at.seconds / max(at.total_s, 1e-9)),
+            check_move=lambda move: _refuse(robot, move),
+        )
+
+    names = robot.spec.joint_names
+    if cfg.out is None:
+        rows = LogRows(names, meta)
+        return Session(result=play(rows), log=rows.log(), rehearsal=rehearsal)
+    with _WriterOnFirstRow(cfg.out, names, meta) as writer:
+        result = play(writer)
+    if not writer.rows:
+        raise TrueupError(f"nothing was recorded ({result.ended}): {result.reason}", file=cfg.out)
+    return Session(result=result, log=read_mcap(cfg.out), rehearsal=rehearsal)
+
+
+class _WriterOnFirstRow:
+    """A LogWriter that touches the disk with the first row: a robot that does not answer costs no older log."""
+
+    def __init__(self, path: Path, joint_names: tuple[str, ...], meta: dict[str, object]) -> None:
+        self._path, self._joint_names, self._meta = path, joint_names, meta
+        self._writer: LogWriter | None = None
+
+    @property
+    def rows(self) -> int:
+        return 0 if self._writer is None else self._writer.rows
+
+    def append(self, time_s: float, **signals: ArrayLike) -> None:
+        """Add one row."""
+        if self._writer is None:
+            self._writer = LogWriter(self._path, self._joint_names, self._meta, overwrite=True)
+        self._writer.append(time_s, **signals)
+
+    def note(self, meta: Mapping[str, object]) -> None:
+        """Add to what the log says about itself."""
+        self._meta |= meta
+        if self._writer is not None:
+            self._writer.note(meta)
+
+    def __enter__(self) -> _WriterOnFirstRow:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def record(
+    robot: Robot,
+    *,
+    driver: str = "twin:mild",
+    excitation: Kind = "multisine",
+    seconds: float = 20.0,
+    amplitude: float = 0.4,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> Log:
+    """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short."""
+    cfg = SessionCfg(
+        driver=driver,
+        out=None if out is None else Path(out),
+        excitation=ExcitationCfg(
+            kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)
+        ),
+    )
+    session = run_session(robot, cfg)
+    if session.result.ended != "done":
+        raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)
+    return session.log
+
+
+def _refuse(robot: Robot, move: Plan) -> None:
+    """Raise if the way to or from the plan does not pass as it is."""
+    rehearse(robot, move, RehearseCfg(scale=False))

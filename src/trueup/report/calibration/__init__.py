@@ -1,0 +1,1 @@
+"""What calibrations and actuator ladders show: tables, pages, plots."""

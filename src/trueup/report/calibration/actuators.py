@@ -1,0 +1,193 @@
+"""What `trueup calibrate actuator` shows: a line per rung, the table, the recommendation, and the page with plots."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from trueup.calibrate.actuator.folder import LadderFile, RungResult
+from trueup.calibrate.actuator.ladder import Ladder
+from trueup.calibrate.actuator.recommend import overfits
+from trueup.calibrate.actuator.rungs import rung_named
+from trueup.report.calibration.actuator_motion import motion_sections
+from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart
+from trueup.report.page import Badge, Cell, Page, Status
+
+_WIDE = 110  # characters that titles and all columns need
+_STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
+
+
+def print_rung(result: RungResult, console: Console) -> None:
+    """One line as soon as a rung is done."""
+    title = rung_named(result.rung).title
+    if result.scores is None:
+        console.print(
+            f"{title:26} {result.status}: {result.reason}", style="dim", markup=False, soft_wrap=True
+        )
+        return
+    whole = result.scores.whole
+    more = f" ({result.status}: {result.reason})" if result.reason else ""
+    text = (
+        f"{title:26} {1e3 * whole.mean:8.2f} +- {1e3 * whole.se:.2f} mrad unseen, {result.fit_s:.0f} s{more}"
+    )
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
+    """The table and the recommendation; where there is no room for titles, rungs go by their names."""
+    console, file = console or Console(), ladder.file
+    is_wide = console.width >= _WIDE
+    table = Table("rung", "status", box=None, header_style="bold")
+    for name in _columns(file):
+        table.add_column(name, justify="right")
+    for result in file.rungs:
+        cells = [_text(cell) for cell in _numbers(file, result)]
+        style = "bold green" if result.rung == file.recommendation.rung else None
+        name = rung_named(result.rung).title if is_wide else result.rung
+        table.add_row(name, result.status, *cells, style=style)
+    console.print(table)
+    console.print(file.split, markup=False)
+    console.print(f"use {file.recommendation.rung}: {file.recommendation.reason}", markup=False, style="bold")
+    for result in file.rungs:
+        if result.reason:
+            console.print(f"{result.rung}: {result.status}: {result.reason}", style="dim", markup=False)
+    for note in file.notes:
+        console.print(f"note: {note}", style="dim", markup=False)
+
+
+def ladder_text(ladder: Ladder) -> str:
+    """What `print_ladder` shows, as plain text."""
+    out = io.StringIO()
+    print_ladder(ladder, Console(file=out, width=150))
+    return out.getvalue()
+
+
+def write_ladder_page(ladder: Ladder, path: Path) -> Path:
+    """Write the page."""
+    return ladder_page(ladder).write(path)
+
+
+def ladder_page(ladder: Ladder) -> Page:
+    """Recommendation, ladder, horizons, traces and loops of unseen motion, long rollouts, provenance."""
+    file = ladder.file
+    page = Page(f"Actuator models of {file.robot}", "From ideal PD to learned actuators, scored alike.")
+    _summary(page, file)
+    page.section("The ladder")
+    page.plot(
+        ladder_chart(file.rungs, file.recommendation.rung),
+        "Whole motions, open loop. Bars: motion that no rung was fitted to, with one standard error; lines: the motion "
+        "that it was fitted to; diamonds: unseen motion under a gain that was not in the fit. A line far left of its "
+        "bar: the rung has learned its data by heart.",
+    )
+    columns = ("rung", "status", *_columns(file), "numbers fitted", "fit, s")
+    page.table(columns, [_row(file, result) for result in file.rungs], "Errors in mrad; torque in N m.")
+    if reasons := [(rung_named(r.rung).title, r.status, r.reason) for r in file.rungs if r.reason]:
+        page.table(("rung", "status", "why"), reasons)
+    page.section("Error against horizon")
+    page.plot(
+        horizon_chart(file.rungs),
+        "Restarted from measured states; one step, 0.1 s, 1 s, and whole motions.",
+    )
+    motion_sections(page, ladder)
+    _long(page, file)
+    page.section("Where it comes from")
+    page.code(json.dumps(file.provenance, indent=1), folded="Logs, settings and version")
+    return page
+
+
+def _summary(page: Page, file: LadderFile) -> None:
+    chosen = file.recommendation
+    page.badges(Badge("good", f"use {rung_named(chosen.rung).title}"))
+    page.text(f"{chosen.reason[0].upper()}{chosen.reason[1:]}.")
+    by_name = {r.rung: r.scores for r in file.rungs if r.scores is not None}
+    page.facts(
+        {rung_named(name).title: f"{1e3 * scores.whole.mean:.2f} mrad" for name, scores in by_name.items()}
+    )
+    page.text(f"{file.split[0].upper()}{file.split[1:]}. Fitted rungs share the set {file.common!r}.")
+    for note in file.notes:
+        page.text(note)
+
+
+def _columns(file: LadderFile) -> list[str]:
+    """Names of the numbers that at least one rung has."""
+    names = ["one step", "0.1 s", "1 s", "whole", "+-", "fitted"]
+    found = [r for r in file.rungs if r.scores is not None]
+    names += sorted({f"whole, new {name}" for r in found for name in (r.scores.groups if r.scores else ())})
+    if any(r.scores is not None and r.scores.torque is not None for r in found):
+        names.append("torque")
+    if any(r.closed_loop is not None for r in found):
+        names.append("closed loop")
+    if any(r.long for r in found):
+        names.append("drift")
+    return names
+
+
+def _numbers(file: LadderFile, result: RungResult) -> list[float | None]:
+    scores = result.scores
+    if scores is None:
+        return [None] * len(_columns(file))
+    by: dict[str, float | None] = {
+        "one step": 1e3 * scores.held[0].mean,
+        "whole": 1e3 * scores.whole.mean,
+        "+-": 1e3 * scores.whole.se,
+        "fitted": 1e3 * scores.train.mean,
+        "torque": scores.torque,
+        "closed loop": None if result.closed_loop is None else 1e3 * result.closed_loop.difference,
+        "drift": 1e3 * result.long[-1].drift if result.long else None,
+    }
+    by |= {f"{error.seconds:g} s": 1e3 * error.mean for error in scores.held[1:-1]}
+    by |= {f"whole, new {name}": 1e3 * error.mean for name, error in scores.groups.items()}
+    return [by.get(name) for name in _columns(file)]
+
+
+def _text(cell: float | None) -> str:
+    return "" if cell is None else f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
+
+
+def _row(file: LadderFile, result: RungResult) -> tuple[Cell, ...]:
+    usable = {r.rung: r.scores for r in file.rungs if r.scores is not None}
+    badge = Badge(_STATUS[result.status], result.status)
+    if result.rung == file.recommendation.rung:
+        badge = Badge("good", "recommended")
+    elif not result.bounded:
+        badge = Badge("bad", "runs away")
+    elif result.rung in overfits(usable):
+        badge = Badge("warn", "overfits")
+    numbers = _numbers(file, result)
+    return (rung_named(result.rung).title, badge, *numbers, result.count, round(result.fit_s, 1))
+
+
+def _long(page: Page, file: LadderFile) -> None:
+    if any(r.long for r in file.rungs):
+        page.section("Long rollouts")
+        page.text(
+            "Held-out commands played to and fro. Drift: how much the last passage differs from the first. Reach: the "
+            "largest distance of a joint from its command."
+        )
+        rows = [
+            (
+                rung_named(r.rung).title,
+                run.seconds,
+                1e3 * run.drift,
+                run.reach,
+                Badge("good" if run.bounded else "bad", "bounded" if run.bounded else "runs away"),
+            )
+            for r in file.rungs
+            for run in r.long
+        ]
+        page.table(("rung", "seconds", "drift, mrad", "reach, rad", "verdict"), rows)
+    tracked = [(rung_named(r.rung).title, r.closed_loop) for r in file.rungs if r.closed_loop is not None]
+    if tracked:
+        page.section("Under a controller")
+        page.text(
+            "A tracking controller that reads positions and corrects commands, on each model and on the twin. A model "
+            "is good when it predicts what the twin does, not when it tracks well."
+        )
+        page.table(
+            ("rung", "model minus twin, mrad", "tracking error, model, mrad", "tracking error, twin, mrad"),
+            [(title, 1e3 * t.difference, 1e3 * t.model, 1e3 * t.twin) for title, t in tracked],
+        )

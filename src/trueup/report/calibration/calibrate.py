@@ -1,0 +1,322 @@
+"""What `trueup calibrate` shows: scores, the table of parameters with verdicts, and the page with traces."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from trueup.calibrate.calibrate import Fit
+from trueup.report.calibration.plots import correlation_map, intervals, spectra
+from trueup.report.page import Badge, Page, Status
+from trueup.report.traces import joint_traces
+from trueup.world.fitted.calibration import Calibration, Predictive, Ratio
+from trueup.world.fitted.sim_params import Estimate
+
+_COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
+_STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}
+_NEAR = 1e-3  # of the box: an end this near is its bound
+STRUCTURED = (
+    "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
+    "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
+)
+VALLEYS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
+
+
+def print_fit(fit: Fit, console: Console | None = None) -> None:
+    """Scores, parameters and what to record next."""
+    console, result = console or Console(), fit.calibration
+    for alarm in result.alarms:
+        console.print(f"ALARM: {alarm}", style="bold red", markup=False)
+    console.print(_parameter_table(result))
+    if result.ratios:
+        console.print(_ratio_table(result))
+    console.print(_score_table(result))
+    effort = result.effort
+    ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
+    console.print(
+        f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
+        f"time), {effort.iterations} iterations"
+    )
+    if result.predictive is not None:
+        console.print(predictive_text(result.predictive))
+    if result.misfit.structured:
+        console.print(STRUCTURED, style="yellow")
+    for labels, advice in next_recording(result):
+        console.print(f"next: {labels}: {advice}", markup=False)
+    for note in result.notes:
+        console.print(f"note: {note}", style="dim", markup=False)
+
+
+def word_shown(estimate: Estimate) -> str:
+    """The verdict with what bounds the parameter: "at most 0.35"."""
+    if estimate.verdict != "bounded":
+        return estimate.verdict
+    entry, (low, high) = estimate.parameter, estimate.interval
+    x, (first, last), (bottom, top) = entry.to_x(estimate.value), map(entry.to_x, (low, high)), entry.x_bounds
+    near = _NEAR * (top - bottom)
+    at_most = first - bottom < near or (top - last >= near and x - first > last - x)
+    return f"at most {high:.3g}" if at_most else f"at least {low:.3g}"
+
+
+def excluded_shown(estimate: Estimate) -> str:
+    """By how much the cost would rise at the nominal value, if the data exclude it: "+8 %", "x 14"."""
+    rise = estimate.nominal_cost
+    if not estimate.nominal_excluded or rise is None:
+        return ""
+    return f"+{100 * rise:.2g} %" if rise < 1.0 else f"x {1.0 + rise:.2g}"
+
+
+def _nominal(estimate: Estimate) -> str:
+    shown, rise = f"{estimate.nominal:.3g}" if estimate.nominal is not None else "", excluded_shown(estimate)
+    return f"{shown} excluded (cost {rise})" if rise else shown
+
+
+def predictive_text(check: Predictive) -> str:
+    """The predictive check in a sentence."""
+    within = "within" if check.covered else "NOT within"
+    return (
+        f"draws from the posterior replay held-out data with {check.median_ratio:.2f} times the estimate's error "
+        f"(median; 95 % within {check.q95_ratio:.2f}); that error, {1e3 * check.estimate_error:.2f} mrad, is {within} "
+        f"what was to be expected ({1e3 * check.spread[0]:.2f} to {1e3 * check.spread[1]:.2f})"
+    )
+
+
+def next_recording(result: Calibration) -> list[tuple[str, str]]:
+    """(parameters, advice): each piece of advice once, with the parameters it is for."""
+    pieces: dict[str, list[str]] = {}
+    for estimate in result.estimates:
+        if estimate.advice:
+            pieces.setdefault(estimate.advice, []).append(estimate.parameter.label)
+    return [
+        (f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}", advice)
+        for advice, labels in pieces.items()
+    ]
+
+
+def write_fit_page(fit: Fit, path: Path) -> Path:
+    """Write the page."""
+    return fit_page(fit).write(path)
+
+
+def fit_text(fit: Fit) -> str:
+    """What `print_fit` shows, as plain text."""
+    out = io.StringIO()
+    print_fit(fit, Console(file=out, width=120))
+    return out.getvalue()
+
+
+def fit_page(fit: Fit) -> Page:
+    """Verdicts, what to record next, scores, parameters, traces, residual spectrum, correlations."""
+    result = fit.calibration
+    page = Page(f"Calibration of {result.robot}", "From logs to a simulator that fits.")
+    _summary(page, result)
+    if advice := next_recording(result):
+        page.section("What to record next")
+        page.table(("parameters", "record"), advice)
+        page.text("A motion made for just these, within the robot's limits:")
+        page.code(f"trueup record {result.robot} --excitation active --for DIR --out next.mcap")
+    _scores(page, result)
+    _traces(page, fit)
+    page.section("Parameters")
+    page.plot(
+        intervals(result.estimates),
+        "Estimates with 95 % intervals, in prior widths from the prior: an interval as wide as the prior (-2 to 2) "
+        "says that the data told nothing.",
+    )
+    columns = (
+        "parameter",
+        "estimate",
+        "+-",
+        "95 % from",
+        "to",
+        "unit",
+        "verdict",
+        "nominal",
+        "nearest partner",
+    )
+    page.table(columns, [_row(estimate) for estimate in result.estimates])
+    if result.ratios:
+        page.text(VALLEYS)
+        page.table(
+            ("known together", "value", "95 % from", "to", "unit", "verdict"),
+            [_ratio_row(r) for r in result.ratios],
+        )
+    page.section("Correlations")
+    page.plot(
+        correlation_map(fit),
+        "Posterior correlation of every pair of parameters. Deep colours off the diagonal: the data cannot tell the "
+        "two apart.",
+    )
+    _provenance(page, result)
+    return page
+
+
+def _summary(page: Page, result: Calibration) -> None:
+    for alarm in result.alarms:
+        page.badges(Badge("bad", alarm))
+    words = [estimate.verdict for estimate in result.estimates]
+    page.badges(*(Badge(_STATUS[word], f"{words.count(word)} {word}") for word in _STATUS if word in words))
+    nominal = result.holdout_nominal or result.fit_nominal
+    calibrated = result.holdout_calibrated or result.fit_calibrated
+    held = "held-out" if result.holdout_nominal is not None else "fitted"
+    page.facts(
+        {
+            f"{held}, nominal": f"{1e3 * nominal.open_loop_mean:.2f} mrad",
+            f"{held}, calibrated": f"{1e3 * calibrated.open_loop_mean:.2f} mrad",
+            "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
+            "left over by the fit": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
+            "parameters": len(words),
+            "time": f"{result.effort.seconds:.1f} s",
+        }
+    )
+    if result.predictive is not None:
+        page.text(f"Predictive check: {predictive_text(result.predictive)}.")
+    if result.misfit.structured:
+        page.text(STRUCTURED)
+    for note in result.notes:
+        page.text(note)
+
+
+def _provenance(page: Page, result: Calibration) -> None:
+    page.section("Where it comes from")
+    plain = {key: value for key, value in result.provenance.items() if isinstance(value, str | int | float)}
+    effort = result.effort
+    page.table(
+        ("what", "value"),
+        [
+            *((key, str(value)) for key, value in plain.items()),
+            ("windows simulated", str(effort.rollouts)),
+            ("robot time simulated", f"{effort.simulated_s:,.0f} s"),
+            ("iterations", str(effort.iterations)),
+        ],
+    )
+    rest = {key: value for key, value in result.provenance.items() if key not in plain}
+    page.code(json.dumps(rest, indent=1), folded="Logs and settings")
+
+
+def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
+    low, high = estimate.interval
+    return (
+        estimate.parameter.label,
+        estimate.value,
+        estimate.standard_error,
+        low,
+        high,
+        estimate.parameter.unit,
+        Badge(
+            _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
+        ),
+        _nominal(estimate),
+        f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
+    )
+
+
+def _parameter_table(result: Calibration) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("parameter", min_width=18)
+    for name in ("value", "95 % from", "to", "verdict", "nominal", "excluded"):
+        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=True)
+    several = [e.parameter.name for e in result.estimates if e.parameter.of]
+    heading = ""
+    for estimate in result.estimates:
+        colour = _COLOUR[estimate.verdict]
+        bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
+        name, unit = estimate.parameter.name, estimate.parameter.unit
+        grouped = several.count(name) > 1
+        if grouped and name != heading:
+            table.add_row(f"{name}, {unit}")
+        heading = name
+        label = estimate.parameter.label
+        table.add_row(
+            f"  {label.removeprefix(name).strip()}" if grouped else f"{label}, {unit}",
+            f"{estimate.value:.3g}",
+            f"{estimate.interval[0]:.3g}",
+            f"{estimate.interval[1]:.3g}",
+            f"[{colour}]{word_shown(estimate)}[/]{bound}",
+            "" if estimate.nominal is None else f"{estimate.nominal:.3g}",
+            excluded_shown(estimate),
+        )
+    return table
+
+
+def _ratio_row(ratio: Ratio) -> tuple[str | float | Badge, ...]:
+    return (
+        ratio.label,
+        ratio.value,
+        *ratio.interval,
+        ratio.unit,
+        Badge(_STATUS[ratio.verdict], ratio.verdict),
+    )
+
+
+def _ratio_table(result: Calibration) -> Table:
+    table = Table("known together only", "unit", box=None, header_style="bold")
+    for name in ("estimate", "95 % from", "to"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for ratio in result.ratios:
+        numbers = (f"{value:.4g}" for value in (ratio.value, *ratio.interval))
+        table.add_row(ratio.label, ratio.unit, *numbers, f"[{_COLOUR[ratio.verdict]}]{ratio.verdict}[/]")
+    return table
+
+
+def _score_rows(result: Calibration) -> list[tuple[str, float, float]]:
+    """(joint, nominal, calibrated) open-loop errors in mrad, on held-out data if there is any; the mean last."""
+    nominal = result.holdout_nominal or result.fit_nominal
+    calibrated = result.holdout_calibrated or result.fit_calibrated
+    rows = [
+        (name, 1e3 * before, 1e3 * after)
+        for name, before, after in zip(
+            result.joint_names, nominal.open_loop, calibrated.open_loop, strict=True
+        )
+    ]
+    rows.append(("mean, open loop", 1e3 * nominal.open_loop_mean, 1e3 * calibrated.open_loop_mean))
+    rows.append(("mean, 0.5 s windows", 1e3 * nominal.window_mean, 1e3 * calibrated.window_mean))
+    return rows
+
+
+def _score_table(result: Calibration) -> Table:
+    where = "held out" if result.holdout_nominal is not None else "fitted data (nothing held out)"
+    table = Table(f"position error, mrad, {where}", box=None, header_style="bold")
+    table.add_column("nominal", justify="right")
+    table.add_column("calibrated", justify="right")
+    for name, before, after in _score_rows(result):
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
+    return table
+
+
+def _scores(page: Page, result: Calibration) -> None:
+    held = result.holdout_calibrated is not None
+    page.section("Position error on held-out data" if held else "Position error on the fitted data")
+    low, high = (result.holdout_calibrated or result.fit_calibrated).spread
+    page.text(
+        f"Mean open-loop error after calibration: {1e3 * low:.2f} to {1e3 * high:.2f} mrad (5 to 95 % over blocks of a "
+        "second)."
+    )
+    page.table(("mrad", "nominal", "calibrated"), _score_rows(result))
+
+
+def _traces(page: Page, fit: Fit) -> None:
+    """Measured, nominal and calibrated of the first shown log, and the spectrum of what is left."""
+    nominal, calibrated = fit.nominal.replays[0], fit.calibrated.replays[0]
+    names, measured = fit.calibration.joint_names, calibrated.measured_pos[0]
+    page.section("Open-loop replay")
+    page.text(
+        "The recorded commands in the simulator from the first measured state on. Drag to zoom, double-click to reset; "
+        "click a name in the legend to hide it."
+    )
+    signals = {"measured": measured, "nominal": nominal.joint_pos[0], "calibrated": calibrated.joint_pos[0]}
+    page.plot(joint_traces(calibrated.time, signals, names, "rad"))
+    page.section("Spectrum of the error")
+    dt = float(calibrated.time[1] - calibrated.time[0])
+    page.plot(
+        spectra(
+            {"nominal": nominal.joint_pos[0] - measured, "calibrated": calibrated.joint_pos[0] - measured}, dt
+        ),
+        "Root mean square over joints, mrad per root hertz.",
+    )

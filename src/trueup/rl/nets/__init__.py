@@ -1,0 +1,1 @@
+"""Networks with written-out derivatives, and their parameters as named arrays."""

@@ -1,0 +1,279 @@
+"""Checks of masses, shapes, contacts and servos, each with the number that convicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.robot.inspection.inspect import Finding, Level, Subject
+from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
+from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
+
+FloatArray = NDArray[np.float64]
+OVERLAP_M = 1e-3
+SHOWN_PAIRS = 6
+HEAVIEST = 20_000.0  # kg/m3; osmium has 22600
+LIGHTEST_KG = 1e-4
+NEGLIGIBLE = 0.005  # share of the robot's mass
+TOTAL_KG = (0.01, 1000.0)
+REACH_FACTOR = 2.0  # radius of gyration over the farthest point of the body's shapes
+COMPACT_FACTOR = 0.05
+SETTLE_S, WATCH_S = 0.75, 0.25
+NUDGE = 0.01  # rad or m
+RESTLESS = 1.0  # rad/s or m/s
+STAND_SLACK_M = 0.02
+
+
+def check_inertia(subject: Subject) -> Iterator[Finding]:
+    """Inertias that no body of this mass and size has; small parts that are fixed to others do not matter."""
+    model, data = subject.model, subject.data
+    small = NEGLIGIBLE * float(model.body_mass.sum())
+    for body in range(1, model.nbody):
+        mass = float(model.body_mass[body])
+        name = model.body(body).name
+        shapes = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == body]
+        if mass < LIGHTEST_KG or not shapes or (mass < small and not model.body_jntnum[body]):
+            continue
+        reach, volume = _extent(model, data, shapes, data.xipos[body])
+        gyration = float(np.sqrt(model.body_inertia[body].max() / mass))
+        if reach > 0 and gyration > REACH_FACTOR * reach:
+            message = (
+                f"its radius of gyration is {gyration:.3f} m but its shapes end {reach:.3f} m from its centre of mass: "
+                f"it turns {(gyration / reach) ** 2:.0f} times too slowly"
+            )
+            fix = "check the units of its inertia (kg m2, not kg mm2 or g cm2)"
+            yield Finding(level="warning", code="inertia-too-large", where=name, message=message, fix=fix)
+        elif reach > 0 and gyration < COMPACT_FACTOR * reach:
+            message = (
+                f"its radius of gyration is {gyration * 1e3:.2f} mm in a body that reaches {reach * 1e3:.0f} mm: "
+                f"it turns as if it were a point"
+            )
+            fix = "check the units of its inertia (kg m2)"
+            yield Finding(level="warning", code="inertia-too-small", where=name, message=message, fix=fix)
+        if volume > 0 and mass / volume > HEAVIEST:
+            message = f"{mass:.3g} kg in a box of {volume * 1e6:.3g} cm3 is {mass / volume:.0f} kg/m3, denser than lead"
+            yield Finding(
+                level="warning", code="too-dense", where=name, message=message, fix="check its mass (kg)"
+            )
+
+
+def _extent(
+    model: mujoco.MjModel, data: mujoco.MjData, shapes: list[int], centre: FloatArray
+) -> tuple[float, float]:
+    """Distance of the farthest corner of the shapes' boxes from `centre`, and the volume of the box around them all."""
+    boxes = [geom_box(model, data, geom) for geom in shapes]
+    low = np.min([box[0] for box in boxes], axis=0)
+    high = np.max([box[1] for box in boxes], axis=0)
+    reach = float(np.linalg.norm(np.maximum(np.abs(low - centre), np.abs(high - centre))))
+    return reach, float(np.prod(high - low))
+
+
+def check_triangle(subject: Subject) -> Iterator[Finding]:
+    """Inertias in the file whose principal moments break A + B >= C."""
+    for body in subject.file_spec.bodies:
+        full = np.array(body.fullinertia)
+        if not body.explicitinertial:
+            continue
+        if np.isfinite(full).all() and full.any():
+            xx, yy, zz, xy, xz, yz = full
+            moments = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        else:
+            moments = np.sort(np.array(body.inertia))
+        if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
+            message = (
+                f"its moments {moments[0]:.3g}, {moments[1]:.3g}, {moments[2]:.3g} kg m2 break A + B >= C: "
+                f"no body has them"
+            )
+            fix = "write its true inertia; MuJoCo balanced it here"
+            yield Finding(
+                level="warning", code="impossible-inertia", where=body.name, message=message, fix=fix
+            )
+
+
+def check_mass(subject: Subject) -> Iterator[Finding]:
+    """Moving parts without mass, a base that lost its mass, an odd total."""
+    model, spec = subject.model, subject.robot.spec
+    welded = np.bincount(model.body_weldid, weights=model.body_mass, minlength=model.nbody)
+    moving = sorted({int(model.body_weldid[body]) for body in model.jnt_bodyid})
+    light = [body for body in moving if welded[body] < LIGHTEST_KG]
+    if light:
+        names = [model.body(body).name for body in light]
+        message = (
+            f"{len(light)} parts move with {welded[light].max():.2g} kg or less: tiny forces throw them about"
+        )
+        where = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        yield Finding(
+            level="warning", code="tiny-mass", where=where, message=message, fix="give them their mass"
+        )
+    total = float(model.body_mass.sum())
+    if not TOTAL_KG[0] <= total <= TOTAL_KG[1]:
+        message = f"the whole robot has {total:.4g} kg"
+        yield Finding(
+            level="warning", code="odd-mass", where="robot", message=message, fix="check the units (kg)"
+        )
+    if spec.base.floating:
+        root = int(model.body(spec.base.body).id)
+        base = sum(float(model.body_mass[b]) for b in range(1, model.nbody) if _carried(model, b, root))
+        if base < LIGHTEST_KG:
+            message = (
+                "the floating base and what is fixed to it have no mass: their mass got lost in the file"
+            )
+            fix = "give the root link an inertia"
+            yield Finding(
+                level="error", code="base-mass-lost", where=spec.base.body, message=message, fix=fix
+            )
+    yield from _check_urdf_mass(subject, total)
+
+
+def _carried(model: mujoco.MjModel, body: int, root: int) -> bool:
+    """Whether a body is the root or rigidly fixed to it (the root itself may be welded to the world)."""
+    while body > 0 and body != root:
+        if model.body_jntnum[body]:
+            return False
+        body = int(model.body_parentid[body])
+    return body == root
+
+
+def _check_urdf_mass(subject: Subject, total: float) -> Iterator[Finding]:
+    if subject.checked is None or not subject.checked.is_urdf:
+        return
+    declared = subject.checked.urdf_mass
+    if abs(total - declared) > 0.01 * max(declared, 0.1):
+        message = f"the links of the URDF weigh {declared:.3f} kg together, the engine's model {total:.3f} kg"
+        fix = "give every link with a joint an <inertial>; shapes of the others got the density of water"
+        yield Finding(level="warning", code="mass-differs", where="robot", message=message, fix=fix)
+
+
+def check_overlap(subject: Subject) -> Iterator[Finding]:
+    """Parts that push into each other in the default pose, the deepest first."""
+    model, data = subject.model, subject.data
+    depth: dict[str, float] = {}
+    for number in range(data.ncon):
+        contact = data.contact[number]
+        pair = " and ".join(model.geom(int(geom)).name or f"geom {int(geom)}" for geom in contact.geom)
+        depth[pair] = max(depth.get(pair, 0.0), -float(contact.dist))
+    deep = sorted((pair for pair in depth if depth[pair] > OVERLAP_M), key=lambda pair: -depth[pair])
+    for pair in deep[:SHOWN_PAIRS]:
+        message = f"they overlap by {depth[pair] * 1e3:.1f} mm in the default pose and push each other apart"
+        if pair == deep[:SHOWN_PAIRS][-1] and len(deep) > SHOWN_PAIRS:
+            message += f" (and {len(deep) - SHOWN_PAIRS} more pairs)"
+        fix = "change the pose, shrink a shape, or exclude the pair with <contact><exclude>"
+        yield Finding(level="warning", code="pose-collides", where=pair, message=message, fix=fix)
+
+
+def check_standing(subject: Subject) -> Iterator[Finding]:
+    """A floating robot needs shapes that carry it, at the height that the spec says."""
+    spec, model, data = subject.robot.spec, subject.model, subject.data
+    if not spec.base.floating:
+        return
+    solid = [
+        geom for geom in collision_geoms(model) if model.geom_contype[geom] or model.geom_conaffinity[geom]
+    ]
+    if not solid or not spec.feet:
+        what = "no shape can touch the floor" if not solid else "the spec names no feet"
+        message = f"{what}: the robot falls through or cannot be asked which foot stands"
+        fix = "add collision shapes to the model and name them in feet"
+        level: Level = "warning" if solid else "error"
+        yield Finding(level=level, code="no-feet", where="feet", message=message, fix=fix)
+        return
+    names = {
+        mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in (*spec.contact_geoms, *spec.feet)
+    }
+    carrying = [geom for geom in solid if geom in names] if spec.contact_geoms else solid
+    base = float(data.xpos[model.body(spec.base.body).id][2])
+    height = base - min((lowest_point(model, data, geom) for geom in carrying), default=base)
+    if abs(height - spec.base.stand_height) > STAND_SLACK_M:
+        message = (
+            f"in the default pose its lowest shape is {height:.3f} m below the base frame, stand_height says "
+            f"{spec.base.stand_height:.3f} m: it starts in the air or in the floor"
+        )
+        fix = f"set stand_height = {height:.3f}"
+        yield Finding(level="warning", code="stand-height", where="base", message=message, fix=fix)
+
+
+def check_strength(subject: Subject) -> Iterator[Finding]:
+    """Joints of a bolted robot whose torque limit cannot hold the default pose against gravity."""
+    if subject.robot.spec.base.floating:
+        return
+    load = np.abs(subject.data.qfrc_bias[joint_index(subject.model, subject.robot).dof])
+    for joint, needed in zip(subject.robot.spec.joints, load, strict=True):
+        if needed > joint.torque:
+            message = (
+                f"gravity asks {needed:.2f} in the default pose, its limit is {joint.torque:.2f}: it sinks"
+            )
+            fix = "check torque and masses, or choose another default pose"
+            yield Finding(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
+
+
+def check_rotors(subject: Subject) -> Iterator[Finding]:
+    """A floating robot without armature, damping and dry friction in any joint: a file that left the motors out."""
+    model, index = subject.model, joint_index(subject.model, subject.robot)
+    passive = (model.dof_armature, model.dof_damping, model.dof_frictionloss)
+    if not subject.robot.spec.base.floating or any(field[index.dof].any() for field in passive):
+        return
+    message = (
+        "no joint has armature, damping or dry friction: legs swing more easily than with motors and gears"
+    )
+    fix = "write armature (rotor inertia times gear ratio squared) into the model, or calibrate with a log"
+    yield Finding(level="note", code="no-joint-dynamics", where="joints", message=message, fix=fix)
+
+
+def check_servo(subject: Subject) -> Iterator[Finding]:
+    """Simulate a second of holding still: gains that shake or blow up at this physics rate."""
+    speed = hold_still(subject)
+    step = 1.0 / subject.robot.spec.physics_hz
+    for joint, inertia, fastest in zip(subject.robot.spec.joints, subject.inertia, speed, strict=True):
+        if np.isfinite(fastest) and fastest < RESTLESS:
+            continue
+        state = f"still moves at {fastest:.1f} per second" if np.isfinite(fastest) else "has left all bounds"
+        message = (
+            f"nudged by {NUDGE:g} and told to hold, it {state} after {SETTLE_S:g} s; sqrt(kp/I) dt = "
+            f"{np.sqrt(joint.kp / inertia) * step:.2f}, kd dt/I = {joint.kd * step / inertia:.2f}"
+        )
+        fix = "lower kp and kd, raise physics_hz, or give the joint its armature (rotor inertia times gear squared)"
+        yield Finding(level="warning", code="unstable-gains", where=joint.name, message=message, fix=fix)
+
+
+def hold_still(subject: Subject) -> FloatArray:
+    """Return each joint's top speed at the end of a second of holding the default pose, in the air, no contacts."""
+    robot = subject.robot
+    spec = build_spec(robot, ModelCfg(base="fixed", floor=False))
+    for joint in robot.spec.joints:
+        actuator = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        actuator.set_to_position(kp=joint.kp, kv=joint.kd)
+        actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+        actuator.forcerange = np.array([-joint.torque, joint.torque])
+    spec.option.disableflags = int(spec.option.disableflags) | int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    model = compile_spec(spec, robot)
+    data = mujoco.MjData(model)
+    index = joint_index(model, robot)
+    data.qpos[:] = default_qpos(model, robot)
+    data.ctrl[:] = robot.spec.default_pose
+    data.qpos[index.qpos] += NUDGE
+    speed = np.zeros(robot.spec.njoint)
+    rate = robot.spec.physics_hz
+    for step in range(round((SETTLE_S + WATCH_S) * rate)):
+        mujoco.mj_step(model, data)
+        if (
+            data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
+            or data.warning[mujoco.mjtWarning.mjWARN_BADQVEL].number
+        ):
+            return np.full(robot.spec.njoint, np.nan)
+        if step >= SETTLE_S * rate:
+            speed = np.maximum(speed, np.abs(data.qvel[index.dof]))
+    return speed
+
+
+PHYSICS_CHECKS = (
+    check_inertia,
+    check_triangle,
+    check_mass,
+    check_overlap,
+    check_standing,
+    check_strength,
+    check_rotors,
+    check_servo,
+)

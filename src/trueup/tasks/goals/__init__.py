@@ -1,0 +1,1 @@
+"""Goals: what is asked of a policy."""

@@ -1,0 +1,1 @@
+"""Ground that is not flat: heights around each robot, and the curriculum over its rows."""

@@ -1,0 +1,1 @@
+"""The environments for other learners: rsl_rl and Stable-Baselines3."""

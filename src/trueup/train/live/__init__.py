@@ -1,0 +1,1 @@
+"""The live page: a policy in real time in a browser, seen and steered."""

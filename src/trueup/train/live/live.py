@@ -1,0 +1,153 @@
+"""Live view: a policy drives one simulation in real time, seen and steered in a browser.
+
+The page has sliders and keys for the velocities, and for a push and a new start. Whatever the browser asks is noted and
+carried out between two control steps, so that the simulation belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+
+import mujoco
+import numpy as np
+import viser
+from mjviser import ViserMujocoScene
+
+from trueup.core.errors import TrueupError
+from trueup.rl.env import Obs
+from trueup.tasks.env import TaskEnv
+from trueup.tasks.goals.commands import VelocityCommand
+from trueup.train.live.follow import Follow
+from trueup.train.live.steer import Steering, add_key
+from trueup.train.play.frozen import Policy
+from trueup.train.play.show import facing, visual_model
+from trueup.view.camera import CameraCfg
+
+_PUSH_M_S = 0.8
+_FRAME_S = 1.0 / 30.0
+_READOUT_S = 0.2
+_KEYS_HELP = "**P** push, **R** start again"
+_STEER_HELP = "**W S** forward, back · **A D** turn · **Q E** sideways · **space** stop · "
+
+
+@dataclass
+class Requests:
+    """Pushes and restarts asked for since the last control step."""
+
+    pushes: int = 0
+    restarts: int = 0
+
+
+class LiveView:
+    """A page at `url` that shows `env` (one row) driven by `policy`; `run` until `stop` says so."""
+
+    def __init__(self, env: TaskEnv, policy: Policy, *, host: str = "127.0.0.1", port: int = 8080) -> None:
+        if env.nenv != 1:
+            raise TrueupError(f"a live view shows one simulation, found {env.nenv}")
+        self.env, self.policy, self.requests = env, policy, Requests()
+        with redirect_stdout(StringIO()):  # the library prints a banner of its own
+            self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
+        self.url = f"http://{host}:{self._server.get_port()}"
+        self._model = visual_model(env)
+        self._data = mujoco.MjData(self._model)
+        self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
+        self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
+        self.steering: Steering | None = None
+        self._add_controls()
+        self._rng = np.random.default_rng(0)
+        self._obs: Obs = env.reset()
+        base = self._model.body(env.robot.spec.base.body).id if env.sim.free_base else None
+        qpos = env.sim.qpos[0].copy()
+        self._follow = Follow(self._server, self._model, qpos, base, facing(env, CameraCfg(), qpos))
+        self.steps = self.episodes = self.pushed = self.restarted = 0
+        self._draw()
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Step in real time; late steps are not made up for."""
+        due, drawn, shown = time.monotonic(), 0.0, 0.0
+        while not stop():
+            self.step()
+            now = time.monotonic()
+            if now - drawn >= _FRAME_S:
+                self._draw()
+                drawn = now
+            if self.steering is not None and now - shown >= _READOUT_S:
+                self.steering.show()
+                shown = now
+            due = max(due + self.env.control_dt, time.monotonic() - 5 * self.env.control_dt)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def step(self) -> None:
+        """Carry out what was asked, then one control step."""
+        self._obey()
+        step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
+        self.policy.restart(step.ended)
+        self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
+        if self.steering is not None:
+            frame = self.env.frame
+            velocity = np.array([*frame.base_vel[0, :2], frame.base_spin[0, 2]], np.float64)
+            self.steering.measure(velocity, self.env.control_dt)
+
+    def ask(self, command: Sequence[float]) -> None:
+        """Set the sliders to a velocity command: forward, sideways (m/s), turn (rad/s)."""
+        if self.steering is None:
+            raise TrueupError(f"task {self.env.task.name!r} takes no velocity command")
+        self.steering.set(command)
+
+    def close(self) -> None:
+        """End the server."""
+        with redirect_stdout(StringIO()):
+            self._server.stop()
+
+    def _obey(self) -> None:
+        requests = self.requests
+        if requests.restarts:
+            requests.restarts = 0
+            self.restarted += 1
+            self._obs = self.env.reset()
+            self.policy.restart(np.arange(1))
+        if self.steering is not None:
+            self.env.hold_command(self.steering.command)
+        if requests.pushes:
+            requests.pushes = 0
+            self.pushed += 1
+            self._push()
+
+    def _push(self) -> None:
+        sim, angle = self.env.sim, self._rng.uniform(0.0, 2.0 * np.pi)
+        push = _PUSH_M_S * np.array([np.cos(angle), np.sin(angle)])
+        if sim.free_base:
+            sim.qvel[0, sim.base_dof : sim.base_dof + 2] += push
+        else:
+            sim.qvel[0] += 2.0 * push[0]
+
+    def _draw(self) -> None:
+        self._data.qpos[:] = self.env.sim.qpos[0]
+        mujoco.mj_kinematics(self._model, self._data)
+        shift = self._follow.shift(self._data)
+        self._data.xpos += shift
+        with self._server.atomic():
+            self._scene.update_from_mjdata(self._data)
+            self._scene.fixed_bodies_frame.position = shift
+        self._server.flush()
+
+    def _add_controls(self) -> None:
+        gui, cfg = self._server.gui, self.env.task.commands
+        gui.add_markdown(f"**{self.env.task.name}**")
+        gui.add_button("Push").on_click(lambda _: self._ask_push())
+        gui.add_button("Start again").on_click(lambda _: self._ask_restart())
+        add_key(gui, "P", "push", self._ask_push)
+        add_key(gui, "R", "start again", self._ask_restart)
+        if isinstance(cfg, VelocityCommand):
+            self.steering = Steering(gui, cfg)
+        gui.add_markdown(f"Keys: {_STEER_HELP if self.steering else ''}{_KEYS_HELP}")
+
+    def _ask_push(self) -> None:
+        self.requests.pushes += 1
+
+    def _ask_restart(self) -> None:
+        self.requests.restarts += 1

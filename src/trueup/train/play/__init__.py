@@ -1,0 +1,1 @@
+"""Policies that run: frozen, assessed, measured, watched; those of others too."""

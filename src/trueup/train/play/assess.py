@@ -1,0 +1,89 @@
+"""Assessment: what a policy is worth, over whole episodes and the whole range of commands, without exploration."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from trueup.tasks.env import TaskEnv
+from trueup.train.play.frozen import Policy
+from trueup.train.play.measure import Measure
+
+ERROR, TURN_ERROR = "velocity_error", "turn_error"
+EPISODES = 100
+ASSESS_SEED = 1_000_000  # rows that no training draws
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """Means over all steps of all episodes; None where a task or robot does not have it.
+
+    falls   episodes that ended before their time
+    error   mean length of the error of linear velocity, m/s
+    score   mean of the task's score, in [0, 1]
+    turn_error        mean error of the turning rate, rad/s
+    power_w           mean of the sum of |torque x joint velocity|, W
+    swing_m           median of the highest points of all swings, m
+    rest_speed        mean horizontal speed where it was asked to stand still for over a second, m/s
+    rest_joint_speed  mean |joint velocity| there, rad/s
+    """
+
+    episodes: int
+    seconds: float
+    falls: int
+    error: float | None
+    score: float
+    metrics: dict[str, float]
+    turn_error: float | None = None
+    power_w: float | None = None
+    swing_m: float | None = None
+    rest_speed: float | None = None
+    rest_joint_speed: float | None = None
+
+    def reaches(self, target: float) -> bool:
+        """No falls, and an error below the target; for tasks without an error, a score of at least the target."""
+        good = self.score >= target if self.error is None else self.error < target
+        return good and self.falls == 0
+
+    def record(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> Assessment:
+    """Run one episode in every row of an environment that does not stagger its episodes.
+
+    A row that falls begins anew; its later steps count in the means, the fall counts once.
+    """
+    obs = env.reset()
+    policy.restart(np.arange(env.nenv))
+    fallen = np.zeros(env.nenv, bool)
+    sums: dict[str, float] = {}
+    steps = round(seconds / env.control_dt)
+    measure = Measure(env)
+    env.watch = measure
+    try:
+        for _ in range(steps):
+            step = env.step(np.ascontiguousarray(policy(obs), np.float32))
+            policy.restart(step.ended)
+            measure.restart(step.ended)
+            obs = step.obs
+            fallen |= step.terminated
+            for name, value in step.metrics.items():
+                sums[name] = sums.get(name, 0.0) + value
+    finally:
+        env.watch = None
+    means = {name: value / steps for name, value in sums.items()} | measure.metrics
+    return Assessment(
+        episodes=env.nenv,
+        seconds=seconds,
+        falls=int(fallen.sum()),
+        error=means.get(ERROR),
+        score=means[f"reward/{score}"],
+        metrics=means,
+        turn_error=means.get(TURN_ERROR),
+        power_w=measure.power_w,
+        swing_m=measure.swings.median(),
+        rest_speed=measure.rest_speed,
+        rest_joint_speed=measure.rest_joint_speed,
+    )

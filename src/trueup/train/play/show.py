@@ -1,0 +1,85 @@
+"""What a policy looks like: an episode's positions, and a film of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.rl.env import Obs
+from trueup.robot.model import ModelCfg, build_spec, compile_spec
+from trueup.tasks.env import TaskEnv
+from trueup.tasks.goals.commands import VelocityCommand
+from trueup.train.play.frozen import Policy
+from trueup.view.film import CameraCfg, dress, film
+
+
+def episode_qpos(
+    env: TaskEnv, policy: Policy, seconds: float, command: Sequence[float] | None = None
+) -> NDArray[np.float64]:
+    """Positions (T, nq) of row 0, from the start of an episode; ends where the episode ends.
+
+    command  forward, sideways (m/s) and turn (rad/s) to ask for throughout; None: as the task draws them
+    """
+    if command is not None and not isinstance(env.task.commands, VelocityCommand):
+        raise TrueupError(f"task {env.task.name!r} takes no velocity command")
+    obs: Obs = env.reset()
+    if command is not None:
+        env.hold_command(np.asarray(command, np.float64))
+    frames = [env.sim.qpos[0].copy()]
+    for _ in range(round(seconds / env.control_dt)):
+        step = env.step(np.ascontiguousarray(policy(obs), np.float32))
+        if 0 in step.ended:
+            break
+        obs = step.obs
+        frames.append(env.sim.qpos[0].copy())
+    return np.array(frames)
+
+
+def facing(env: TaskEnv, camera: CameraCfg, qpos: NDArray[np.float64]) -> CameraCfg:
+    """The camera turned with the robot: its azimuth counts from where a free base faces at `qpos` (nq,)."""
+    if not env.sim.free_base:
+        return camera
+    w, x, y, z = qpos[env.sim.base_qpos + 3 : env.sim.base_qpos + 7]
+    yaw = np.degrees(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+    return replace(camera, azimuth=camera.azimuth + float(yaw))
+
+
+def visual_model(env: TaskEnv) -> mujoco.MjModel:
+    """The robot of an environment on its ground, made to be looked at."""
+    spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
+    if env.climb is not None:
+        env.climb.terrain.add_to(spec)
+    dress(spec)
+    return compile_spec(spec, env.robot)
+
+
+def film_policy(
+    env: TaskEnv,
+    policy: Policy,
+    path: Path,
+    *,
+    seconds: float = 5.0,
+    width: int = 480,
+    height: int = 360,
+    camera: CameraCfg | None = None,
+    command: Sequence[float] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Path:
+    """Film row 0 of an environment of one simulation, in real time; the camera follows it."""
+    qpos = episode_qpos(env, policy, seconds, command)
+    return film(
+        visual_model(env),
+        qpos,
+        path,
+        sample_hz=1.0 / env.control_dt,
+        width=width,
+        height=height,
+        camera=facing(env, camera or CameraCfg(), qpos[0]),
+        progress=progress,
+    )

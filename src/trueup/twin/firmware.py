@@ -1,0 +1,188 @@
+"""A twin as a robot's own computer runs it: takes commands or refuses them, watches their age, reports, counts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.hardware.driver import RobotState
+from trueup.hardware.wire import Report, TapCounts
+from trueup.robot.load import Robot
+from trueup.robot.model import Base
+from trueup.robot.spec import RobotSpec
+from trueup.twin.physics.physics import Plant
+from trueup.twin.physics.plant_model import build_plant
+from trueup.twin.readings import Readings
+from trueup.twin.truth.preset import preset_label, read_preset
+from trueup.twin.truth.truth import Truth
+from trueup.world.fitted.calibration import read_calibration
+from trueup.world.fitted.sim_params import SimParams
+
+FloatArray = NDArray[np.float64]
+_PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this
+_LIMIT_SLACK = 1e-6  # rounding of a target on its limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinCfg:
+    """Which twin, and how its body is held.
+
+    preset             a shipped preset or a path to one's own TOML
+    params             folder of a calibration: what was fitted is drawn from its posterior, by the seed
+    base               "fixed": held in the air; "free": on its feet (or its own root joint)
+    command_hz         rate of state reports, and of commands in lock-step
+    command_timeout_s  robot time without a command after which the servo only damps
+    """
+
+    preset: str = "mild"
+    seed: int = 0
+    params: str | None = None
+    base: Base = "fixed"
+    command_hz: float = 200.0
+    command_timeout_s: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.command_hz <= 4000.0:
+            raise TrueupError(f"a twin's command rate lies between 1 and 4000 Hz, found {self.command_hz}")
+        if not 0.0 < self.command_timeout_s <= 3600.0:
+            raise TrueupError(f"a command timeout must be above 0 s, found {self.command_timeout_s}")
+
+
+class Twin:
+    """A robot that can be commanded in process; `server` puts it behind the wire."""
+
+    def __init__(self, robot: Robot, cfg: TwinCfg) -> None:
+        self.robot, self.cfg = robot, cfg
+        preset, label = read_preset(cfg.preset), preset_label(cfg.preset)
+        fit = None if cfg.params is None else read_calibration(cfg.params)
+        if fit is not None:
+            label += f"-fit{_digest(fit)}"
+        self.name = f"{robot.spec.name}-{label}-{cfg.seed}"
+        self.substeps = math.ceil(preset.physics_hz / cfg.command_hz - 1e-9)
+        self.physics_hz = self.substeps * cfg.command_hz
+        model = build_plant(
+            robot,
+            preset,
+            seed=cfg.seed,
+            label=label,
+            base=cfg.base,
+            physics_dt=1.0 / self.physics_hz,
+            fit=fit,
+        )
+        jitter, noise = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (1, 2))
+        self.plant = Plant(model, robot.spec, jitter)
+        self.has_imu = model.has_imu
+        self._readings = Readings(self.plant, model, noise, robot.spec.imu)
+        self._spec = robot.spec
+        self._low, self._high = _command_limits(robot.spec)
+        self._is_above, self._is_below = np.zeros_like(self._low, bool), np.zeros_like(self._low, bool)
+        self._timeout = math.ceil(cfg.command_timeout_s * self.physics_hz - 1e-9)
+        self._deadline: int | None = None  # physics step at which damping sets in
+        self._counts = dict.fromkeys(asdict(TapCounts()), 0)
+        self._sequence = 0
+
+    @property
+    def truth(self) -> Truth:
+        """What nobody is told."""
+        return self.plant.truth
+
+    @property
+    def time_s(self) -> float:
+        """The robot's clock."""
+        return self.plant.step_count * self.plant.dt
+
+    @property
+    def is_damping(self) -> bool:
+        """Whether the watchdog has set in (or `damp` was called) and no command came since."""
+        return self._deadline is None and self._counts["accepted"] > 0
+
+    def count(self, name: str) -> None:
+        """Add one to a counter of the tap."""
+        self._counts[name] += 1
+
+    def tap(self) -> TapCounts:
+        """Return what was counted at the motors."""
+        return TapCounts(**{**self._counts, "diverged": self.plant.diverged})
+
+    def command(self, rows: FloatArray, ahead_steps: float = 0.0) -> bool:
+        """Take a command (5, njoint) that arrives `ahead_steps` physics steps from now; False when it is refused."""
+        counts = self._counts
+        counts["commands"] += 1
+        if rows.shape != self._low.shape:
+            counts["malformed"] += 1
+            return False
+        if not self._is_within_limits(rows):
+            fault = self._fault(rows)
+            counts[fault] += 1
+            if fault != "beyond_limits":
+                return False
+            rows = rows.copy()
+            rows[4] = np.clip(rows[4], -self._spec.torque_limit, self._spec.torque_limit)
+        counts["accepted"] += 1
+        arrival = self.plant.step_count + ahead_steps
+        self.plant.push(rows, arrival)
+        self._deadline = math.floor(arrival) + self._timeout
+        return True
+
+    def _is_within_limits(self, rows: FloatArray) -> bool:
+        """Whether every number of a command is allowed; a NaN is not."""
+        above, below = self._is_above, self._is_below
+        np.greater_equal(rows, self._low, above)
+        np.less_equal(rows, self._high, below)
+        np.logical_and(above, below, above)
+        return np.count_nonzero(above) == above.size
+
+    def _fault(self, rows: FloatArray) -> str:
+        """Return the counter for a command that is outside the limits in some way."""
+        if not (np.abs(rows) <= _PLAUSIBLE).all():  # false for NaN
+            return "nonfinite"
+        return "negative_gain" if (rows[2:4] < 0.0).any() else "beyond_limits"
+
+    def damp(self) -> None:
+        """Forget all commands and damp, as the watchdog does."""
+        damping = np.zeros((5, self._spec.njoint))
+        damping[3] = self._spec.kd
+        self.plant.cut(damping)
+        self._deadline = None
+
+    def period(self) -> None:
+        """Let one command period pass."""
+        left = self.substeps
+        if self._deadline is not None and self._deadline - self.plant.step_count < left:
+            before = max(0, self._deadline - self.plant.step_count)
+            self.plant.advance(before)
+            self._counts["watchdog"] += 1
+            self.damp()
+            left -= before
+        self.plant.advance(left)
+        self._counts["periods"] += 1
+        self._counts["torque_clipped"] += self.plant.is_saturated
+
+    def state(self) -> RobotState:
+        """Return a reading of the present; every call is a new one."""
+        return self.report(0).state()
+
+    def report(self, acknowledged: int) -> Report:
+        """The same as it goes over the wire; `acknowledged` is the sequence of the newest command."""
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        return self._readings.take(self._sequence, acknowledged)
+
+
+def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:
+    """Return (5, njoint) least and most of every number in a command."""
+    none, most = np.zeros(spec.njoint), np.full(spec.njoint, _PLAUSIBLE)
+    speed, torque, slack = spec.velocity_limit, spec.torque_limit, _LIMIT_SLACK
+    low = np.stack([spec.position_low - slack, -speed - slack, none, none, -torque - slack])
+    high = np.stack([spec.position_high + slack, speed + slack, most, most, torque + slack])
+    return low, high
+
+
+def _digest(fit: SimParams) -> str:
+    """Tells twins of different fits apart by name."""
+    return hashlib.sha256(msgspec.json.encode((fit.x, fit.covariance, fit.parameters))).hexdigest()[:6]

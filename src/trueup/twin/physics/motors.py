@@ -1,0 +1,92 @@
+"""Motors of the twin: the servo's gains, the torque-speed curve, the sagging supply, heat and derating.
+
+The curve is the engine's own `dcmotor`: torque along the motion falls on the line from V K/R at rest to zero at V/K,
+and is flat at the torque limit up to the knee where that line comes below it. Supply and heat move
+the line and the limit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.robot.spec import RobotSpec
+from trueup.twin.truth.truth import Truth
+
+FloatArray = NDArray[np.float64]
+AMBIENT = 25.0  # deg C, reported by a twin without heat
+VOLTAGE = 24.0  # V, reported by a twin without supply
+# columns of actuator_biasprm for the engine's `pid`, of actuator_gainprm for its `dcmotor`
+_PID_KP, _PID_KD = 1, 2
+_DC_R, _DC_K, _DC_KP, _DC_KD, _DC_VOLTS = 0, 1, 4, 6, 7
+
+
+class Motors:
+    """One motor per joint. Torques are true ones; `torque_scale` is true over reported torque."""
+
+    def __init__(self, truth: Truth, spec: RobotSpec, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        self._truth, self._model = truth, model
+        self._force, self._velocity = data.actuator_force, data.actuator_velocity
+        self._scale, motor, supply = truth.joint.torque_scale, truth.motor, truth.supply
+        self._cold = (spec.torque_limit if motor is None else motor.torque_limit) * self._scale
+        self.available = self._cold.copy()  # torque at rest, N m
+        self.temperature = np.full(spec.njoint, AMBIENT if truth.heat is None else truth.heat.ambient)
+        self.voltage = VOLTAGE if supply is None else supply.voltage
+        self.is_variable = truth.heat is not None or supply is not None
+        self._has_curve = motor is not None
+        if motor is not None:
+            k = self.voltage / motor.no_load_speed
+            stall = self._cold * motor.no_load_speed / (motor.no_load_speed - motor.knee_speed)
+            model.actuator_gainprm[:, _DC_K] = k
+            model.actuator_gainprm[:, _DC_R] = k * self.voltage / stall
+        self._write()
+
+    @property
+    def gains(self) -> FloatArray:
+        """The engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error."""
+        if self._has_curve:
+            return self._model.actuator_gainprm[:, _DC_KP : _DC_KD + 1 : _DC_KD - _DC_KP].T
+        return self._model.actuator_biasprm[:, _PID_KP : _PID_KD + 1].T
+
+    @property
+    def gain_sign(self) -> float:
+        return 1.0 if self._has_curve else -1.0
+
+    def warm(self, dt: float) -> None:
+        """Let `dt` seconds of the present torque act on battery and windings."""
+        squared = np.square(self._force / self._scale)
+        if self._truth.heat is not None:
+            self._heat(squared, dt)
+        if self._truth.supply is not None:
+            self._sag(squared)
+        self._write()
+
+    def _write(self) -> None:
+        """Give the engine the limits of the moment."""
+        limits = self._model.actuator_forcerange
+        np.negative(self.available, out=limits[:, 0])
+        limits[:, 1] = self.available
+        if self._has_curve:
+            self._model.actuator_gainprm[:, _DC_VOLTS] = self.voltage
+
+    def _heat(self, squared: FloatArray, dt: float) -> None:
+        heat = self._truth.heat
+        assert heat is not None
+        goal = heat.ambient + heat.rise * squared
+        self.temperature += (goal - self.temperature) * -np.expm1(-dt / heat.time_constant)
+        hot = (self.temperature - heat.derate_from) / (heat.derate_to - heat.derate_from)
+        share = 1.0 - (1.0 - heat.derate_floor) * np.minimum(np.maximum(hot, 0.0), 1.0)
+        np.multiply(self._cold, share, out=self.available)
+
+    def _sag(self, squared: FloatArray) -> None:
+        """V = V0 - R I, I = P/V; P is what the motors deliver (braking feeds nothing back) and their copper loss."""
+        supply = self._truth.supply
+        assert supply is not None
+        mechanical = np.maximum(self._force * self._velocity, 0.0)
+        power = float(mechanical.sum() + supply.copper @ squared)
+        # V^2 - V0 V + R P = 0; beyond the battery's best power it stays at half its voltage
+        rest = supply.voltage**2 / 4.0 - supply.resistance * power
+        self.voltage = supply.voltage / 2.0 + (math.sqrt(rest) if rest > 0.0 else 0.0)

@@ -1,0 +1,167 @@
+"""The hidden plant: one engine simulation with its servo, stepped under commands that are on their way.
+
+The servo tau = kp (q* - q) + kd (dq* - dq) + tau_ff runs in the engine at every physics step. What the engine cannot do
+(friction that depends on speed and load, bristles, hysteresis) is computed before every step;
+battery and heat every few milliseconds. A plant without such effects runs many steps in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.robot.spec import RobotSpec
+from trueup.twin.commands import CommandLine
+from trueup.twin.physics.engine_views import EngineViews
+from trueup.twin.physics.friction import Load, LuGreFriction, RigidLoad, RotorLoad, StribeckFriction
+from trueup.twin.physics.hysteresis import Hysteresis
+from trueup.twin.physics.motors import Motors
+from trueup.twin.physics.plant_model import PlantModel
+
+FloatArray = NDArray[np.float64]
+_WARM_S = 0.01  # between updates of battery and heat
+_ALL = 1.0 - 1e-9  # of the torque: rounding of one that is clipped
+_BAD_STATE = [
+    mujoco.mjtWarning.mjWARN_BADQPOS,
+    mujoco.mjtWarning.mjWARN_BADQVEL,
+    mujoco.mjtWarning.mjWARN_BADQACC,
+    mujoco.mjtWarning.mjWARN_BADCTRL,
+]
+
+
+class Plant:
+    """A robot's body and motors. Commands are (5, njoint): target_pos, target_vel, kp, kd, torque."""
+
+    def __init__(self, plant: PlantModel, spec: RobotSpec, random: np.random.Generator) -> None:
+        self.model, self.truth, self._spec = plant.model, plant.truth, spec
+        self.data = mujoco.MjData(self.model)
+        self.dt: float = self.model.opt.timestep
+        self.step_count = 0
+        truth = self.truth
+        self.line = CommandLine(truth.delay_s / self.dt, truth.jitter_s / self.dt, random)
+        self._views = EngineViews()
+        self.position = self._views.read(self.data.qpos, plant.motor_qpos)
+        self.velocity = self._views.read(self.data.qvel, plant.motor_dof)
+        self.force = self.data.actuator_force
+        self.motors = Motors(truth, spec, self.model, self.data)
+        scale, one = truth.joint.torque_scale, np.ones(spec.njoint)
+        gain = self.motors.gain_sign * scale
+        self._factor = np.stack([one, one, gain, gain, scale])
+        self._shift = np.zeros((5, spec.njoint))
+        self._shift[0] = -truth.joint.encoder_bias
+        self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
+        self._gains = self.motors.gains
+        self._effects = self._build_effects(plant)
+        self._given, self._is_all = np.zeros(spec.njoint), np.zeros(spec.njoint, bool)
+        self._all = np.full(spec.njoint, _ALL)
+        self._warm_every = max(1, round(_WARM_S / self.dt)) if self.motors.is_variable else 0
+        self._start(plant)
+
+    def _build_effects(self, plant: PlantModel) -> list[Callable[[], None]]:
+        """Return what must run before every physics step, in this order."""
+        truth, views, data = self.truth, self._views, self.data
+        effects: list[Callable[[], None]] = []
+        applied = views.write(data.qfrc_applied, plant.motor_dof)
+        if truth.friction is not None and truth.friction.kind == "lugre":
+            effects.append(
+                LuGreFriction(truth.friction, truth.joint.friction, self.velocity, applied, self.dt)
+            )
+        elif truth.friction is not None:
+            effects.append(self._stribeck(plant))
+        if truth.transmission is not None and truth.transmission.hysteresis.any():
+            if truth.friction is None or truth.friction.kind != "lugre":
+                effects.append(lambda: applied.fill(0.0))  # nobody else has written it
+            link = views.write(data.qfrc_applied, plant.link_dof)
+            effects.append(Hysteresis(truth.transmission, data.ten_velocity, applied, link, self.dt))
+        if effects and views.has_reads:
+            effects.insert(0, views.gather)
+        if effects and views.has_writes:
+            effects.append(views.scatter)
+        return effects
+
+    def _stribeck(self, plant: PlantModel) -> StribeckFriction:
+        load: Load = RigidLoad(self.model, self.data, plant.motor_dof)
+        if self.truth.transmission is not None:
+            load = RotorLoad(self.data, plant.motor_dof)
+        loss = self._views.write(self.model.dof_frictionloss, plant.motor_dof)
+        assert self.truth.friction is not None
+        return StribeckFriction(self.truth.friction, self.truth.joint.friction, self.velocity, loss, load)
+
+    def _start(self, plant: PlantModel) -> None:
+        """Start pose at rest, held by the spec's gains until the first command (as by brakes)."""
+        data, spec = self.data, self._spec
+        data.qpos[:] = plant.start_qpos
+        hold = np.zeros((5, spec.njoint))
+        hold[0] = spec.default_pose + self.truth.joint.encoder_bias
+        hold[2], hold[3] = spec.kp, spec.kd
+        self.cut(hold)
+        mujoco.mj_forward(self.model, data)
+        self._views.gather()
+
+    def push(self, rows: FloatArray, now_steps: float) -> None:
+        """A command arrives and sets out on its way."""
+        self.line.push(self._for_engine(rows), now_steps)
+
+    def cut(self, rows: FloatArray) -> None:
+        """Drop all commands on their way; `rows` acts at once."""
+        command = self._for_engine(rows)
+        self.line.cut(command)
+        self._obey(command)
+
+    def advance(self, steps: int) -> None:
+        """Let physics steps pass."""
+        end = self.step_count + steps
+        while self.step_count < end:
+            rows = self.line.at(self.step_count)
+            if rows is not None:
+                self._obey(rows)
+            run = min(end - self.step_count, self.line.quiet_steps(self.step_count), self._until_warm())
+            self._run(run)
+            self.step_count += run
+            if self._warm_every and self.step_count % self._warm_every == 0:
+                self.motors.warm(self._warm_every * self.dt)
+
+    def _run(self, steps: int) -> None:
+        """Let physics steps pass in which no command changes."""
+        model, data, effects, step = self.model, self.data, self._effects, mujoco.mj_step
+        if effects:
+            for _ in range(steps):
+                for effect in effects:
+                    effect()
+                step(model, data)
+        else:
+            step(model, data, nstep=steps)
+        self._views.gather()
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether a motor gave all it could in the newest physics step."""
+        given, is_all = self._given, self._is_all
+        np.absolute(self.force, given)
+        np.divide(given, self.motors.available, given)
+        np.greater_equal(given, self._all, is_all)
+        return bool(np.count_nonzero(is_all))
+
+    @property
+    def diverged(self) -> int:
+        """How often the engine met a state that is not a number."""
+        return int(sum(self.data.warning[kind].number for kind in _BAD_STATE))
+
+    def _until_warm(self) -> int:
+        return self._warm_every - self.step_count % self._warm_every if self._warm_every else 1 << 30
+
+    def _obey(self, command: FloatArray) -> None:
+        """Give the engine's servo its inputs and gains."""
+        self._inputs[:2] = command[:2]
+        self._inputs[2] = command[4]
+        self._gains[:] = command[2:4]
+
+    def _for_engine(self, rows: FloatArray) -> FloatArray:
+        """Return a command as the engine wants it.
+
+        The servo aims where the encoder reads the target, and weak or strong motors give less or more than asked for.
+        """
+        return rows * self._factor + self._shift

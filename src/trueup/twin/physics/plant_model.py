@@ -1,0 +1,282 @@
+"""From a robot, a preset and a seed to the engine model of a twin, and its truth.
+
+The engine carries what it can: the servo is its own `pid` or `dcmotor` actuator, so that a twin without hidden effects
+is the very simulation that a fit runs. A transmission becomes a rotor of its own per joint, with the armature, damping
+and friction of the joint, tied to the link by a tendon whose spring has a cubic part and a dead band (the play):
+
+    J th'' = tau - friction - spring(th - q),    M q'' + h = spring(th - q)        (flexible joints after Spong)
+
+Stiff draws are lowered to what the integrator carries at this physics rate, and the truth says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
+from trueup.robot.model import Base, ModelCfg, build_spec, compile_spec, default_qpos, joint_index
+from trueup.twin.truth.draw_truth import draw_truth
+from trueup.twin.truth.fitted_truth import with_fit
+from trueup.twin.truth.preset import Preset
+from trueup.twin.truth.truth import Nominal, TransmissionTruth, Truth
+from trueup.world.actuators.engine import ActuatorCfg, add_actuators
+from trueup.world.fitted.sim_params import SimParams
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
+_STICKING = (
+    0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
+)
+SPRING_LIMIT = 0.8  # of inertia / dt^2; the integrator's own limit is 4
+ROTOR = "twin rotor "  # and the name of the joint
+_IMU_SENSORS = (
+    ("quat", mujoco.mjtSensor.mjSENS_FRAMEQUAT),
+    ("gyro", mujoco.mjtSensor.mjSENS_GYRO),
+    ("acc", mujoco.mjtSensor.mjSENS_ACCELEROMETER),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantModel:
+    """The engine's model of a twin and where things are in it, in spec joint order.
+
+    motor_*  what the servo moves and the encoder reads: the rotor, or the joint itself where the gears are rigid
+    link_dof the joint
+    """
+
+    model: mujoco.MjModel
+    truth: Truth
+    start_qpos: FloatArray
+    motor_qpos: Ids
+    motor_dof: Ids
+    link_dof: Ids
+    has_imu: bool
+    free_base: bool
+
+
+def _set_solver(spec: mujoco.MjSpec, base: Base) -> None:
+    """Solve without islands, which only cost with one robot, and dry friction and play in the air by Gauss-Seidel.
+
+    There constraints hardly feel each other, so that it is exact after a few sweeps and cheaper than Newton's method.
+    """
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
+    if base == "fixed":
+        spec.option.solver = mujoco.mjtSolver.mjSOL_PGS
+        spec.option.iterations = 100
+
+
+def build_plant(
+    robot: Robot,
+    preset: Preset,
+    *,
+    seed: int,
+    label: str,
+    base: Base,
+    physics_dt: float,
+    fit: SimParams | None = None,
+) -> PlantModel:
+    """Draw the truth, from a fit's posterior where there is one, and put it into an engine model."""
+    nominal = _nominal(compile_spec(build_spec(robot, ModelCfg(base=base)), robot), robot)
+    truth = draw_truth(preset, robot.spec, nominal, seed, label)
+    if fit is not None:
+        truth = with_fit(truth, fit, robot.spec, nominal, seed)
+    spec = build_spec(robot, ModelCfg(base=base))
+    spec.option.timestep = physics_dt
+    _set_solver(spec, base)
+    if truth.payload is not None:
+        _add_payload(spec, robot, truth)
+    add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else None, inputs="servo"))
+    if truth.transmission is not None:
+        _add_rotors(spec, robot)
+    has_imu = _add_imu(spec, robot, base)
+    plant = _locate(compile_spec(spec, robot), robot, truth, has_imu, base == "free")
+    _write_bodies(plant)
+    return _write_joints(plant, robot)
+
+
+def _nominal(model: mujoco.MjModel, robot: Robot) -> Nominal:
+    dof = joint_index(model, robot).dof
+    heavy = np.flatnonzero(model.body_mass > 0)
+    return Nominal(
+        armature=model.dof_armature[dof].copy(),
+        damping=model.dof_damping[dof].copy(),
+        friction=model.dof_frictionloss[dof].copy(),
+        bodies=tuple(model.body(int(i)).name for i in heavy),
+        mass=float(model.body_mass.sum()),
+    )
+
+
+def _add_payload(spec: mujoco.MjSpec, robot: Robot, truth: Truth) -> None:
+    """A ball of 5 cm radius on the base, or at the tool of an arm."""
+    assert truth.payload is not None
+    mass, pos = truth.payload.mass, truth.payload.offset
+    body = spec.body(robot.spec.base.body)
+    if robot.spec.end_effector is not None and not robot.spec.base.floating:
+        site = spec.site(robot.spec.end_effector)
+        if site is None:
+            raise TrueupError(f"the model has no site {robot.spec.end_effector!r}", file=robot.model_path)
+        body, pos = site.parent, pos + site.pos
+    if mass > 0:
+        moment = 0.4 * mass * 0.05**2
+        body.add_body(pos=pos.tolist(), mass=mass, inertia=[moment] * 3, explicitinertial=True)
+
+
+def _add_rotors(spec: mujoco.MjSpec, robot: Robot) -> None:
+    """One rotor per joint, upright so that gravity does not turn it, and a tendon to the link; the servo moves over."""
+    for joint in robot.spec.joints:
+        body = spec.worldbody.add_body(
+            name=ROTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3, explicitinertial=True
+        )
+        body.add_joint(name=ROTOR + joint.name, type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 0, 1])
+        # nonzero so that the compiler keeps spring and dead band; the truth is written into the compiled model
+        gear = spec.add_tendon(
+            name=ROTOR + joint.name, stiffness=[1, 0, 0], damping=[1, 0, 0], springlength=[0, 0]
+        )
+        gear.wrap_joint(ROTOR + joint.name, 1)
+        gear.wrap_joint(joint.name, -1)
+        spec.actuator(joint.name).target = ROTOR + joint.name
+
+
+def _add_imu(spec: mujoco.MjSpec, robot: Robot, base: Base) -> bool:
+    """Sensors only where the base can move; a held one always reads the same (see `readings`)."""
+    site = robot.spec.imu
+    if site is None:
+        return False
+    if spec.site(site) is None:
+        raise TrueupError(f"the model has no site {site!r} for the IMU", file=robot.model_path, place="imu")
+    for name, kind in _IMU_SENSORS if base == "free" else ():
+        spec.add_sensor(name=f"twin imu {name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
+    return True
+
+
+def _locate(model: mujoco.MjModel, robot: Robot, truth: Truth, has_imu: bool, free: bool) -> PlantModel:
+    index = joint_index(model, robot)
+    start, motor_qpos, motor_dof = default_qpos(model, robot), index.qpos, index.dof
+    if truth.transmission is not None:
+        ids = [model.joint(ROTOR + name).id for name in robot.spec.joint_names]
+        motor_qpos = model.jnt_qposadr[ids].astype(np.intp)
+        motor_dof = model.jnt_dofadr[ids].astype(np.intp)
+        start[motor_qpos] = start[index.qpos]
+    return PlantModel(
+        model=model,
+        truth=truth,
+        start_qpos=start,
+        motor_qpos=motor_qpos,
+        motor_dof=motor_dof,
+        link_dof=index.dof,
+        has_imu=has_imu,
+        free_base=free,
+    )
+
+
+def _write_bodies(plant: PlantModel) -> None:
+    model, body, ground = plant.model, plant.truth.body, plant.truth.ground
+    if body is not None:
+        ids = [model.body(name).id for name in body.names]
+        model.body_mass[ids] *= body.mass_scale
+        model.body_inertia[ids] *= (body.mass_scale * body.inertia_scale)[:, None]
+        model.body_ipos[ids] += body.com_offset
+    if ground is not None:
+        contacts = (model.geom_contype | model.geom_conaffinity) != 0
+        model.geom_friction[contacts, 0] = ground.friction
+        model.geom_solref[contacts] = (ground.timeconst, ground.dampratio)
+
+
+def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
+    """Write armature, damping, friction and transmission, within what the integrator carries."""
+    model, dof, truth = plant.model, plant.motor_dof, plant.truth
+    notes = list(truth.notes)
+    model.dof_damping[dof] = truth.joint.damping
+    model.dof_frictionloss[dof] = truth.joint.friction
+    if truth.transmission is not None:
+        link = plant.link_dof
+        model.dof_armature[link] = model.dof_damping[link] = model.dof_frictionloss[link] = 0.0
+        floor = np.maximum(4.0 * robot.spec.kp * model.opt.timestep**2, 1e-5)
+        armature = _at_least("armature", truth.joint.armature, floor, truth, notes)
+        truth = replace(truth, joint=replace(truth.joint, armature=armature))
+    model.dof_armature[dof] = truth.joint.armature
+    inverse = _inverse_inertia(plant)
+    if truth.transmission is not None:
+        reduced = 1.0 / (1.0 / truth.joint.armature + inverse[plant.link_dof])
+        spring = _carried(
+            truth.transmission, reduced, robot.spec.torque_limit, truth, model.opt.timestep, notes
+        )
+        _write_springs(model, spring)
+        truth = replace(truth, transmission=spring)
+    if truth.friction is not None:
+        inertia = 1.0 / inverse[dof]
+        most = SPRING_LIMIT / 2 * inertia / model.opt.timestep**2
+        bristle = _at_most("bristle_stiffness", truth.friction.bristle_stiffness, most, truth, notes)
+        damping = 2.0 * truth.friction.bristle_damping * np.sqrt(bristle * inertia)
+        truth = replace(
+            truth, friction=replace(truth.friction, bristle_stiffness=bristle, bristle_damping=damping)
+        )
+        if truth.friction is not None and truth.friction.kind == "lugre":
+            model.dof_frictionloss[dof] = 0.0
+        model.dof_solimp[dof, :2] = _STICKING
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return replace(plant, truth=replace(truth, notes=notes))
+
+
+def _carried(
+    spring: TransmissionTruth,
+    inertia: FloatArray,
+    limit: FloatArray,
+    truth: Truth,
+    dt: float,
+    notes: list[str],
+) -> TransmissionTruth:
+    """Keep the tangent stiffness at the torque limit, hysteresis included, under the integrator's limit."""
+    most = SPRING_LIMIT * inertia / dt**2
+    turn = _at_least("hysteresis_rad", spring.hysteresis_rad, 4.0 * spring.hysteresis / most, truth, notes)
+    hardening_share = spring.hardening * (limit / spring.stiffness) ** 3 / limit
+    stiffness = _at_most(
+        "stiffness", spring.stiffness, 0.75 * most / (1.0 + 3.0 * hardening_share), truth, notes
+    )
+    return replace(
+        spring,
+        stiffness=stiffness,
+        hardening=hardening_share * stiffness**3 / limit**2,
+        damping=2.0 * spring.damping * np.sqrt(stiffness * inertia),
+        hysteresis_rad=turn,
+    )
+
+
+def _write_springs(model: mujoco.MjModel, spring: TransmissionTruth) -> None:
+    model.tendon_stiffness[:] = spring.stiffness
+    model.tendon_stiffnesspoly[:, 1] = spring.hardening
+    model.tendon_damping[:] = spring.damping
+    model.tendon_lengthspring[:] = np.stack([-spring.backlash / 2, spring.backlash / 2], axis=1)
+
+
+def _inverse_inertia(plant: PlantModel) -> FloatArray:
+    """Diagonal of the inverse mass matrix in the start pose: how easily each coordinate alone is moved."""
+    model, data = plant.model, mujoco.MjData(plant.model)
+    mujoco.mj_setConst(model, data)
+    data.qpos[:] = plant.start_qpos
+    mujoco.mj_forward(model, data)
+    inverse = np.zeros((model.nv, model.nv))
+    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
+    return np.diag(inverse).copy()
+
+
+def _at_most(name: str, value: FloatArray, most: FloatArray, truth: Truth, notes: list[str]) -> FloatArray:
+    _note(name, value, np.minimum(value, most), truth, notes)
+    return np.minimum(value, most)
+
+
+def _at_least(name: str, value: FloatArray, least: FloatArray, truth: Truth, notes: list[str]) -> FloatArray:
+    _note(name, value, np.maximum(value, least), truth, notes)
+    return np.maximum(value, least)
+
+
+def _note(name: str, drawn: FloatArray, used: FloatArray, truth: Truth, notes: list[str]) -> None:
+    for k in np.flatnonzero(used != drawn):
+        notes.append(
+            f"{truth.joint_names[k]}: {name} drawn {drawn[k]:.4g}, used {used[k]:.4g} (integrator's limit)"
+        )

@@ -1,0 +1,243 @@
+"""A socket, a clock, and a Twin between them.
+
+Real time: physics follows the wall clock on an absolute schedule; a state goes out every command period, a command acts
+from the moment it came in. Lock-step: every command (or tick) frame lets one command period pass and is answered with
+the state after it; a frame that comes again (its answer was lost) is answered again, and nothing moves twice.
+
+One driver at a time: another one is refused until the first says goodbye or stays silent for a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trueup.core.errors import TrueupError
+from trueup.hardware import wire
+from trueup.hardware.wire import Frame, Kind
+from trueup.robot.model import Base
+from trueup.twin.faults import FaultCfg, PacketFaults
+from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.tap import TapFile
+
+_log = logging.getLogger(__name__)
+Address = tuple[str, int]
+SILENCE_S = 1.0  # after which another driver may take over
+SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeCfg:
+    """A twin and how it is served (see TwinCfg for those that it has too).
+
+    robot     as every command takes it: `go2`, `my_robot/`, `arm.urdf`
+    host      address to listen on; others than 127.0.0.1 let other computers command the twin
+    port      0: any free one
+    lockstep  time passes only with commands, as fast as possible
+    once      end when the driver says goodbye
+    tap       file that records commands and torques at the motors
+    """
+
+    robot: str = "go2"
+    preset: str = "mild"
+    seed: int = 0
+    params: str | None = None
+    base: Base = "fixed"
+    command_hz: float = 200.0
+    command_timeout_s: float = 0.1
+    host: str = "127.0.0.1"
+    port: int = 0
+    lockstep: bool = False
+    once: bool = False
+    tap: str | None = None
+    faults: FaultCfg = field(default_factory=FaultCfg)
+
+    @property
+    def twin(self) -> TwinCfg:
+        return TwinCfg(
+            preset=self.preset,
+            seed=self.seed,
+            params=self.params,
+            base=self.base,
+            command_hz=self.command_hz,
+            command_timeout_s=self.command_timeout_s,
+        )
+
+
+class TwinServer:
+    """Serves one twin on one socket."""
+
+    def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
+        self.twin, self._cfg = twin, cfg
+        self._socket = _bind(cfg.host, cfg.port)
+        self.address: Address = self._socket.getsockname()[:2]
+        streams = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (3, 4))
+        self._way_in, self._way_out = (PacketFaults(cfg.faults, random) for random in streams)
+        self._tap = TapFile(cfg.tap, twin.robot.spec.joint_names) if cfg.tap else None
+        self._driver: Address | None = None
+        self._heard_at = 0.0
+        self._newest = -1  # sequence of the newest command or tick
+        self._answer = b""
+        self._is_over = False
+
+    def run(self) -> None:
+        """Serve until the driver of a `once` server says goodbye or the process is told to stop."""
+        try:
+            if self._cfg.lockstep:
+                self._run_lockstep()
+            else:
+                self._run_realtime()
+        finally:
+            self._socket.close()
+            if self._tap is not None:
+                self._tap.close()
+
+    # --- time ---
+    def _run_lockstep(self) -> None:
+        # waking up now and then: a signal that comes just before the call would else not be seen until the next packet
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
+        while not self._is_over:
+            try:
+                data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
+            except BlockingIOError:
+                continue
+            for packet in self._way_in(data) if self._cfg.faults.any else (data,):
+                self._handle(packet, address, 0.0)
+
+    def _run_realtime(self) -> None:
+        self._socket.setblocking(False)
+        period, start, k = 1.0 / self._cfg.command_hz, time.perf_counter(), 0
+        while not self._is_over:
+            k += 1
+            due = start + k * period
+            self._listen_until(due, due - period)
+            self._pass_period()
+            if self._driver is not None:
+                self._send(wire.encode_report(self.twin.report(max(self._newest, 0))), self._driver)
+            late = time.perf_counter() - due
+            if late > period:
+                self.twin.count("overruns")
+            if late > SLIP_S:
+                start += late
+
+    def _listen_until(self, due: float, began: float) -> None:
+        """Take in packets until the period ends; each at its own time within the period."""
+        while True:
+            left = due - time.perf_counter()
+            if not select.select([self._socket], [], [], max(left, 0.0))[0]:
+                return
+            with contextlib.suppress(BlockingIOError):
+                data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
+                steps = (time.perf_counter() - began) * self.twin.physics_hz
+                ahead = min(max(steps, 0.0), float(self.twin.substeps))
+                for packet in self._way_in(data) if self._cfg.faults.any else (data,):
+                    self._handle(packet, address, ahead)
+            if left <= 0.0:
+                return
+
+    def _pass_period(self) -> None:
+        self.twin.period()
+        if self._tap is not None:
+            self._tap.period(self.twin.time_s, self.twin.plant.force)
+
+    # --- frames ---
+    def _handle(self, packet: bytes, address: Address, ahead: float) -> None:
+        try:
+            frame = wire.decode(packet)
+        except TrueupError:
+            self.twin.count("bad_frames")
+            return
+        if frame.kind is Kind.HELLO:
+            self._greet(frame, address)
+        elif address != self._driver:
+            self._send(wire.encode_refusal(frame.sequence, self.twin.time_s, "say hello first"), address)
+        else:
+            self._heard_at = time.monotonic()
+            self._obey(frame, address, ahead)
+
+    def _obey(self, frame: Frame, address: Address, ahead: float) -> None:
+        match frame.kind:
+            case Kind.COMMAND | Kind.TICK:
+                self._command(frame, address, ahead)
+            case Kind.TAP:
+                self._send(wire.encode_tap(frame.sequence, self.twin.time_s, self.twin.tap()), address)
+            case Kind.BYE:
+                self.twin.damp()
+                self._driver = None
+                self._is_over = self._cfg.once
+            case _:
+                self.twin.count("bad_frames")
+
+    def _command(self, frame: Frame, address: Address, ahead: float) -> None:
+        if frame.sequence <= self._newest:
+            self.twin.count("repeated")
+            if self._cfg.lockstep and frame.sequence == self._newest:
+                self._send(self._answer, address)
+            return
+        self._newest = frame.sequence
+        if frame.kind is Kind.COMMAND:
+            self._take(frame, ahead)
+        if self._cfg.lockstep:
+            self._pass_period()
+            self._answer = wire.encode_report(self.twin.report(self._newest))
+            self._send(self._answer, address)
+
+    def _take(self, frame: Frame, ahead: float) -> None:
+        try:
+            rows = wire.command_rows(frame)
+        except TrueupError:
+            self.twin.count("commands")
+            self.twin.count("malformed")
+            return
+        if self._tap is not None:
+            self._tap.command(rows)
+        self.twin.command(rows, ahead)
+
+    def _greet(self, frame: Frame, address: Address) -> None:
+        is_busy = time.monotonic() - self._heard_at < SILENCE_S
+        if self._driver is not None and address != self._driver and is_busy:
+            reason = "another driver has this robot; it is free a second after the other falls silent"
+            self._send(wire.encode_refusal(frame.sequence, self.twin.time_s, reason), address)
+            return
+        is_new = address != self._driver
+        if is_new:
+            self._driver, self._newest = address, -1
+        self._heard_at = time.monotonic()
+        welcome = wire.Welcome(
+            joint_names=self.twin.robot.spec.joint_names,
+            name=self.twin.name,
+            lockstep=self._cfg.lockstep,
+            has_imu=self.twin.has_imu,
+            command_hz=self._cfg.command_hz,
+            physics_hz=self.twin.physics_hz,
+        )
+        self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, welcome), address)
+        if (
+            self._cfg.lockstep and self._newest < 0
+        ):  # a hello that comes again gets the same first state again
+            self._answer = wire.encode_report(self.twin.report(0)) if is_new else self._answer
+            self._send(self._answer, address)
+
+    def _send(self, packet: bytes, address: Address) -> None:
+        for copy in self._way_out(packet) if self._cfg.faults.any else (packet,):
+            try:
+                self._socket.sendto(copy, address)
+            except OSError as error:  # a full buffer or a driver that is gone: lost, as on a real network
+                _log.debug("packet to %s lost: %s", address, error)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.bind((host, port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        raise TrueupError(f"cannot listen on {host}:{port}: {error}; port 0 takes any free one") from None
+    return sock

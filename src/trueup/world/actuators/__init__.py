@@ -1,0 +1,1 @@
+"""Actuators: the engine's own, and models that run between physics steps."""

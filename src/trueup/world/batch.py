@@ -1,0 +1,386 @@
+"""BatchSim: N simulations of one robot, stepped together at the engine's speed.
+
+One control step is one call into C: the commands of all its physics steps, delays included, are computed beforehand and
+handed to `mujoco.batch.Batch.rollout`. Only a substep model (learned actuators, load-dependent friction) makes the loop
+come back to Python between physics steps. Row k depends on (seed, first_row + k) and on nothing else: not on the number
+of rows, nor on the number of threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import mujoco
+import mujoco.batch
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.core.machine import usable_cores
+from trueup.models.delay import DelayLine
+from trueup.robot.load import Robot
+from trueup.robot.model import build_spec, compile_spec, default_qpos, joint_index
+from trueup.world.actuators.engine import GainTable, add_actuators
+from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
+from trueup.world.config import SimCfg
+from trueup.world.motion import MotionReader, as_slice
+from trueup.world.parameters.params import Params
+from trueup.world.sensors import Observation, Sensors
+
+__all__ = ["BatchSim", "SimCfg"]
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp] | None
+
+
+class BatchSim:
+    """N simulations of a robot: `reset`, `step`, `observe`, and `params` by name.
+
+    Arrays are (nsim, njoint) in spec joint order. `joint_pos`, `joint_vel` are the true state; `observe()` gives what
+    sensors would report.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        cfg: SimCfg | None = None,
+        substep_model: SubstepModel | None = None,
+        prepare: Callable[[mujoco.MjSpec], None] | None = None,
+    ) -> None:
+        _keep_engine_quiet()
+        self.robot = robot
+        cfg = cfg or SimCfg()
+        self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
+        if substep_model is None and cfg.friction not in (None, "M1"):
+            substep_model = GearFriction(cfg.friction)
+        self._actuator_model = substep_model if isinstance(substep_model, ActuatorModel) else None
+        self.gear_friction = None if self._actuator_model is None else self._actuator_model.gear_friction
+        if substep_model is not None and cfg.actuator.inputs != "servo":
+            self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
+        self.nsim = cfg.nsim
+        self._set_rates()
+        spec = build_spec(robot, cfg.model)
+        spec.option.timestep = self.physics_dt
+        add_actuators(spec, robot, cfg.actuator)
+        if prepare is not None:  # sensors, terrain or solver settings of a task
+            prepare(spec)
+        self.model = compile_spec(spec, robot)
+        self.index = joint_index(self.model, robot)
+        self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads or usable_cores())
+        self._bind()
+        self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
+        self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
+        self.delay_line = DelayLine(
+            cfg.nsim,
+            robot.spec.njoint,
+            dt_s=self.physics_dt,
+            max_delay_s=cfg.max_delay_s,
+            delay_s=robot.spec.delay_s,
+        )
+        self.gains = GainTable(self.batch, robot, cfg.actuator)
+        self.params = Params(self)
+        self.sensors = Sensors(self, cfg.sensors)
+        self.substep_model = substep_model
+        if self._actuator_model is not None:
+            self._actuator_model.start(self)
+        self.default_qpos = default_qpos(self.model, robot)
+        self._fresh = _fresh_state(self.model)
+        self.reset()
+
+    def _set_rates(self) -> None:
+        spec = self.robot.spec
+        self.control_dt = 1.0 / (self.cfg.control_hz or spec.control_hz)
+        physics_hz = self.cfg.physics_hz or spec.physics_hz
+        self.substeps = max(1, round(self.control_dt * physics_hz))
+        if abs(self.control_dt * physics_hz - self.substeps) > 1e-6:
+            raise TrueupError(
+                f"physics rate {physics_hz:g} Hz must be a whole multiple of control rate {1 / self.control_dt:g} Hz"
+            )
+        self.physics_dt = self.control_dt / self.substeps
+
+    def _bind(self) -> None:
+        bind, index = self.batch.bind, self.index
+        self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
+        self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
+        self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
+        base = self.model.body(self.robot.spec.base.body)
+        self.free_base = bool(base.jntnum[0]) and (
+            self.model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE
+        )
+        self.base_qpos = int(self.model.jnt_qposadr[base.jntadr[0]]) if self.free_base else -1
+        self.base_dof = int(self.model.jnt_dofadr[base.jntadr[0]]) if self.free_base else -1
+        base_at = (self.base_qpos, self.base_dof) if self.free_base else None
+        self.motion = MotionReader(self.batch, self._joint_qpos, self._joint_dof, base_at)
+
+    # --- state ---
+    @property
+    def joint_pos(self) -> FloatArray:
+        return self.qpos[:, self._joint_qpos]
+
+    @property
+    def joint_vel(self) -> FloatArray:
+        return self.qvel[:, self._joint_dof]
+
+    @property
+    def joint_torque(self) -> FloatArray:
+        """Servo torque of the last physics step, after limits."""
+        return self._qfrc_actuator[:, self._joint_dof]
+
+    @property
+    def delay(self) -> FloatArray:
+        return self.delay_line.delay_s
+
+    def set_delay(self, seconds: ArrayLike, ids: Ids = None) -> None:
+        """Command delay in seconds, (rows, njoint) or (rows, 1)."""
+        self.delay_line.set_delay(seconds, ids)
+
+    def set_torque_offset(self, values: FloatArray) -> None:
+        """Constant torque on every joint, (nsim, njoint)."""
+        self.torque_offset = values
+        self._qfrc_applied[:, self._joint_dof] = values
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """Simulations in which the engine reported a bad state since their last reset."""
+        counts = self.batch.warning[:, :, _COUNT]
+        if not counts.any():  # nearly always: worth a quick look
+            return np.zeros(self.nsim, np.bool_)
+        return np.any(counts[:, _BAD_STATE] > 0, axis=1)
+
+    # --- life ---
+    def reset(self, ids: Ids = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None) -> None:
+        """Put simulations into the default pose at rest, or into the states given (rows, nq) and (rows, nv)."""
+        rows = slice(None) if ids is None else ids
+        self.params.refresh()
+        self.batch.state[rows] = self._fresh  # what the engine's own reset does, without its cost per call
+        self.batch.warning[rows] = 0
+        if self.torque_offset.any():
+            self.set_torque_offset(self.torque_offset)
+        self.qpos[rows] = self.default_qpos if qpos is None else qpos
+        if qvel is not None:
+            self.qvel[rows] = qvel
+        self.batch.forward(ids)
+        self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
+        if self.substep_model is not None:
+            self.substep_model.reset(self, ids)
+        self.motion.forget()
+        self.sensors.reset(ids)
+
+    def place(self, ids: NDArray[np.intp], state: FloatArray, sample: FloatArray) -> None:
+        """Put simulations into states (rows, nstate) that another simulation of the same rows was reset to.
+
+        `sample` is what its sensors see there (`Sensors.clean`). What the engine derives from a state, contacts and
+        sensors, follows with the next step.
+        """
+        self.batch.state[ids] = state
+        self.batch.warning[ids] = 0
+        if self.torque_offset.any():
+            self.set_torque_offset(self.torque_offset)
+        self.motion.forget()
+        self.delay_line.reset(ids, sample[:, : self.robot.spec.njoint])
+        self.sensors.reset(ids, sample)
+
+    def step(
+        self, target_pos: ArrayLike, target_vel: ArrayLike | None = None, torque: ArrayLike | None = None
+    ) -> None:
+        """Advance every simulation by one control step under held targets, (nsim, njoint) or broadcast to it."""
+        self.params.refresh()
+        command = self._command(target_pos)
+        if self.cfg.actuator.inputs == "servo":
+            self._write_servo(target_vel, torque)
+        elif target_vel is not None or torque is not None:
+            raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        if self.substep_model is not None:
+            self._step_in_python(self.delay_line.step(command, self.substeps), torque)
+        elif self.delay_line.any:
+            seen = self.delay_line.step(command, self.substeps)
+            seen -= self.encoder_bias[:, None, :]
+            self.batch.rollout(self.substeps, control=self._controls(seen, None, None), record=())
+        else:
+            self.delay_line.step(command, self.substeps)
+            self.ctrl[:, :: self.cfg.actuator.ninput] = command - self.encoder_bias
+            self.batch.step(nstep=self.substeps)
+        self.motion.forget()
+        self.sensors.sample()
+
+    def rollout(
+        self,
+        targets: FloatArray,
+        *,
+        target_vel: FloatArray | None = None,
+        torque: FloatArray | None = None,
+        record: Sequence[str] = ("qpos", "qvel"),
+    ) -> dict[str, FloatArray]:
+        """Run whole sequences of targets, each (nsim, T, njoint), with few calls into C.
+
+        Returns each recorded field after every control step, (nsim, T, ...). Sensors are not sampled.
+        """
+        if self.substep_model is not None:
+            return self._rollout_in_python(targets, target_vel, torque, record)
+        self.params.refresh()
+        self.motion.forget()
+        chunk = max(1, _CHUNK_NUMBERS // (self.nsim * self.substeps * self.model.nu))
+        parts = []
+        for start in range(0, targets.shape[1], chunk):
+            cut = slice(start, start + chunk)
+            seen = self._seen(targets[:, cut])
+            controls = self._controls(
+                seen,
+                None if target_vel is None else target_vel[:, cut],
+                None if torque is None else torque[:, cut],
+            )
+            out = self.batch.rollout(seen.shape[1], control=controls, record=tuple(record))
+            parts.append(
+                {str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()}
+            )
+        return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
+
+    def _seen(self, targets: FloatArray) -> FloatArray:
+        """What the servos see in each physics step, (nsim, T substeps, njoint), relative to the true position."""
+        nsim, steps, njoint = targets.shape
+        seen = np.empty((nsim, steps, self.substeps, njoint))
+        for t in range(steps):
+            seen[:, t] = self.delay_line.step(np.ascontiguousarray(targets[:, t]), self.substeps)
+        return seen.reshape(nsim, steps * self.substeps, njoint) - self.encoder_bias[:, None, :]
+
+    def prime_delay(self, past: FloatArray) -> None:
+        """Fill the command history with past targets, (nsim, T, njoint), oldest first."""
+        for t in range(past.shape[1]):
+            self.delay_line.step(np.ascontiguousarray(past[:, t]), self.substeps)
+
+    def observe(self) -> Observation:
+        """What the sensors report now: bias, noise and latency included."""
+        return self.sensors.read()
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Everything that changes while stepping, as plain arrays; `restore` continues bit for bit."""
+        out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state.copy()}
+        out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
+        out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
+        out["warning"] = self.batch.warning.copy()
+        if self._actuator_model is not None:
+            out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
+        return out
+
+    def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Continue from what `state` returned; parameters must have been set as they were."""
+        self.params.refresh()
+        self.batch.state[:] = state["integration"]
+        self.motion.forget()
+        self.delay_line.restore(
+            {
+                name[6:]: np.asarray(one, np.float64)
+                for name, one in state.items()
+                if name.startswith("delay/")
+            }
+        )
+        self.sensors.restore(
+            {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
+        )
+        self.batch.warning[:] = state["warning"]
+        if self._actuator_model is not None:
+            for name, live in self._actuator_model.memory().items():
+                live[...] = state[f"actuator/{name}"]
+            self._actuator_model.restored(self)
+
+    # --- inside a step ---
+    def _command(self, target_pos: ArrayLike) -> FloatArray:
+        command = np.asarray(target_pos, np.float64)
+        shape = (self.nsim, self.robot.spec.njoint)
+        if command.shape != shape:
+            try:
+                command = np.ascontiguousarray(np.broadcast_to(command, shape))
+            except ValueError:
+                raise TrueupError(
+                    f"position targets must broadcast to {shape} (nsim, njoint), found {command.shape}"
+                ) from None
+        return command
+
+    def _write_servo(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> None:
+        self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
+        self.ctrl[:, 2::3] = 0.0 if torque is None else torque
+
+    def _controls(
+        self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None
+    ) -> FloatArray:
+        """Per-physics-step positions (nsim, T substeps, njoint) and per-control-step rest as engine controls."""
+        if self.cfg.actuator.inputs == "pos":
+            if target_vel is not None or torque is not None:
+                raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+            return seen
+        controls = np.repeat(self.ctrl[:, None, :], seen.shape[1], axis=1)
+        controls[:, :, ::3] = seen
+        for column, values in ((1, target_vel), (2, torque)):
+            if values is not None:
+                controls[:, :, column::3] = np.repeat(values, self.substeps, axis=1)
+        return controls
+
+    def _step_in_python(self, seen: FloatArray, torque: ArrayLike | None) -> None:
+        assert self.substep_model is not None
+        feed_forward = 0.0 if torque is None else np.asarray(torque)
+        holds = 1 if self._actuator_model is None else self._actuator_model.holds
+        for k in range(0, self.substeps, holds):
+            target = seen[:, k]
+            state = SubstepState(
+                joint_pos=self.joint_pos + self.encoder_bias,
+                joint_vel=self.joint_vel,
+                target_pos=target,
+                torque=self.joint_torque,
+            )
+            extra = self.substep_model.step(self, state)
+            self.ctrl[:, ::3] = target - self.encoder_bias
+            self.ctrl[:, 2::3] = feed_forward if extra is None else feed_forward + extra
+            if holds == 1:
+                self.batch.step()
+            else:
+                targets = seen[:, k : k + holds] - self.encoder_bias[:, None]
+                self.batch.rollout(holds, control=self._controls(targets, None, None), record=())
+
+    def _rollout_in_python(
+        self,
+        targets: FloatArray,
+        target_vel: FloatArray | None,
+        torque: FloatArray | None,
+        record: Sequence[str],
+    ) -> dict[str, FloatArray]:
+        fields = {name: self.batch.bind(name) for name in record}
+        out = {
+            name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()
+        }
+        for t in range(targets.shape[1]):
+            self.step(
+                targets[:, t],
+                None if target_vel is None else target_vel[:, t],
+                None if torque is None else torque[:, t],
+            )
+            for name, live in fields.items():
+                out[name][:, t] = live
+        return out
+
+
+_CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
+_BAD_STATE = [
+    mujoco.mjtWarning.mjWARN_BADQPOS.value,
+    mujoco.mjtWarning.mjWARN_BADQVEL.value,
+    mujoco.mjtWarning.mjWARN_BADQACC.value,
+    mujoco.mjtWarning.mjWARN_BADCTRL.value,
+]
+_COUNT = 1  # column of a warning entry: (last info, number of times)
+
+
+def _keep_engine_quiet() -> None:
+    """Send the engine's warnings to `logging` instead of stderr and a file in the working directory.
+
+    A simulation that blows up is reported by `BatchSim.diverged`; a handler that the user has set stays.
+    """
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(logging.getLogger(__name__).debug)
+
+
+def _fresh_state(model: mujoco.MjModel) -> FloatArray:
+    """The state (nstate,) of a simulation that the engine has just reset."""
+    kind, data = mujoco.mjtState.mjSTATE_INTEGRATION, mujoco.MjData(model)
+    state = np.empty(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    return state

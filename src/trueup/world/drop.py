@@ -1,0 +1,139 @@
+"""Drop a robot, hold its default pose, and log what happens: the first thing to try with any robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.robot.load import Robot
+from trueup.robot.model import Base, ModelCfg, trunk_body
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.origins import Origin, origins
+from trueup.world.fitted.posterior import Fitted, sim_for_fit
+from trueup.world.fitted.sim_params import SimParams
+from trueup.world.randomization.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
+from trueup.world.sensors import SensorCfg
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropCfg:
+    """How long, from how high, how many at once, and with which physics.
+
+    params  a calibration: one simulation has its estimate, several are drawn from its posterior
+    """
+
+    seconds: float = 5.0
+    height_m: float = 0.10
+    nsim: int = 1
+    base: Base | None = None
+    randomize: bool = False
+    params: SimParams | None = None
+    seed: int = 0
+    threads: int = 0
+    sensors: SensorCfg = field(default_factory=SensorCfg)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds <= 3600:
+            raise TrueupError(f"seconds must lie between 0 and 3600, found {self.seconds:g}")
+        if not 0 <= self.height_m <= 10:
+            raise TrueupError(f"the height to drop from must lie between 0 and 10 m, found {self.height_m:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """Simulation 0 as a Log and its full `qpos` for a film; how all of them ended; how fast it went.
+
+    final_height     (nsim,) of the base above the ground; NaN on a held base
+    steps_per_second control steps of all simulations per second of wall clock
+    origins          where parameters that are not the robot's own came from
+    """
+
+    log: Log
+    qpos: NDArray[np.float64]
+    sample_hz: float
+    final_height: NDArray[np.float64]
+    diverged: int
+    steps_per_second: float
+    origins: tuple[Origin, ...] = ()
+
+
+def drop(
+    robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None
+) -> Drop:
+    """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
+    cfg = cfg or DropCfg()
+    sim, found = _varied(robot, cfg)
+    qpos = np.tile(sim.default_qpos, (sim.nsim, 1))
+    if sim.free_base:
+        qpos[:, sim.base_qpos + 2] += cfg.height_m
+    sim.reset(qpos=qpos)
+    steps = max(1, round(cfg.seconds / sim.control_dt))
+    rows = []
+    started = perf_counter()
+    for t in range(steps):
+        rows.append(_row(sim))
+        sim.step(robot.spec.default_pose)
+        if progress is not None:
+            progress((t + 1) / steps)
+    elapsed = perf_counter() - started
+    height = sim.qpos[:, sim.base_qpos + 2].copy() if sim.free_base else np.full(sim.nsim, np.nan)
+    signals = {name: np.stack([row[name] for row in rows]) for name in rows[0] if name != "qpos"}
+    return Drop(
+        log=Log(
+            time=np.arange(steps, dtype=np.float64) * sim.control_dt,
+            joint_names=robot.spec.joint_names,
+            signals=signals,
+            meta={"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed},
+        ),
+        qpos=np.stack([row["qpos"] for row in rows]),
+        sample_hz=1.0 / sim.control_dt,
+        final_height=height,
+        diverged=int(sim.diverged.sum()),
+        steps_per_second=steps * sim.nsim / elapsed,
+        origins=found,
+    )
+
+
+def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
+    """The simulations with the parameters that the calibration and the ranges give them."""
+    asked = SimCfg(
+        nsim=cfg.nsim,
+        threads=cfg.threads,
+        seed=cfg.seed,
+        model=ModelCfg(base=cfg.base),
+        sensors=cfg.sensors,
+    )
+    sim = BatchSim(robot, asked if cfg.params is None else sim_for_fit(asked, cfg.params))
+    ranges = default_ranges(sim) if cfg.randomize else {}
+    fitted = None if cfg.params is None else Fitted(cfg.params, sim, posterior=cfg.nsim > 1)
+    if ranges or fitted is not None:
+        Randomizer(sim, ranges, fitted).apply()
+    return sim, origins(sim, ranges, fitted)
+
+
+def default_ranges(sim: BatchSim) -> Ranges:
+    """Ranges for this robot: locomotion on a floating base, joints only on a held one."""
+    return locomotion_ranges(trunk_body(sim.model, sim.robot)) if sim.free_base else joint_ranges()
+
+
+def _row(sim: BatchSim) -> dict[str, NDArray[np.float64]]:
+    """What simulation 0 reports and what it is commanded."""
+    seen = sim.observe()
+    row = {
+        "qpos": sim.qpos[0].copy(),
+        "joint_pos": seen.joint_pos[0].copy(),
+        "joint_vel": seen.joint_vel[0].copy(),
+        "joint_torque": sim.joint_torque[0].copy(),
+        "target_pos": sim.robot.spec.default_pose,
+    }
+    if sim.free_base:
+        at = sim.base_qpos
+        row["base_pos"] = sim.qpos[0, at : at + 3].copy()
+        row["base_quat"] = sim.qpos[0, at + 3 : at + 7].copy()
+    return row

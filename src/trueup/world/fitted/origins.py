@@ -1,0 +1,118 @@
+"""Where a randomised simulation's parameters come from: a calibration, its prior, a range, or nowhere.
+
+For people: the records are kept beside a run, the lines are printed when it begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.posterior import Fitted
+from trueup.world.fitted.sim_params import Word
+from trueup.world.parameters.table import PARAMETERS
+from trueup.world.randomization.randomize import Ranges
+from trueup.world.randomization.targets import parts_of
+
+Source = Literal["calibration", "prior width", "range", "left out"]
+_THINGS = {"joint": ("joint", "joints"), "body": ("body", "bodies"), "robot": ("number", "numbers")}
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one parameter, or a range's part that a fit left over, comes from.
+
+    of      joints or bodies; () for the whole robot
+    source  "calibration": drawn from its posterior; "prior width": the same, but the data did not show it, so that its
+            width is the prior's; "range": the task's, where a fit took the rest of it `of` what is left; "left out":
+            fitted, and not used for `reason`
+    """
+
+    name: str
+    of: tuple[str, ...]
+    label: str
+    source: Source
+    verdict: Word | None = None
+    reason: str = ""
+
+
+def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Origin, ...]:
+    """Every parameter that differs from the robot's own model, or was fitted and does not."""
+    out: list[Origin] = []
+    for one in () if fitted is None else fitted.estimates:
+        shown: Source = "prior width" if one.verdict == "not visible" else "calibration"
+        entry = one.parameter
+        out.append(Origin(name=entry.name, of=entry.of, label=entry.label, source=shown, verdict=one.verdict))
+    for left in () if fitted is None else fitted.left_out:
+        entry = left.estimate.parameter
+        out.append(
+            Origin(
+                name=entry.name,
+                of=entry.of,
+                label=entry.label,
+                source="left out",
+                verdict=left.estimate.verdict,
+                reason=left.reason,
+            )
+        )
+    for name, draw in ranges.items():
+        left_over = _left_over(sim, name, draw.of, fitted)
+        if left_over is not None:
+            out.append(Origin(name=name, of=left_over, label=name, source="range"))
+    return tuple(out)
+
+
+def _left_over(
+    sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None
+) -> tuple[str, ...] | None:
+    """Joints or bodies that a range acts on beside a fit: () for all that it names, None for none.
+
+    A payload is put on top of what was fitted.
+    """
+    scope = PARAMETERS[parts_of(name)[0]].scope
+    if fitted is None or name == "payload":
+        return ()
+    if scope == "robot":
+        return None if set(parts_of(name)) <= set(fitted.names) else ()
+    known = of or (sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names)
+    taken = [_taken(part, fitted) for part in parts_of(name)]
+    free = tuple(item for item in known if not all(item in part for part in taken))
+    return () if free == known else free or None
+
+
+def _taken(name: str, fitted: Fitted) -> set[str]:
+    return {item for one in fitted.estimates if one.parameter.name == name for item in one.parameter.of}
+
+
+def origin_lines(found: Sequence[Origin]) -> list[str]:
+    """A line for each name: `damping  12 joints from the calibration: 9 bounded, 3 weak`."""
+    names = dict.fromkeys(one.name for one in found)
+    wide = max((len(name) for name in names), default=0)
+    return [f"{name:<{wide}}  {_line([one for one in found if one.name == name])}" for name in names]
+
+
+def _line(group: Sequence[Origin]) -> str:
+    drawn = [one for one in group if one.source in ("calibration", "prior width")]
+    parts = [_drawn(drawn)] if drawn else []
+    for one in group:
+        if one.source == "range":
+            rest = f" for {_amount(one.name, len(one.of))} that the fit left over" if one.of else ""
+            parts.append(f"task's range{rest}")
+    return "; ".join([*parts, *dict.fromkeys(f"left out: {one.reason}" for one in group if one.reason)])
+
+
+def _drawn(group: Sequence[Origin]) -> str:
+    words = Counter(one.verdict for one in group)
+    said = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
+    of = len(dict.fromkeys(item for one in group for item in one.of)) or len(group)
+    amount = _amount(group[0].name, of)
+    if len(group) < of:
+        amount += f" with {len(group)} value" + ("s" if len(group) > 1 else "")
+    return f"{amount} from the calibration: {', '.join(said)}"
+
+
+def _amount(name: str, count: int) -> str:
+    return f"{count} {_THINGS[PARAMETERS[parts_of(name)[0]].scope][count != 1]}"

@@ -1,0 +1,64 @@
+"""Parameters of joints that are computed from drawn numbers in one go: (base + gain drawn) strength, joint by joint.
+
+Episodes end in almost every step of a large batch, a few at a time, so that resets cost by the call, not by the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trueup.world.randomization.randomize import Draw
+
+FloatArray = NDArray[np.float64]
+
+
+class JointPlan:
+    """For rows of drawn numbers (n, ncolumn): the values (n, njoint) of every parameter.
+
+    nominal   (njoint,) of each parameter
+    columns   of each range among the drawn numbers
+    strength  columns of the motors' strength, which scales the parameters in `driven`
+    """
+
+    def __init__(
+        self,
+        nominal: Mapping[str, FloatArray],
+        ranges: Mapping[str, Draw],
+        columns: Mapping[str, slice],
+        strength: slice | None,
+        driven: Collection[str],
+    ) -> None:
+        self._names = tuple(nominal)
+        terms = [_terms(values, ranges.get(name)) for name, values in nominal.items()]
+        self._base, self._gain = (np.stack(part) for part in zip(*terms, strict=True))
+        njoint = self._base.shape[1]
+        self._source = np.stack([_of_joints(columns.get(name), njoint) for name in nominal])
+        self._driven = [k for k, name in enumerate(nominal) if strength is not None and name in driven]
+        self._strength = _of_joints(strength, njoint)
+
+    def values(self, numbers: FloatArray) -> dict[str, FloatArray]:
+        """Values of every parameter."""
+        out = self._base + self._gain * numbers[:, self._source]
+        for k in self._driven:
+            out[:, k] *= numbers[:, self._strength]
+        return {name: out[:, k] for k, name in enumerate(self._names)}
+
+
+def _terms(nominal: FloatArray, draw: Draw | None) -> tuple[FloatArray, FloatArray]:
+    """Base and gain of base + gain drawn."""
+    if draw is None:
+        return nominal, np.zeros_like(nominal)
+    if draw.operation == "scale":
+        return np.zeros_like(nominal), nominal
+    return (nominal if draw.operation == "add" else np.zeros_like(nominal)), np.ones_like(nominal)
+
+
+def _of_joints(columns: slice | None, njoint: int) -> NDArray[np.intp]:
+    """The drawn column of each joint: one each, or one for all; any, where none is drawn (its gain is zero)."""
+    found = np.arange(1) if columns is None else np.arange(columns.start, columns.stop)
+    return np.broadcast_to(found, njoint)

@@ -1,0 +1,1 @@
+"""Domain randomisation: distributions, what they act on, and ranges that grow (ADR)."""

@@ -1,0 +1,157 @@
+"""A batch started in recorded states that plays the recorded commands: the one place that does so.
+
+Replays, scores, the residuals of a fit and the training of learned actuators all call `play` (or `begin`, and step
+themselves), so that a model has the same motion everywhere. The order is
+
+    set_gains(sim, recorded); set the model's parameters; out = play(sim, recorded); joint_seen(sim, out["qpos"])
+
+Factors on gains (a fitted kp) multiply the gains that `set_gains` has set. Gains that change while a log runs are
+followed: stretches of constant gains are played one after the other in the same simulation, with the same factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.world.actuators.net_actuator import NetActuator
+from trueup.world.actuators.net_history import History, prime_from
+from trueup.world.actuators.substep import ActuatorModel
+from trueup.world.batch import BatchSim
+from trueup.world.parameters.whole_robot import start_at
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """One recorded stretch per simulation.
+
+    pos, vel    (nsim, njoint) state at the start, position as the encoder reports it
+    past        (nsim, P, njoint) commands before the start, oldest first
+    target      (nsim, L, njoint); target_vel and torque likewise, None: zero
+    kp, kd      gains in force, (nsim, njoint), or (nsim, L, njoint) where they may change; None: the spec's
+    base_pos, base_vel  (nsim, 7 | 6) of a floating base; None: where the robot's model has it, at rest
+    history     what learned servos saw before the start; None: a standstill
+    """
+
+    pos: FloatArray
+    vel: FloatArray
+    past: FloatArray
+    target: FloatArray
+    target_vel: FloatArray | None = None
+    torque: FloatArray | None = None
+    kp: FloatArray | None = None
+    kd: FloatArray | None = None
+    base_pos: FloatArray | None = None
+    base_vel: FloatArray | None = None
+    history: History | None = None
+
+    def tiled(self, count: int) -> Recorded:
+        """All stretches `count` times, one copy after the other (without the history of learned servos)."""
+        if count == 1:
+            return self
+        arrays = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "history"}
+        more = {name: _tiled(a, count) for name, a in arrays.items() if a is not None}
+        return replace(self, history=None, **more)
+
+    @property
+    def changes(self) -> list[int]:
+        """Steps at which a gain of some stretch changes."""
+        out: set[int] = set()
+        for gain in (self.kp, self.kd):
+            if gain is not None and gain.ndim == 3:
+                out |= set((np.flatnonzero((gain[:, 1:] != gain[:, :-1]).any(axis=(0, 2))) + 1).tolist())
+        return sorted(out)
+
+
+def set_gains(sim: BatchSim, recorded: Recorded) -> None:
+    """Set the gains that parameters of the model refer to: those at the start, the spec's where the servo was off."""
+    for name, gain in _gains(recorded).items():
+        sim.params.set(name, _reference(sim, name, gain))
+
+
+def begin(sim: BatchSim, recorded: Recorded) -> None:
+    """Reset into the recorded states, with the commands that came before on their way."""
+    qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
+    qvel = np.zeros((sim.nsim, sim.model.nv))
+    qpos[:, sim.index.qpos] = recorded.pos - sim.encoder_bias
+    qvel[:, sim.index.dof] = recorded.vel
+    if sim.free_base and recorded.base_pos is not None and recorded.base_vel is not None:
+        qpos[:, sim.base_qpos : sim.base_qpos + 7] = recorded.base_pos
+        qvel[:, sim.base_dof : sim.base_dof + 6] = recorded.base_vel
+    start_at(sim, qpos, qvel)
+    sim.prime_delay(recorded.past)
+    if isinstance(sim.substep_model, NetActuator) and recorded.history is not None:
+        prime_from(sim, sim.substep_model, recorded.history)
+
+
+def play(
+    sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")
+) -> dict[str, FloatArray]:
+    """Start and play; returns each recorded field after every command, (nsim, L, ...)."""
+    follow = FollowedGains(sim, recorded)
+    begin(sim, recorded)
+    edges = [0, *recorded.changes, recorded.target.shape[1]]
+    parts = []
+    for a, b in pairwise(edges):
+        follow.at(a)
+        more = {"target_vel": recorded.target_vel, "torque": recorded.torque}
+        rest = {name: values[:, a:b] for name, values in more.items() if values is not None}
+        parts.append(sim.rollout(recorded.target[:, a:b], record=record, **rest))
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
+
+
+def joint_seen(sim: BatchSim, qpos: FloatArray) -> FloatArray:
+    """Joint positions (nsim, L, njoint) as the encoders would report them, from qpos (nsim, L, nq)."""
+    return qpos[:, :, sim.index.qpos] + sim.encoder_bias[:, None, :]
+
+
+class FollowedGains:
+    """Gains that change while a log is played, with the model's factors on them.
+
+    Made when the model's parameters are set and before `begin`. Gains that stay as `set_gains` left them are not
+    touched, to the last digit.
+    """
+
+    def __init__(self, sim: BatchSim, recorded: Recorded) -> None:
+        self._sim, self._gains, self._factor = sim, {}, {}
+        for name, gain in _gains(recorded).items():
+            reference = _reference(sim, name, gain)
+            if (_whole(gain) != reference[:, None]).any():
+                self._gains[name] = gain
+                safe = np.where(reference > 0.0, reference, 1.0)
+                self._factor[name] = np.where(reference > 0.0, sim.gains.get(name) / safe, 1.0)
+
+    def at(self, step: int) -> None:
+        """Set the gains of one step of the stretches."""
+        for name, gain in self._gains.items():
+            now = _whole(gain)[:, min(step, _whole(gain).shape[1] - 1)]
+            self._sim.gains.set(name, self._factor[name] * now)
+        if self._gains and isinstance(self._sim.substep_model, ActuatorModel):
+            self._sim.substep_model.restored(self._sim)
+
+
+def _gains(recorded: Recorded) -> dict[str, FloatArray]:
+    both = {"kp": recorded.kp, "kd": recorded.kd}
+    return {name: gain for name, gain in both.items() if gain is not None}
+
+
+def _whole(gain: FloatArray) -> FloatArray:
+    """(nsim, 1 or L, njoint)."""
+    return gain if gain.ndim == 3 else gain[:, None]
+
+
+def _reference(sim: BatchSim, name: str, gain: FloatArray) -> FloatArray:
+    first, spec = _whole(gain)[:, 0], sim.robot.spec
+    return np.where(first > 0.0, first, spec.kp if name == "kp" else spec.kd)
+
+
+def _tiled(array: FloatArray, count: int) -> FloatArray:
+    return np.tile(array, (count, *([1] * (array.ndim - 1))))

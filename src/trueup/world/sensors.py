@@ -1,0 +1,197 @@
+"""What a robot would report: encoder bias, noise and latency on joint and base signals.
+
+The orientation of gravity in the IMU frame stands for an orientation estimate. Signals are sampled once per control
+step; a reading with latency L is the linear interpolation between the samples around t - L.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
+
+if TYPE_CHECKING:
+    from trueup.world.batch import BatchSim
+
+FloatArray = NDArray[np.float64]
+_BLOCK = 4  # samples whose noise is drawn together
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorCfg:
+    """Standard deviations of noise, and the range that each simulation draws its latency from at reset."""
+
+    joint_pos_rad: float = 0.0
+    joint_vel_rad_s: float = 0.0
+    gyro_rad_s: float = 0.0
+    gravity: float = 0.0
+    latency_s: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        low, high = self.latency_s
+        if not 0.0 <= low <= high < math.inf:
+            raise TrueupError(f"sensor latency must be 0 <= low <= high, found {self.latency_s}")
+        if min(self.joint_pos_rad, self.joint_vel_rad_s, self.gyro_rad_s, self.gravity) < 0:
+            raise TrueupError("sensor noise must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One reading, (nsim, ...) each; gyro and gravity are in the IMU frame (absent on a held base)."""
+
+    joint_pos: FloatArray
+    joint_vel: FloatArray
+    gyro: FloatArray | None
+    gravity: FloatArray | None
+
+
+class Sensors:
+    """The sensors of one BatchSim: a short history of noisy samples and a latency per simulation."""
+
+    def __init__(self, sim: BatchSim, cfg: SensorCfg) -> None:
+        self._sim, self._cfg = sim, cfg
+        n = sim.robot.spec.njoint
+        base = [cfg.gyro_rad_s] * 3 + [cfg.gravity] * 3 if sim.free_base else []
+        self._sigma = np.array([cfg.joint_pos_rad] * n + [cfg.joint_vel_rad_s] * n + base)
+        self._noisy = bool(self._sigma.any())
+        self._noise = RowRandom(sim.cfg.seed, "sensor noise", sim.nsim, sim.cfg.first_row)
+        self._first_noise = RowRandom(sim.cfg.seed, "sensor noise at reset", sim.nsim, sim.cfg.first_row)
+        self._block = np.zeros((sim.nsim, _BLOCK, len(self._sigma)), np.float32)  # noise of samples to come
+        self._block_counter = self._noise.counter.copy()  # from which the block was drawn
+        self._used = _BLOCK  # samples of it that were taken
+        self._latency_draw = RowRandom(sim.cfg.seed, "sensor latency", sim.nsim, sim.cfg.first_row)
+        self.latency_s = np.zeros(sim.nsim)
+        depth = math.ceil(cfg.latency_s[1] / sim.control_dt - 1e-9) + 1
+        self._ring = np.zeros((depth, sim.nsim, len(self._sigma)))
+        self._newest = 0
+        self._imu = _imu_rotation(sim)
+
+    def reset(self, ids: NDArray[np.intp] | None, clean: FloatArray | None = None) -> None:
+        """Draw latencies and fill the history with the present, or with a sample as `clean` gives it, and noise."""
+        rows = np.arange(self._sim.nsim) if ids is None else ids
+        low, high = self._cfg.latency_s
+        drawn = self._latency_draw.uniform(1, ids)[:, 0] if high > low else 0.0
+        self.latency_s[rows] = low + (high - low) * drawn
+        samples = self.clean(ids) if clean is None else clean
+        if self._noisy:
+            samples = samples + self._sigma * self._first_noise.normal(len(self._sigma), ids)
+        self._ring[:, rows] = samples
+
+    def clean(self, ids: NDArray[np.intp] | None) -> FloatArray:
+        """A sample of rows `ids` (None: all) without noise, (rows, n); joint positions come first."""
+        out = np.empty((self._sim.nsim if ids is None else len(ids), len(self._sigma)))
+        self._measure(ids, out)
+        return out
+
+    def sample(self) -> None:
+        """Take one sample of every simulation."""
+        self._newest = (self._newest + 1) % len(self._ring)
+        sample = self._ring[self._newest]
+        self._measure(None, sample)
+        if self._noisy:
+            if self._used == _BLOCK:
+                self._draw_block()
+            sample += self._block[:, self._used]
+            self._used += 1
+
+    def read(self) -> Observation:
+        """The newest sample, or the one `latency_s` ago; arrays of the caller's own."""
+        return self._as_observation(
+            self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy()
+        )
+
+    def peek(self, ids: NDArray[np.intp] | None = None) -> Observation:
+        """What `read` returns, of rows `ids` (None: all); valid until the next sample or reset."""
+        values = self._delayed() if len(self._ring) > 1 else self._ring[self._newest]
+        return self._as_observation(values if ids is None else values[ids])
+
+    def _as_observation(self, values: FloatArray) -> Observation:
+        n, has_base = self._sim.robot.spec.njoint, self._sim.free_base
+        return Observation(
+            joint_pos=values[:, :n],
+            joint_vel=values[:, n : 2 * n],
+            gyro=values[:, 2 * n : 2 * n + 3] if has_base else None,
+            gravity=values[:, 2 * n + 3 :] if has_base else None,
+        )
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Arrays for a checkpoint."""
+        return {
+            "ring": np.roll(self._ring, -self._newest, axis=0),
+            "latency_s": self.latency_s.copy(),
+            "noise": (self._noise.counter if self._used == _BLOCK else self._block_counter).copy(),
+            "noise_used": np.array(self._used),
+            "first_noise": self._first_noise.counter.copy(),
+            "draw": self._latency_draw.counter.copy(),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Continue from `state`."""
+        self._ring[:], self._newest = state["ring"], 0
+        self.latency_s[:] = state["latency_s"]
+        self._noise.counter[:] = state["noise"]
+        self._used = int(state["noise_used"])
+        if self._used < _BLOCK:
+            self._draw_block(self._used)
+        self._first_noise.counter[:] = state["first_noise"]
+        self._latency_draw.counter[:] = state["draw"]
+
+    def _draw_block(self, used: int = 0) -> None:
+        """Draw the noise of several samples: their numbers cost half as much at a time as one by one."""
+        self._block_counter[:] = self._noise.counter
+        drawn = self._noise.normal(_BLOCK * len(self._sigma)).reshape(self._block.shape)
+        np.multiply(drawn, self._sigma, out=self._block, casting="same_kind")
+        self._used = used
+
+    def _delayed(self) -> FloatArray:
+        steps = self.latency_s / self._sim.control_dt
+        whole = np.minimum(np.floor(steps).astype(np.intp), len(self._ring) - 1)
+        fraction = (steps - whole)[:, None]
+        rows = np.arange(self._sim.nsim)
+        later = self._ring[(self._newest - whole) % len(self._ring), rows]
+        earlier = self._ring[
+            (self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows
+        ]
+        return later + fraction * (earlier - later)
+
+    def _measure(self, ids: NDArray[np.intp] | None, out: FloatArray) -> None:
+        """Write a sample of rows `ids` (None: all), (rows, n), without noise."""
+        sim, n = self._sim, self._sim.robot.spec.njoint
+        rows = slice(None) if ids is None else ids
+        motion = sim.motion.of(ids, again=True)
+        np.add(motion.joint_pos, sim.encoder_bias[rows], out=out[:, :n])
+        out[:, n : 2 * n] = motion.joint_vel
+        if motion.base_vel is not None:
+            out[:, 2 * n : 2 * n + 3] = _rotate(self._imu, motion.base_vel[:, 3:])
+            out[:, 2 * n + 3 :] = _rotate(self._imu, motion.gravity)
+
+
+def _imu_rotation(sim: BatchSim) -> FloatArray | None:
+    """imu_from_base as a matrix; None where the IMU is aligned with the base."""
+    name = sim.robot.spec.imu
+    if name is None:
+        return None
+    import mujoco
+
+    if mujoco.mj_name2id(sim.model, mujoco.mjtObj.mjOBJ_SITE, name) < 0:
+        raise TrueupError(
+            f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu"
+        )
+    matrix = np.zeros(9)
+    mujoco.mju_quat2Mat(matrix, sim.model.site(name).quat)
+    base_from_imu = matrix.reshape(3, 3)
+    return None if np.array_equal(base_from_imu, np.eye(3)) else base_from_imu.T
+
+
+def _rotate(matrix: FloatArray | None, vectors: FloatArray) -> FloatArray:
+    """Rotate (n, 3) vectors without a BLAS call, whose rounding may depend on n."""
+    if matrix is None:
+        return vectors
+    return (vectors[:, None, :] * matrix).sum(axis=2)

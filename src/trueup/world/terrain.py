@@ -1,0 +1,97 @@
+"""Terrain: patches of every kind in rows of rising difficulty, as one height field that all simulations share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.robot.model import FLOOR
+from trueup.world.terrain_kinds import KINDS
+
+FloatArray = NDArray[np.float64]
+Float32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerrainCfg:
+    """Kinds of ground side by side (along y), levels of difficulty one behind the other (along x)."""
+
+    kinds: tuple[str, ...] = tuple(KINDS)
+    levels: int = 8
+    patch_m: float = 6.0
+    cell_m: float = 0.1
+    border_m: float = 2.0
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise TrueupError(f"no terrain {kind!r}{did_you_mean(kind, KINDS)}")
+        if not self.kinds or self.levels < 1 or not 0 < self.cell_m < self.patch_m:
+            raise TrueupError("terrain needs a kind, a level and 0 < cell_m < patch_m")
+
+
+class Terrain:
+    """The heights, their lookup, and where patches are. World x = (row index) cell - border, likewise y."""
+
+    def __init__(self, cfg: TerrainCfg, seed: int = 0) -> None:
+        self.cfg = cfg
+        n, edge = round(cfg.patch_m / cfg.cell_m), round(cfg.border_m / cfg.cell_m)
+        rng = np.random.default_rng(seed)
+        heights = np.zeros((cfg.levels * n + 2 * edge + 1, len(cfg.kinds) * n + 2 * edge + 1))
+        for level in range(cfg.levels):
+            for k, kind in enumerate(cfg.kinds):
+                difficulty = level / max(cfg.levels - 1, 1)
+                x, y = edge + level * n, edge + k * n
+                # a patch has one point more than cells, so that it is symmetric about its middle
+                heights[x : x + n + 1, y : y + n + 1] = KINDS[kind](n + 1, cfg.cell_m, difficulty, rng)
+        self.heights: Float32 = heights.astype(np.float32)
+        self._flat = np.ascontiguousarray(self.heights).ravel()
+        self._offset = edge * cfg.cell_m
+
+    def middle(self, level: NDArray[np.integer], kind: NDArray[np.integer]) -> FloatArray:
+        """Middles of patches, (n, 2) world x and y."""
+        return np.stack([(level + 0.5) * self.cfg.patch_m, (kind + 0.5) * self.cfg.patch_m], axis=1)
+
+    def height_at(self, x: Float32, y: Float32) -> Float32:
+        """Height of the ground at world points of any shape, by bilinear interpolation; flat beyond the edge."""
+        nx, ny = self.heights.shape
+        scale = np.float32(1.0 / self.cfg.cell_m)
+        u = np.clip((x + np.float32(self._offset)) * scale, 0.0, np.float32(nx - 1.001))
+        v = np.clip((y + np.float32(self._offset)) * scale, 0.0, np.float32(ny - 1.001))
+        i, j = u.astype(np.int32), v.astype(np.int32)
+        a, b = u - i, v - j
+        at = i * np.int32(ny) + j
+        take = self._flat.take
+        near = take(at) * (1 - b) + take(at + 1) * b
+        at += np.int32(ny)
+        far = take(at) * (1 - b) + take(at + 1) * b
+        return near + a * (far - near)
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        """Put the terrain in the place of the floor."""
+        floor = spec.geom(FLOOR)
+        if floor is not None:
+            spec.delete(floor)
+        nx, ny = self.heights.shape
+        low, high = float(self.heights.min()), float(self.heights.max())
+        half_x, half_y = 0.5 * (nx - 1) * self.cfg.cell_m, 0.5 * (ny - 1) * self.cfg.cell_m
+        spec.add_hfield(
+            name="terrain",
+            size=[half_x, half_y, max(high - low, 1e-3), 0.5],
+            nrow=ny,  # the engine's rows run along y
+            ncol=nx,
+            userdata=self.heights.T.astype(np.float64).ravel().tolist(),
+        )
+        spec.worldbody.add_geom(
+            name=FLOOR,
+            type=mujoco.mjtGeom.mjGEOM_HFIELD,
+            hfieldname="terrain",
+            pos=[half_x - self._offset, half_y - self._offset, low],
+            contype=1,
+            conaffinity=1,
+            rgba=[0.62, 0.66, 0.6, 1],
+        )
