@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from trueup.core.checkpoint import read_checkpoint
 from trueup.core.errors import TrueupError
-from trueup.train.checkpoint import read_checkpoint
 from trueup.train.folder import RunFolder
 
 ITERATION = 64 * 16

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trueup.core.errors import TrueupError
+from trueup.core.hashes import sha256_of_file
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.mapping import FileMap, Mapping, SignalMap, each
 from trueup.data.recordings import Recording, find_recordings
@@ -50,7 +50,7 @@ def import_recording(recording: Recording, mapping: Mapping) -> Log:
         "recording": recording.name,
         "mapping": mapping.name,
         "source": [path.name for path in recording.paths],
-        "source_sha256": [_sha256(path) for path in recording.paths],
+        "source_sha256": [sha256_of_file(path) for path in recording.paths],
         "notes": list(mapping.notes),
         "rows_left_out": int(np.count_nonzero(~keep)),  # before the first row of a joined file
     }
@@ -216,8 +216,3 @@ def _assemble(parts: list[tuple[_Part, FloatArray]], mapping: Mapping, rows: int
         whole = signals.setdefault(name, np.full((rows, len(mapping.joints)), np.nan))
         whole[:, [mapping.joints.index(joint) for joint in mapping.joints_of(part.entry)]] = values
     return signals
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

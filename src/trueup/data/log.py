@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.hashes import sha256_of
 
 FloatArray = NDArray[np.float64]
 
@@ -83,6 +84,12 @@ class Log:
         if len(self.time) < 2:
             raise TrueupError("a log of fewer than two samples has no rate")
         return float(1.0 / np.median(np.diff(self.time)))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of times and signals."""
+        named = (part for name in sorted(self.signals) for part in (name, self.signals[name]))
+        return sha256_of((self.time, *named))
 
     def window(self, start: int, stop: int) -> Log:
         """Rows start..stop-1 as a log of their own."""

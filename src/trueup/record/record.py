@@ -12,7 +12,6 @@ meta says how it ended.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import platform
 from collections.abc import Callable
@@ -23,6 +22,7 @@ import numpy as np
 
 from trueup._version import __version__
 from trueup.core.errors import TrueupError
+from trueup.core.hashes import sha256_of, sha256_of_file
 from trueup.hardware.driver import Driver, RobotState
 from trueup.hardware.loop import LoopCfg, LoopReport, run_loop
 from trueup.record.recording import Ended, Progress, RecordCfg, Recording, RecordResult
@@ -83,8 +83,8 @@ def record_meta(robot: Robot, plan: Plan, cfg: RecordCfg | None = None, *, drive
         "source": "record",
         "robot": robot.spec.name,
         "robot_options": dict(robot.options),
-        "spec_sha256": hashlib.sha256(spec_to_toml(robot.spec).encode()).hexdigest(),
-        "model_sha256": hashlib.sha256(robot.model_path.read_bytes()).hexdigest(),
+        "spec_sha256": sha256_of([spec_to_toml(robot.spec)]),
+        "model_sha256": sha256_of_file(robot.model_path),
         "driver": driver,
         "excitation": plan.meta,
         "seed": plan.meta.get("seed"),

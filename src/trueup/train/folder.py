@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trueup.core.checkpoint import Checkpoint, Checkpoints
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
-from trueup.train.checkpoint import Checkpoint, Checkpoints
 from trueup.train.config import RunCfg, read_config, write_config
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from trueup.core.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from trueup.core.errors import TrueupError
 from trueup.rl.collect import NonFiniteError, part
 from trueup.rl.env import Env, Floats, State
 from trueup.rl.learner import Learner
-from trueup.train.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
 def dump(folder: Path, learner: Learner, before: State, error: NonFiniteError) -> Path:

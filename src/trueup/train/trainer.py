@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trueup.core.checkpoint import Checkpoint
 from trueup.core.errors import TrueupError
 from trueup.rl.collect import NonFiniteError
 from trueup.rl.learner import Learner
-from trueup.train.checkpoint import Checkpoint
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder, Scalars
 from trueup.train.mishap import dump

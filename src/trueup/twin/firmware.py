@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import asdict, dataclass
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.core.hashes import sha256_of
 from trueup.hardware.driver import RobotState
 from trueup.hardware.wire import Report, TapCounts
 from trueup.robot.load import Robot
@@ -185,4 +185,4 @@ def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:
 
 def _digest(fit: SimParams) -> str:
     """Tells twins of different fits apart by name."""
-    return hashlib.sha256(msgspec.json.encode((fit.x, fit.covariance, fit.parameters))).hexdigest()[:6]
+    return sha256_of([msgspec.json.encode((fit.x, fit.covariance, fit.parameters))])[:6]

@@ -8,13 +8,11 @@ DIR/rungs/NAME/params.json, actuator.json, actuator.safetensors   what a simulat
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
-import numpy as np
 
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
@@ -24,6 +22,7 @@ from trueup.calibrate.actuator.score.long import LongRun
 from trueup.calibrate.actuator.score.score import Scores
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
+from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
 from trueup.world.fitted.calibration import PARAMS_FILE, read_calibration, write_calibration
@@ -148,12 +147,7 @@ def read_ladder(path: str | Path) -> LadderFile:
 
 def problem_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
     """A hash of what a rung is fitted to, judged on, and how."""
-    digest = hashlib.sha256(f"{rung} {settings}".encode())
-    for log in (*train, *held):
-        digest.update(np.ascontiguousarray(log.time).tobytes())
-        for name in sorted(log.signals):
-            digest.update(name.encode() + np.ascontiguousarray(log[name]).tobytes())
-    return digest.hexdigest()
+    return sha256_of((f"{rung} {settings}", *(log.sha256 for log in (*train, *held))))
 
 
 T = TypeVar("T")

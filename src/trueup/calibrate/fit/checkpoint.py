@@ -6,7 +6,6 @@ DIR/fit.json is replaced whole while the fit runs and removed when its result is
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from trueup.calibrate.data.windows import Windows
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
+from trueup.core.hashes import sha256_of
 from trueup.world.fitted.fit_parameter import FitParameter
 
 FloatArray = NDArray[np.float64]
@@ -98,8 +98,5 @@ class Checkpoint:
 
 def problem_key(windows: Windows, parameters: Sequence[FitParameter], settings: str) -> str:
     """A hash of what is fitted to what."""
-    digest = hashlib.sha256(settings.encode())
-    digest.update(msgspec.json.encode(list(parameters)))
-    for array in (windows.measured, windows.target, windows.pos, windows.judged):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    arrays = (windows.measured, windows.target, windows.pos, windows.judged)
+    return sha256_of((settings, msgspec.json.encode(list(parameters)), *arrays))

@@ -11,7 +11,6 @@ rl        PPO inside the batched physics, as published (`uan_rl`)
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from trueup.calibrate.nets.uan.rl import RlTrainer
 from trueup.calibrate.nets.uan.rollout import Rollouts
 from trueup.calibrate.nets.uan.state import StateFile
 from trueup.core.errors import TrueupError
+from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
@@ -243,7 +243,4 @@ def with_range(net: ActuatorNet, low: NDArray[np.float32], high: NDArray[np.floa
 
 
 def _key(tracks: Tracks, cfg: UanCfg, spec: NetSpec) -> str:
-    digest = hashlib.sha256(f"{cfg} {spec}".encode())
-    for array in (tracks.measured, tracks.target):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    return sha256_of((f"{cfg} {spec}", tracks.measured, tracks.target))

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from trueup.core.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
 from trueup.core.errors import TrueupError
-from trueup.train.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
 
 ARRAYS = {
     "a/weight": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -5,7 +5,6 @@ A kill at any moment leaves at least one whole checkpoint: a folder counts only 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from safetensors.numpy import load, save
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
+from trueup.core.hashes import sha256_of
 
 Arrays = dict[str, NDArray[np.generic]]
 _ARRAYS, _MANIFEST, _SCHEMA = "arrays.safetensors", "manifest.json", 1
@@ -39,7 +39,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     write_atomic(folder / _ARRAYS, content)
     manifest = {
         "schema": _SCHEMA,
-        "sha256": {_ARRAYS: hashlib.sha256(content).hexdigest()},
+        "sha256": {_ARRAYS: sha256_of([content])},
         "facts": checkpoint.facts,
     }
     write_atomic(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
@@ -54,7 +54,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         expected, facts = manifest["sha256"][_ARRAYS], dict(manifest["facts"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrueupError(f"is not a whole checkpoint: {error}", file=folder) from None
-    if hashlib.sha256(content).hexdigest() != expected:
+    if sha256_of([content]) != expected:
         raise TrueupError("the hash does not fit: the file was changed or damaged", file=folder / _ARRAYS)
     try:
         return Checkpoint(arrays=dict(load(content)), facts=facts)

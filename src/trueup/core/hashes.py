@@ -1,0 +1,26 @@
+"""Hashes: what an artifact or a resumed computation belongs to. One function for text, bytes and arrays, one for files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def sha256_of(parts: Iterable[str | bytes | NDArray[np.generic]]) -> str:
+    """SHA-256 of parts one after another, as hexadecimal text."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part = np.ascontiguousarray(part).tobytes()
+        digest.update(part.encode() if isinstance(part, str) else part)
+    return digest.hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's content, as hexadecimal text."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
