@@ -1,4 +1,4 @@
-"""Hashes: what an artifact or a resumed computation belongs to. One function for text, bytes and arrays, one for files."""
+"""Hashes: what an artifact or a resumed computation belongs to. Text, bytes and arrays go through one function."""
 
 from __future__ import annotations
 
