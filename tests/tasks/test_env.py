@@ -71,37 +71,10 @@ def test_continuing_from_a_state_is_bit_identical(name, adr):
         assert expected.metrics == found.metrics
 
 
-@pytest.mark.parametrize("name", [name for name in task_names() if "rough" not in name])
-@pytest.mark.parametrize("training", [False, True])
-def test_episodes_made_ready_ahead_are_those_made_when_they_begin(name, training):
-    ahead, plain = (make_short(name, training=training) for _ in range(2))
-    assert ahead._nursery is not None
-    plain._nursery = None
-    plain.reset()
-    ahead.reset()
-    ended = 0
-    for k in range(150):
-        one, other = ahead.step(actions(ahead, k)), plain.step(actions(plain, k))
-        ended += len(one.ended)
-        for a, b in zip(
-            (*one.obs, *one.last, one.reward), (*other.obs, *other.last, other.reward), strict=True
-        ):
-            np.testing.assert_array_equal(a, b)
-    assert ended > 16
-    theirs = plain.state()
-    for part, values in ahead.state().items():
-        np.testing.assert_array_equal(values, theirs[part], err_msg=part)
-
-
 def test_parameters_set_by_hand_outlast_an_episode():
-    env, plain = (make_short("go2-velocity", randomize=False) for _ in range(2))
-    plain._nursery = None
-    for each in (env, plain):
-        each.sim.params.set("mass_scale", 1.5, of="base")
-    for k in range(60):
-        np.testing.assert_array_equal(
-            env.step(actions(env, k)).obs.critic, plain.step(actions(plain, k)).obs.critic
-        )
+    env = make_short("go2-velocity", randomize=False)
+    env.sim.params.set("mass_scale", 1.5, of="base")
+    assert sum(len(env.step(actions(env, k)).ended) for k in range(60)) > 0
     weight = env.sim.batch.expand("body_subtreemass")[:, 1]
     assert (weight > 1.1 * env.sim.model.body_subtreemass[1]).all()
 

@@ -17,7 +17,6 @@ from trueup.policy.reading import Reading
 from trueup.tasks.build import Parts, build
 from trueup.tasks.frame import Frame
 from trueup.tasks.mirror import Mirror, make_mirror
-from trueup.tasks.nursery import Nursery
 from trueup.tasks.start import Starts
 from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task
@@ -80,9 +79,6 @@ class TaskEnv:
         self._limit = round(task.rates.episode_s / self.control_dt)
         random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
         self._starts = Starts(task.start, self.sim, random)
-        self._nursery: Nursery | None = None
-        if self.climb is None and self.sim.substep_model is None and self.variation.draws_ahead:
-            self._nursery = Nursery(self.sim, self._parts(), self.variation, self._starts)
         self._weights: Float32 = np.array(
             [[r.weight * self.control_dt] for r in task.rewards.values()], np.float32
         )
@@ -97,10 +93,9 @@ class TaskEnv:
 
     def reset(self) -> Obs:
         """Begin a new episode in every row."""
-        self._begin(np.arange(self.nenv), ahead=False)
+        self._begin(np.arange(self.nenv))
         if self.cfg.stagger:
             self._steps[:] = self._limit * self._starts.random.uniform(1)[:, 0]
-        self._forget_ahead()
         self._sense.read(self._commands.values)
         actor = self._builder.restart(self._reading(), self._commands.values, self._sense.frame.action)
         self._sense.frame.command = self._builder.command
@@ -182,7 +177,6 @@ class TaskEnv:
                 raise TrueupError(f"this state is of another environment: {name!r} does not fit", place=name)
             values[...] = state[name]
         self.variation.restored()
-        self._forget_ahead()
         self.sim.restore({k[4:]: v for k, v in state.items() if k.startswith("sim/")})
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
 
@@ -222,24 +216,16 @@ class TaskEnv:
             self._sense.ground.grid,
         )
 
-    def _begin(self, ids: Ids, *, ahead: bool = True) -> None:
-        seen = self._nursery.begin(ids) if ahead and self._nursery is not None else None
-        if seen is None:
-            qpos, qvel = self._starts.take(ids, self.climb)
-            self.variation.begin(ids, ahead=self._nursery is None)
-            self.sim.reset(ids, qpos=qpos, qvel=qvel)
+    def _begin(self, ids: Ids) -> None:
+        qpos, qvel = self._starts.draw(ids, self.climb)
+        self.variation.begin(ids)
+        self.sim.reset(ids, qpos=qpos, qvel=qvel)
         self.variation.begun(ids)
         self._target[ids] = self.sim.joint_pos[ids] + self.sim.encoder_bias[ids]
         self._steps[ids] = 0
         self._scores[ids] = 0.0
         self._commands.reset(ids)
-        self._sense.reset(ids, self._commands.values, seen)
-
-    def _forget_ahead(self) -> None:
-        """Counters were set past those who draw ahead."""
-        self._starts.restored()
-        if self._nursery is not None:
-            self._nursery.forget()
+        self._sense.reset(ids, self._commands.values)
 
     def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
         """Judge episodes: the mean score; what a fall cut off counts as zero."""

@@ -118,11 +118,8 @@ class Sense:
             self._walk()
         return frame
 
-    def reset(self, ids: NDArray[np.intp], command: Float32, measured: Fields | None = None) -> None:
-        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now.
-
-        `measured` is what `measure` would find, if it is known already.
-        """
+    def reset(self, ids: NDArray[np.intp], command: Float32) -> None:
+        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now."""
         frame = self.frame
         frame.action[ids] = 0.0
         frame.last_action[ids] = 0.0
@@ -131,7 +128,7 @@ class Sense:
         frame.duty[ids] = 1.0
         self._floating[ids] = False
         if frame.nenv:  # else nothing has been read yet
-            for name, values in (self.measure(ids) if measured is None else measured).items():
+            for name, values in self.measure(ids).items():
                 getattr(frame, name)[ids] = values
             if self._chain is not None:
                 frame.tool_error[ids] = tool_error(self._chain, frame.joint_pos[ids], command[ids])

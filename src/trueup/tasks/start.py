@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.ahead import Ahead
 from trueup.core.rows import RowRandom
 from trueup.tasks.task import Start
 from trueup.tasks.terrain.climb import Climb
@@ -19,40 +15,21 @@ Ids = NDArray[np.intp]
 
 
 class Starts:
-    """Draws start states, ahead of the episodes; `random` is all that a checkpoint needs of it."""
+    """Draws start states; `random` is all that a checkpoint needs of it."""
 
     def __init__(self, start: Start, sim: BatchSim, random: RowRandom) -> None:
         self._start, self._sim, self.random = start, sim, random
-        self._ahead = Ahead(sim.nsim, self.draw_ahead)
 
-    def take(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
+    def draw(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
         """Return qpos (rows, nq), qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
-        ready = self._ahead.take(ids)
-        self.accept(ids, ready)
-        qpos, qvel = ready["qpos"], ready["qvel"]
+        qpos, qvel = self._about_default(ids)
         if climb is not None and self._sim.free_base:
             at = self._sim.base_qpos
             qpos[:, at : at + 2] = climb.middle(ids)
             qpos[:, at + 2] += climb.terrain.height_at(*qpos[:, at : at + 2].T.astype(np.float32))
         return qpos, qvel
 
-    def accept(self, ids: Ids, drawn: Mapping[str, NDArray[Any]]) -> None:
-        """What `draw_ahead` gave for rows is used now."""
-        self.random.counter[ids] = drawn["counter"]
-
-    def restored(self) -> None:
-        """The counter of `random` was set from outside."""
-        self._ahead.forget()
-
-    def draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
-        """The states that rows begin their next episode in, and the counter after that."""
-        now = self.random.counter[ids]
-        qpos, qvel = self._draw(ids)
-        drawn = {"qpos": qpos, "qvel": qvel, "counter": self.random.counter[ids]}
-        self.random.counter[ids] = now
-        return drawn
-
-    def _draw(self, ids: Ids) -> tuple[FloatArray, FloatArray]:
+    def _about_default(self, ids: Ids) -> tuple[FloatArray, FloatArray]:
         start, sim = self._start, self._sim
         njoint = sim.robot.spec.njoint
         unit = 2.0 * self.random.uniform(2 * njoint + 9, ids) - 1.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,24 +54,13 @@ class Variation:
         """Hidden factors of every row, (nsim, n)."""
         return self._factors
 
-    @property
-    def draws_ahead(self) -> bool:
-        """Whether what an episode will meet can be drawn before the one before it has ended."""
-        return self.adr is None and (self.randomizer is None or self.randomizer.draws_ahead)
-
-    def begin(self, ids: Ids, *, ahead: bool = True) -> None:
+    def begin(self, ids: Ids) -> None:
         """Draw what episodes of rows `ids` will meet; call before their simulations are reset."""
         if self.randomizer is None:
             return
         pins = None if self.adr is None else self.adr.choose(ids)
-        self.randomizer.reset(ids, pins, ahead=ahead)
+        self.randomizer.reset(ids, pins)
         self._factors[ids] = self.randomizer.factors_of(ids)
-
-    def accept(self, ids: Ids, drawn: dict[str, NDArray[Any]]) -> None:
-        """Let episodes of rows `ids` meet what the randomizer has drawn ahead for them."""
-        if self.randomizer is not None:
-            self.randomizer.accept(ids, drawn)
-            self._factors[ids] = self.randomizer.factors_of(ids)
 
     def widen(self, steps: int) -> None:
         """Let ranges and pushes grow to where they belong after `steps` control steps."""

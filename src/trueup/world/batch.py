@@ -167,20 +167,6 @@ class BatchSim:
         self.motion.forget()
         self.sensors.reset(ids)
 
-    def place(self, ids: NDArray[np.intp], state: FloatArray, sample: FloatArray) -> None:
-        """Put simulations into states (rows, nstate) that another simulation of the same rows was reset to.
-
-        `sample` is what its sensors see there (`Sensors.clean`). What the engine derives from a state, contacts and
-        sensors, follows with the next step.
-        """
-        self.batch.state[ids] = state
-        self.batch.warning[ids] = 0
-        if self.torque_offset.any():
-            self.set_torque_offset(self.torque_offset)
-        self.motion.forget()
-        self.delay_line.reset(ids, sample[:, : self.robot.spec.njoint])
-        self.sensors.reset(ids, sample)
-
     def step(
         self, target_pos: ArrayLike, target_vel: ArrayLike | None = None, torque: ArrayLike | None = None
     ) -> None:

@@ -73,18 +73,18 @@ class Sensors:
         self._newest = 0
         self._imu = _imu_rotation(sim)
 
-    def reset(self, ids: NDArray[np.intp] | None, clean: FloatArray | None = None) -> None:
-        """Draw latencies and fill the history with the present, or with a sample as `clean` gives it, and noise."""
+    def reset(self, ids: NDArray[np.intp] | None) -> None:
+        """Draw latencies and fill the history with the present and noise."""
         rows = np.arange(self._sim.nsim) if ids is None else ids
         low, high = self._cfg.latency_s
         drawn = self._latency_draw.uniform(1, ids)[:, 0] if high > low else 0.0
         self.latency_s[rows] = low + (high - low) * drawn
-        samples = self.clean(ids) if clean is None else clean
+        samples = self._clean(ids)
         if self._noisy:
             samples = samples + self._sigma * self._first_noise.normal(len(self._sigma), ids)
         self._ring[:, rows] = samples
 
-    def clean(self, ids: NDArray[np.intp] | None) -> FloatArray:
+    def _clean(self, ids: NDArray[np.intp] | None) -> FloatArray:
         """A sample of rows `ids` (None: all) without noise, (rows, n); joint positions come first."""
         out = np.empty((self._sim.nsim if ids is None else len(ids), len(self._sigma)))
         self._measure(ids, out)

@@ -8,7 +8,7 @@ from masses and inertias are brought up to date before the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mujoco
 import mujoco.batch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trueup.world.actuators.substep import GearFriction
     from trueup.world.batch import BatchSim
 
-__all__ = ["PARAMETERS", "Parameter", "Params", "derived_fields", "setconst_inputs"]
+__all__ = ["PARAMETERS", "Parameter", "Params", "setconst_inputs"]
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
@@ -36,7 +36,6 @@ class Params:
     def __init__(self, sim: BatchSim) -> None:
         self._sim = sim
         self._batch = sim.batch
-        self.times_set = 0  # calls of `set`
         self._stale = np.zeros(sim.nsim, np.bool_)  # rows whose derived engine constants are out of date
         model = sim.model
         self.body_names = tuple(model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0)
@@ -106,7 +105,6 @@ class Params:
                 f"parameter {name!r} takes a shape that broadcasts to {shape}, found {new.shape}", place=name
             ) from None
         self._write(name, new, rows, columns)
-        self.times_set += 1
 
     def nominal(self, name: str) -> FloatArray:
         """The value of the robot's own model, one row."""
@@ -122,10 +120,6 @@ class Params:
     def mark_stale(self, rows: Rows) -> None:
         """Masses, inertias or armatures of rows were written past `set`."""
         self._stale[rows] = True
-
-    def mark_fresh(self, rows: Rows) -> None:
-        """The constants of rows were brought up to date from outside."""
-        self._stale[rows] = False
 
     def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
         """Columns of the joints or bodies named; None for a parameter of the whole robot."""
@@ -231,12 +225,6 @@ def _entry(name: str) -> Parameter:
     if name not in PARAMETERS:
         raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
     return PARAMETERS[name]
-
-
-def derived_fields(batch: mujoco.batch.Batch) -> tuple[str, ...]:
-    """Engine fields that `set_const` has made different from simulation to simulation."""
-    engine: Any = batch._b
-    return tuple(name for name in mujoco.MjModel._setconst_outputs if engine.expanded(name) is not None)
 
 
 def setconst_inputs() -> frozenset[str]:

@@ -17,12 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.ahead import Ahead
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
 from trueup.world.batch import BatchSim
@@ -65,12 +64,6 @@ class Draw:
 
 
 Ranges = Mapping[str, Draw]
-_OWN = (
-    "drawn values",
-    "drawn posterior",
-    "counter",
-    "posterior counter",
-)  # beside parameters, of what is drawn ahead
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ class Randomizer:
             width = self._targets.width(name) if draw.each else 1
             self._entries.append(_Entry(name, draw, slice(start, start + width)))
             start += width
-        self._lay_out(self._targets)
+        self._targets.lay_out({entry.name: entry.columns for entry in self._entries})
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self.values: FloatArray = np.zeros((sim.nsim, start))
         self.bounds: FloatArray = np.array([(d.low, d.high) for d in ranges.values()], float).reshape(-1, 2)
@@ -138,8 +131,6 @@ class Randomizer:
         }
         self._centre = np.array([self._neutral(entry) for entry in self._entries])
         self._shown = self._factor_columns()
-        self._ahead = Ahead(sim.nsim, self.draw_ahead)
-        self._settled_bounds = np.full_like(self.bounds, np.nan)
 
     # --- drawing ---
     def apply(self, ids: Ids | None = None) -> None:
@@ -148,66 +139,16 @@ class Randomizer:
         self._draw_posterior(ids)
         self.write(ids)
 
-    def reset(self, ids: Ids, pins: tuple[Ids, Ids] | None = None, *, ahead: bool = True) -> None:
-        """Draw what is due when episodes begin, `ahead` for rows that follow too.
-
-        `pins` are (entry, side) of each row, entry -1: none.
-        """
+    def reset(self, ids: Ids, pins: tuple[Ids, Ids] | None = None) -> None:
+        """Draw what is due when episodes begin; `pins` are (entry, side) of each row, entry -1: none."""
         due = self._by_moment["reset"] + self._by_moment["interval"] + self._by_moment["step"]
         if not due and self.fitted is None:
-            return
-        if ahead and pins is None and self.draws_ahead:
-            many = self.settled()
-            if not many:
-                self._ahead.forget()
-            self.accept(ids, self._ahead.take(ids, many=many))
             return
         self._draw_entries(due, ids)
         if pins is not None:
             self._pin(ids, *pins)
         self._draw_posterior(ids)
         self.write(ids)
-
-    # --- ahead of an episode ---
-    def settled(self) -> bool:
-        """Whether the ranges are those of the last time that this was asked: then it is worth to draw ahead."""
-        if np.array_equal(self.bounds, self._settled_bounds):
-            return True
-        self._settled_bounds[:] = self.bounds
-        return False
-
-    @property
-    def draws_ahead(self) -> bool:
-        """Whether what rows draw for an episode does not depend on when: nothing is drawn within episodes."""
-        return not (self._by_moment["interval"] or self._by_moment["step"])
-
-    def draw_ahead(self, ids: Ids) -> dict[str, NDArray[Any]]:
-        """What rows will draw when their next episode begins, and under their own names what the engine keeps of it."""
-        now = {name: live[ids] for name, live in self._drawn().items()}
-        self._draw_entries(self._by_moment["reset"], ids)
-        self._draw_posterior(ids)
-        drawn = {name: live[ids] for name, live in self._drawn().items()}
-        drawn |= self._targets.ready(self.values[ids], self.posterior[ids])
-        for name, live in self._drawn().items():
-            live[ids] = now[name]
-        return drawn
-
-    def accept(self, ids: Ids, drawn: dict[str, NDArray[Any]]) -> None:
-        """What `draw_ahead` gave for rows is used now."""
-        for name, live in self._drawn().items():
-            live[ids] = drawn[name]
-        self._targets.put(self.fields_in(drawn), ids)
-
-    def fields_in(self, drawn: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The part of what was drawn ahead that the engine keeps."""
-        return {name: values for name, values in drawn.items() if name not in _OWN}
-
-    def targets_of(self, sim: BatchSim) -> Targets:
-        """Writes the same parameters into another simulation, which has the present ones from now on."""
-        targets = Targets(sim, self._ranges, self.fitted)
-        self._lay_out(targets)
-        targets.write(self.values, self.posterior, np.arange(sim.nsim), None)
-        return targets
 
     # --- within episodes ---
     def advance(self) -> bool:
@@ -229,7 +170,6 @@ class Randomizer:
 
     def restored(self) -> None:
         """The arrays of `memory` were filled from a checkpoint: bring them into the simulation."""
-        self._ahead.forget()
         self.write()
 
     def write(self, ids: Ids | None = None, names: list[str] | None = None) -> None:
@@ -273,14 +213,6 @@ class Randomizer:
         }
 
     # --- inside ---
-    def _lay_out(self, targets: Targets) -> None:
-        targets.lay_out({entry.name: entry.columns for entry in self._entries})
-
-    def _drawn(self) -> dict[str, NDArray[Any]]:
-        """The live arrays that drawing changes."""
-        live = (self.values, self.posterior, self._random.counter, self._posterior.counter)
-        return dict(zip(_OWN, live, strict=True))
-
     def _draw_entries(self, which: list[int], ids: Ids | None) -> None:
         rows = slice(None) if ids is None else ids
         layout = self._layout(which)
