@@ -111,6 +111,23 @@ def test_the_stand_stays_out_by_name_and_the_rest_is_handed_on() -> None:
     assert on_stand.names == ("tilt", "mount_stiffness", "damping")
 
 
+def test_an_encoder_bias_that_is_not_identified_is_left_to_the_tasks_range() -> None:
+    estimates = [
+        one("encoder_bias", JOINTS[:1], "weak", 0.1),
+        one("encoder_bias", JOINTS[1:2], "identified", 0.02),
+        one("damping", JOINTS[:1], "weak", 1.0),
+    ]
+    sim = make(200)
+    fitted = Fitted(made_params(JOINTS, estimates, [0.0] * 3, 1e-6 * np.eye(3)), sim)
+    (left,) = fitted.left_out
+    assert left.estimate.parameter.of == JOINTS[:1]
+    assert "not identified" in left.reason
+    Randomizer(sim, {"encoder_bias": Draw(operation="set", low=-0.05, high=0.05)}, fitted).apply()
+    bias = sim.params.get("encoder_bias")
+    assert 0.04 < np.abs(bias[:, 0]).max() <= 0.05
+    np.testing.assert_allclose(bias[:, 1], 0.02, atol=1e-3)
+
+
 def test_friction_and_motor_models_are_used_where_the_simulation_has_them() -> None:
     names = ("friction_kcs", "no_load_speed", "damping")
     estimates = [one(name, JOINTS[:1], "weak", 1.0) for name in names]

@@ -15,7 +15,7 @@ from trueup.core.errors import TrueupError
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.batch import BatchSim
 from trueup.world.config import SimCfg
-from trueup.world.fitted.fit_parameter import FitParameter, belongs_to_stand
+from trueup.world.fitted.fit_parameter import belongs_to_stand
 from trueup.world.fitted.param_writer import ParamWriter
 from trueup.world.fitted.sim_params import Estimate, SimParams
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, able_to_set
@@ -36,14 +36,14 @@ class Fitted:
     """The joint distribution of a calibration's parameters that act in one simulation.
 
     estimates  of the parameters that are set
-    left_out   what belongs to the stand that the robot was held by, or acts on a model that the simulation does not
-               have (`sim_for_fit` gives it one)
+    left_out   what belongs to the stand that the robot was held by, acts on a model that the simulation does not have
+               (`sim_for_fit` gives it one), or is an encoder bias that is not identified
     count      standard normal numbers that a draw takes; 0 with `posterior` False: then every row has the estimate
     """
 
     def __init__(self, params: SimParams, sim: BatchSim, *, posterior: bool = True) -> None:
         params.check_robot(sim)
-        reasons = [_reason(one, params, sim) for one in params.parameters]
+        reasons = [_reason(one, params, sim) for one in params.estimates]
         keep = [k for k, reason in enumerate(reasons) if not reason]
         self.estimates = tuple(params.estimates[k] for k in keep)
         self.left_out = tuple(LeftOut(params.estimates[k], why) for k, why in enumerate(reasons) if why)
@@ -91,12 +91,15 @@ def _root(covariance: FloatArray) -> FloatArray:
     return root
 
 
-def _reason(one: FitParameter, params: SimParams, sim: BatchSim) -> str:
+def _reason(estimate: Estimate, params: SimParams, sim: BatchSim) -> str:
     """Why a simulation does not take a parameter, or nothing."""
+    one = estimate.parameter
     if sim.cfg.model.base != "mount" and belongs_to_stand(one, params.parameters):
         return "belongs to the stand"
     if one.name == "tilt" and sim.free_base:
         return "belongs to the recording: how the robot was held or how its ground lay"
+    if one.name == "encoder_bias" and estimate.verdict != "identified":
+        return "is not identified: what the model gets wrong about gravity ends in it"
     if one.name in NEEDS_MOTOR and sim.cfg.actuator.kind != "dcmotor":
         return "the simulation has no motor envelope"
     if one.name in GEAR_FRICTION and sim.gear_friction is None:
