@@ -19,7 +19,7 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.load import load_robot
-from trueup.tasks.goals.commands import VelocityCommand, VelocityCommands
+from trueup.tasks.goals.velocity import Velocity, VelocityGoal
 from trueup.tasks.load import load_task
 from trueup.tasks.step import Obs
 from trueup.train.play.frozen import Policy
@@ -72,15 +72,15 @@ def walk_on_twins(
     `make(n)` is the policy for n rows, `factors` what an expert is told; `command_seed` None: the least of the seeds.
     """
     task = load_task(spec.task)
-    assert isinstance(task.commands, VelocityCommand)
+    assert isinstance(task.goal, VelocityGoal)
     n, robot, dt = len(seeds), load_robot(spec.robot), 1.0 / spec.control_hz
     twins = [
         Twin(robot, TwinCfg(preset=str(preset), seed=seed, base="free", command_hz=spec.control_hz))
         for seed in seeds
     ]
     told = np.zeros((n, 0), np.float32) if factors is None else np.stack([factors(t.truth) for t in twins])
-    commands = VelocityCommands(
-        task.commands, n, dt, RowRandom(min(seeds) if command_seed is None else command_seed, "command", n)
+    commands = Velocity(
+        task.goal, n, dt, RowRandom(min(seeds) if command_seed is None else command_seed, "command", n)
     )
     commands.reset(np.arange(n))
     builder, action_map, policy = ObservationBuilder(spec.observation, n), ActionMap(spec.action), make(n)

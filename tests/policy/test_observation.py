@@ -36,7 +36,7 @@ def test_observation_on_the_robot_equals_that_of_the_environment(name, history):
             sim.qpos[1, sim.base_qpos + 3 : sim.base_qpos + 7] if sim.free_base else np.array([1.0, 0, 0, 0])
         )
         gyro = sim.qvel[1, sim.base_dof + 3 : sim.base_dof + 6] if sim.free_base else np.zeros(3)
-        command = env._commands.values[1].copy()
+        command = env.goal.values[1].copy()
         rows.append(
             (sim.joint_pos[1].copy(), sim.joint_vel[1].copy(), quat.copy(), gyro.copy(), command, action, obs)
         )

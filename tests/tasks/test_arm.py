@@ -7,9 +7,8 @@ import pytest
 from trueup.policy.chain import matrices, rotation_error
 from trueup.robot.load import load_robot
 from trueup.robot.model import compile_model, joint_index
-from trueup.tasks.goals.commands import PoseCommand
+from trueup.tasks.goals.tool_pose import ToolPoseGoal, arm_chain, reachable_poses
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.tasks.terms.arm import arm_chain, reachable_poses
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def test_tool_is_where_the_engine_says(z1):
 def test_commanded_poses_are_reachable_and_above_the_floor(z1):
     robot, model = z1
     chain = arm_chain(model, robot)
-    poses = reachable_poses(chain, robot, robot.spec.joint_names[:6], PoseCommand(table=500), seed=1)
+    poses = reachable_poses(chain, robot, robot.spec.joint_names[:6], ToolPoseGoal(table=500), seed=1)
     assert poses.shape == (500, 7)
     assert poses[:, 2].min() > 0.1
     np.testing.assert_allclose(np.linalg.norm(poses[:, 3:], axis=1), 1.0)

@@ -7,7 +7,7 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
-from trueup.tasks.goals.commands import VelocityCommand, VelocityCommands
+from trueup.tasks.goals.velocity import Velocity, VelocityGoal
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 from trueup.tasks.task import Reward
 from trueup.world.push import PushCfg
@@ -121,8 +121,8 @@ def test_a_row_of_randomised_robots_is_the_same_alone_and_among_others():
 
 
 def test_the_asked_share_of_commands_goes_straight():
-    cfg = VelocityCommand(standing=0.1, straight=0.6, small=0.0)
-    commands = VelocityCommands(cfg, 4000, 0.02, RowRandom(0, "command", 4000))
+    cfg = VelocityGoal(standing=0.1, straight=0.6, small=0.0)
+    commands = Velocity(cfg, 4000, 0.02, RowRandom(0, "command", 4000))
     commands.reset(np.arange(4000))
     moving = np.abs(commands.values).sum(axis=1) > 0
     straight = moving & (commands.values[:, 2] == 0.0)
@@ -132,7 +132,7 @@ def test_the_asked_share_of_commands_goes_straight():
 
 def test_commands_stay_in_range_and_some_ask_to_stand():
     env = make("go2-velocity", nenv=512)
-    values = env._commands.values
+    values = env.goal.values
     assert np.abs(values).max(axis=0) == pytest.approx([1.0, 0.5, 1.0], abs=0.02)
     assert 0.05 < (values == 0).all(axis=1).mean() < 0.2
 
@@ -205,7 +205,7 @@ def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     for _ in range(30):
         env.step(np.zeros((2, 12), np.float32))
         seen.append(env._sense.frame.command[0, 0])
-    pace = env.task.commands.rate[0] * env.control_dt
+    pace = env.task.goal.rate[0] * env.control_dt
     np.testing.assert_allclose(np.diff(seen)[1 : int(1.0 / pace) - 2], pace, atol=1e-5)
     assert pace < 0.2  # the command is not there at once
     np.testing.assert_allclose(seen[-1], 1.0)

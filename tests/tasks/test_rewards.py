@@ -10,7 +10,8 @@ from trueup.tasks.terms import rewards as r
 
 def frame(**fields):
     """Two quadrupeds: both stand still in the default pose, asked to walk and to stand."""
-    f = Frame(dt=0.02)
+    f = Frame(2, {}, None)
+    f.dt = 0.02
     f.joint_pos = np.zeros((2, 12), np.float32)
     f.joint_vel = np.zeros((2, 12), np.float32)
     f.joint_torque = np.zeros((2, 12), np.float32)

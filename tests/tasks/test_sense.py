@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from trueup.robot.load import ZOO, Robot, load_robot
-from trueup.tasks.sense import Sense, add_sensors
+from trueup.tasks.feet import add_foot_sensors
+from trueup.tasks.sense import Sense
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.batch import BatchSim, SimCfg
 
 
 def sense_of(robot: Robot) -> Sense:
-    sim = BatchSim(robot, SimCfg(nsim=1, threads=1), prepare=lambda spec: add_sensors(spec, robot))
+    sim = BatchSim(robot, SimCfg(nsim=1, threads=1), prepare=lambda spec: add_foot_sensors(spec, robot))
     sense = Sense(sim, Ground(None), robot.spec.njoint, 3, None)
     sim.reset()
     for _ in range(50):

@@ -199,10 +199,10 @@ def test_speeds_go_with_legs_if_asked() -> None:
     reference = measure(load_robot("go2"))
     small = replace(reference, leg=reference.leg / 4.0, name="small")
     scaled = scale_task(task, load_robot("go2"), Laws(reference, small, "froude"), alike)
-    after = {number.name: number.after for number in scaled.commands}
+    after = {number.name: number.after for number in scaled.goal}
     assert after["forward"] == pytest.approx((-0.5, 0.5))
     assert after["turn"] == pytest.approx((-2.0, 2.0))
-    assert scale_task(task, load_robot("go2"), Laws(reference, small), alike).commands == ()
+    assert scale_task(task, load_robot("go2"), Laws(reference, small), alike).goal == ()
 
 
 # --- robots of others ---

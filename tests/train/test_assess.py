@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trueup.tasks.goals.commands import VelocityCommand
+from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.play.assess import assess
 from trueup.train.play.measure import Measure
@@ -45,7 +45,7 @@ def test_a_policy_begins_anew_and_is_told_which_episodes_end():
 
 @pytest.mark.medium
 def test_a_robot_that_stands_hardly_moves():
-    task = replace(load_task("go2-velocity"), commands=VelocityCommand(standing=1.0))
+    task = replace(load_task("go2-velocity"), goal=VelocityGoal(standing=1.0))
     env = make_env(task, EnvCfg(nenv=2, **QUIET))
     result = assess(env, Still(env), task.score, seconds=2.0)
     assert result.falls == 0

@@ -80,7 +80,7 @@ def test_gains_rate_and_pose_are_the_policys_the_rest_is_the_tasks(tmp_path):
     assert env.robot.spec.kd[names.index("RL_calf_joint")] == pytest.approx(1.1)  # its last
     assert env.control_dt == pytest.approx(0.02)
     assert env.sim.model.opt.timestep == pytest.approx(0.005)
-    eased = load_task("go2-velocity").commands.rate
+    eased = load_task("go2-velocity").goal.rate
     assert env.observation_spec.command_step == pytest.approx([rate * env.control_dt for rate in eased])
     assert env.policy_spec().kp == tuple(20.0 + k for k in range(12))
     assert env.task.terminations == task.terminations
@@ -187,8 +187,8 @@ def test_a_public_policy_walks_as_it_is_known_to(tmp_path):
     spec = (robot / "spec.toml").read_text().splitlines(keepends=True)  # that robot had neither
     (robot / "spec.toml").write_text("".join(s for s in spec if not s.startswith(("delay_s", "knee_speed"))))
     task = load_task("go2-velocity")
-    commands = replace(task.commands, rate=(2.0, 2.0, 4.0))  # the pace of the published figures
-    task = replace(task, robot=str(robot), commands=commands)
+    goal = replace(task.goal, rate=(2.0, 2.0, 4.0))  # the pace of the published figures
+    task = replace(task, robot=str(robot), goal=goal)
     folder = POLICIES / "go2_robot_lab"
     result = assess_witness(folder / "policy.onnx", folder / "config.yaml", task, episodes=100)
     assert result.falls <= 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,19 +20,8 @@ from trueup.policy.history import History
 from trueup.policy.reading import Reading
 
 Float32 = NDArray[np.float32]
-Signal = Literal[
-    "joint_pos",
-    "joint_angle",
-    "joint_vel",
-    "gyro",
-    "gravity",
-    "command",
-    "action",
-    "tool_error",
-    "heights",
-    "reference",
-    "reference_rotation",
-]
+# what the builder itself computes from encoders, IMU, command and action; any other signal comes with the reading
+OWN_SIGNALS = ("joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error")
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +32,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history      frames of this term, where they stand `by_term`; None: all that the spec shows
     """
 
-    signal: Signal
+    signal: str
     scale: float | tuple[float, ...] = 1.0
     clip: tuple[tuple[float, float], ...] = ()
     clip_scaled: bool = False
@@ -55,15 +44,13 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     joint_pos    relative to `default_pose`
     joint_angle  sine and cosine of each joint, for joints that turn all the way
-    reference    joint positions, then velocities, of the motion to be tracked
-    reference_rotation   first two columns of the tracked body's rotation in the robot's own, row by row
     action       the last action, as the policy gave it
     tool_error   command pose minus tool pose in the base frame: position, then rotation vector; needs `chain`
     command_step largest change of each column of the command from one control step to the next; empty: none
     history      frames stacked, oldest first
     ages         frames that are shown, in this order; 0 is the newest. Empty: all of `history`, oldest first
     by_term      all frames of the first term, then all of the second; else whole frames
-    nheight      columns of `heights`
+    widths       columns of signals that are none of OWN_SIGNALS: a map of heights, an object's pose, a reference motion
     """
 
     joint_names: tuple[str, ...]
@@ -75,7 +62,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     history: int = 1
     ages: tuple[int, ...] = ()
     by_term: bool = False
-    nheight: int = 0
+    widths: dict[str, int] = {}
     chain: Chain | None = None
 
     def __post_init__(self) -> None:
@@ -103,23 +90,22 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
                 f"{term.signal}: a history of its own needs by_term and at most {self.history} frames"
             )
 
-    def width(self, signal: Signal) -> int:
+    def width(self, signal: str) -> int:
         """Columns of a signal."""
         njoint = len(self.joint_names)
-        if signal == "joint_angle":
-            return 2 * njoint
-        if signal in ("joint_pos", "joint_vel"):
-            return njoint
-        if signal in ("gyro", "gravity"):
-            return 3
-        return {
+        own = {
+            "joint_pos": njoint,
+            "joint_vel": njoint,
+            "joint_angle": 2 * njoint,
+            "gyro": 3,
+            "gravity": 3,
             "command": self.ncommand,
             "action": self.naction,
             "tool_error": 6,
-            "heights": self.nheight,
-            "reference": 2 * njoint,
-            "reference_rotation": 6,
-        }[signal]
+        }
+        if signal not in own and signal not in self.widths:
+            raise ValueError(f"unknown signal {signal!r}: `widths` does not say how many columns it has")
+        return own[signal] if signal in own else self.widths[signal]
 
     @property
     def slices(self) -> tuple[slice, ...]:
@@ -178,7 +164,7 @@ class ObservationBuilder:
         self._default = np.array(spec.default_pose, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
         self._parts = [
-            _Part(columns, _scale(term), _bounds(term), term.clip_scaled, getattr(self, f"_{term.signal}"))
+            _Part(columns, _scale(term), _bounds(term), term.clip_scaled, self._reader(term.signal))
             for columns, term in zip(spec.slices, spec.terms, strict=True)
         ]
         places = spec.columns
@@ -216,7 +202,12 @@ class ObservationBuilder:
     def _shown(self, stacked: Float32) -> Float32:
         return stacked if self._columns is None else np.take(stacked, self._columns, axis=1)
 
-    # --- one function a signal ---
+    def _reader(self, signal: str) -> Callable[[Reading, Float32, Float32], NDArray[np.floating]]:
+        if signal in OWN_SIGNALS:
+            return getattr(self, f"_{signal}")
+        return lambda reading, command, action: _need(reading.others.get(signal), signal)
+
+    # --- one function for each of OWN_SIGNALS ---
     def _joint_pos(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
         return reading.joint_pos - self._default
 
@@ -231,17 +222,6 @@ class ObservationBuilder:
 
     def _gravity(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
         return _need(reading.gravity, "gravity")
-
-    def _heights(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return _need(reading.heights, "heights")
-
-    def _reference(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return _need(reading.reference, "reference")
-
-    def _reference_rotation(
-        self, reading: Reading, command: Float32, action: Float32
-    ) -> NDArray[np.floating]:
-        return _need(reading.reference_rotation, "reference_rotation")
 
     def _command(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
         return command

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,14 @@ class Reading:
     joint_pos, joint_vel  rad, rad/s as the encoders report them
     gyro      (n, 3) rad/s in the IMU frame; None on a robot without IMU
     gravity   (n, 3) unit vector of gravity in the IMU frame
-    heights   (n, k) ground below the base around it, m; None without a map
-    reference, reference_rotation   (n, 2 njoint), (n, 6) of the motion to be tracked; None where there is none
+    others    (n, k) by name: what else a policy observes: a map of heights, an object's pose, a reference motion
     """
 
     joint_pos: FloatArray
     joint_vel: FloatArray
     gyro: FloatArray | None = None
     gravity: FloatArray | None = None
-    heights: FloatArray | None = None
-    reference: FloatArray | None = None
-    reference_rotation: FloatArray | None = None
+    others: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Reading:

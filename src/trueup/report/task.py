@@ -50,7 +50,7 @@ def _numbers(done: InitiatedTask) -> list[tuple[str, Number]]:
     scaled = done.scaled
     parts = {
         "": (scaled.physics, *scaled.servo, *scaled.actions),
-        "commands.": scaled.commands,
+        "goal.": scaled.goal,
         "start.": scaled.start,
         "pushes.": scaled.pushes,
     }

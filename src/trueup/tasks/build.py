@@ -13,20 +13,12 @@ from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_file import load_actuator
 from trueup.policy.action import ActionSpec
-from trueup.policy.chain import Chain
-from trueup.policy.observation import ObservationSpec
+from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
-from trueup.tasks.goals.commands import (
-    Commands,
-    NoCommand,
-    PoseCommand,
-    PoseCommands,
-    VelocityCommand,
-    VelocityCommands,
-)
-from trueup.tasks.sense import Sense, add_sensors
+from trueup.tasks.feet import add_foot_sensors
+from trueup.tasks.goals.goal import Goal, GoalPlace
+from trueup.tasks.sense import Sense
 from trueup.tasks.task import Servo, Task
-from trueup.tasks.terms.arm import arm_chain, reachable_poses
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net
 from trueup.world.batch import BatchSim, SimCfg
@@ -41,7 +33,7 @@ class Parts(NamedTuple):
     sim: BatchSim
     observation: ObservationSpec
     action: ActionSpec
-    commands: Commands
+    goal: Goal
     sense: Sense
 
 
@@ -73,7 +65,7 @@ def build(
     def prepare(spec: mujoco.MjSpec) -> None:
         if terrain is not None:
             terrain.add_to(spec)
-        add_sensors(spec, robot)
+        add_foot_sensors(spec, robot)
 
     if learned is None:
         sim = BatchSim(robot, cfg, prepare=prepare)
@@ -83,46 +75,26 @@ def build(
         sim = BatchSim(robot, with_net(cfg, net), actuator, prepare)
         actuator.prepare(sim)
     action = _action_spec(task, robot) if task.layout is None else task.layout.action
-    random = RowRandom(seed, "command", nenv, first_row)
-    chain: Chain | None = None
-    commands: Commands
-    match task.commands:
-        case NoCommand():
-            commands = Commands(nenv)
-        case VelocityCommand() as velocity:
-            commands = VelocityCommands(velocity, nenv, sim.control_dt, random)
-        case PoseCommand() as pose:
-            chain = arm_chain(sim.model, robot)
-            table = reachable_poses(chain, robot, action.moved, pose, seed)
-            commands = PoseCommands(pose, table, nenv, sim.control_dt, random)
-    ground = Ground(terrain)
-    observation = _observation_spec(task, robot, action, sim.control_dt, commands, ground, chain)
-    sense = Sense(sim, ground, len(action.moved), commands.ncommand, chain)
-    return Parts(sim, observation, action, commands, sense)
+    goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(seed, "command", nenv, first_row)))
+    sense = Sense(sim, Ground(terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
+    return Parts(sim, _observation_spec(task, action, goal, sense), action, goal, sense)
 
 
-def _observation_spec(
-    task: Task,
-    robot: Robot,
-    action: ActionSpec,
-    control_dt: float,
-    commands: Commands,
-    ground: Ground,
-    chain: Chain | None,
-) -> ObservationSpec:
-    command_step = _command_step(task, control_dt)
+def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) -> ObservationSpec:
     if task.layout is not None:
-        return msgspec.structs.replace(task.layout.observation, command_step=command_step)
+        return msgspec.structs.replace(task.layout.observation, command_step=goal.command_step)
+    spec = sense.sim.robot.spec
+    others = [term.signal for term in task.observations.actor if term.signal not in OWN_SIGNALS]
     return ObservationSpec(
-        joint_names=robot.spec.joint_names,
-        default_pose=tuple(robot.spec.default_pose.tolist()),
+        joint_names=spec.joint_names,
+        default_pose=tuple(spec.default_pose.tolist()),
         terms=task.observations.actor,
-        ncommand=commands.ncommand,
+        ncommand=goal.ncommand,
         naction=len(action.moved),
-        command_step=command_step,
+        command_step=goal.command_step,
         history=task.observations.history,
-        nheight=ground.grid[0] * ground.grid[1],
-        chain=chain,
+        widths={name: sense.width(name) for name in others},
+        chain=goal.chain,
     )
 
 
@@ -142,13 +114,6 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
     if joints is robot.spec.joints:
         return robot
     return replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
-
-
-def _command_step(task: Task, dt: float) -> tuple[float, ...]:
-    commands = task.commands
-    if not isinstance(commands, VelocityCommand) or commands.rate is None:
-        return ()
-    return tuple(rate * dt for rate in commands.rate)
 
 
 def _action_spec(task: Task, robot: Robot) -> ActionSpec:

@@ -49,12 +49,13 @@ class TaskEnv:
         if self.cfg.training:  # sudden commands are the harder lesson
             seen = msgspec.structs.replace(seen, command_step=())
         self._builder = ObservationBuilder(seen, self.nenv)
+        self._others = tuple(self.observation_spec.widths) if task.layout is None else ()
         self._map = ActionMap(parts.action)
         self._order: JointOrder | None = None
         if seen.joint_names != self.robot.spec.joint_names:
             self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
         self.watch: Callable[[Frame], None] | None = None
-        self._commands, self._sense = parts.commands, parts.sense
+        self.goal, self._sense = parts.goal, parts.sense
         self.variation = Variation(
             self.sim,
             task.randomize if self.cfg.randomize else {},
@@ -70,8 +71,8 @@ class TaskEnv:
             self.climb = Climb(terrain, self.nenv, draws, self.cfg.first_row, self.cfg.level)
         self.nactor, self.naction = parts.observation.nactor, self._map.naction
         self.nprivileged = self.variation.factors.shape[1]
-        self._sense.frame.command_age = self._commands.age
-        self._sense.frame.asked = self._commands.values
+        self._sense.frame.command_age = self.goal.age
+        self._sense.frame.asked = self.goal.values
         self._clock = np.zeros(1, np.int64)  # control steps made
         self._watched = np.zeros(len(task.metrics))  # the task's metrics when last computed
         self._target = np.zeros((self.nenv, self.robot.spec.njoint))
@@ -96,8 +97,8 @@ class TaskEnv:
         self._begin(np.arange(self.nenv))
         if self.cfg.stagger:
             self._steps[:] = self._limit * self._starts.random.uniform(1)[:, 0]
-        self._sense.read(self._commands.values)
-        actor = self._builder.restart(self._reading(), self._commands.values, self._sense.frame.action)
+        self._sense.read(self.goal.values)
+        actor = self._builder.restart(self._reading(), self.goal.values, self._sense.frame.action)
         self._sense.frame.command = self._builder.command
         self.obs = self._observe(actor)
         return self.obs
@@ -106,7 +107,7 @@ class TaskEnv:
         """Carry out one control step of every row."""
         if action.shape != (self.nenv, self.naction):
             raise TrueupError(f"actions must have shape {(self.nenv, self.naction)}, found {action.shape}")
-        sense, commands = self._sense, self._commands
+        sense, goal = self._sense, self.goal
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
@@ -119,8 +120,8 @@ class TaskEnv:
         reward, metrics = self._reward()
         terminated = self._terminated()
         truncated = self._truncated() & ~terminated
-        commands.advance()
-        actor = self._builder.step(self._reading(), commands.values, frame.action)
+        goal.advance()
+        actor = self._builder.step(self._reading(), goal.values, frame.action)
         obs = self._observe(actor)
         ended = np.flatnonzero(terminated | truncated)
         last = Obs(*(part[ended] for part in obs))
@@ -144,7 +145,7 @@ class TaskEnv:
 
     def hold_command(self, values: NDArray[np.floating]) -> None:
         """Ask the same of every row from now on, until its episode ends."""
-        self._commands.hold(values)
+        self.goal.hold(values)
 
     def policy_spec(self) -> PolicySpec:
         """What a policy trained here carries to the robot."""
@@ -191,7 +192,7 @@ class TaskEnv:
             "history": self._builder.history.frames,
             "eased": self._builder.command,
         }
-        out |= {f"command/{name}": values for name, values in self._commands.memory().items()}
+        out |= {f"command/{name}": values for name, values in self.goal.memory().items()}
         if self.climb is not None:
             out |= {f"climb/{name}": values for name, values in self.climb.memory().items()}
         out |= {f"variation/{name}": values for name, values in self.variation.memory().items()}
@@ -206,26 +207,23 @@ class TaskEnv:
     def _mirror(self) -> Mirror:
         """Of the robot as designed, which a fitted one nearly is; posterior draws have no counterpart and stay."""
         draws = self.variation.randomizer
-        critic = [term.field for term in self.task.observations.critic]
+        critic = [term.signal for term in self.task.observations.critic]
+        factors = [] if draws is None else draws.factor_names
         return make_mirror(
-            self.sim,
-            self.observation_spec,
-            critic,
-            [] if draws is None else draws.factor_names,
-            self.action_spec.moved,
-            self._sense.ground.grid,
+            self._sense, self.observation_spec, self.goal, critic, factors, self.action_spec.moved
         )
 
     def _begin(self, ids: Ids) -> None:
         qpos, qvel = self._starts.draw(ids, self.climb)
+        self.goal.reset(ids)
+        self.goal.adjust_start(ids, qpos, qvel)
         self.variation.begin(ids)
         self.sim.reset(ids, qpos=qpos, qvel=qvel)
         self.variation.begun(ids)
         self._target[ids] = self.sim.joint_pos[ids] + self.sim.encoder_bias[ids]
         self._steps[ids] = 0
         self._scores[ids] = 0.0
-        self._commands.reset(ids)
-        self._sense.reset(ids, self._commands.values)
+        self._sense.reset(ids, self.goal.values)
 
     def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
         """Judge episodes: the mean score; what a fall cut off counts as zero."""
@@ -237,13 +235,13 @@ class TaskEnv:
     def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
         rows = self._reading(ids)
-        actor = self._builder.restart(rows, self._commands.values[ids], self._sense.frame.action[ids], ids)
+        actor = self._builder.restart(rows, self.goal.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
         obs.privileged[ids] = self.variation.factors[ids]
 
     def _reading(self, ids: Ids | None = None) -> Reading:
-        seen, heights = self.sim.sensors.peek(ids), self._sense.frame.heights
+        seen, rows = self.sim.sensors.peek(ids), slice(None) if ids is None else ids
         joint_pos, joint_vel = seen.joint_pos, seen.joint_vel
         if self._order is not None:
             joint_pos, joint_vel = self._order.to_policy(joint_pos), self._order.to_policy(joint_vel)
@@ -252,7 +250,10 @@ class TaskEnv:
             joint_vel=joint_vel,
             gyro=seen.gyro,
             gravity=seen.gravity,
-            heights=None if self.climb is None else heights if ids is None else heights[ids],
+            others={
+                name: getattr(self._sense.frame, name)[rows].reshape(len(joint_pos), -1)
+                for name in self._others
+            },
         )
 
     def _targets(self, action: Float32) -> NDArray[np.floating]:
@@ -271,7 +272,7 @@ class TaskEnv:
         rows = slice(None) if ids is None else ids
         frame, factors = self._sense.frame, self.variation.factors[rows]
         terms = [
-            (getattr(frame, term.field)[rows].reshape(len(actor), -1), np.float32(term.scale))
+            (getattr(frame, term.signal)[rows].reshape(len(actor), -1), np.float32(term.scale))
             for term in self.task.observations.critic
         ]
         width = actor.shape[1] + sum(values.shape[1] for values, _ in terms) + factors.shape[1]
@@ -303,7 +304,9 @@ class TaskEnv:
     def _truncated(self) -> NDArray[np.bool_]:
         out: NDArray[np.bool_] = self._steps >= self._limit
         if self.climb is not None:
-            self.climb.advance(self._commands.values, self.control_dt)
+            course = self.goal.course()
+            if course is not None:
+                self.climb.advance(course, self.control_dt)
             out |= self.climb.crossed(self._place())
         return out
 

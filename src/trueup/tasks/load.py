@@ -13,7 +13,6 @@ from trueup.core.own_code import is_own_code, own_function
 from trueup.robot.load import load_robot
 from trueup.tasks import zoo
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.task import Task
 
 __all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "task_names"]
@@ -76,11 +75,7 @@ def described_tasks() -> list[DescribedTask]:
     for name, (module, function) in sorted(_variants().items()):
         task = load_task(name)
         what = inspect.getdoc(getattr(importlib.import_module(module), function)) or ""
-        out.append(
-            DescribedTask(
-                name, task.robot, what.partition("\n")[0], isinstance(task.commands, VelocityCommand)
-            )
-        )
+        out.append(DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales)))
     return out
 
 

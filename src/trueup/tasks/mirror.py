@@ -16,23 +16,25 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import ObservationSpec
+from trueup.tasks.goals.goal import Goal
+from trueup.tasks.sense import Sense
+from trueup.tasks.signals import MirrorRule
 from trueup.world.batch import BatchSim
 
 _VECTOR, _PSEUDO = (1, -1, 1), (-1, 1, -1)
-_SIGNS = {
-    "gyro": _PSEUDO,
-    "gravity": _VECTOR,
-    "command": (1, -1, -1),  # forward, sideways, turn
-    "base_vel": _VECTOR,
-    "base_spin": _PSEUDO,
-    "base_height": (1,),
-    "body_contact": (1,),
-    "com_offset": _VECTOR,
-    "tilt": (-1, 1),  # about x, about y
+# observations that the policy computes itself, what the frame follows over time, and hidden factors
+_RULES: dict[str, MirrorRule] = {
+    "joint_pos": "joints",
+    "joint_vel": "joints",
+    "gyro": "pseudovector",
+    "gravity": "vector",
+    "action": "actions",
+    "last_action": "actions",
+    "encoder_bias": "joints",
+    "com_offset": "vector",
+    **dict.fromkeys(("touchdown", "air_time", "swing_peak", "duty"), "feet"),
 }
-_JOINT = {"joint_pos", "joint_vel", "joint_torque", "encoder_bias"}
-_ACTION = {"action", "last_action"}
-_FOOT = {"foot_contact", "foot_height", "air_time", "swing_peak", "duty"}
+_TILT = (-1, 1)  # about x, about y
 _PARALLEL, _CLOSE, _UNEVEN_RAD = 0.99, 0.03, 0.02
 
 
@@ -55,44 +57,43 @@ class _Half(NamedTuple):
 
 
 def make_mirror(
-    sim: BatchSim,
+    sense: Sense,
     spec: ObservationSpec,
+    goal: Goal,
     critic: Sequence[str],
     factors: Sequence[tuple[str, int]],
     moved: Sequence[str],
-    grid: tuple[int, int] = (0, 0),
 ) -> Mirror:
-    """The mirror of a legged robot: limbs are paired by where they are in the default pose.
+    """The mirror of a robot: limbs are paired by where they are in the default pose.
 
-    critic   fields of the frame behind the actor's observation; factors: names and widths of hidden factors after them
+    critic   signals behind the actor's observation; factors: names and widths of hidden factors after them
     moved    joints that actions move, in their order
-    grid     rows (along x) and columns (along y) of the height samples
     """
+    sim = sense.sim
     joints, feet = pair_limbs(sim)
-    actions = _some(joints, sim.robot.spec.joint_names, moved)
+    halves = {"joints": joints, "feet": feet, "actions": _some(joints, sim.robot.spec.joint_names, moved)}
 
     def part(name: str, width: int) -> _Half:
-        if name in _JOINT:
-            return joints
-        if name in _ACTION:
-            return actions
-        if name in _FOOT:
-            return feet
-        if name == "heights":
-            index = np.arange(width).reshape(grid)[:, ::-1].ravel()
+        rule = sense.signals[name].mirror if name in sense.signals else _RULES.get(name, "same")
+        if rule in halves:
+            return halves[rule]
+        if rule == "grid":
+            index = np.arange(width).reshape(sense.ground.grid)[:, ::-1].ravel()
             return _Half(index, np.ones(width, np.float32))
-        if (
-            width == sim.robot.spec.njoint and name != "posterior"
-        ):  # a positive number of each joint, such as its strength
-            return _Half(joints.columns, np.ones(width, np.float32))
-        signs = _SIGNS.get(name, (1,) * width)
+        signs = {"vector": _VECTOR, "pseudovector": _PSEUDO}.get(rule, (1,) * width)
+        signs = {"command": goal.mirror, "tilt": _TILT}.get(name, signs)
         return _Half(np.arange(width), np.array(signs, np.float32))
 
-    frame = [part(term.signal, spec.width(term.signal)) for term in spec.terms]
-    actor = _join(frame * spec.history)
-    behind = [part(name, _width(name, sim, len(moved), grid)) for name in critic]
-    whole = _join([actor, *behind, *(part(name, width) for name, width in factors)])
-    return Mirror(*actor, *whole, *actions)
+    def factor(name: str, width: int) -> _Half:
+        """A positive number of each joint, such as its strength, changes place with its counterpart."""
+        if width == sim.robot.spec.njoint and name not in ("posterior", *_RULES):
+            return _Half(joints.columns, np.ones(width, np.float32))
+        return part(name, width)
+
+    actor = _join([part(term.signal, spec.width(term.signal)) for term in spec.terms] * spec.history)
+    behind = [part(name, sense.width(name)) for name in critic]
+    whole = _join([actor, *behind, *(factor(name, width) for name, width in factors)])
+    return Mirror(*actor, *whole, *halves["actions"])
 
 
 def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
@@ -179,13 +180,3 @@ def _paired(apart: NDArray[np.float64], names: Sequence[str], size: float) -> ND
             "correct the pose or the model, or set symmetric=False"
         )
     return index.astype(np.intp)
-
-
-def _width(name: str, sim: BatchSim, naction: int, grid: tuple[int, int]) -> int:
-    if name in _JOINT:
-        return sim.robot.spec.njoint
-    if name in _ACTION:
-        return naction
-    if name in _FOOT:
-        return len(sim.robot.spec.feet)
-    return grid[0] * grid[1] if name == "heights" else len(_SIGNS[name])

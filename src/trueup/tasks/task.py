@@ -14,7 +14,8 @@ from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
 from trueup.rl.settings import PpoCfg
 from trueup.tasks.frame import Frame
-from trueup.tasks.goals.commands import CommandCfg
+from trueup.tasks.goals.goal import GoalCfg
+from trueup.tasks.signals import Signal
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import Ranges
 from trueup.world.sensors import SensorCfg
@@ -32,9 +33,9 @@ class Reward(NamedTuple):
 
 
 class CriticTerm(NamedTuple):
-    """A field of the frame that only the critic sees, times a scale."""
+    """A signal that only the critic sees, times a scale."""
 
-    field: str
+    signal: str
     scale: float = 1.0
 
 
@@ -100,11 +101,12 @@ class Task:
     rates: Rates
     observations: Observations
     actions: Actions
-    commands: CommandCfg
+    goal: GoalCfg
     rewards: Mapping[str, Reward]
     terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
     score: str
     symmetric: bool = False  # left and right may be exchanged
+    signals: Mapping[str, Signal] = field(default_factory=dict)  # of this task, beside `tasks.signals`
     metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)

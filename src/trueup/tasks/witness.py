@@ -1,6 +1,6 @@
 """Witness: a task's world for a policy that was trained elsewhere.
 
-Physics, starts, commands, terminations and metrics are the task's; gains, control rate, default pose, observations and
+Physics, starts, goal, terminations and metrics are the task's; gains, control rate, default pose, observations and
 actions are the policy's own, as its layout says.
 """
 
@@ -16,9 +16,9 @@ from trueup.policy.action import JointOrder
 from trueup.policy.foreign.layout import Layout
 from trueup.robot.load import load_robot
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.task import Task
 
+_FOLLOWED = ("forward", "sideways", "turn")  # what policies of these formats are asked for
 _GIVEN = {"joint_pos", "joint_vel", "gyro", "gravity", "command", "action"}
 
 
@@ -26,7 +26,7 @@ def witness_task(task: Task, layout: Layout) -> Task:
     """The task with the layout's gains, rate, observations and actions; joints are matched by name."""
     names = load_robot(task.robot).spec.joint_names
     order = JointOrder(layout.joint_names, names)
-    if not isinstance(task.commands, VelocityCommand) or layout.observation.ncommand != 3:
+    if task.goal.columns != _FOLLOWED or layout.observation.ncommand != len(_FOLLOWED):
         raise TrueupError(
             f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows"
         )

@@ -17,12 +17,12 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.policy.action import ActionSpec
 from trueup.policy.foreign.layout import Layout, checked, convert
 from trueup.policy.foreign.yaml_file import read_yaml
-from trueup.policy.observation import ObservationSpec, Signal, Term
+from trueup.policy.observation import ObservationSpec, Term
 
 Numbers = tuple[float, ...]
 BASE_FILE = "base.yaml"
 # "ang_vel_world" names what a simulator reports; rl_sar turns it into the base frame, so the policy sees the same
-_SIGNALS: dict[str, Signal] = {
+_SIGNALS: dict[str, str] = {
     "ang_vel": "gyro",
     "ang_vel_body": "gyro",
     "ang_vel_world": "gyro",
@@ -126,7 +126,7 @@ def _merged(file: Path, config: dict[str, Any], base: dict[str, Any]) -> dict[st
 
 
 def _terms(file: Path, said: RlSarFile) -> tuple[Term, ...]:
-    scales: dict[Signal, float | Numbers] = {
+    scales: dict[str, float | Numbers] = {
         "gyro": said.ang_vel_scale,
         "command": said.commands_scale,
         "joint_pos": said.dof_pos_scale,
@@ -170,6 +170,7 @@ def _layout(name: str, said: RlSarFile, joints: tuple[str, ...], terms: tuple[Te
             history=max(ages, default=0) + 1,
             ages=ages,
             by_term=said.observations_history_priority == "term",
+            widths={"reference": 2 * njoint, "reference_rotation": 6},
         ),
         action=ActionSpec(
             joint_names=joints,

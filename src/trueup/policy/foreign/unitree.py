@@ -16,11 +16,11 @@ import msgspec
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.policy.action import ActionSpec
 from trueup.policy.foreign.layout import Layout, checked, convert
-from trueup.policy.observation import ObservationSpec, Signal, Term
+from trueup.policy.observation import ObservationSpec, Term
 
 Numbers = tuple[float, ...]
 Pair = tuple[float, float]
-_SIGNALS: dict[str, Signal] = {
+_SIGNALS: dict[str, str] = {
     "base_ang_vel": "gyro",
     "projected_gravity": "gravity",
     "velocity_commands": "command",

@@ -1,1 +1,1 @@
-"""Goals: what is asked of a policy."""
+"""Goals: what is asked of a policy. One module each; nothing outside knows that velocities exist."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.load import Robot, load_robot, zoo_names
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.load import load_task
 from trueup.tasks.mirror import pair_limbs
 from trueup.tasks.similar.figures import measure
@@ -137,8 +136,9 @@ def _caution_numbers(task: Task, scaled: Scaled) -> Iterator[str]:
         yield f"kp is {bound}"
     if task.terrain is not None:
         yield "the terrain is not scaled: steps and gaps are as large as before"
-    if isinstance(task.commands, VelocityCommand) and scaled.laws.speeds == "same":
-        fast = max(abs(v) for v in task.commands.forward)
+    forward = getattr(task.goal, "forward", None)
+    if forward is not None and scaled.laws.speeds == "same":
+        fast = max(abs(v) for v in forward)
         if robot.froude(fast) > _FAST * ref.froude(fast):
             yield (
                 f"{fast:g} m/s is a Froude number of {robot.froude(fast):.2f} for these legs ({ref.name}: "

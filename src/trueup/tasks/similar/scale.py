@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.load import described_tasks
 from trueup.tasks.similar.figures import Figures
 from trueup.tasks.similar.laws import (
@@ -54,7 +53,7 @@ class Scaled:
     physics: Number
     servo: tuple[Number, ...]
     actions: tuple[Number, ...]
-    commands: tuple[Number, ...]
+    goal: tuple[Number, ...]
     rewards: dict[str, ScaledReward]
     start: tuple[Number, ...]
     randomize: dict[str, tuple[Number, ...]]
@@ -62,8 +61,8 @@ class Scaled:
 
 
 def require_scalable(task: Task) -> None:
-    """Refuse tasks whose commands are not walking speeds, naming those that can be scaled."""
-    if not isinstance(task.commands, VelocityCommand):
+    """Refuse tasks whose goal is not a walking speed, naming those that can be scaled."""
+    if not task.goal.scales:
         names = [other.name for other in described_tasks() if other.scalable]
         raise TrueupError(
             f"task {task.name!r} cannot be scaled to another robot: only tasks of walking speeds can "
@@ -79,7 +78,7 @@ def scale_task(task: Task, robot: Robot, laws: Laws, settled: Settled) -> Scaled
         physics=_physics(task, servo, laws.robot),
         servo=_servo(servo, give_servo(servo, robot, laws.robot), settled),
         actions=_actions(task, robot, laws),
-        commands=_commands(task, laws),
+        goal=_goal(task, laws),
         rewards={name: _reward(name, task, laws) for name in task.rewards},
         start=_plain(task.start, {"joint_vel": RATE, "vel": SPEED, "spin": RATE}, laws),
         randomize=_randomize(task.randomize, laws),
@@ -127,13 +126,14 @@ def _actions(task: Task, robot: Robot, laws: Laws) -> tuple[Number, ...]:
     return tuple(out)
 
 
-def _commands(task: Task, laws: Laws) -> tuple[Number, ...]:
-    if laws.speeds == "same" or not isinstance(task.commands, VelocityCommand):
+def _goal(task: Task, laws: Laws) -> tuple[Number, ...]:
+    if laws.speeds == "same":
         return ()
-    units = {"forward": SPEED, "sideways": SPEED, "turn": RATE, "small": SPEED}
-    out = list(_plain(task.commands, units, laws))
-    if task.commands.rate is not None:
-        x, y, turn = task.commands.rate
+    units = {name: {"m/s": SPEED, "rad/s": RATE}[unit] for name, unit in task.goal.scales.items()}
+    out = list(_plain(task.goal, units, laws))
+    rate = getattr(task.goal, "rate", None)
+    if rate is not None:
+        x, y, turn = rate
         slower = laws.ratio(RATE) ** 2
         out.append(Number("rate", (x, y, turn), (x, y, rounded(turn * slower)), "m/s^2 ~ g, rad/s^2 ~ g/l"))
     return tuple(out)

@@ -46,7 +46,7 @@ def task_source(scaled: Scaled, *, name: str, like: str, robot: str, mirror: str
         *_replaced("rates", [scaled.physics]),
         *_call("servo", "Servo", scaled.servo),
         *_replaced("actions", scaled.actions),
-        *_commands(scaled),
+        *_goal(scaled),
         *_rewards(scaled.rewards),
         *_replaced("start", scaled.start),
         *_randomize(scaled),
@@ -109,12 +109,12 @@ def _code(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _commands(scaled: Scaled) -> Iterator[str]:
-    if scaled.commands:
-        yield from _replaced("commands", scaled.commands)
+def _goal(scaled: Scaled) -> Iterator[str]:
+    if scaled.goal:
+        yield from _replaced("goal", scaled.goal)
         return
     ref, robot = scaled.laws.reference, scaled.laws.robot
-    yield "        # commands: the same in m/s and rad/s; 1 m/s is a Froude number v^2/(g l) of"
+    yield "        # goal: the same in m/s and rad/s; 1 m/s is a Froude number v^2/(g l) of"
     yield f"        # {robot.froude(1.0):.2f} here and of {ref.froude(1.0):.2f} for {ref.name}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.tasks.goals.commands import VelocityCommand
+from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import diagnostics as d
 from trueup.tasks.terms import rewards as r
@@ -21,7 +21,7 @@ TASKS = {
     "go2-velocity-rough-map": "go2_velocity_rough_map",
 }
 
-_COMMANDS = VelocityCommand(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(4.0, 4.0, 8.0))
+_GOAL = VelocityGoal(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(4.0, 4.0, 8.0))
 
 
 def go2_velocity_rough() -> Task:
@@ -33,7 +33,7 @@ def go2_velocity_rough() -> Task:
         name="go2-velocity-rough",
         observations=replace(task.observations, critic=watched),
         # long and mostly straight ways: who turns all the time never leaves its patch
-        commands=replace(_COMMANDS, hold_s=(8.0, 12.0), standing=0.05, straight=0.6),
+        goal=replace(_GOAL, hold_s=(8.0, 12.0), standing=0.05, straight=0.6),
         terrain=TerrainCfg(),
     )
 
@@ -70,7 +70,7 @@ def go2_velocity() -> Task:
         ),
         servo=Servo(kp=25.0, kd=0.5),  # gains that real go2s are driven with
         actions=Actions(scale=0.25),
-        commands=_COMMANDS,
+        goal=_GOAL,
         rewards={
             "track_velocity": Reward(r.track_velocity, 1.5),
             "track_velocity_closely": Reward(r.track_velocity_closely, 1.0),

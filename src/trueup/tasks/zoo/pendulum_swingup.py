@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.tasks.goals.commands import NoCommand
+from trueup.tasks.goals.goal import NoGoal
 from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import rewards as r
 
@@ -22,7 +22,7 @@ def pendulum_swingup() -> Task:
             actor=(Term("joint_angle"), Term("joint_pos", 0.3), Term("joint_vel", 0.2), Term("action", 0.5)),
         ),
         actions=Actions(scale=2.0, clip=2.0),
-        commands=NoCommand(),
+        goal=NoGoal(),
         rewards={
             "swing_up": Reward(r.swing_up, 1.0),
             "joint_speed": Reward(r.joint_speed, -0.002),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.tasks.goals.commands import PoseCommand
+from trueup.tasks.goals.tool_pose import ToolPoseGoal
 from trueup.tasks.task import Actions, Observations, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import rewards as r
 from trueup.world.randomization.randomize import Draw
@@ -33,7 +33,7 @@ def z1_reach() -> Task:
         servo=Servo(kp=200.0, kd=10.0),
         # Actions are speeds, 3 rad/s at most: noise on absolute targets would make stiff joints thrash.
         actions=Actions(scale=0.12, moved=_ARM, clip=1.0, relative=True),
-        commands=PoseCommand(hold_s=(3.0, 5.0)),
+        goal=ToolPoseGoal(hold_s=(3.0, 5.0)),
         rewards={
             "tool_near": Reward(r.tool_near, 1.0),
             "tool_close": Reward(r.tool_close, 2.0),

@@ -1,6 +1,6 @@
 """Live view: a policy drives one simulation in real time, seen and steered in a browser.
 
-The page has sliders and keys for the velocities, and for a push and a new start. Whatever the browser asks is noted and
+The page has sliders and keys for what the goal asks, and for a push and a new start. What the browser asks is noted and
 carried out between two control steps, so that the simulation belongs to one thread.
 """
 
@@ -20,7 +20,6 @@ from mjviser import ViserMujocoScene
 from trueup.core.errors import TrueupError
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.train.live.follow import Follow
 from trueup.train.live.steer import Steering, add_key
 from trueup.train.play.frozen import Policy
@@ -31,7 +30,6 @@ _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
 _READOUT_S = 0.2
 _KEYS_HELP = "**P** push, **R** start again"
-_STEER_HELP = "**W S** forward, back · **A D** turn · **Q E** sideways · **space** stop · "
 
 
 @dataclass
@@ -88,14 +86,14 @@ class LiveView:
         self.policy.restart(step.ended)
         self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
         if self.steering is not None:
-            frame = self.env.frame
-            velocity = np.array([*frame.base_vel[0, :2], frame.base_spin[0, 2]], np.float64)
-            self.steering.measure(velocity, self.env.control_dt)
+            found = self.env.goal.measured(self.env.frame)
+            if found is not None:
+                self.steering.measure(found[0].astype(np.float64), self.env.control_dt)
 
     def ask(self, command: Sequence[float]) -> None:
-        """Set the sliders to a velocity command: forward, sideways (m/s), turn (rad/s)."""
+        """Set the sliders."""
         if self.steering is None:
-            raise TrueupError(f"task {self.env.task.name!r} takes no velocity command")
+            raise TrueupError(f"task {self.env.task.name!r} takes no command")
         self.steering.set(command)
 
     def close(self) -> None:
@@ -136,15 +134,19 @@ class LiveView:
         self._server.flush()
 
     def _add_controls(self) -> None:
-        gui, cfg = self._server.gui, self.env.task.commands
+        gui, sliders = self._server.gui, self.env.goal.sliders
         gui.add_markdown(f"**{self.env.task.name}**")
         gui.add_button("Push").on_click(lambda _: self._ask_push())
         gui.add_button("Start again").on_click(lambda _: self._ask_restart())
         add_key(gui, "P", "push", self._ask_push)
         add_key(gui, "R", "start again", self._ask_restart)
-        if isinstance(cfg, VelocityCommand):
-            self.steering = Steering(gui, cfg)
-        gui.add_markdown(f"Keys: {_STEER_HELP if self.steering else ''}{_KEYS_HELP}")
+        steer = ""
+        if sliders:
+            self.steering = Steering(gui, sliders)
+            steer = (
+                " · ".join(f"**{key.key}** {key.does}" for key in self.steering.keys) + " · **space** stop · "
+            )
+        gui.add_markdown(f"Keys: {steer}{_KEYS_HELP}")
 
     def _ask_push(self) -> None:
         self.requests.pushes += 1

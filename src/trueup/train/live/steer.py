@@ -1,21 +1,20 @@
-"""Steering of the live page: sliders of a velocity command, keys that move them, and the velocity that comes out."""
+"""Steering of the live page: sliders of what a goal asks, keys that move them, and what comes out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from trueup.tasks.goals.commands import VelocityCommand
+from trueup.tasks.goals.goal import Slider
 
 Floats = NDArray[np.float64]
 HotKey = Literal["W", "S", "A", "D", "Q", "E", "P", "R", "space"]
-NAMES = ("forward, m/s", "sideways, m/s", "turn, rad/s")
-NUDGE = 0.1  # m/s or rad/s for each press of a key
+NUDGE = 0.1  # for each press of a key
 _AVERAGE_S = 0.5  # a trunk sways within every step: the mean is what was asked for
 
 
@@ -28,42 +27,45 @@ class Key(NamedTuple):
     does: str
 
 
-KEYS = (
-    Key("W", 0, 1, "forward"),
-    Key("S", 0, -1, "back"),
-    Key("A", 2, 1, "turn left"),
-    Key("D", 2, -1, "turn right"),
-    Key("Q", 1, 1, "left"),
-    Key("E", 1, -1, "right"),
-)
 # viser's page moves its camera by the same keys and has no switch for it. Hotkeys are heard on <html>, camera keys on
 # the document above it: so the event may go no further than <html>.
-_CODES = " ".join(f"Key{key.key}" for key in KEYS)
 _KEEP_CAMERA = (
-    "if(!window.trueupKeys){window.trueupKeys=true;document.documentElement.addEventListener('keydown',"
-    f"e=>{{if('{_CODES}'.split(' ').includes(e.code))e.stopPropagation()}})}}"
+    "if(!window.trueupKeys){{window.trueupKeys=true;document.documentElement.addEventListener('keydown',"
+    "e=>{{if('{codes}'.split(' ').includes(e.code))e.stopPropagation()}})}}"
 )
+
+
+def keys_of(sliders: Sequence[Slider]) -> tuple[Key, ...]:
+    """The keys of sliders that have some."""
+    return tuple(
+        Key(cast(HotKey, key), k, sign, does)
+        for k, slider in enumerate(sliders)
+        if slider.keys is not None
+        for key, sign, does in zip(slider.keys, (1, -1), slider.does, strict=True)
+    )
 
 
 class Steering:
-    """Velocity command of the page: the sliders hold it, keys move the sliders."""
+    """What the page asks of the robot: the sliders hold it, keys move the sliders."""
 
-    def __init__(self, gui: viser.GuiApi, cfg: VelocityCommand) -> None:
-        ranges = (cfg.forward, cfg.sideways, cfg.turn)
+    def __init__(self, gui: viser.GuiApi, sliders: Sequence[Slider]) -> None:
+        self._names = tuple(slider.name for slider in sliders)
         self.sliders = tuple(
             gui.add_slider(name, min=low, max=high, step=0.05, initial_value=min(max(0.0, low), high))
-            for name, (low, high) in zip(NAMES, ranges, strict=True)
+            for name, low, high, _, _ in sliders
         )
         self._readout = gui.add_html("")
-        self._measured = np.zeros(3)
-        for key in KEYS:
+        self._measured = np.zeros(len(sliders))
+        self.keys = keys_of(sliders)
+        for key in self.keys:
             add_key(gui, key.key, key.does, partial(self.nudge, key.slider, key.sign))
         add_key(gui, "space", "stop", self.stop)
-        gui.add_html(f'<img src="data:," alt="" style="display:none" onerror="{_KEEP_CAMERA}">')
+        keep = _KEEP_CAMERA.format(codes=" ".join(f"Key{key.key}" for key in self.keys))
+        gui.add_html(f'<img src="data:," alt="" style="display:none" onerror="{keep}">')
 
     @property
     def command(self) -> Floats:
-        """Forward, sideways (m/s) and turn (rad/s) as the sliders stand."""
+        """What is asked, as the sliders stand."""
         return np.array([slider.value for slider in self.sliders], np.float64)
 
     def set(self, command: Sequence[float]) -> None:
@@ -80,24 +82,24 @@ class Steering:
 
     def stop(self) -> None:
         """Ask to stand still."""
-        self.set((0.0, 0.0, 0.0))
+        self.set([0.0] * len(self.sliders))
 
-    def measure(self, velocity: Floats, dt: float) -> None:
-        """Take in the velocity (3,) after a control step of `dt` seconds."""
-        if np.isfinite(velocity).all():
-            self._measured += min(1.0, dt / _AVERAGE_S) * (velocity - self._measured)
+    def measure(self, found: Floats, dt: float) -> None:
+        """Take in what came of it after a control step of `dt` seconds."""
+        if np.isfinite(found).all():
+            self._measured += min(1.0, dt / _AVERAGE_S) * (found - self._measured)
 
     def show(self) -> None:
-        """Bring the table of asked and measured velocities up to date."""
-        self._readout.content = velocity_table(self.command, self._measured)
+        """Bring the table of asked and measured values up to date."""
+        self._readout.content = asked_table(self._names, self.command, self._measured)
 
 
-def velocity_table(asked: Floats, measured: Floats) -> str:
-    """HTML of asked and measured velocities side by side."""
+def asked_table(names: Sequence[str], asked: Floats, measured: Floats) -> str:
+    """HTML of asked and measured values side by side."""
     cell = '<td style="text-align:right;padding:0 0.5em;font-variant-numeric:tabular-nums">'
     rows = "".join(
         f"<tr><td>{name}</td>{cell}{a + 0.0:.2f}</td>{cell}{round(m, 2) + 0.0:.2f}</td></tr>"
-        for name, a, m in zip(NAMES, asked, measured, strict=True)
+        for name, a, m in zip(names, asked, measured, strict=True)
     )
     head = f"<tr><td></td>{cell}asked</td>{cell}measured</td></tr>"
     return f'<div style="padding:0.4em 0.6em"><table style="width:100%;font-size:0.85em">{head}{rows}</table></div>'

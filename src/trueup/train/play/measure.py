@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from trueup.tasks.env import TaskEnv
 from trueup.tasks.frame import Frame
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.tasks.terms import rewards
 from trueup.tasks.terms.gait import SwingPeaks
 
@@ -24,7 +23,7 @@ class Measure:
         self._task = env.task
         self._steps = 0
         self._sums = dict.fromkeys((*env.task.metrics, "power"), 0.0)
-        self._asks_speed = isinstance(env.task.commands, VelocityCommand)
+        self._goal = env.goal
         self._at_rest = np.zeros(3)  # rows x steps; their speed; their joint speed
         self.swings = SwingPeaks(env.nenv, len(env.robot.spec.feet))
 
@@ -36,8 +35,9 @@ class Measure:
         self._sums["power"] += float(rewards.energy(frame).mean())
         if frame.foot_height.size:
             self.swings.push(frame.foot_height)
-        if self._asks_speed:
-            self._rest(frame)
+        course = self._goal.course()
+        if course is not None:
+            self._rest(frame, course)
 
     def restart(self, rows: NDArray[np.intp]) -> None:
         """Episodes of these rows ended."""
@@ -62,8 +62,8 @@ class Measure:
         """Mean |joint velocity| at rest, rad/s."""
         return float(self._at_rest[2] / self._at_rest[0]) if self._at_rest[0] else None
 
-    def _rest(self, frame: Frame) -> None:
-        rows = ~frame.asked.any(axis=1) & (frame.command_age > _AT_REST_S)
+    def _rest(self, frame: Frame, course: NDArray[np.float32]) -> None:
+        rows = ~course.any(axis=1) & (frame.command_age > _AT_REST_S)
         speed = np.hypot(frame.base_vel[rows, 0], frame.base_vel[rows, 1]).sum(dtype=np.float64)
         joints = np.abs(frame.joint_vel[rows]).mean(axis=1).sum(dtype=np.float64)
         self._at_rest += (np.count_nonzero(rows), speed, joints)

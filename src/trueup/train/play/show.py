@@ -14,7 +14,6 @@ from trueup.core.errors import TrueupError
 from trueup.rl.env import Obs
 from trueup.robot.model import ModelCfg, build_spec, compile_spec
 from trueup.tasks.env import TaskEnv
-from trueup.tasks.goals.commands import VelocityCommand
 from trueup.train.play.frozen import Policy
 from trueup.view.film import CameraCfg, dress, film
 
@@ -24,10 +23,11 @@ def episode_qpos(
 ) -> NDArray[np.float64]:
     """Positions (T, nq) of row 0, from the start of an episode; ends where the episode ends.
 
-    command  forward, sideways (m/s) and turn (rad/s) to ask for throughout; None: as the task draws them
+    command  to ask for throughout, in the columns of the goal's sliders; None: as the task draws them
     """
-    if command is not None and not isinstance(env.task.commands, VelocityCommand):
-        raise TrueupError(f"task {env.task.name!r} takes no velocity command")
+    if command is not None and len(command) != len(env.goal.sliders):
+        takes = ", ".join(slider.name for slider in env.goal.sliders) or "no command"
+        raise TrueupError(f"task {env.task.name!r} takes {takes}, found {len(command)} numbers")
     obs: Obs = env.reset()
     if command is not None:
         env.hold_command(np.asarray(command, np.float64))

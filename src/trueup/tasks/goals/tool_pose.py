@@ -1,17 +1,60 @@
-"""Arms: the chain from base to tool as the policy needs it, and poses that the arm can reach."""
+"""Tool pose: position and orientation of an arm's tool, drawn from poses that the arm can hold."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.core.rows import RowRandom
 from trueup.policy.chain import Chain, Link
 from trueup.robot.load import Robot
-from trueup.tasks.goals.commands import PoseCommand
+from trueup.tasks.goals.goal import FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True, kw_only=True)
+class ToolPoseGoal(GoalCfg):
+    """Poses of the tool that the arm can reach: position (m) and quaternion w x y z in the base frame.
+
+    Poses come from joint positions drawn in the middle `span` of their ranges; those whose tool is lower than `floor_m`
+    are passed over. `table` of them are kept.
+    """
+
+    error: ClassVar[tuple[str, str] | None] = ("settled_distance", "m")
+    hold_s: tuple[float, float] = (3.0, 5.0)
+    span: float = 0.6
+    floor_m: float = 0.1
+    table: int = 4096
+
+    def start(self, place: GoalPlace) -> Goal:
+        chain = arm_chain(place.sim.model, place.sim.robot)
+        table = reachable_poses(chain, place.sim.robot, place.moved, self, place.sim.cfg.seed)
+        return ToolPose(self, chain, table, place.sim.nsim, place.sim.control_dt, place.random)
+
+
+class ToolPose(HeldGoal):
+    """Draws from a table of reachable poses, (k, 7)."""
+
+    ncommand = 7
+
+    def __init__(
+        self,
+        cfg: ToolPoseGoal,
+        chain: Chain,
+        table: NDArray[np.floating],
+        nenv: int,
+        dt: float,
+        random: RowRandom,
+    ) -> None:
+        super().__init__(nenv, cfg.hold_s, dt, random)
+        self.chain, self._table = chain, table
+
+    def _draw(self, ids: Ids) -> NDArray[np.floating]:
+        return self._table[(self._random.uniform(1, ids)[:, 0] * len(self._table)).astype(np.intp)]
 
 
 def arm_chain(model: mujoco.MjModel, robot: Robot) -> Chain:
@@ -45,7 +88,7 @@ def _link(model: mujoco.MjModel, robot: Robot, body: int) -> Link:
 
 
 def reachable_poses(
-    chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: PoseCommand, seed: int
+    chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: ToolPoseGoal, seed: int
 ) -> FloatArray:
     """Poses of the tool (table, 7) from joint positions in the middle of their ranges: each can be held."""
     spec, rng = robot.spec, np.random.default_rng(seed)
