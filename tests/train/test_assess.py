@@ -58,7 +58,7 @@ def test_a_robot_that_stands_hardly_moves():
 def test_rest_and_power_are_computed_by_hand():
     env = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, **QUIET))
     measure, frame = Measure(env), env._sense.frame
-    frame.asked = np.array([[0, 0, 0], [0, 0, 0.5]], np.float32)
+    env.goal.values[:] = np.array([[0, 0, 0], [0, 0, 0.5]], np.float32)
     frame.command_age = np.array([1.5, 1.5], np.float32)
     frame.base_vel = np.array([[0.03, 0.04, 9.0], [1.0, 1.0, 1.0]], np.float32)
     frame.joint_vel = np.array([[0.2] * 12, [5.0] * 12], np.float32)
