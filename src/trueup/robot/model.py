@@ -56,9 +56,9 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     """Return the robot's editable engine model, without actuators."""
     cfg = cfg or ModelCfg()
     spec = open_model(robot)
-    base_mode = cfg.base or ("free" if robot.spec.base.floating else "fixed")
+    mode = base_mode(robot, cfg.base)
     _set_options(spec, robot)
-    _set_base(spec, robot, base_mode)
+    _set_base(spec, robot, mode)
     _set_joints(spec, robot)
     # The spec has gains and pose; the file's sensors, which no stage reads, may hang on what goes.
     for element in (*spec.sensors, *spec.tuples, *spec.actuators, *spec.keys):
@@ -69,9 +69,14 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     if cfg.visual:
         show_visuals(spec)
     _set_collisions(spec, robot, cfg)
-    if cfg.floor if cfg.floor is not None else base_mode == "free":
-        _add_floor(spec)
+    if cfg.floor if cfg.floor is not None else mode == "free":
+        add_floor(spec)
     return spec
+
+
+def base_mode(robot: Robot, asked: Base | None = None) -> Base:
+    """How the base is held: as asked for, or as the spec says."""
+    return asked or ("free" if robot.spec.base.floating else "fixed")
 
 
 def open_model(robot: Robot) -> mujoco.MjSpec:
@@ -105,12 +110,8 @@ def joint_index(model: mujoco.MjModel, robot: Robot) -> JointIndex:
 
 
 def default_qpos(model: mujoco.MjModel, robot: Robot) -> NDArray[np.float64]:
-    """The default pose as a full `qpos`: base at standing height (or where the model holds it), joints in place."""
+    """The default pose as a full `qpos`: bases and objects where the model puts them, joints in place."""
     qpos: NDArray[np.float64] = model.qpos0.copy()
-    base = model.body(robot.spec.base.body)
-    if base.jntnum[0] and model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE:
-        start = model.jnt_qposadr[base.jntadr[0]]
-        qpos[start : start + 7] = (0.0, 0.0, robot.spec.base.stand_height, 1.0, 0.0, 0.0, 0.0)
     qpos[joint_index(model, robot).qpos] = robot.spec.default_pose
     return qpos
 
@@ -223,7 +224,8 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
             spec.delete(geom)
 
 
-def _add_floor(spec: mujoco.MjSpec) -> None:
+def add_floor(spec: mujoco.MjSpec) -> None:
+    """Put a plane at height zero, unless the model has a ground of its own."""
     ground = {mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD}
     if any(geom.type in ground for geom in spec.worldbody.geoms):
         return

@@ -1,0 +1,183 @@
+"""Scene: robots, objects, links, cameras and ground, and the one builder of engine models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import msgspec
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
+from trueup.robot.model import Base, ModelCfg, add_floor, base_mode, build_spec, compile_spec
+from trueup.world.scene.things import IDENTITY, Camera, Link, Object, Quat, Vec3, check_pose
+from trueup.world.terrain import Terrain
+
+__all__ = ["Camera", "Link", "Mounted", "Object", "Scene"]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mounted:
+    """A robot in its place.
+
+    prefix     before the names of its joints, bodies, geoms and sites; robots of one scene need different ones
+    pos, quat  of the frame that the robot's own model stands in, world frame; quaternion w x y z
+    base       "free", "fixed" or "mount" (`ModelCfg`); None: as the robot's spec says
+    """
+
+    robot: Robot
+    prefix: str = ""
+    pos: Vec3 = (0.0, 0.0, 0.0)
+    quat: Quat = IDENTITY
+    base: Base | None = None
+
+    def __post_init__(self) -> None:
+        check_pose(f"mount of robot {self.robot.spec.name!r}", self.pos, self.quat)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the robot stands as in its own model file, under its own names."""
+        return not self.prefix and not any(self.pos) and self.quat == IDENTITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What is simulated, filmed and shown live; every engine model is built here.
+
+    robots   in the order of all joint arrays: the joints of the first robot, then those of the second, ...
+    objects  free objects come after the robots in `qpos`, in this order
+    links    constraints that each simulation switches on and off
+    cameras  fixed points of view for films
+    terrain  takes the place of the floor
+    floor    a ground plane at height zero; None: where a base or an object is free
+
+    Two geoms can touch if the `contype` of one and the `conaffinity` of the other share a bit. Ground and objects have
+    bit 0 in both masks, contact geoms of robots in `contype` only (light collisions): objects, ground and robots touch
+    each other, and no robot touches itself. With several robots each has a further bit, which is in the `conaffinity` of
+    the others: robots touch each other.
+
+    A scene of one robot in its own place is exactly that robot's model (`robot.model.build_spec`). Otherwise the models
+    are attached to an empty one under their prefixes; solver options are those of the first robot.
+
+    A scene without robots describes surroundings; `with_robot` puts a robot into them.
+    """
+
+    robots: tuple[Mounted, ...] = ()
+    objects: tuple[Object, ...] = ()
+    links: tuple[Link, ...] = ()
+    cameras: tuple[Camera, ...] = ()
+    terrain: Terrain | None = None
+    floor: bool | None = None
+
+    def __post_init__(self) -> None:
+        for kind, names in (
+            ("robot prefix", [one.prefix for one in self.robots]),
+            ("object", [one.name for one in self.objects]),
+            ("link", [one.name for one in self.links]),
+            ("camera", [one.name for one in self.cameras]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise TrueupError(f"a scene needs different names, found {kind} {twice[0]!r} twice")
+
+    @classmethod
+    def of(cls, what: Robot | Scene) -> Scene:
+        """A scene as it is; a robot alone."""
+        return what if isinstance(what, Scene) else cls(robots=(Mounted(robot=what),))
+
+    def with_robot(self, robot: Robot) -> Scene:
+        """The scene with this robot in the place of its first one."""
+        first = replace(self.robots[0], robot=robot) if self.robots else Mounted(robot=robot)
+        return replace(self, robots=(first, *self.robots[1:]))
+
+    @cached_property
+    def robot(self) -> Robot:
+        """All robots as one: joints, feet and contact geoms of all, by their names in the scene.
+
+        Base, IMU, end effector and control rate are those of the first robot, the physics rate is that of the fastest.
+        """
+        if not self.robots:
+            raise TrueupError("this scene has no robot: put one in with `scene.with_robot(robot)`")
+        first = self.robots[0]
+        if len(self.robots) == 1 and not first.prefix:
+            return first.robot
+        specs = [(one.prefix, one.robot.spec) for one in self.robots]
+        spec = first.robot.spec
+        steps = math.ceil(max(each.physics_hz for _, each in specs) / spec.control_hz - 1e-9)
+        together = msgspec.structs.replace(
+            spec,
+            name="-".join(f"{prefix}{each.name}" for prefix, each in specs)[:64],
+            physics_hz=steps * spec.control_hz,
+            base=msgspec.structs.replace(spec.base, body=first.prefix + spec.base.body),
+            imu=None if spec.imu is None else first.prefix + spec.imu,
+            end_effector=None if spec.end_effector is None else first.prefix + spec.end_effector,
+            feet=tuple(prefix + name for prefix, each in specs for name in each.feet),
+            contact_geoms=tuple(prefix + name for prefix, each in specs for name in each.contact_geoms),
+            joints=tuple(
+                msgspec.structs.replace(joint, name=prefix + joint.name)
+                for prefix, each in specs
+                for joint in each.joints
+            ),
+            options={},
+        )
+        return replace(first.robot, spec=together, options={})
+
+    @property
+    def joints(self) -> tuple[slice, ...]:
+        """Columns of each robot among the joints of the scene."""
+        ends = np.cumsum([0, *(one.robot.spec.njoint for one in self.robots)]).tolist()
+        return tuple(slice(low, high) for low, high in pairwise(ends))
+
+    @property
+    def delay_s(self) -> FloatArray:
+        """Command delay of every joint of the scene, (njoint,) seconds."""
+        specs = [one.robot.spec for one in self.robots]
+        return np.repeat([spec.delay_s for spec in specs], [spec.njoint for spec in specs])
+
+    def build(self, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
+        """Return the editable engine model, without actuators; `cfg` overrules bases and floor of the scene."""
+        spec = self._build_robots(cfg or ModelCfg())
+        if self.terrain is not None:
+            self.terrain.add_to(spec)
+        things: tuple[Object | Link | Camera, ...] = (*self.objects, *self.links, *self.cameras)
+        for thing in things:
+            thing.add_to(spec)
+        return spec
+
+    def compile(self, cfg: ModelCfg | None = None) -> mujoco.MjModel:
+        """Return the engine model without actuators."""
+        return compile_spec(self.build(cfg), self.robot)
+
+    def _build_robots(self, cfg: ModelCfg) -> mujoco.MjSpec:
+        first, bases = self.robot, [cfg.base or one.base for one in self.robots]
+        free = any(base_mode(one.robot, base) == "free" for one, base in zip(self.robots, bases, strict=True))
+        free = free or any(thing.free for thing in self.objects)
+        floor = next((asked for asked in (cfg.floor, self.floor) if asked is not None), free)
+        if len(self.robots) == 1 and self.robots[0].is_plain:
+            return build_spec(first, replace(cfg, base=bases[0], floor=floor))
+        root = mujoco.MjSpec()
+        for k, (one, base) in enumerate(zip(self.robots, bases, strict=True)):
+            spec = build_spec(one.robot, replace(cfg, base=base, floor=False))
+            if k == 0:
+                root.option = spec.option
+            if cfg.collisions == "light" and len(self.robots) > 1:
+                _meet_other_robots(spec, one.robot, k, len(self.robots))
+            frame = root.worldbody.add_frame(pos=one.pos, quat=one.quat)
+            root.attach(spec, prefix=one.prefix, frame=frame)
+        if floor:
+            add_floor(root)
+        return root
+
+
+def _meet_other_robots(spec: mujoco.MjSpec, robot: Robot, k: int, count: int) -> None:
+    """Give contact geoms of robot `k` a bit that the other robots look for."""
+    others = sum(2 << other for other in range(count) if other != k)
+    for name in robot.spec.contact_geoms:
+        geom = spec.geom(name)
+        geom.contype, geom.conaffinity = 1 | 2 << k, others
