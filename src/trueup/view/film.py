@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, writing
-from trueup.view.camera import CameraCfg, Motion, Tracking
-from trueup.view.draw import Painter, Pixels, dress
+from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.draw import Painter, Pixels, dress, visual_model
 
-__all__ = ["CameraCfg", "dress", "film", "find_ffmpeg"]
+__all__ = ["CameraCfg", "dress", "film", "find_ffmpeg", "visual_model"]
 
 # one palette for the whole gif, made from what moves
 _GIF_PALETTE = "split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4"
@@ -60,7 +60,7 @@ def film(
     width, height = width + width % 2, height + height % 2
     cfg = camera or CameraCfg()
     with Painter(model, width, height, azimuth=cfg.azimuth) as painter:
-        motion = Motion(painter.model, qpos, sample_hz, fps)
+        motion = MotionFrames(painter.model, qpos, sample_hz, fps)
         view = Tracking(motion, cfg, aspect=width / height, fps=fps)
         with _encoder(path, width, height, fps) as send:
             for frame in range(motion.frames):

@@ -162,6 +162,19 @@ class BatchSim:
         """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; live if it is free."""
         return self._access.object_vel(name)
 
+    def link_active(self, name: str) -> FloatArray:
+        """Whether a link of the scene is in force, (nsim,) of 0 and 1, live."""
+        return self._access.link_active(name)
+
+    def set_link(self, name: str, active: ArrayLike, ids: Ids = None, *, here: bool = False) -> None:
+        """Switch a link of simulations `ids` (None: all) on or off, (rows,) or one value, until the next reset.
+
+        `here`: the bodies keep the relative pose that they have now, instead of the one of the scene's start.
+        """
+        if here:
+            self._access.link_here(name, ids)
+        self.link_active(name)[slice(None) if ids is None else ids] = active
+
     # --- life ---
     def reset(
         self,
@@ -179,6 +192,7 @@ class BatchSim:
         self.params.refresh()
         self.batch.state[rows] = self._fresh  # what the engine's own reset does, without its cost per call
         self.batch.warning[rows] = 0
+        self._access.forget_links(rows)
         if self.torque_offset.any():
             self.set_torque_offset(self.torque_offset)
         self.qpos[rows] = self.default_qpos if qpos is None else qpos
@@ -201,6 +215,7 @@ class BatchSim:
         """
         self.batch.state[ids] = state
         self.batch.warning[ids] = 0
+        self._access.forget_links(ids)
         if self.torque_offset.any():
             self.set_torque_offset(self.torque_offset)
         self.motion.forget()
@@ -285,6 +300,8 @@ class BatchSim:
         out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
         out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
         out["warning"] = self.batch.warning.copy()
+        if (links := self._access.link_data()) is not None:
+            out["links"] = links.copy()
         if self._actuator_model is not None:
             out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
         return out
@@ -305,6 +322,8 @@ class BatchSim:
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )
         self.batch.warning[:] = state["warning"]
+        if (links := self._access.link_data()) is not None:
+            links[:] = state["links"]
         if self._actuator_model is not None:
             for name, live in self._actuator_model.memory().items():
                 live[...] = state[f"actuator/{name}"]

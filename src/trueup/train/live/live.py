@@ -24,8 +24,9 @@ from trueup.tasks.goals.commands import VelocityCommand
 from trueup.train.live.follow import Follow
 from trueup.train.live.steer import Steering, add_key
 from trueup.train.play.frozen import Policy
-from trueup.train.play.show import facing, visual_model
+from trueup.train.play.show import facing
 from trueup.view.camera import CameraCfg
+from trueup.view.draw import visual_model
 
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
@@ -52,7 +53,7 @@ class LiveView:
         with redirect_stdout(StringIO()):  # the library prints a banner of its own
             self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
-        self._model = visual_model(env)
+        self._model = visual_model(env.sim.scene, env.sim.cfg.model)
         self._data = mujoco.MjData(self._model)
         self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
         self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
@@ -123,7 +124,7 @@ class LiveView:
         if sim.free_base:
             sim.qvel[0, sim.base_dof : sim.base_dof + 2] += push
         else:
-            sim.qvel[0] += 2.0 * push[0]
+            sim.qvel[0, sim.index.dof] += 2.0 * push[0]
 
     def _draw(self) -> None:
         self._data.qpos[:] = self.env.sim.qpos[0]

@@ -43,6 +43,7 @@ class SceneAccess:
         self._batch, self._scene, self._model = batch, scene, batch.model
         self._qpos, self._qvel = batch.bind("qpos"), batch.bind("qvel")
         self._sensordata = batch.bind("sensordata")
+        self._links = [one.name for one in scene.links]
         self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
         self.robots = tuple(
             RobotPlace(
@@ -79,6 +80,55 @@ class SceneAccess:
         if self._objects[_known("object", name, self._objects)] is None:
             raise TrueupError(f"object {name!r} is fixed: it cannot be put elsewhere at a reset")
         self.object_pose(name)[rows] = pose
+
+    def link_active(self, name: str) -> FloatArray:
+        """Whether a link is in force, (nsim,) of 0 and 1, live: part of the engine's state."""
+        k = self._model.equality(_known("link", name, self._links)).id
+        active: FloatArray = self._batch.bind("eq_active")[:, k]
+        return active
+
+    def link_here(self, name: str, ids: NDArray[np.intp] | None) -> None:
+        """Let a link keep the present relative pose of its bodies (weld) or place of its point (connect)."""
+        batch, model = self._batch, self._model
+        k = model.equality(_known("link", name, self._links)).id
+        rows = np.arange(batch.nsim) if ids is None else ids
+        a, b = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        bound = batch.bind("xpos"), batch.bind("xquat")  # before the pass that computes them
+        batch.forward(ids)  # after a step, poses of bodies belong to the state before its last physics step
+        pos, quat = (field[rows] for field in bound)
+        data = batch.expand("eq_data")
+        if model.eq_type[k] == mujoco.mjtEq.mjEQ_CONNECT:
+            anchor = pos[:, a] + _turn(quat[:, a], data[rows, k, :3])
+            data[rows, k, 3:6] = _turn(_inverse(quat[:, b]), anchor - pos[:, b])
+        else:
+            data[rows, k, 3:6] = _turn(_inverse(quat[:, a]), pos[:, b] - pos[:, a])
+            data[rows, k, 6:10] = _product(_inverse(quat[:, a]), quat[:, b])
+
+    def forget_links(self, rows: Rows) -> None:
+        """Let links keep the poses of the scene's start again."""
+        if self._links:
+            self._batch.expand("eq_data")[rows] = self._model.eq_data
+
+    def link_data(self) -> FloatArray | None:
+        """Relative poses that links keep, (nsim, nlink, ...), live; None without links."""
+        return self._batch.expand("eq_data") if self._links else None
+
+
+def _inverse(quat: FloatArray) -> FloatArray:
+    return quat * np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def _product(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Quaternion product of rows (n, 4)."""
+    scalar = p[:, :1] * q[:, :1] - (p[:, 1:] * q[:, 1:]).sum(axis=1, keepdims=True)
+    vector = p[:, :1] * q[:, 1:] + q[:, :1] * p[:, 1:] + np.cross(p[:, 1:], q[:, 1:])
+    return np.concatenate([scalar, vector], axis=1)
+
+
+def _turn(quat: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Vectors (n, 3) turned by quaternions (n, 4): v + 2 w (u x v) + 2 u x (u x v)."""
+    t = 2.0 * np.cross(quat[:, 1:], vectors)
+    return vectors + quat[:, :1] * t + np.cross(quat[:, 1:], t)
 
 
 def _known(kind: str, name: str, known: Iterable[str]) -> str:

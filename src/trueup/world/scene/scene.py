@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, add_floor, base_mode, build_spec, compile_spec
-from trueup.world.scene.things import IDENTITY, Camera, Link, Object, Quat, Vec3, check_pose
+from trueup.world.scene.things import IDENTITY, Camera, Object, Quat, SceneLink, Vec3, check_pose
 from trueup.world.terrain import Terrain
 
-__all__ = ["Camera", "Link", "Mounted", "Object", "Scene"]
+__all__ = ["Camera", "Mounted", "Object", "Scene", "SceneLink"]
 FloatArray = NDArray[np.float64]
 
 
@@ -59,8 +59,8 @@ class Scene:
 
     Two geoms can touch if the `contype` of one and the `conaffinity` of the other share a bit. Ground and objects have
     bit 0 in both masks, contact geoms of robots in `contype` only (light collisions): objects, ground and robots touch
-    each other, and no robot touches itself. With several robots each has a further bit, which is in the `conaffinity` of
-    the others: robots touch each other.
+    each other, and no robot touches itself. With several robots, `contype` of each has a bit of its own, which is in
+    the `conaffinity` of the others: robots touch each other.
 
     A scene of one robot in its own place is exactly that robot's model (`robot.model.build_spec`). Otherwise the models
     are attached to an empty one under their prefixes; solver options are those of the first robot.
@@ -70,7 +70,7 @@ class Scene:
 
     robots: tuple[Mounted, ...] = ()
     objects: tuple[Object, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[SceneLink, ...] = ()
     cameras: tuple[Camera, ...] = ()
     terrain: Terrain | None = None
     floor: bool | None = None
@@ -145,7 +145,7 @@ class Scene:
         spec = self._build_robots(cfg or ModelCfg())
         if self.terrain is not None:
             self.terrain.add_to(spec)
-        things: tuple[Object | Link | Camera, ...] = (*self.objects, *self.links, *self.cameras)
+        things: tuple[Object | SceneLink | Camera, ...] = (*self.objects, *self.links, *self.cameras)
         for thing in things:
             thing.add_to(spec)
         return spec

@@ -83,7 +83,7 @@ class Object:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class SceneLink:
     """A constraint between two bodies that each simulation switches on and off (`BatchSim.set_link`).
 
     kind     "weld": the bodies keep their relative pose; "connect": they share one point and may turn about it
@@ -107,9 +107,9 @@ class Link:
         for body in (self.a, self.b):
             if body is not None and body not in known:
                 raise TrueupError(f"link {self.name!r}: no body {body!r}{did_you_mean(body, known)}")
-        data = np.zeros(11)
+        data = np.zeros(mujoco.mjNEQDATA)
         data[:3] = self.anchor if self.kind == "connect" else 0.0
-        data[10] = 1.0  # weld: weight of turning against moving
+        data[10] = self.kind == "weld"  # weight of turning against moving
         spec.add_equality(
             name=self.name,
             type=_KINDS[self.kind],
