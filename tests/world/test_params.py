@@ -30,7 +30,9 @@ def make_for(name: str, nsim: int = 4) -> BatchSim:
     if name in GEAR_FRICTION:
         return BatchSim(load_robot("go2"), SimCfg(nsim=nsim, friction="M6"))
     if name.startswith("object"):
-        load = Object(name="load", shape="box", size=(0.1, 0.05, 0.02), mass=1.0, friction=0.2, pos=(0, 0, 0.45))
+        load = Object(
+            name="load", shape="box", size=(0.1, 0.05, 0.02), mass=1.0, friction=0.2, pos=(0, 0, 0.45)
+        )
         return BatchSim(Scene(objects=(load,)).with_robot(load_robot("go2")), SimCfg(nsim=nsim))
     return make("dcmotor", nsim=nsim, base="mount" if name.startswith("mount") else None)
 

@@ -215,7 +215,6 @@ class BatchSim:
         """
         self.batch.state[ids] = state
         self.batch.warning[ids] = 0
-        self._access.forget_links(ids)
         if self.torque_offset.any():
             self.set_torque_offset(self.torque_offset)
         self.motion.forget()

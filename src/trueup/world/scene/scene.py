@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 class Mounted:
     """A robot in its place.
 
-    prefix     before the names of its joints, bodies, geoms and sites; robots of one scene need different ones
+    prefix     before the names of its joints, bodies, geoms and sites; only the first robot may go without one
     pos, quat  of the frame that the robot's own model stands in, world frame; quaternion w x y z
     base       "free", "fixed" or "mount" (`ModelCfg`); None: as the robot's spec says
     """
@@ -39,11 +39,6 @@ class Mounted:
 
     def __post_init__(self) -> None:
         check_pose(f"mount of robot {self.robot.spec.name!r}", self.pos, self.quat)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the robot stands as in its own model file, under its own names."""
-        return not self.prefix and not any(self.pos) and self.quat == IDENTITY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +57,8 @@ class Scene:
     each other, and no robot touches itself. With several robots, `contype` of each has a bit of its own, which is in
     the `conaffinity` of the others: robots touch each other.
 
-    A scene of one robot in its own place is exactly that robot's model (`robot.model.build_spec`). Otherwise the models
-    are attached to an empty one under their prefixes; solver options are those of the first robot.
+    A scene of one robot in its own place is exactly that robot's model (`robot.model.build_spec`). Further robots are
+    attached to it under their prefixes; solver options are those of the first robot.
 
     A scene without robots describes surroundings; `with_robot` puts a robot into them.
     """
@@ -85,6 +80,8 @@ class Scene:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise TrueupError(f"a scene needs different names, found {kind} {twice[0]!r} twice")
+        if not all(one.prefix for one in self.robots[1:]):
+            raise TrueupError("only the first robot of a scene may go without a prefix")
 
     @classmethod
     def of(cls, what: Robot | Scene) -> Scene:
@@ -155,27 +152,39 @@ class Scene:
         return compile_spec(self.build(cfg), self.robot)
 
     def _build_robots(self, cfg: ModelCfg) -> mujoco.MjSpec:
-        first, bases = self.robot, [cfg.base or one.base for one in self.robots]
-        free = any(base_mode(one.robot, base) == "free" for one, base in zip(self.robots, bases, strict=True))
-        free = free or any(thing.free for thing in self.objects)
-        floor = next((asked for asked in (cfg.floor, self.floor) if asked is not None), free)
-        if len(self.robots) == 1 and self.robots[0].is_plain:
-            return build_spec(first, replace(cfg, base=bases[0], floor=floor))
         root = mujoco.MjSpec()
-        for k, (one, base) in enumerate(zip(self.robots, bases, strict=True)):
+        is_free = any(thing.free for thing in self.objects)
+        for k, one in enumerate(self.robots):
+            base = base_mode(one.robot, cfg.base or one.base)
+            is_free = is_free or base == "free"
             spec = build_spec(one.robot, replace(cfg, base=base, floor=False))
+            if cfg.collisions == "light" and len(self.robots) > 1:
+                _touch_other_robots(spec, one.robot, k, len(self.robots))
+            if k == 0 and not one.prefix:
+                root = spec
+                _move(root, one)
+                continue
             if k == 0:
                 root.option = spec.option
-            if cfg.collisions == "light" and len(self.robots) > 1:
-                _meet_other_robots(spec, one.robot, k, len(self.robots))
-            frame = root.worldbody.add_frame(pos=one.pos, quat=one.quat)
-            root.attach(spec, prefix=one.prefix, frame=frame)
-        if floor:
+            root.attach(spec, prefix=one.prefix, frame=root.worldbody.add_frame(pos=one.pos, quat=one.quat))
+        if next((asked for asked in (cfg.floor, self.floor) if asked is not None), is_free):
             add_floor(root)
         return root
 
 
-def _meet_other_robots(spec: mujoco.MjSpec, robot: Robot, k: int, count: int) -> None:
+def _move(spec: mujoco.MjSpec, one: Mounted) -> None:
+    """Put everything in a robot's model into the frame of its mount."""
+    if not any(one.pos) and one.quat == IDENTITY:
+        return
+    world = spec.worldbody
+    inside = (*world.bodies, *world.geoms, *world.sites, *world.cameras, *world.lights, *world.frames)
+    inside = tuple(element for element in inside if element.frame is None)
+    frame = world.add_frame(pos=one.pos, quat=one.quat)
+    for element in inside:
+        element.set_frame(frame)
+
+
+def _touch_other_robots(spec: mujoco.MjSpec, robot: Robot, k: int, count: int) -> None:
     """Give contact geoms of robot `k` a bit that the other robots look for."""
     others = sum(2 << other for other in range(count) if other != k)
     for name in robot.spec.contact_geoms:
