@@ -57,5 +57,5 @@ def count_colours(pixels: np.ndarray) -> dict[str, int]:
     out = {}
     for k, name in enumerate(("red", "green", "blue")):
         others = np.delete(colour, k, axis=1).max(axis=1)
-        out[name] = int(((colour[:, k] > 60) & (colour[:, k] > 2 * others)).sum())
+        out[name] = int(((colour[:, k] > 60) & (2 * colour[:, k] > 3 * others)).sum())
     return out
