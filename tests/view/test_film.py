@@ -295,3 +295,13 @@ def test_a_moved_joint_changes_the_picture(go2):
     other = np.abs(picture(model, qpos, fixed).astype(int) - picture(model, moved, fixed).astype(int))
     assert same.max() == 0
     assert (other.sum(axis=2) > 60).sum() > 50
+
+
+@pytest.mark.parametrize("azimuth", [0.0, 90.0, 200.0])
+def test_the_light_comes_from_behind_the_camera(go2, azimuth):
+    """From ahead of it, the software renderer speckles the floor beyond the shadow map."""
+    with Painter(go2[0], 64, 48, azimuth=azimuth) as painter:
+        sun = painter.model.light("trueup_sun").dir0
+    ahead = np.array([np.cos(np.radians(azimuth)), np.sin(np.radians(azimuth))])
+    assert sun[:2] @ ahead > 0.1
+    assert sun[2] < -0.9

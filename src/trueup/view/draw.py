@@ -175,6 +175,7 @@ class Painter:
         self.model.vis.global_.offwidth, self.model.vis.global_.offheight = width, height
         self.model.vis.quality.offsamples = SAMPLES
         self.model.vis.quality.shadowsize = SHADOW_SIZE
+        _turn_sun(self.model, azimuth)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._scene = mujoco.MjvScene(self.model, maxgeom=max(1000, 4 * model.ngeom))
         self._option = mujoco.MjvOption()
