@@ -30,7 +30,7 @@ class ModelCfg:
 
     base        "free": on its own root joint; "fixed": held in the air (or bolted down); "mount": held by a stand that
                 gives way (springs in six directions); None: as the spec says
-    collisions  "light": only the spec's contact geoms, against the floor only; "full": every shape, also against
+    collisions  "light": only the spec's contact geoms, against floor and objects; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
     visual      keep shapes that touch nothing and put what is to be seen where viewers show it (`looks`); physics alone
@@ -197,7 +197,10 @@ def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
 
 
 def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
-    """Light: contact geoms against the floor only, the rest removed (or made intangible for films)."""
+    """Light: the robot's contact geoms, but not against each other; its other geoms go (or touch nothing, in films).
+
+    Bodies in the file that are not the robot's, such as a cube, stay as they are.
+    """
     names = set(robot.spec.contact_geoms)
     unknown = sorted(names - {geom.name for geom in spec.geoms})
     if unknown:
@@ -211,9 +214,7 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
     for pair in list(spec.pairs):
         spec.delete(pair)
     from_shapes = spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
-    for geom in list(spec.geoms):
-        if geom.parent.name == "world":
-            continue
+    for geom in _own_geoms(spec, robot):
         # A shape may go only if no mass is taken from it and no tendon runs over it.
         removable = not spec.tendons and not from_shapes and geom.parent.explicitinertial
         if geom.name in names:
@@ -222,6 +223,19 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
             geom.contype, geom.conaffinity = 0, 0
         else:
             spec.delete(geom)
+
+
+def _own_geoms(spec: mujoco.MjSpec, robot: Robot) -> list[mujoco.MjsGeom]:
+    """Geoms of the trees that hold the base, a joint or a contact geom of the robot."""
+    joints, geoms = set(robot.spec.joint_names), set(robot.spec.contact_geoms)
+    own: list[mujoco.MjsGeom] = []
+    for top in spec.worldbody.bodies:
+        inside = top.find_all("geom")
+        names = {body.name for body in (top, *top.find_all("body"))}
+        moves = joints.intersection(joint.name for joint in top.find_all("joint"))
+        if robot.spec.base.body in names or moves or geoms.intersection(geom.name for geom in inside):
+            own += inside
+    return own
 
 
 def add_floor(spec: mujoco.MjSpec) -> None:
