@@ -192,7 +192,9 @@ def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
             )
         if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)
-        found.range = np.array(joint.position)
+        limits = np.array(joint.position)
+        in_degrees = spec.compiler.degree and found.type == mujoco.mjtJoint.mjJNT_HINGE  # the file's unit
+        found.range = np.degrees(limits) if in_degrees else limits
         found.limited = mujoco.mjtLimited.mjLIMITED_TRUE
 
 

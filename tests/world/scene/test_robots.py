@@ -144,3 +144,13 @@ def test_a_scene_without_a_robot_and_prefixes_that_clash_are_refused():
         Scene(robots=(one, replace(one, pos=(1.0, 0.0, 0.0))))
     with pytest.raises(TrueupError, match="only the first robot"):
         Scene(robots=(replace(one, prefix="a_"), one))
+
+
+def test_robots_with_different_solver_options_take_those_of_the_first_without_a_warning(recwarn):
+    go2, so101 = load_robot("go2"), load_robot("so101")
+    scene = Scene(
+        robots=(Mounted(robot=so101, prefix="arm_"), Mounted(robot=go2, prefix="dog_", pos=(2.0, 0.0, 0.0)))
+    )
+    model = scene.compile()
+    assert model.opt.iterations == Scene.of(so101).compile().opt.iterations
+    assert not recwarn.list

@@ -166,7 +166,9 @@ class Scene:
                 continue
             if k == 0:
                 root.option = spec.option
-            root.attach(spec, prefix=one.prefix, frame=root.worldbody.add_frame(pos=one.pos, quat=one.quat))
+            spec.option = root.option
+            frame = root.worldbody.add_frame(pos=one.pos, quat=one.quat)
+            root.attach(spec, prefix=one.prefix, frame=frame)
         if next((asked for asked in (cfg.floor, self.floor) if asked is not None), is_free):
             add_floor(root)
         return root
