@@ -1,6 +1,6 @@
-"""From a Robot to an engine model: its file, plus what its spec says, plus a floor. The only place that joins them.
+"""Engine model of one robot: its model file joined with its spec. `world.scene` builds scenes of it.
 
-Geometry and inertia come from the model file; limits, rates and pose from the spec; actuators are added by `sim`.
+Geometry and inertia come from the model file; limits, rates and pose from the spec; `world` adds actuators.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ModelCfg:
     """How the robot stands in the world.
 
     base        "free": on its own root joint; "fixed": held in the air (or bolted down); "mount": held by a stand that
-                gives way (springs in six directions); None: as the spec says
+                yields (springs in six directions); None: as the spec says
     collisions  "light": only the spec's contact geoms, against floor and objects; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
@@ -60,7 +60,7 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     _set_options(spec, robot)
     _set_base(spec, robot, mode)
     _set_joints(spec, robot)
-    # The spec has gains and pose; the file's sensors, which no stage reads, may hang on what goes.
+    # Gains and pose are the spec's; sensors of the file are read by no stage and may refer to deleted geoms.
     for element in (*spec.sensors, *spec.tuples, *spec.actuators, *spec.keys):
         spec.delete(element)
     spec.option.timestep = 1.0 / robot.spec.physics_hz
@@ -87,12 +87,12 @@ def open_model(robot: Robot) -> mujoco.MjSpec:
 
 
 def compile_model(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
-    """Return the robot's engine model without actuators (see `sim` for the actuated one)."""
+    """Return the robot's engine model without actuators (`world.batch` has the actuated one)."""
     return compile_spec(build_spec(robot, cfg), robot)
 
 
 def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
-    """Compile, turning the engine's complaint into ours."""
+    """Compile; errors of the engine become `TrueupError`."""
     try:
         return spec.compile()
     except (ValueError, mujoco.FatalError) as error:

@@ -1,6 +1,6 @@
-"""Films of motions: qpos over time in, .mp4 or .gif out. Looks are in `draw`, points of view in `camera`.
+"""Films of motions: qpos over time in, .mp4 or .gif out. Models and pictures are in `draw`, cameras in `camera`.
 
-A film is whole or absent: it is written under a temporary name beside its place and renamed at the end.
+A film is written under a temporary name and renamed at the end: a file is complete or absent.
 """
 
 from __future__ import annotations

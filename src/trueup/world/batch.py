@@ -146,7 +146,7 @@ class BatchSim:
     def diverged(self) -> NDArray[np.bool_]:
         """Simulations in which the engine reported a bad state since their last reset."""
         counts = self.batch.warning[:, :, _COUNT]
-        if not counts.any():  # nearly always: worth a quick look
+        if not counts.any():  # the usual case, and faster
             return np.zeros(self.nsim, np.bool_)
         return np.any(counts[:, _BAD_STATE] > 0, axis=1)
 
@@ -175,7 +175,7 @@ class BatchSim:
             self._access.link_here(name, ids)
         self.link_active(name)[slice(None) if ids is None else ids] = active
 
-    # --- life ---
+    # --- reset and step ---
     def reset(
         self,
         ids: Ids = None,

@@ -1,7 +1,7 @@
 """Live view: a policy drives one simulation in real time, seen and steered in a browser.
 
-The page has sliders and keys for the velocities, and for a push and a new start. Whatever the browser asks is noted and
-carried out between two control steps, so that the simulation belongs to one thread.
+The page has sliders and keys for the velocities, and for a push and a new start. Requests of the browser are queued and
+handled between two control steps, so that one thread owns the simulation.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class LiveView:
             time.sleep(max(0.0, due - time.monotonic()))
 
     def step(self) -> None:
-        """Carry out what was asked, then one control step."""
-        self._obey()
+        """Handle the page's requests, then make one control step."""
+        self._handle_requests()
         step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
         self.policy.restart(step.ended)
         self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
@@ -104,7 +104,7 @@ class LiveView:
         with redirect_stdout(StringIO()):
             self._server.stop()
 
-    def _obey(self) -> None:
+    def _handle_requests(self) -> None:
         requests = self.requests
         if requests.restarts:
             requests.restarts = 0

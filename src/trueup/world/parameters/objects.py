@@ -34,7 +34,7 @@ class ObjectParams:
         return self._expand("geom_friction")[:, self.geoms, 0].copy()
 
     def set(self, name: str, values: FloatArray, rows: Ids, columns: Ids | None = None) -> None:
-        """Write (rows, ncolumn) values; columns None: all objects."""
+        """Write values (rows, ncolumn); columns None: all objects."""
         which = slice(None) if columns is None else columns
         if name == "object_friction":
             self._expand("geom_friction")[..., 0][np.ix_(rows, self.geoms[which])] = values
