@@ -78,3 +78,22 @@ def test_a_joint_the_model_lacks_is_named(own_robot):
     edited(own_robot, 'name = "joint"', 'name = "joinT"')
     with pytest.raises(TrueupError, match="no joint 'joinT'.*did you mean 'joint'"):
         compile_model(load_robot(own_robot))
+
+
+def test_limits_of_a_model_in_degrees_are_those_of_the_spec(tmp_path):
+    from trueup.robot.model import compile_model
+
+    hinge = '<joint name="turn" axis="0 1 0" range="-90 45" limited="true"/>'
+    slide = '<joint name="slide" type="slide" axis="0 0 1" range="-0.2 0.3" limited="true"/>'
+    links = "".join(
+        f'<body name="b{k}" pos="0 0 0.2">{joint}<geom size="0.05"/></body>'
+        for k, joint in enumerate((hinge, slide))
+    )
+    file = tmp_path / "arm.xml"
+    base = f'<body name="base"><geom size="0.05"/>{links}</body>'
+    file.write_text(f'<mujoco><compiler angle="degree"/><worldbody>{base}</worldbody></mujoco>')
+    robot = load_robot(file)
+    model = compile_model(robot)
+    for joint in robot.spec.joints:
+        assert model.joint(joint.name).range == pytest.approx(joint.position)
+    assert model.joint("turn").range == pytest.approx([-1.5708, 0.7854], abs=1e-4)

@@ -220,3 +220,15 @@ def test_light_collisions_keep_only_the_contact_geoms():
     assert names == {"floor", "trunk", "FL_foot", "FR_foot", "RL_foot", "RR_foot"}
     full = compile_model(load_robot("go2"), ModelCfg(collisions="full"))
     assert full.ngeom == 1 + 3 + 4 * 5
+
+
+def test_light_collisions_leave_bodies_that_are_not_the_robots(tmp_path):
+    for file in ("spec.toml", "model.xml"):
+        (tmp_path / file).write_text((ZOO / "pendulum" / file).read_text())
+    model_file = tmp_path / "model.xml"
+    cube = '<body name="cube" pos="1 0 1"><freejoint/><geom name="cube" type="box" size=".1 .1 .1"/></body>'
+    model_file.write_text(model_file.read_text().replace("</worldbody>", f"{cube}</worldbody>"))
+    model, alone = compile_model(load_robot(tmp_path)), compile_model(load_robot("pendulum"))
+    assert model.ngeom == alone.ngeom + 1
+    assert model.geom("cube").contype[0] == model.geom("cube").conaffinity[0] == 1
+    assert model.geom("load_disc").conaffinity[0] == 0

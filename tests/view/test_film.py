@@ -17,7 +17,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
-from trueup.view.camera import CameraCfg, Motion, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, Tracking
 from trueup.view.draw import Painter, backends
 from trueup.view.film import dress, film, find_ffmpeg
 
@@ -33,7 +33,7 @@ def dressed(name: str) -> tuple[mujoco.MjModel, np.ndarray]:
 def picture(model: mujoco.MjModel, qpos: np.ndarray, cfg: CameraCfg | None = None) -> np.ndarray:
     cfg = cfg or CameraCfg()
     with Painter(model, 160, 120, azimuth=cfg.azimuth) as painter:
-        motion = Motion(painter.model, qpos[None], 30.0, 30.0)
+        motion = MotionFrames(painter.model, qpos[None], 30.0, 30.0)
         view = Tracking(motion, cfg, aspect=4 / 3, fps=30.0)
         return painter.paint(motion.place(0), view.at(0)).copy()
 
@@ -258,7 +258,7 @@ def test_camera_follows_a_walking_robot_without_jerks(go2):
     model, qpos = go2
     walk = np.tile(qpos, (200, 1))
     walk[:, 0] = np.linspace(0.0, 4.0, 200) + 0.05 * np.sign(np.sin(np.arange(200)))
-    motion = Motion(model, walk, 50.0, 30.0)
+    motion = MotionFrames(model, walk, 50.0, 30.0)
     view = Tracking(motion, CameraCfg(), aspect=4 / 3, fps=30.0)
     looks = np.array([view.at(k).lookat.copy() for k in range(motion.frames)])
     base = np.array([motion.place(k).xpos[1].copy() for k in range(motion.frames)])
@@ -275,7 +275,7 @@ def test_positions_between_samples_follow_the_quaternion(go2):
     turned = np.stack([qpos, qpos])
     turned[1, 3:7] = [np.cos(1.5), 0, 0, np.sin(1.5)]  # 3 rad about z
     turned[1, 0] = 1.0
-    data = Motion(model, turned, 1.0, 2.0).place(1)
+    data = MotionFrames(model, turned, 1.0, 2.0).place(1)
     assert data.qpos[3:7] == pytest.approx([np.cos(0.75), 0, 0, np.sin(0.75)])
     assert data.qpos[0] == pytest.approx(0.5)
 
@@ -283,7 +283,7 @@ def test_positions_between_samples_follow_the_quaternion(go2):
 def test_unknown_body_to_follow_is_named(pendulum):
     model, qpos = pendulum
     with pytest.raises(TrueupError, match="cannot follow body 'hed'"):
-        Tracking(Motion(model, qpos[None], 30.0, 30.0), CameraCfg(body="hed"), aspect=1.0, fps=30.0)
+        Tracking(MotionFrames(model, qpos[None], 30.0, 30.0), CameraCfg(body="hed"), aspect=1.0, fps=30.0)
 
 
 def test_a_moved_joint_changes_the_picture(go2):
@@ -295,3 +295,13 @@ def test_a_moved_joint_changes_the_picture(go2):
     other = np.abs(picture(model, qpos, fixed).astype(int) - picture(model, moved, fixed).astype(int))
     assert same.max() == 0
     assert (other.sum(axis=2) > 60).sum() > 50
+
+
+@pytest.mark.parametrize("azimuth", [0.0, 90.0, 200.0])
+def test_the_light_comes_from_behind_the_camera(go2, azimuth):
+    """From ahead of it, the software renderer speckles the floor beyond the shadow map."""
+    with Painter(go2[0], 64, 48, azimuth=azimuth) as painter:
+        sun = painter.model.light("trueup_sun").dir0
+    ahead = np.array([np.cos(np.radians(azimuth)), np.sin(np.radians(azimuth))])
+    assert sun[:2] @ ahead > 0.1
+    assert sun[2] < -0.9

@@ -13,6 +13,7 @@ from trueup.world.parameters.inertia import compose, decompose, matrix
 from trueup.world.parameters.params import PARAMETERS, setconst_inputs
 from trueup.world.parameters.table import GEAR_FRICTION
 from trueup.world.randomization.randomize import Draw, Randomizer
+from trueup.world.scene.scene import Object, Scene
 
 
 def make(kind="pd", nsim=4, base=None) -> BatchSim:
@@ -28,6 +29,11 @@ def make_for(name: str, nsim: int = 4) -> BatchSim:
     """A simulation that has what the parameter acts on."""
     if name in GEAR_FRICTION:
         return BatchSim(load_robot("go2"), SimCfg(nsim=nsim, friction="M6"))
+    if name.startswith("object"):
+        load = Object(
+            name="load", shape="box", size=(0.1, 0.05, 0.02), mass=1.0, friction=0.2, pos=(0, 0, 0.45)
+        )
+        return BatchSim(Scene(objects=(load,)).with_robot(load_robot("go2")), SimCfg(nsim=nsim))
     return make("dcmotor", nsim=nsim, base="mount" if name.startswith("mount") else None)
 
 

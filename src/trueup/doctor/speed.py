@@ -13,7 +13,7 @@ from mujoco.batch import Batch
 
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos
-from trueup.view.film import dress, film
+from trueup.view.film import film, visual_model
 
 _PHYSICS_SHARE = 0.5  # of a training's time; the rest goes to rewards, observations and learning
 _FIT_EVALUATIONS, _FIT_SECONDS = 456, 20.0
@@ -59,9 +59,7 @@ def measure_speed(threads: int, *, robot: str = "go2", seconds: float = 1.5, nsi
 def measure_frame_s(*, robot: str = "go2") -> float:
     """Seconds per picture of a film of the usual size, from model to file."""
     loaded = load_robot(robot)
-    spec = build_spec(loaded, ModelCfg(visual=True))
-    dress(spec)
-    model = compile_spec(spec, loaded)
+    model = visual_model(loaded)
     qpos = np.tile(default_qpos(model, loaded), (_FRAMES, 1))
     with tempfile.TemporaryDirectory() as folder:
         times: list[float] = []

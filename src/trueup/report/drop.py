@@ -11,8 +11,8 @@ from rich.console import Console
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot
-from trueup.robot.model import ModelCfg, build_spec, compile_spec
-from trueup.view.film import dress, film
+from trueup.robot.model import ModelCfg
+from trueup.view.film import film, visual_model
 from trueup.world.drop import Drop, DropCfg
 
 
@@ -39,9 +39,8 @@ def film_drop(
     robot: Robot, result: Drop, cfg: DropCfg, path: Path, progress: Callable[[float], None] | None = None
 ) -> Path:
     """Film simulation 0."""
-    spec = build_spec(robot, ModelCfg(base=cfg.base, visual=True, floor=True))
-    dress(spec)
-    return film(compile_spec(spec, robot), result.qpos, path, sample_hz=result.sample_hz, progress=progress)
+    model = visual_model(robot, ModelCfg(base=cfg.base))
+    return film(model, result.qpos, path, sample_hz=result.sample_hz, progress=progress)
 
 
 def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page:

@@ -1,6 +1,6 @@
-"""From a Robot to an engine model: its file, plus what its spec says, plus a floor. The only place that joins them.
+"""Engine model of one robot: its model file joined with its spec. `world.scene` builds scenes of it.
 
-Geometry and inertia come from the model file; limits, rates and pose from the spec; actuators are added by `sim`.
+Geometry and inertia come from the model file; limits, rates and pose from the spec; `world` adds actuators.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class ModelCfg:
     """How the robot stands in the world.
 
     base        "free": on its own root joint; "fixed": held in the air (or bolted down); "mount": held by a stand that
-                gives way (springs in six directions); None: as the spec says
-    collisions  "light": only the spec's contact geoms, against the floor only; "full": every shape, also against
+                yields (springs in six directions); None: as the spec says
+    collisions  "light": only the spec's contact geoms, against floor and objects; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
     visual      keep shapes that touch nothing and put what is to be seen where viewers show it (`looks`); physics alone
@@ -56,11 +56,11 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     """Return the robot's editable engine model, without actuators."""
     cfg = cfg or ModelCfg()
     spec = open_model(robot)
-    base_mode = cfg.base or ("free" if robot.spec.base.floating else "fixed")
+    mode = base_mode(robot, cfg.base)
     _set_options(spec, robot)
-    _set_base(spec, robot, base_mode)
+    _set_base(spec, robot, mode)
     _set_joints(spec, robot)
-    # The spec has gains and pose; the file's sensors, which no stage reads, may hang on what goes.
+    # Gains and pose are the spec's; sensors of the file are read by no stage and may refer to deleted geoms.
     for element in (*spec.sensors, *spec.tuples, *spec.actuators, *spec.keys):
         spec.delete(element)
     spec.option.timestep = 1.0 / robot.spec.physics_hz
@@ -69,9 +69,14 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     if cfg.visual:
         show_visuals(spec)
     _set_collisions(spec, robot, cfg)
-    if cfg.floor if cfg.floor is not None else base_mode == "free":
-        _add_floor(spec)
+    if cfg.floor if cfg.floor is not None else mode == "free":
+        add_floor(spec)
     return spec
+
+
+def base_mode(robot: Robot, asked: Base | None = None) -> Base:
+    """How the base is held: as asked for, or as the spec says."""
+    return asked or ("free" if robot.spec.base.floating else "fixed")
 
 
 def open_model(robot: Robot) -> mujoco.MjSpec:
@@ -82,12 +87,12 @@ def open_model(robot: Robot) -> mujoco.MjSpec:
 
 
 def compile_model(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
-    """Return the robot's engine model without actuators (see `sim` for the actuated one)."""
+    """Return the robot's engine model without actuators (`world.batch` has the actuated one)."""
     return compile_spec(build_spec(robot, cfg), robot)
 
 
 def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
-    """Compile, turning the engine's complaint into ours."""
+    """Compile; errors of the engine become `TrueupError`."""
     try:
         return spec.compile()
     except (ValueError, mujoco.FatalError) as error:
@@ -105,12 +110,8 @@ def joint_index(model: mujoco.MjModel, robot: Robot) -> JointIndex:
 
 
 def default_qpos(model: mujoco.MjModel, robot: Robot) -> NDArray[np.float64]:
-    """The default pose as a full `qpos`: base at standing height (or where the model holds it), joints in place."""
+    """The default pose as a full `qpos`: bases and objects where the model puts them, joints in place."""
     qpos: NDArray[np.float64] = model.qpos0.copy()
-    base = model.body(robot.spec.base.body)
-    if base.jntnum[0] and model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE:
-        start = model.jnt_qposadr[base.jntadr[0]]
-        qpos[start : start + 7] = (0.0, 0.0, robot.spec.base.stand_height, 1.0, 0.0, 0.0, 0.0)
     qpos[joint_index(model, robot).qpos] = robot.spec.default_pose
     return qpos
 
@@ -191,12 +192,17 @@ def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
             )
         if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)
-        found.range = np.array(joint.position)
+        limits = np.array(joint.position)
+        in_degrees = spec.compiler.degree and found.type == mujoco.mjtJoint.mjJNT_HINGE  # the file's unit
+        found.range = np.degrees(limits) if in_degrees else limits
         found.limited = mujoco.mjtLimited.mjLIMITED_TRUE
 
 
 def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
-    """Light: contact geoms against the floor only, the rest removed (or made intangible for films)."""
+    """Light: the robot's contact geoms, but not against each other; its other geoms go (or touch nothing, in films).
+
+    Bodies in the file that are not the robot's, such as a cube, stay as they are.
+    """
     names = set(robot.spec.contact_geoms)
     unknown = sorted(names - {geom.name for geom in spec.geoms})
     if unknown:
@@ -210,9 +216,7 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
     for pair in list(spec.pairs):
         spec.delete(pair)
     from_shapes = spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
-    for geom in list(spec.geoms):
-        if geom.parent.name == "world":
-            continue
+    for geom in _own_geoms(spec, robot):
         # A shape may go only if no mass is taken from it and no tendon runs over it.
         removable = not spec.tendons and not from_shapes and geom.parent.explicitinertial
         if geom.name in names:
@@ -223,7 +227,21 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
             spec.delete(geom)
 
 
-def _add_floor(spec: mujoco.MjSpec) -> None:
+def _own_geoms(spec: mujoco.MjSpec, robot: Robot) -> list[mujoco.MjsGeom]:
+    """Geoms of the trees that hold the base, a joint or a contact geom of the robot."""
+    joints, geoms = set(robot.spec.joint_names), set(robot.spec.contact_geoms)
+    own: list[mujoco.MjsGeom] = []
+    for top in spec.worldbody.bodies:
+        inside = top.find_all("geom")
+        names = {body.name for body in (top, *top.find_all("body"))}
+        moves = joints.intersection(joint.name for joint in top.find_all("joint"))
+        if robot.spec.base.body in names or moves or geoms.intersection(geom.name for geom in inside):
+            own += inside
+    return own
+
+
+def add_floor(spec: mujoco.MjSpec) -> None:
+    """Put a plane at height zero, unless the model has a ground of its own."""
     ground = {mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD}
     if any(geom.type in ground for geom in spec.worldbody.geoms):
         return

@@ -47,7 +47,10 @@ def build(
     fit: SimParams | None = None,
 ) -> Parts:
     """Make the parts of a task; `learned` is the folder of an actuator net, `fit` has parameters to be set later."""
-    robot = with_servo(load_robot(task.robot), task.servo)
+    scene = task.scene.with_robot(with_servo(load_robot(task.robot), task.servo))
+    if task.terrain is not None:
+        scene = replace(scene, terrain=Terrain(task.terrain, seed))
+    robot = scene.robot
     cfg = SimCfg(
         nsim=nenv,
         threads=threads,
@@ -60,23 +63,19 @@ def build(
     if fit is not None:
         cfg = sim_for_fit(cfg, fit)
 
-    terrain = None if task.terrain is None else Terrain(task.terrain, seed)
-
     def prepare(spec: mujoco.MjSpec) -> None:
-        if terrain is not None:
-            terrain.add_to(spec)
         add_foot_sensors(spec, robot)
 
     if learned is None:
-        sim = BatchSim(robot, cfg, prepare=prepare)
+        sim = BatchSim(scene, cfg, prepare=prepare)
     else:
         net = load_actuator(learned)
         actuator = NetActuator(net)
-        sim = BatchSim(robot, with_net(cfg, net), actuator, prepare)
+        sim = BatchSim(scene, with_net(cfg, net), actuator, prepare)
         actuator.prepare(sim)
     action = _action_spec(task, robot) if task.layout is None else task.layout.action
     goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(seed, "command", nenv, first_row)))
-    sense = Sense(sim, Ground(terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
+    sense = Sense(sim, Ground(scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
     return Parts(sim, _observation_spec(task, action, goal, sense), action, goal, sense)
 
 

@@ -18,6 +18,7 @@ from trueup.tasks.goals.goal import GoalCfg
 from trueup.tasks.signals import Signal
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import Ranges
+from trueup.world.scene.scene import Scene
 from trueup.world.sensors import SensorCfg
 from trueup.world.terrain import TerrainCfg
 
@@ -115,6 +116,7 @@ class Task:
     pushes: PushCfg | None = None
     ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
+    scene: Scene = field(default_factory=Scene)  # what stands around the robot, further robots included
     ppo: PpoCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
     layout: Layout | None = None  # of a policy trained elsewhere: takes the place of observations and actions
 

@@ -22,6 +22,7 @@ class CameraCfg:
     azimuth, elevation  direction of view in degrees; azimuth 180 looks the robot in the face
     distance            metres from the robot; None: just far enough to see all of it
     body                body to follow; None: the top body that carries the most mass
+    scene_camera        name of a camera of the scene, which is used as it is
     smooth_s            seconds over which the body's motion is averaged
     """
 
@@ -30,9 +31,10 @@ class CameraCfg:
     distance: float | None = None
     body: str | None = None
     smooth_s: float = 0.5
+    scene_camera: str | None = None
 
 
-class Motion:
+class MotionFrames:
     """A motion qpos (T, nq) seen at the times of `frames` pictures, one every `1 / fps` seconds."""
 
     def __init__(self, model: mujoco.MjModel, qpos: Floats, sample_hz: float, fps: float) -> None:
@@ -58,17 +60,27 @@ class Motion:
 class Tracking:
     """The camera of every frame of a motion; `at(frame)` returns it."""
 
-    def __init__(self, motion: Motion, cfg: CameraCfg, *, aspect: float, fps: float) -> None:
+    def __init__(self, motion: MotionFrames, cfg: CameraCfg, *, aspect: float, fps: float) -> None:
+        self._camera = mujoco.MjvCamera()
+        if cfg.scene_camera is not None:
+            self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
+            self._camera.fixedcamid = _scene_camera(motion.model, cfg.scene_camera)
         self._path, radius = _survey(motion, _followed_body(motion.model, cfg), round(cfg.smooth_s * fps))
         half_view = math.radians(motion.model.vis.global_.fovy) / 2
         half_view = min(half_view, math.atan(math.tan(half_view) * aspect))  # the narrower side decides
-        self._camera = mujoco.MjvCamera()
         self._camera.azimuth, self._camera.elevation = cfg.azimuth, cfg.elevation
         self._camera.distance = cfg.distance or _MARGIN * radius / math.sin(half_view)
 
     def at(self, frame: int) -> mujoco.MjvCamera:
         self._camera.lookat[:] = self._path[frame]
         return self._camera
+
+
+def _scene_camera(model: mujoco.MjModel, name: str) -> int:
+    known = [model.camera(k).name for k in range(model.ncam)]
+    if name not in known:
+        raise TrueupError(f"the scene has no camera {name!r}{did_you_mean(name, known)}")
+    return known.index(name)
 
 
 def _followed_body(model: mujoco.MjModel, cfg: CameraCfg) -> int:
@@ -82,7 +94,7 @@ def _followed_body(model: mujoco.MjModel, cfg: CameraCfg) -> int:
     return int(tops[np.argmax(model.body_subtreemass[tops])]) if len(tops) else 0
 
 
-def _survey(motion: Motion, body: int, window: int) -> tuple[Floats, float]:
+def _survey(motion: MotionFrames, body: int, window: int) -> tuple[Floats, float]:
     """Return where to look in each frame (F, 3) and the radius around it that the robot needs."""
     model = motion.model
     shapes = np.flatnonzero((model.geom_bodyid > 0) & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))

@@ -1,12 +1,13 @@
 """Drawing without a screen: what a scene looks like, and one picture of it. Films of motions are in `film`.
 
-Light, sky and floor are put on an editable model by `dress`; `Painter` turns a state into pixels. Both
+`visual_model` builds a scene with light, sky and floor (`dress`); `Painter` turns a state into pixels. Both
 leave physics alone: nothing here has mass or touches anything.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib
 import os
 import platform
@@ -18,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot
 from trueup.robot.looks import SHOWN
-from trueup.robot.model import FLOOR
+from trueup.robot.model import FLOOR, ModelCfg, compile_spec
+from trueup.world.scene.scene import Scene
 
 Pixels = NDArray[np.uint8]
 SAMPLES = 0  # per pixel: 4 smooth the edges at twice the time (software renderer)
@@ -37,6 +40,14 @@ _INSTALL = (
     "On Debian or Ubuntu: `sudo apt-get install libegl1 libgl1-mesa-dri` (no graphics card needed). "
     "MUJOCO_GL=egl, osmesa or glfw chooses one by hand; `trueup doctor` checks it"
 )
+
+
+def visual_model(scene: Scene | Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
+    """A scene made to be looked at; `cfg` must be the one of the simulation whose `qpos` is shown (base)."""
+    scene = Scene.of(scene)
+    spec = scene.build(dataclasses.replace(cfg or ModelCfg(), visual=True, floor=True))
+    dress(spec)
+    return compile_spec(spec, scene.robot)
 
 
 def dress(spec: mujoco.MjSpec) -> None:
@@ -164,6 +175,7 @@ class Painter:
         self.model.vis.global_.offwidth, self.model.vis.global_.offheight = width, height
         self.model.vis.quality.offsamples = SAMPLES
         self.model.vis.quality.shadowsize = SHADOW_SIZE
+        _turn_sun(self.model, azimuth)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._scene = mujoco.MjvScene(self.model, maxgeom=max(1000, 4 * model.ngeom))
         self._option = mujoco.MjvOption()

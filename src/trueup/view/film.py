@@ -1,6 +1,6 @@
-"""Films of motions: qpos over time in, .mp4 or .gif out. Looks are in `draw`, points of view in `camera`.
+"""Films of motions: qpos over time in, .mp4 or .gif out. Models and pictures are in `draw`, cameras in `camera`.
 
-A film is whole or absent: it is written under a temporary name beside its place and renamed at the end.
+A film is written under a temporary name and renamed at the end: a file is complete or absent.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, writing
-from trueup.view.camera import CameraCfg, Motion, Tracking
-from trueup.view.draw import Painter, Pixels, dress
+from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.draw import Painter, Pixels, dress, visual_model
 
-__all__ = ["CameraCfg", "dress", "film", "find_ffmpeg"]
+__all__ = ["CameraCfg", "dress", "film", "find_ffmpeg", "visual_model"]
 
 # one palette for the whole gif, made from what moves
 _GIF_PALETTE = "split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4"
@@ -60,7 +60,7 @@ def film(
     width, height = width + width % 2, height + height % 2
     cfg = camera or CameraCfg()
     with Painter(model, width, height, azimuth=cfg.azimuth) as painter:
-        motion = Motion(painter.model, qpos, sample_hz, fps)
+        motion = MotionFrames(painter.model, qpos, sample_hz, fps)
         view = Tracking(motion, cfg, aspect=width / height, fps=fps)
         with _encoder(path, width, height, fps) as send:
             for frame in range(motion.frames):

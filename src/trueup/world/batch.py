@@ -1,4 +1,4 @@
-"""BatchSim: N simulations of one robot, stepped together at the engine's speed.
+"""BatchSim: N simulations of one scene, stepped together at the engine's speed.
 
 One control step is one call into C: the commands of all its physics steps, delays included, are computed beforehand and
 handed to `mujoco.batch.Batch.rollout`. Only a substep model (learned actuators, load-dependent friction) makes the loop
@@ -21,12 +21,14 @@ from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
 from trueup.robot.load import Robot
-from trueup.robot.model import build_spec, compile_spec, default_qpos, joint_index
+from trueup.robot.model import compile_spec, default_qpos, joint_index
 from trueup.world.actuators.engine import GainTable, add_actuators
 from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
 from trueup.world.config import SimCfg
 from trueup.world.motion import MotionReader, as_slice
 from trueup.world.parameters.params import Params
+from trueup.world.scene.access import SceneAccess
+from trueup.world.scene.scene import Scene
 from trueup.world.sensors import Observation, Sensors
 
 __all__ = ["BatchSim", "SimCfg"]
@@ -35,21 +37,23 @@ Ids = NDArray[np.intp] | None
 
 
 class BatchSim:
-    """N simulations of a robot: `reset`, `step`, `observe`, and `params` by name.
+    """N simulations of a scene, or of a robot alone: `reset`, `step`, `observe`, and `params` by name.
 
-    Arrays are (nsim, njoint) in spec joint order. `joint_pos`, `joint_vel` are the true state; `observe()` gives what
-    sensors would report.
+    Arrays are (nsim, njoint) in spec joint order, robot after robot (`robots` has the columns of each). `joint_pos`,
+    `joint_vel` are the true state; `observe()` gives what sensors would report. `robot` is all robots as one
+    (`Scene.robot`): joints of all of them, base of the first.
     """
 
     def __init__(
         self,
-        robot: Robot,
+        scene: Scene | Robot,
         cfg: SimCfg | None = None,
         substep_model: SubstepModel | None = None,
         prepare: Callable[[mujoco.MjSpec], None] | None = None,
     ) -> None:
         _keep_engine_quiet()
-        self.robot = robot
+        self.scene = Scene.of(scene)
+        self.robot = robot = self.scene.robot
         cfg = cfg or SimCfg()
         self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
         if substep_model is None and cfg.friction not in (None, "M1"):
@@ -60,10 +64,10 @@ class BatchSim:
             self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
         self.nsim = cfg.nsim
         self._set_rates()
-        spec = build_spec(robot, cfg.model)
+        spec = self.scene.build(cfg.model)
         spec.option.timestep = self.physics_dt
         add_actuators(spec, robot, cfg.actuator)
-        if prepare is not None:  # sensors, terrain or solver settings of a task
+        if prepare is not None:  # sensors or solver settings of a task
             prepare(spec)
         self.model = compile_spec(spec, robot)
         self.index = joint_index(self.model, robot)
@@ -76,7 +80,7 @@ class BatchSim:
             robot.spec.njoint,
             dt_s=self.physics_dt,
             max_delay_s=cfg.max_delay_s,
-            delay_s=robot.spec.delay_s,
+            delay_s=self.scene.delay_s,
         )
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
@@ -104,13 +108,11 @@ class BatchSim:
         self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
         self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
         self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
-        base = self.model.body(self.robot.spec.base.body)
-        self.free_base = bool(base.jntnum[0]) and (
-            self.model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE
-        )
-        self.base_qpos = int(self.model.jnt_qposadr[base.jntadr[0]]) if self.free_base else -1
-        self.base_dof = int(self.model.jnt_dofadr[base.jntadr[0]]) if self.free_base else -1
-        base_at = (self.base_qpos, self.base_dof) if self.free_base else None
+        self._access = SceneAccess(self.batch, self.scene)
+        self.robots = self._access.robots
+        base_at = self.robots[0].free_at
+        self.free_base = base_at is not None
+        self.base_qpos, self.base_dof = base_at or (-1, -1)
         self.motion = MotionReader(self.batch, self._joint_qpos, self._joint_dof, base_at)
 
     # --- state ---
@@ -144,22 +146,60 @@ class BatchSim:
     def diverged(self) -> NDArray[np.bool_]:
         """Simulations in which the engine reported a bad state since their last reset."""
         counts = self.batch.warning[:, :, _COUNT]
-        if not counts.any():  # nearly always: worth a quick look
+        if not counts.any():  # the usual case, and faster
             return np.zeros(self.nsim, np.bool_)
         return np.any(counts[:, _BAD_STATE] > 0, axis=1)
 
-    # --- life ---
-    def reset(self, ids: Ids = None, *, qpos: ArrayLike | None = None, qvel: ArrayLike | None = None) -> None:
-        """Put simulations into the default pose at rest, or into the states given (rows, nq) and (rows, nv)."""
+    def sensor(self, name: str) -> FloatArray:
+        """Values of an engine sensor by name, (nsim, width), live."""
+        return self._access.sensor(name)
+
+    def object_pose(self, name: str) -> FloatArray:
+        """Pose of an object in the world, (nsim, 7): position and quaternion w x y z; live if it is free."""
+        return self._access.object_pose(name)
+
+    def object_vel(self, name: str) -> FloatArray:
+        """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; live if it is free."""
+        return self._access.object_vel(name)
+
+    def link_active(self, name: str) -> FloatArray:
+        """Whether a link of the scene is in force, (nsim,) of 0 and 1, live."""
+        return self._access.link_active(name)
+
+    def set_link(self, name: str, active: ArrayLike, ids: Ids = None, *, here: bool = False) -> None:
+        """Switch a link of simulations `ids` (None: all) on or off, (rows,) or one value, until the next reset.
+
+        `here`: the bodies keep the relative pose that they have now, instead of the one of the scene's start.
+        """
+        if here:
+            self._access.link_here(name, ids)
+        self.link_active(name)[slice(None) if ids is None else ids] = active
+
+    # --- reset and step ---
+    def reset(
+        self,
+        ids: Ids = None,
+        *,
+        qpos: ArrayLike | None = None,
+        qvel: ArrayLike | None = None,
+        objects: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        """Put simulations into the default pose at rest, or into the states given (rows, nq) and (rows, nv).
+
+        `objects` are start poses (rows, 7) of free objects by name.
+        """
         rows = slice(None) if ids is None else ids
         self.params.refresh()
         self.batch.state[rows] = self._fresh  # what the engine's own reset does, without its cost per call
         self.batch.warning[rows] = 0
+        self._access.forget_links(rows)
         if self.torque_offset.any():
             self.set_torque_offset(self.torque_offset)
         self.qpos[rows] = self.default_qpos if qpos is None else qpos
         if qvel is not None:
             self.qvel[rows] = qvel
+        for name, pose in (objects or {}).items():
+            self._access.place_object(name, pose, rows)
         self.batch.forward(ids)
         self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
         if self.substep_model is not None:
@@ -245,6 +285,8 @@ class BatchSim:
         out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
         out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
         out["warning"] = self.batch.warning.copy()
+        if (links := self._access.link_data()) is not None:
+            out["links"] = links.copy()
         if self._actuator_model is not None:
             out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
         return out
@@ -265,6 +307,8 @@ class BatchSim:
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )
         self.batch.warning[:] = state["warning"]
+        if (links := self._access.link_data()) is not None:
+            links[:] = state["links"]
         if self._actuator_model is not None:
             for name, live in self._actuator_model.memory().items():
                 live[...] = state[f"actuator/{name}"]

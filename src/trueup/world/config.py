@@ -1,4 +1,4 @@
-"""What a batch of simulations is asked for."""
+"""Config of a batch of simulations."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class DropCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
-    """Simulation 0 as a Log and its full `qpos` for a film; how all of them ended; how fast it went.
+    """Result of a drop: log and `qpos` of simulation 0, final heights, divergence and speed of all of them.
 
     final_height     (nsim,) of the base above the ground; NaN on a held base
     steps_per_second control steps of all simulations per second of wall clock
@@ -101,7 +101,7 @@ def drop(
 
 
 def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
-    """The simulations with the parameters that the calibration and the ranges give them."""
+    """Build the simulations and set their parameters from the calibration and the ranges."""
     asked = SimCfg(
         nsim=cfg.nsim,
         threads=cfg.threads,
@@ -123,7 +123,7 @@ def default_ranges(sim: BatchSim) -> Ranges:
 
 
 def _row(sim: BatchSim) -> dict[str, NDArray[np.float64]]:
-    """What simulation 0 reports and what it is commanded."""
+    """Sensor readings, torque and command of simulation 0."""
     seen = sim.observe()
     row = {
         "qpos": sim.qpos[0].copy(),

@@ -1,6 +1,6 @@
-"""Motion: where simulated robots are and how they move, copied once for all who read a step.
+"""Motion: joint and base state of a batch, copied out of the engine once per step for all readers.
 
-The engine's state is wide and new to the cache after a step: one pass over it is cheaper than one for each reader.
+After a step the engine's state is not in the cache: one pass over it is cheaper than one for each reader.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class MotionReader:
         self._kept_of: Ids = None
 
     def of(self, ids: Ids = None, *, again: bool = False) -> Motion:
-        """The motion of rows `ids` (None: all): the copy that is kept of them, or a new one if asked for `again`."""
+        """The motion of rows `ids` (None: all): the copy of this step, or a new one if `again`."""
         if self._kept is None or self._kept_of is not ids or again:
             self._kept, self._kept_of = self._copied(ids), ids
         return self._kept
 
     def forget(self) -> None:
-        """Robots have moved."""
+        """Discard the copy: the state has changed."""
         self._kept = None
 
     def _copied(self, ids: Ids) -> Motion:

@@ -1,4 +1,4 @@
-"""Pushes: horizontal forces on the base, drawn per row, for a short time, again and again."""
+"""Pushes: random horizontal forces on the base of the first robot, each held for a short time."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Pushes:
         self._hold = round(cfg.seconds / sim.control_dt)
 
     def reset(self, ids: Ids) -> None:
-        """Begin an episode in peace."""
+        """Start an episode: no force, and a pause before the first push."""
         self._force[ids] = 0.0
         self._pause(ids)
 
     def advance(self) -> None:
-        """One control step has passed: begin and end pushes."""
+        """After a control step: begin and end pushes."""
         self._wait -= 1
         begin = np.flatnonzero(self._wait == 0)
         if len(begin):

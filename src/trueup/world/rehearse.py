@@ -1,8 +1,8 @@
-"""Rehearse: run a plan in the nominal model before a robot does, and make it smaller until it passes.
+"""Rehearse: run a plan in the nominal model before the robot does, and scale it down until it passes.
 
-The base is held; every shape collides with every other one. The plan is looked at twice for collisions: as
-the model's servos carry it out, and as it is asked for, because a robot may follow better than its model.
-Torque is judged at every physics step, bursts aside: a servo that is often at its limit hides its own gains.
+The base is held; every shape collides with every other one. Collisions are checked along two paths: the one
+that the model's servos follow and the commanded one, because a robot may follow better than its model. Torque
+is checked at every physics step, short bursts excepted: a servo that is often at its limit hides its own gains.
 
 Joints that break a limit are scaled down about the plan's first pose; a collision scales the joints between
 the two bodies, and no others.
@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class RehearseCfg:
-    """What a plan must pass.
+    """Limits that a plan must keep.
 
     torque_fraction    of the torque limit that the servos may use, but for a share `burst_share` of the time:
                        a stiff servo answers every new row with a burst
@@ -82,9 +82,9 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """What the model says about a plan.
+    """Result of a rehearsal.
 
-    plan           the one that passed (or was looked at): scaled down by `scale` (n,), ones if untouched
+    plan           the plan that was simulated: scaled down by `scale` (n,), ones if untouched
     joint_pos ...  (T, n) of the simulation; row t is the state in which the plan's row t is commanded
     torque         (T, n) of the servos, mean over the time a row is in force
     saturated      (n,) share of the time at the torque limit
@@ -161,7 +161,7 @@ def plan_figure_data(plan: Plan, rehearsal: Rehearsal | None = None) -> dict[str
 
 
 class _Stage:
-    """The model on which one plan is tried in several sizes."""
+    """Simulates one plan at several scales."""
 
     def __init__(self, robot: Robot, plan: Plan, cfg: RehearseCfg) -> None:
         if plan.joint_names != robot.spec.joint_names:
@@ -180,7 +180,7 @@ class _Stage:
         self._finder = TouchFinder(robot, self._sim.model, cfg.clearance_m, plan.target_pos[0])
 
     def run(self, plan: Plan, scale: FloatArray) -> Rehearsal:
-        """Simulate one size of the plan and judge it."""
+        """Simulate one scale of the plan and check it."""
         pos, vel, torque = self._simulate(plan)
         mean = torque.reshape(len(plan), -1, pos.shape[1]).mean(axis=1)
         return Rehearsal(
@@ -195,7 +195,7 @@ class _Stage:
         )
 
     def smaller(self, run: Rehearsal, scale: FloatArray) -> FloatArray:
-        """The scale of the next try: guilty joints shrink, the others stay."""
+        """The scale of the next attempt: joints that broke a limit shrink, the others stay."""
         factor = dict.fromkeys(self._robot.spec.joint_names, 1.0)
         for touch in run.touches:
             factor |= dict.fromkeys(touch.joints, self._cfg.shrink)

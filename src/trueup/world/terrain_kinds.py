@@ -1,7 +1,7 @@
 """Kinds of ground: heights of one square patch (n, n) in metres, for a difficulty in [0, 1].
 
 A robot starts on the flat middle and walks outwards in any direction. Axis 0 is x, axis 1 is y. Distances from the
-middle are Chebyshev's: steps and rings are squares.
+middle are Chebyshev distances: steps and rings are squares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLATFORM_M = 0.6  # half the width of the flat middle
 
 
 def flat(n: int, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
-    """Nothing to stumble over."""
+    """A plane."""
     return np.zeros((n, n))
 
 
@@ -92,7 +92,7 @@ KINDS: dict[str, Patch] = {
 
 
 def _depth(difficulty: float) -> float:
-    """Of what is between safe places, m: a dip first, where a foot that misses can be lifted out again."""
+    """Depth of gaps in metres: shallow at first, so that a foot that misses can be lifted out again."""
     return 0.05 + 0.45 * difficulty
 
 

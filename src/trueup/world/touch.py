@@ -1,4 +1,4 @@
-"""Touch: which shapes of a robot meet each other or the floor along a motion, and by which joints."""
+"""Touch: contacts of a robot's shapes with each other or the floor along a motion, and the joints that cause them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from trueup.view.camera import CameraCfg, Motion, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, Tracking
 
 Floats = NDArray[np.float64]
 _PER_FRAME = np.array(
@@ -34,7 +34,7 @@ class Follow:
         camera: CameraCfg,
     ) -> None:
         self._body, self._centre = body, np.zeros(3)
-        motion = Motion(model, qpos[None], 1.0, 1.0)
+        motion = MotionFrames(model, qpos[None], 1.0, 1.0)
         if body is not None:
             self._centre = motion.place(0).xpos[body].copy()
         self._aim(server, model, Tracking(motion, camera, aspect=1.0, fps=1.0).at(0))

@@ -1,7 +1,7 @@
 """Live view: a policy drives one simulation in real time, seen and steered in a browser.
 
-The page has sliders and keys for what the goal asks, and for a push and a new start. What the browser asks is noted and
-carried out between two control steps, so that the simulation belongs to one thread.
+The page has sliders and keys for what the goal asks, and for a push and a new start. Requests of the browser are
+queued and handled between two control steps, so that one thread owns the simulation.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from trueup.tasks.env import TaskEnv
 from trueup.train.live.follow import Follow
 from trueup.train.live.steer import Steering, add_key
 from trueup.train.play.frozen import Policy
-from trueup.train.play.show import facing, visual_model
+from trueup.train.play.show import facing
 from trueup.view.camera import CameraCfg
+from trueup.view.draw import visual_model
 
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
@@ -50,7 +51,7 @@ class LiveView:
         with redirect_stdout(StringIO()):  # the library prints a banner of its own
             self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
-        self._model = visual_model(env)
+        self._model = visual_model(env.sim.scene, env.sim.cfg.model)
         self._data = mujoco.MjData(self._model)
         self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
         self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
@@ -80,8 +81,8 @@ class LiveView:
             time.sleep(max(0.0, due - time.monotonic()))
 
     def step(self) -> None:
-        """Carry out what was asked, then one control step."""
-        self._obey()
+        """Handle the page's requests, then make one control step."""
+        self._handle_requests()
         step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
         self.policy.restart(step.ended)
         self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
@@ -101,7 +102,7 @@ class LiveView:
         with redirect_stdout(StringIO()):
             self._server.stop()
 
-    def _obey(self) -> None:
+    def _handle_requests(self) -> None:
         requests = self.requests
         if requests.restarts:
             requests.restarts = 0
@@ -121,7 +122,7 @@ class LiveView:
         if sim.free_base:
             sim.qvel[0, sim.base_dof : sim.base_dof + 2] += push
         else:
-            sim.qvel[0] += 2.0 * push[0]
+            sim.qvel[0, sim.index.dof] += 2.0 * push[0]
 
     def _draw(self) -> None:
         self._data.qpos[:] = self.env.sim.qpos[0]

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.rl.env import Obs
-from trueup.robot.model import ModelCfg, build_spec, compile_spec
 from trueup.tasks.env import TaskEnv
 from trueup.train.play.frozen import Policy
-from trueup.view.film import CameraCfg, dress, film
+from trueup.view.film import CameraCfg, film, visual_model
 
 
 def episode_qpos(
@@ -50,15 +48,6 @@ def facing(env: TaskEnv, camera: CameraCfg, qpos: NDArray[np.float64]) -> Camera
     return replace(camera, azimuth=camera.azimuth + float(yaw))
 
 
-def visual_model(env: TaskEnv) -> mujoco.MjModel:
-    """The robot of an environment on its ground, made to be looked at."""
-    spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
-    if env.climb is not None:
-        env.climb.terrain.add_to(spec)
-    dress(spec)
-    return compile_spec(spec, env.robot)
-
-
 def film_policy(
     env: TaskEnv,
     policy: Policy,
@@ -74,7 +63,7 @@ def film_policy(
     """Film row 0 of an environment of one simulation, in real time; the camera follows it."""
     qpos = episode_qpos(env, policy, seconds, command)
     return film(
-        visual_model(env),
+        visual_model(env.sim.scene, env.sim.cfg.model),
         qpos,
         path,
         sample_hz=1.0 / env.control_dt,

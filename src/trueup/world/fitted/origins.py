@@ -19,7 +19,12 @@ from trueup.world.randomization.randomize import Ranges
 from trueup.world.randomization.targets import parts_of
 
 Source = Literal["calibration", "prior width", "range", "left out"]
-_THINGS = {"joint": ("joint", "joints"), "body": ("body", "bodies"), "robot": ("number", "numbers")}
+_THINGS = {
+    "joint": ("joint", "joints"),
+    "body": ("body", "bodies"),
+    "object": ("object", "objects"),
+    "robot": ("number", "numbers"),
+}
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +82,7 @@ def _left_over(
         return ()
     if scope == "robot":
         return None if set(parts_of(name)) <= set(fitted.names) else ()
-    known = of or (sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names)
+    known = of or sim.params.names_of(scope)
     taken = [_taken(part, fitted) for part in parts_of(name)]
     free = tuple(item for item in known if not all(item in part for part in taken))
     return () if free == known else free or None

@@ -91,7 +91,7 @@ def _columns(sim: BatchSim, one: Place) -> _Index:
     axis: tuple[int, ...] = () if one.axis is None else (one.axis,)
     if scope == "robot":
         return axis
-    known = sim.robot.spec.joint_names if scope == "joint" else sim.params.body_names
+    known = sim.params.names_of(scope)
     missing = [item for item in one.of if item not in known]
     if missing:
         raise TrueupError(

@@ -60,7 +60,7 @@ class Fitted:
         self.names = self._writer.names
         self.bodies = self._writer.bodies
         own = BatchSim(
-            sim.robot, sim.cfg.alone()
+            sim.scene, sim.cfg.alone()
         ).params  # not `sim`: a learned actuator has set its own there
         factors = dict.fromkeys(one.parameter.name for one in self.estimates if one.parameter.mode == "times")
         self._own = {name: own.get(name) for name in factors}

@@ -1,8 +1,8 @@
 """Per-simulation parameters by name: what they are, their unit, and how they reach the engine.
 
 `values = params.get("armature")` and `params.set("armature", values, of="FL_hip_joint")` speak in arrays whose first
-axis is the simulation and whose second is the joint (spec order), the body or nothing. Fields that the engine derives
-from masses and inertias are brought up to date before the next step.
+axis is the simulation and whose second is the joint (spec order), the body, the object or nothing. Fields that the
+engine derives from masses and inertias are brought up to date before the next step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.world.parameters.inertia import check_inertia, compose, decompose, from_shape, to_shape
 from trueup.world.parameters.joint_stops import get_stop, set_stop
+from trueup.world.parameters.objects import ObjectParams
 from trueup.world.parameters.table import GEAR_FRICTION, PARAMETERS, Parameter, Scope
 from trueup.world.parameters.whole_robot import WholeRobot
 
@@ -38,16 +39,26 @@ class Params:
         self._batch = sim.batch
         self._stale = np.zeros(sim.nsim, np.bool_)  # rows whose derived engine constants are out of date
         model = sim.model
-        self.body_names = tuple(model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0)
+        self.objects = ObjectParams(sim)
+        robots = (i for i in range(1, model.nbody) if i not in self.objects.bodies)
+        self.body_names = tuple(model.body(i).name for i in robots if model.body_mass[i] > 0)
         self._bodies = np.array([model.body(name).id for name in self.body_names])
         self._whole = WholeRobot(sim)
 
     def get(self, name: str) -> FloatArray:
-        """Return (nsim, njoint | nbody | -, ...) values."""
-        _entry(name)
-        if PARAMETERS[name].scope == "robot":
+        """Return (nsim, njoint | nbody | nobject | -, ...) values."""
+        scope = _entry(name).scope
+        if scope == "robot":
             return self._whole.get(name)
-        return self._get_body(name) if PARAMETERS[name].scope == "body" else self._get_joint(name)
+        if scope == "object":
+            return self.objects.get(name)
+        return self._get_body(name) if scope == "body" else self._get_joint(name)
+
+    def names_of(self, scope: Scope) -> tuple[str, ...]:
+        """Names of the joints, bodies or objects that the columns of a parameter belong to."""
+        if scope == "object":
+            return self.objects.names
+        return self._sim.robot.spec.joint_names if scope == "joint" else self.body_names
 
     def _get_joint(self, name: str) -> FloatArray:
         sim, expand = self._sim, self._batch.expand
@@ -86,7 +97,7 @@ class Params:
         of: str | Sequence[str] | None = None,
         ids: NDArray[np.intp] | None = None,
     ) -> None:
-        """Write values, broadcast over simulations (`ids`) and over joints or bodies (`of`)."""
+        """Write values, broadcast over simulations (`ids`) and over joints, bodies or objects (`of`)."""
         entry = _entry(name)
         rows = np.arange(self._sim.nsim) if ids is None else np.asarray(ids)
         columns = self._columns(name, entry.scope, of)
@@ -106,11 +117,6 @@ class Params:
             ) from None
         self._write(name, new, rows, columns)
 
-    def nominal(self, name: str) -> FloatArray:
-        """The value of the robot's own model, one row."""
-        reference = type(self._sim)(self._sim.robot, self._sim.cfg.alone())
-        return reference.params.get(name)[0]
-
     def refresh(self) -> None:
         """Recompute the engine's derived constants if masses, inertias or armatures were written."""
         if self._stale.any():
@@ -122,12 +128,12 @@ class Params:
         self._stale[rows] = True
 
     def _columns(self, name: str, scope: Scope, of: str | Sequence[str] | None) -> NDArray[np.intp] | None:
-        """Columns of the joints or bodies named; None for a parameter of the whole robot."""
+        """Columns of the joints, bodies or objects named; None for a parameter of the whole robot."""
         if scope == "robot":
             if of is not None:
                 raise TrueupError(f"parameter {name!r} belongs to the whole robot, not to {of!r}", place=name)
             return None
-        known = self._sim.robot.spec.joint_names if scope == "joint" else self.body_names
+        known = self.names_of(scope)
         if of is None:
             return np.arange(len(known))
         wanted = [of] if isinstance(of, str) else list(of)
@@ -144,6 +150,8 @@ class Params:
         """Write just these rows and columns: what is not named keeps its bits."""
         if columns is None:
             self._whole.set(name, values, rows)
+        elif PARAMETERS[name].scope == "object":
+            self.objects.set(name, values, rows, columns)
         elif PARAMETERS[name].scope == "body":
             self._write_bodies(name, values, rows, self._bodies[columns])
         else:

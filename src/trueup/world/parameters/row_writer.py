@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trueup.world.batch import BatchSim
 from trueup.world.motion import as_slice
 from trueup.world.parameters.inertia import decompose
-from trueup.world.parameters.whole_robot import down
+from trueup.world.parameters.whole_robot import contact_geoms, down
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
@@ -51,6 +51,8 @@ def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
         return Writer(line.plan, line.put)
     if name in ("mass_scale", "com_offset", "inertia"):
         return _body_writer(sim, name, of or sim.params.body_names)
+    if name in ("object_mass", "object_friction"):
+        return Writer(_same, lambda ready, rows: sim.params.objects.set(name, ready, rows))
     if name in ("contact_friction", "contact_timeconst", "contact_dampratio"):
         return _contact_writer(sim, name)
     if name == "tilt":
@@ -115,7 +117,6 @@ def _body_writer(sim: BatchSim, name: str, of: tuple[str, ...]) -> Writer:
 
 
 def _contact_writer(sim: BatchSim, name: str) -> Writer:
-    touching = np.flatnonzero((sim.model.geom_contype | sim.model.geom_conaffinity) != 0)
     field = sim.batch.expand("geom_friction" if name == "contact_friction" else "geom_solref")
     column = 1 if name == "contact_dampratio" else 0
-    return Writer(lambda values: values[:, None], _columns(field[:, :, column], touching))
+    return Writer(lambda values: values[:, None], _columns(field[:, :, column], contact_geoms(sim)))

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-Scope = Literal["joint", "body", "robot"]
+Scope = Literal["joint", "body", "robot", "object"]
 MOUNT_AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One name: per joint, per body or for the whole robot; names of its components if it is a vector."""
+    """One name: per joint, per body, per object or for the whole robot; names of its components if it is a vector."""
 
     scope: Scope
     unit: str
@@ -36,6 +36,10 @@ def _body(unit: str, doc: str, *axes: str, low: float = -np.inf) -> Parameter:
 
 def _robot(unit: str, doc: str, *axes: str, low: float = -np.inf) -> Parameter:
     return Parameter(scope="robot", unit=unit, axes=axes, low=low, doc=doc)
+
+
+def _object(unit: str, doc: str, low: float) -> Parameter:
+    return Parameter(scope="object", unit=unit, low=low, doc=doc)
 
 
 # Coefficients of `models.friction` beyond kv ("damping") and kc ("friction"); they need SimCfg(friction="M2") or more.
@@ -79,11 +83,13 @@ PARAMETERS: dict[str, Parameter] = {
             "log xx", "log yy", "log zz", "xy", "xz", "yz"
         )
     ),
-    "contact_friction": _robot("1", "sliding friction of every contact geom", low=0.0),
+    "contact_friction": _robot("1", "sliding friction of every contact geom of robots and ground", low=0.0),
     "contact_timeconst": _robot("s", "softness of contacts: larger is softer", low=1e-4),
     "contact_dampratio": _robot("1", "below 1 contacts bounce", low=1e-3),
     "gravity": _robot("m/s^2", "gravity vector, world frame", "x", "y", "z"),
     "tilt": _robot("rad", "of a held base (or of the ground) against gravity", "roll", "pitch"),
     "mount_stiffness": _robot("N/m, N m/rad", "of the stand that holds the base", *MOUNT_AXES, low=1e-9),
     "mount_damping": _robot("N s/m, N m s/rad", "of the stand that holds the base", *MOUNT_AXES, low=0.0),
+    "object_mass": _object("kg", "mass of an object; its inertia follows", 1e-6),
+    "object_friction": _object("1", "sliding friction of an object's contacts", 0.0),
 }  # fmt: skip

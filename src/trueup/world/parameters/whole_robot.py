@@ -23,8 +23,7 @@ class WholeRobot:
 
     def __init__(self, sim: BatchSim) -> None:
         self._sim, self._expand = sim, sim.batch.expand
-        model = sim.model
-        self._contacts = np.flatnonzero((model.geom_contype | model.geom_conaffinity) != 0)
+        model, self._contacts = sim.model, contact_geoms(sim)
         ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in MOUNT_JOINTS]
         self._mount = np.array([] if -1 in ids else ids, np.intp)
 
@@ -68,6 +67,12 @@ class WholeRobot:
             return self._mount
         dof: NDArray[np.intp] = self._sim.model.jnt_dofadr[self._mount].astype(np.intp)
         return dof
+
+
+def contact_geoms(sim: BatchSim) -> NDArray[np.intp]:
+    """Geoms of robots and ground that can touch something; objects have parameters of their own."""
+    touching = np.flatnonzero((sim.model.geom_contype | sim.model.geom_conaffinity) != 0)
+    return np.setdiff1d(touching, [sim.model.geom(one.name).id for one in sim.scene.objects]).astype(np.intp)
 
 
 def down(tilt: FloatArray) -> FloatArray:

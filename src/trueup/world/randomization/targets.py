@@ -198,11 +198,10 @@ class Targets:
         return nominal if at is None else nominal[at]
 
     def _where(self, name: str, of: tuple[str, ...]) -> Ids:
-        joints = PARAMETERS[name].scope == "joint"
-        known = self._sim.robot.spec.joint_names if joints else self._sim.params.body_names
+        known = self._sim.params.names_of(PARAMETERS[name].scope)
         for item in of:
             if item not in known:
-                raise TrueupError(f"range of {name!r}: the robot has no {item!r}{did_you_mean(item, known)}")
+                raise TrueupError(f"range of {name!r}: there is no {item!r}{did_you_mean(item, known)}")
         return np.array([known.index(item) for item in of], np.intp)
 
 

@@ -1,0 +1,1 @@
+"""Scene: what is simulated and filmed: robots, objects, links, cameras, ground."""

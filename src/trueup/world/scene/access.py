@@ -1,0 +1,140 @@
+"""Where robots, objects, links and sensors of a scene are in the arrays of a batch, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import mujoco
+import mujoco.batch
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.robot.load import Robot
+from trueup.world.scene.scene import Scene
+
+FloatArray = NDArray[np.float64]
+Rows = slice | NDArray[np.intp]
+
+
+class RobotPlace(NamedTuple):
+    """One robot of a scene: its joints among those of the scene, and where a free base begins in qpos and qvel."""
+
+    prefix: str
+    robot: Robot
+    joints: slice
+    free_at: tuple[int, int] | None
+
+
+def free_at(model: mujoco.MjModel, body: str) -> tuple[int, int] | None:
+    """Where pose and velocity of a body with a free joint begin in qpos and qvel; None without one."""
+    found = model.body(body)
+    joint = int(found.jntadr[0])
+    if not found.jntnum[0] or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
+        return None
+    return int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+
+
+class SceneAccess:
+    """Live views of a batch by the names of its scene; poses are position and quaternion w x y z in the world."""
+
+    def __init__(self, batch: mujoco.batch.Batch, scene: Scene) -> None:
+        self._batch, self._scene, self._model = batch, scene, batch.model
+        self._qpos, self._qvel = batch.bind("qpos"), batch.bind("qvel")
+        self._sensordata = batch.bind("sensordata")
+        self._links = [one.name for one in scene.links]
+        self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
+        self.robots = tuple(
+            RobotPlace(
+                one.prefix, one.robot, joints, free_at(batch.model, one.prefix + one.robot.spec.base.body)
+            )
+            for one, joints in zip(scene.robots, scene.joints, strict=True)
+        )
+
+    def sensor(self, name: str) -> FloatArray:
+        """Values of an engine sensor, (nsim, width), live."""
+        model = self._model
+        names = [model.sensor(k).name for k in range(model.nsensor)]
+        k = names.index(_known("sensor", name, names))
+        start = int(model.sensor_adr[k])
+        return self._sensordata[:, start : start + int(model.sensor_dim[k])]
+
+    def object_pose(self, name: str) -> FloatArray:
+        """Pose of an object, (nsim, 7): live if it is free, constant if it is fixed."""
+        at = self._objects[_known("object", name, self._objects)]
+        if at is None:
+            body = self._model.body(name)
+            return np.broadcast_to(np.concatenate([body.pos, body.quat]), (self._batch.nsim, 7))
+        return self._qpos[:, at[0] : at[0] + 7]
+
+    def object_vel(self, name: str) -> FloatArray:
+        """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; zero if fixed."""
+        at = self._objects[_known("object", name, self._objects)]
+        if at is None:
+            return np.broadcast_to(0.0, (self._batch.nsim, 6))
+        return self._qvel[:, at[1] : at[1] + 6]
+
+    def place_object(self, name: str, pose: ArrayLike, rows: Rows) -> None:
+        """Put a free object of some rows into poses (rows, 7)."""
+        if self._objects[_known("object", name, self._objects)] is None:
+            raise TrueupError(f"object {name!r} is fixed: it cannot be put elsewhere at a reset")
+        self.object_pose(name)[rows] = pose
+
+    def link_active(self, name: str) -> FloatArray:
+        """Whether a link is in force, (nsim,) of 0 and 1, live: part of the engine's state."""
+        k = self._model.equality(_known("link", name, self._links)).id
+        active: FloatArray = self._batch.bind("eq_active")[:, k]
+        return active
+
+    def link_here(self, name: str, ids: NDArray[np.intp] | None) -> None:
+        """Let a link keep the present relative pose of its bodies (weld) or place of its point (connect)."""
+        batch, model = self._batch, self._model
+        k = model.equality(_known("link", name, self._links)).id
+        rows = np.arange(batch.nsim) if ids is None else ids
+        a, b = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        bound = batch.bind("xpos"), batch.bind("xquat")  # before the pass that computes them
+        batch.forward(ids)  # after a step, poses of bodies belong to the state before its last physics step
+        pos, quat = (field[rows] for field in bound)
+        data = batch.expand("eq_data")
+        if model.eq_type[k] == mujoco.mjtEq.mjEQ_CONNECT:
+            anchor = pos[:, a] + _turn(quat[:, a], data[rows, k, :3])
+            data[rows, k, 3:6] = _turn(_inverse(quat[:, b]), anchor - pos[:, b])
+        else:
+            data[rows, k, 3:6] = _turn(_inverse(quat[:, a]), pos[:, b] - pos[:, a])
+            data[rows, k, 6:10] = _product(_inverse(quat[:, a]), quat[:, b])
+
+    def forget_links(self, rows: Rows) -> None:
+        """Let links keep the poses of the scene's start again."""
+        if self._links:
+            self._batch.expand("eq_data")[rows] = self._model.eq_data
+
+    def link_data(self) -> FloatArray | None:
+        """Relative poses that links keep, (nsim, nlink, ...), live; None without links."""
+        return self._batch.expand("eq_data") if self._links else None
+
+
+def _inverse(quat: FloatArray) -> FloatArray:
+    return quat * np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def _product(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Quaternion product of rows (n, 4)."""
+    scalar = p[:, :1] * q[:, :1] - (p[:, 1:] * q[:, 1:]).sum(axis=1, keepdims=True)
+    vector = p[:, :1] * q[:, 1:] + q[:, :1] * p[:, 1:] + np.cross(p[:, 1:], q[:, 1:])
+    return np.concatenate([scalar, vector], axis=1)
+
+
+def _turn(quat: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Vectors (n, 3) turned by quaternions (n, 4): v + 2 w (u x v) + 2 u x (u x v)."""
+    t = 2.0 * np.cross(quat[:, 1:], vectors)
+    return vectors + quat[:, :1] * t + np.cross(quat[:, 1:], t)
+
+
+def _known(kind: str, name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    if name not in names:
+        raise TrueupError(
+            f"no {kind} {name!r} in this scene{did_you_mean(name, names)} (it has: {', '.join(names) or 'none'})"
+        )
+    return name
