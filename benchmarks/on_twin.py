@@ -7,21 +7,23 @@ there to show what knowing everything would be worth, is told the hidden factors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.rows import RowRandom
-from trueup.policy.action import ActionMap, JointOrder
+from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
-from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.load import load_robot
-from trueup.tasks.goals.velocity import Velocity, VelocityGoal
+from trueup.tasks.build import build
+from trueup.tasks.evaluate import evaluate
+from trueup.tasks.frame import Frame
 from trueup.tasks.load import load_task
+from trueup.tasks.signals import Signal
 from trueup.tasks.step import Obs
+from trueup.tasks.task import Task
 from trueup.train.play.frozen import Policy
 from trueup.twin.firmware import Twin, TwinCfg
 from trueup.twin.truth.truth import Truth
@@ -72,39 +74,29 @@ def walk_on_twins(
     `make(n)` is the policy for n rows, `factors` what an expert is told; `command_seed` None: the least of the seeds.
     """
     task = load_task(spec.task)
-    assert isinstance(task.goal, VelocityGoal)
-    n, robot, dt = len(seeds), load_robot(spec.robot), 1.0 / spec.control_hz
+    n, robot = len(seeds), load_robot(spec.robot)
     twins = [
         Twin(robot, TwinCfg(preset=str(preset), seed=seed, base="free", command_hz=spec.control_hz))
         for seed in seeds
     ]
     told = np.zeros((n, 0), np.float32) if factors is None else np.stack([factors(t.truth) for t in twins])
-    commands = Velocity(
-        task.goal, n, dt, RowRandom(min(seeds) if command_seed is None else command_seed, "command", n)
+    goal = build(task, n, 1, min(seeds) if command_seed is None else command_seed, 0).goal
+    policy = make(n)
+    played = evaluate(
+        TwinWorld(twins, spec),
+        lambda actor: policy(Obs(actor, actor, told)),
+        spec,
+        _upright(task),
+        goal,
+        seconds,
     )
-    commands.reset(np.arange(n))
-    builder, action_map, policy = ObservationBuilder(spec.observation, n), ActionMap(spec.action), make(n)
-    order = JointOrder(spec.observation.joint_names, robot.spec.joint_names)  # a policy of others has its own
-    kp, kd = order.to_robot(np.array(spec.kp)), order.to_robot(np.array(spec.kd))
-    action = np.zeros((n, len(spec.action.moved)), np.float32)
-    target = order.to_policy(np.stack([twin.state().joint_pos for twin in twins]))
-    actor = builder.restart(_reading(twins, order), commands.values, action)
-    standing, upright, errors, powers, asked = np.ones(n, bool), [], [], [], []
-    for _ in range(round(seconds / dt)):
-        action = np.ascontiguousarray(policy(Obs(actor, actor, told)), np.float32)
-        target = action_map.target(action, target)
-        for twin, row in zip(twins, order.to_robot(target), strict=True):
-            twin.command(_rows(row, kp, kd))
-            twin.period()
-        found = np.array([_motion(twin) for twin in twins])
-        standing &= found[:, 2] < -0.5
-        upright.append(standing.copy())
-        errors.append(np.hypot(*(found[:, :2] - commands.values[:, :2]).T))
-        asked.append(np.hypot(*commands.values[:, :2].T))
-        powers.append(found[:, 3])
-        commands.advance()
-        actor = builder.step(_reading(twins, order), commands.values, action_map.observed(action))
-    return _walked(np.array(upright), np.array(errors), np.array(asked), np.array(powers))
+    asked = np.hypot(played.commands[:, :, 0], played.commands[:, :, 1])
+    return _walked(played.standing, played.metrics["velocity_error"], asked, played.metrics["power"])
+
+
+def _upright(task: Task) -> Task:
+    """On a twin a fall is told by the tilt of the base alone."""
+    return replace(task, terminations={"fallen": task.terminations["fallen"]})
 
 
 def _walked(
@@ -130,28 +122,49 @@ def _walked(
     )
 
 
-def _rows(target: FloatArray, kp: FloatArray, kd: FloatArray) -> FloatArray:
-    rows = np.zeros((5, len(target)))
-    rows[0], rows[2], rows[3] = target, kp, kd
-    return rows
+class TwinWorld:
+    """Twins without their processes, read past their drivers: the frame has the true motion."""
+
+    def __init__(self, twins: Sequence[Twin], spec: PolicySpec) -> None:
+        self.robot, self.nrow, self.control_dt = twins[0].robot.spec, len(twins), 1.0 / spec.control_hz
+        order = JointOrder(spec.observation.joint_names, self.robot.joint_names)
+        self._gains = order.to_robot(np.array(spec.kp)), order.to_robot(np.array(spec.kd))
+        self._twins = twins
+        self.frame = Frame(self.nrow, _TRUE, self)
+        self.frame.dt = self.control_dt
+
+    def reset(self) -> None:
+        raise NotImplementedError("a twin starts anew in a new process")
+
+    def step(self, targets: FloatArray) -> None:
+        kp, kd = self._gains
+        for twin, row in zip(self._twins, targets, strict=True):
+            twin.command(np.stack([row, 0.0 * row, kp, kd, 0.0 * row]))
+            twin.period()
+        self.frame.forget()
+
+    def reading(self) -> Reading:
+        states = [twin.state() for twin in self._twins]
+        return Reading(
+            joint_pos=np.stack([s.joint_pos for s in states]),
+            joint_vel=np.stack([s.joint_vel for s in states]),
+            gyro=np.stack([s.imu_gyro for s in states]),
+            gravity=gravity_in_body(np.stack([s.imu_quat for s in states])),
+        )
+
+    def true(self, read: Callable[[Twin], FloatArray]) -> NDArray[np.float32]:
+        """A true quantity of every twin."""
+        return np.stack([read(twin) for twin in self._twins]).astype(np.float32)
 
 
-def _reading(twins: Sequence[Twin], order: JointOrder) -> Reading:
-    """What the twins report, joints in the policy's order."""
-    states = [twin.state() for twin in twins]
-    return Reading(
-        joint_pos=order.to_policy(np.stack([s.joint_pos for s in states])),
-        joint_vel=order.to_policy(np.stack([s.joint_vel for s in states])),
-        gyro=np.stack([s.imu_gyro for s in states]),
-        gravity=gravity_in_body(np.stack([s.imu_quat for s in states])),
-    )
+def _rotation(twin: Twin) -> FloatArray:
+    return twin.plant.data.body(twin.robot.spec.base.body).xmat.reshape(3, 3)
 
 
-def _motion(twin: Twin) -> tuple[float, float, float, float]:
-    """True velocity of the base in its own frame (x, y), the z of gravity in it, and mechanical power."""
-    data = twin.plant.data
-    body = data.body(twin.robot.spec.base.body)
-    rotation = body.xmat.reshape(3, 3)
-    velocity = rotation.T @ data.qvel[:3]
-    power = np.abs(twin.plant.force * twin.plant.velocity).sum()
-    return float(velocity[0]), float(velocity[1]), -float(rotation[2, 2]), float(power)
+_TRUE = {
+    "base_vel": Signal(lambda world, _: world.true(lambda t: _rotation(t).T @ t.plant.data.qvel[:3])),
+    "base_spin": Signal(lambda world, _: world.true(lambda t: t.plant.data.qvel[3:6])),
+    "gravity": Signal(lambda world, _: world.true(lambda t: -_rotation(t)[2])),
+    "joint_torque": Signal(lambda world, _: world.true(lambda t: t.plant.force)),
+    "joint_vel": Signal(lambda world, _: world.true(lambda t: t.plant.velocity)),
+}
