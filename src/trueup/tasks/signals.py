@@ -141,6 +141,31 @@ def tool_error(sense: Sense, ids: Rows) -> Values:
     return pose_error(sense.chain, joint_pos(sense, ids), sense.frame.command[_rows(ids)])
 
 
+@signal("m")
+def tool_pos(sense: Sense, ids: Rows) -> Values:
+    """Of the tool in the base frame, (n, 3)."""
+    if sense.chain is None:
+        raise TrueupError("signal 'tool_pos' needs a goal that knows the arm's chain")
+    return sense.chain.tool_pose(joint_pos(sense, ids))[0].astype(np.float32)
+
+
+# --- objects ---
+def object_signals(name: str) -> dict[str, Signal]:
+    """`NAME_pos` (n, 3) m, `NAME_quat` (n, 4) and `NAME_vel` (n, 3) m/s of an object of the scene, world frame."""
+
+    def pose(columns: slice) -> Callable[[Sense, Rows], Values]:
+        return lambda sense, ids: sense.sim.object_pose(name)[_rows(ids), columns].astype(np.float32)
+
+    def velocity(sense: Sense, ids: Rows) -> Values:
+        return sense.sim.object_vel(name)[_rows(ids), :3].astype(np.float32)
+
+    return {
+        f"{name}_pos": Signal(pose(slice(0, 3)), "m", "vector"),
+        f"{name}_quat": Signal(pose(slice(3, 7)), "1"),
+        f"{name}_vel": Signal(velocity, "m/s", "vector"),
+    }
+
+
 def pose_error(chain: Chain, position: NDArray[np.floating], command: Float32) -> Float32:
     """Command pose (n, 7) minus tool pose: position and rotation vector, (n, 6)."""
     place, rotation = chain.tool_pose(position)

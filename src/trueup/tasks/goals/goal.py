@@ -74,7 +74,7 @@ class Goal:
     chain         from base to tool, where the goal is a pose of the tool
     """
 
-    ncommand: ClassVar[int] = 0
+    ncommand: int = 0
     mirror: tuple[int, ...] = ()
     command_step: tuple[float, ...] = ()
     sliders: tuple[Slider, ...] = ()

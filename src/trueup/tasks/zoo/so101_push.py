@@ -1,0 +1,103 @@
+"""so101-push: an arm pushes a free cube to a target on the ground."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.policy.observation import Term
+from trueup.rl.settings import NetCfg, PpoCfg
+from trueup.tasks.frame import Frame
+from trueup.tasks.goals.object_target import ObjectTargetGoal
+from trueup.tasks.signals import object_signals
+from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Start, Task
+from trueup.tasks.terms import rewards as r
+from trueup.world.randomization.randomize import Draw
+from trueup.world.scene.scene import Object, Scene
+from trueup.world.sensors import SensorCfg
+
+TASKS = {"so101-push": "so101_push"}
+Float32 = NDArray[np.float32]
+_HALF_M = 0.02  # of the cube
+_ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex")
+
+
+def object_distance(frame: Frame) -> Float32:
+    """From cube to target on the ground, m."""
+    return np.linalg.norm(frame.cube_pos[:, :2] - frame.asked, axis=1)
+
+
+def near_target(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.1 m): pulls from afar."""
+    return np.float32(1.0) - np.tanh(object_distance(frame) * np.float32(10.0))
+
+
+def at_target(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.02 m): asks for the last centimetres."""
+    return np.float32(1.0) - np.tanh(object_distance(frame) * np.float32(50.0))
+
+
+def behind_cube(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.05 m) of the tool from a place behind the cube, seen from the target."""
+    way = frame.asked - frame.cube_pos[:, :2]
+    length = np.linalg.norm(way, axis=1, keepdims=True)
+    behind = frame.cube_pos.copy()
+    behind[:, :2] -= np.float32(1.5 * _HALF_M) * way / np.maximum(length, np.float32(0.02))
+    apart = np.linalg.norm(frame.tool_pos - behind, axis=1)
+    return np.float32(1.0) - np.tanh(apart * np.float32(20.0))
+
+
+def pushed_away(frame: Frame) -> NDArray[np.bool_]:
+    """The cube is out of reach or off the ground."""
+    away: NDArray[np.bool_] = np.linalg.norm(frame.cube_pos[:, :2], axis=1) > 0.45
+    return away | (np.abs(frame.cube_pos[:, 2]) > 0.15)
+
+
+def so101_push() -> Task:
+    """A cube of 4 cm; the policy sees where it is, as a camera would tell it."""
+    return Task(
+        name="so101-push",
+        robot="so101",
+        scene=Scene(
+            objects=(
+                Object(name="cube", shape="box", size=(_HALF_M,) * 3, mass=0.05, pos=(0.25, 0.0, _HALF_M)),
+            ),
+            floor=True,
+        ),
+        signals=object_signals("cube"),
+        rates=Rates(control_hz=25.0, physics_hz=250.0, episode_s=10.0),
+        observations=Observations(
+            actor=(
+                Term("joint_pos"),
+                Term("joint_vel", 0.2),
+                Term("cube_pos", 5.0),
+                Term("command", 5.0),
+                Term("action", 0.5),
+            ),
+            critic=(CriticTerm("cube_vel", 2.0), CriticTerm("tool_pos", 5.0)),
+        ),
+        # Actions are speeds, 2.5 rad/s at most
+        actions=Actions(scale=0.1, moved=_ARM, clip=1.0, relative=True),
+        goal=ObjectTargetGoal(object="cube"),
+        rewards={
+            "behind_cube": Reward(behind_cube, 0.5),
+            "near_target": Reward(near_target, 1.0),
+            "at_target": Reward(at_target, 2.0),
+            "action_rate": Reward(r.action_rate, -0.02),
+            "joint_speed": Reward(r.joint_speed, -0.01),
+            "joint_limits": Reward(r.joint_limits, -1.0),
+        },
+        terminations={"pushed_away": pushed_away},
+        metrics={"object_distance": object_distance},
+        score="near_target",
+        start=Start(joint_pos=0.2),
+        randomize={
+            "object_mass": Draw(operation="scale", low=0.5, high=2.0, of=("cube",), factor=True),
+            "object_friction": Draw(operation="scale", low=0.6, high=1.4, of=("cube",), factor=True),
+            "kp": Draw(operation="scale", low=0.8, high=1.2),
+            "friction": Draw(operation="scale", low=0.5, high=2.0),
+            "delay": Draw(operation="set", low=0.0, high=0.02, each=False, factor=True),
+        },
+        sensors=SensorCfg(joint_pos_rad=0.005, joint_vel_rad_s=0.1),
+        ppo=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=0.8)),
+    )
