@@ -67,11 +67,11 @@ def build(
         add_foot_sensors(spec, robot)
 
     if learned is None:
-        sim = BatchSim(scene, cfg, prepare=prepare)
+        sim = BatchSim(scene, cfg, None, prepare, task.target_stages)
     else:
         net = load_actuator(learned)
         actuator = NetActuator(net)
-        sim = BatchSim(scene, with_net(cfg, net), actuator, prepare)
+        sim = BatchSim(scene, with_net(cfg, net), actuator, prepare, task.target_stages)
         actuator.prepare(sim)
     action = _action_spec(task, robot) if task.layout is None else task.layout.action
     goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(seed, "command", nenv, first_row)))

@@ -16,6 +16,7 @@ from trueup.rl.settings import PpoCfg
 from trueup.tasks.frame import Frame
 from trueup.tasks.goals.goal import GoalCfg
 from trueup.tasks.signals import Signal
+from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import Ranges
 from trueup.world.scene.scene import Scene
@@ -111,6 +112,9 @@ class Task:
     metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)
+    target_stages: tuple[
+        TargetStage, ...
+    ] = ()  # between actions and delay, see `world.actuators.target_stages`
     sensors: SensorCfg = field(default_factory=SensorCfg)
     randomize: Ranges = field(default_factory=dict)
     pushes: PushCfg | None = None

@@ -24,6 +24,7 @@ from trueup.robot.load import Robot
 from trueup.robot.model import compile_spec, default_qpos, joint_index
 from trueup.world.actuators.engine import GainTable, add_actuators
 from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
+from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.config import SimCfg
 from trueup.world.motion import MotionReader, as_slice
 from trueup.world.parameters.params import Params
@@ -50,6 +51,7 @@ class BatchSim:
         cfg: SimCfg | None = None,
         substep_model: SubstepModel | None = None,
         prepare: Callable[[mujoco.MjSpec], None] | None = None,
+        target_stages: Sequence[TargetStage] = (),
     ) -> None:
         _keep_engine_quiet()
         self.scene = Scene.of(scene)
@@ -85,7 +87,7 @@ class BatchSim:
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
-        self.substep_model = substep_model
+        self.substep_model, self.target_stages = substep_model, tuple(target_stages)
         if self._actuator_model is not None:
             self._actuator_model.start(self)
         self.default_qpos = default_qpos(self.model, robot)
@@ -202,6 +204,8 @@ class BatchSim:
             self._access.place_object(name, pose, rows)
         self.batch.forward(ids)
         self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
+        for stage in self.target_stages:
+            stage.reset(self, ids)
         if self.substep_model is not None:
             self.substep_model.reset(self, ids)
         self.motion.forget()
@@ -213,6 +217,8 @@ class BatchSim:
         """Advance every simulation by one control step under held targets, (nsim, njoint) or broadcast to it."""
         self.params.refresh()
         command = self._command(target_pos)
+        for stage in self.target_stages:
+            command = stage(command, self)
         if self.cfg.actuator.inputs == "servo":
             self._write_servo(target_vel, torque)
         elif target_vel is not None or torque is not None:
@@ -242,7 +248,7 @@ class BatchSim:
 
         Returns each recorded field after every control step, (nsim, T, ...). Sensors are not sampled.
         """
-        if self.substep_model is not None:
+        if self.substep_model is not None or self.target_stages:
             return self._rollout_in_python(targets, target_vel, torque, record)
         self.params.refresh()
         self.motion.forget()
@@ -285,6 +291,8 @@ class BatchSim:
         out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
         out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
         out["warning"] = self.batch.warning.copy()
+        for k, stage in enumerate(self.target_stages):
+            out |= {f"stage{k}/{name}": live.copy() for name, live in stage.memory().items()}
         if (links := self._access.link_data()) is not None:
             out["links"] = links.copy()
         if self._actuator_model is not None:
@@ -307,6 +315,9 @@ class BatchSim:
             {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
         )
         self.batch.warning[:] = state["warning"]
+        for k, stage in enumerate(self.target_stages):
+            for name, live in stage.memory().items():
+                live[...] = state[f"stage{k}/{name}"]
         if (links := self._access.link_data()) is not None:
             links[:] = state["links"]
         if self._actuator_model is not None:
