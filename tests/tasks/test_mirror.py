@@ -1,5 +1,6 @@
 """The mirror, checked against the physics: a mirrored state under mirrored actions stays the mirror image."""
 
+import re
 from dataclasses import replace
 
 import msgspec
@@ -93,10 +94,27 @@ def renamed(folder, change):
         {"FL": "front_left_", "FR": "front_right_", "RL": "rear_left_", "RR": "rear_right_"},
         {"FL": "fl.", "FR": "fr.", "RL": "hl.", "RR": "hr."},
         {"FL": "leg0_", "FR": "leg1_", "RL": "leg2_", "RR": "leg3_"},
+        {"FL": "L_front_", "FR": "R_front_", "RL": "L_rear_", "RR": "R_rear_"},
+        {"FL": "left_", "FR": "right_", "RL": "left_hind_", "RR": "right_hind_"},  # left_hip, right_hip
     ],
 )
 def test_limbs_are_paired_whatever_their_names(change, tmp_path):
-    joints, feet = pair_limbs(BatchSim(renamed(tmp_path, change), SimCfg(nsim=1, threads=1)))
+    check_pairs(renamed(tmp_path, change))
+
+
+def test_limbs_are_paired_by_names_that_end_in_the_side(tmp_path):
+    for file in ("model.xml", "spec.toml"):
+        text = (ZOO / "go2" / file).read_text()
+        for name, side in {"FL": "f_l", "FR": "f_r", "RL": "h_l", "RR": "h_r"}.items():
+            text = re.sub(rf"\b{name}_(\w+)", rf"\1_{side}", text)
+        (tmp_path / file).write_text(text)
+    robot = load_robot(tmp_path)
+    assert robot.spec.joint_names[0] == "hip_joint_f_l"
+    check_pairs(robot)
+
+
+def check_pairs(robot):
+    joints, feet = pair_limbs(BatchSim(robot, SimCfg(nsim=1, threads=1)))
     expected = pair_limbs(BatchSim(load_robot("go2"), SimCfg(nsim=1, threads=1)))
     for found, known in zip((joints, feet), expected, strict=True):
         np.testing.assert_array_equal(found.columns, known.columns)

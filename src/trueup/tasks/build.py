@@ -118,6 +118,12 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
 def _action_spec(task: Task, robot: Robot) -> ActionSpec:
     spec = robot.spec
     moved = task.actions.moved or spec.joint_names
+    lacking = [name for name in moved if name not in spec.joint_names]
+    if lacking:
+        raise TrueupError(
+            f"task {task.name!r} moves joint {lacking[0]!r}, which robot {spec.name!r} does not have (its joints: "
+            f"{', '.join(spec.joint_names)}): name this robot's joints in `actions.moved`"
+        )
     scale = task.actions.scale
     scales = (scale,) * len(moved) if isinstance(scale, float) else scale
     if len(scales) != len(moved):
