@@ -136,26 +136,29 @@ def _turn_sun(model: mujoco.MjModel, azimuth: float) -> None:
 
 
 def _add_bones(spec: mujoco.MjSpec) -> None:
-    """Join the shapes of a mesh-free robot by thin rods, so that links do not hang in the air."""
-    if spec.meshes:
-        return
-    for body in spec.bodies:
-        if body.parent is None or body.name == spec.worldbody.name:
+    """Join the shapes of mesh-free robots by thin rods, so that links do not hang in the air."""
+    for top in spec.worldbody.bodies:
+        if any(geom.type == mujoco.mjtGeom.mjGEOM_MESH for geom in top.find_all("geom")):
             continue
-        ends = [child.pos for child in body.bodies] + [geom.pos for geom in body.geoms]
-        for end in ends:
-            length = float(np.linalg.norm(end))
-            if np.isfinite(length) and length > _SHORTEST_BONE:
-                body.add_geom(
-                    type=mujoco.mjtGeom.mjGEOM_CAPSULE,
-                    fromto=[0, 0, 0, *end],
-                    size=[0.05 * length, 0, 0],
-                    rgba=_BONE,
-                    group=SHOWN,
-                    contype=0,
-                    conaffinity=0,
-                    mass=0,
-                )
+        for body in (top, *top.find_all("body")):
+            ends = [child.pos for child in body.bodies] + [geom.pos for geom in body.geoms]
+            for end in ends:
+                _add_bone(body, end)
+
+
+def _add_bone(body: mujoco.MjsBody, end: NDArray[np.float64]) -> None:
+    length = float(np.linalg.norm(end))
+    if np.isfinite(length) and length > _SHORTEST_BONE:
+        body.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+            fromto=[0, 0, 0, *end],
+            size=[0.05 * length, 0, 0],
+            rgba=_BONE,
+            group=SHOWN,
+            contype=0,
+            conaffinity=0,
+            mass=0,
+        )
 
 
 class Painter:
