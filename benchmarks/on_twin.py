@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.reading import Reading, gravity_in_body
@@ -25,7 +26,7 @@ from trueup.tasks.signals import Signal
 from trueup.tasks.step import Obs
 from trueup.tasks.task import Task
 from trueup.train.play.frozen import Policy
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.firmware import Twin
 from trueup.twin.truth.truth import Truth
 
 FloatArray = NDArray[np.float64]

@@ -20,6 +20,7 @@ from trueup.hardware import wire
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.hardware.drivers.open import open_driver, twin_options
 from trueup.hardware.drivers.twin import TwinDriver
+from trueup.hardware.twin_cfg import FaultCfg
 from trueup.hardware.wire import Kind
 from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.robot.model import ModelCfg
@@ -103,7 +104,7 @@ def test_references_are_read() -> None:
     )
     assert (options.preset, options.seed, options.lockstep) == ("my/p.toml", 7, True)
     assert (options.command_hz, options.base, options.command_timeout_s) == (400.0, "free", 0.2)
-    assert options.faults == {"drop": 0.1, "corrupt": 0.2}
+    assert options.faults == FaultCfg(drop=0.1, corrupt=0.2)
     assert options.tap == "a&b"
 
 
@@ -331,8 +332,10 @@ def test_in_real_time_states_stream_and_the_clock_is_the_walls() -> None:
 @medium
 def test_a_running_twin_is_reached_by_address_and_serves_one_driver_at_a_time(tmp_path: Path) -> None:
     code = (
-        "from trueup.twin.server import ServeCfg, serve\n"
-        "serve(ServeCfg(robot='pendulum', preset='ideal', lockstep=True),"
+        "from trueup.hardware.twin_cfg import ServeCfg\n"
+        "from trueup.robot.load import load_robot\n"
+        "from trueup.twin.server import serve\n"
+        "serve(ServeCfg(preset='ideal', lockstep=True), load_robot('pendulum'),"
         " on_ready=lambda server: print(server.address[1], flush=True))"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as server:

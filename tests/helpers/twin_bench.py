@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.hardware.driver import Command
 from trueup.hardware.drivers.twin import TwinDriver
-from trueup.hardware.drivers.twin_process import TwinOptions
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot, load_robot
 
 FloatArray = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Twins:
             file.write_text(f"schema = 1\n{preset}\n")
             preset = str(file)
         arguments: dict[str, object] = {"preset": preset, "lockstep": True, **options}
-        driver = TwinDriver(load_robot(robot), TwinOptions(**arguments), timeout_s=20.0)  # type: ignore[arg-type]
+        driver = TwinDriver(load_robot(robot), ServeCfg(**arguments), timeout_s=20.0)  # type: ignore[arg-type]
         driver.connect()
         self._open.append(driver)
         return driver

@@ -8,8 +8,9 @@ from made_calibration import made_calibration
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import open_driver, same_twin, twin_options
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.robot.load import load_robot
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.firmware import Twin
 from trueup.world.fitted.calibration import write_calibration
 
 GO2 = load_robot("go2")

@@ -6,12 +6,13 @@ import mujoco
 import numpy as np
 import pytest
 
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.models.delay import DelayLine
 from trueup.models.friction import FrictionParams, friction_budget
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
 from trueup.twin.commands import CommandLine
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.firmware import Twin
 from trueup.twin.physics.engine_views import EngineViews
 from trueup.twin.physics.friction import StribeckFriction
 from trueup.twin.physics.hysteresis import Hysteresis

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.robot.load import load_robot, zoo_names
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.firmware import Twin
 from trueup.twin.truth.preset import PRESETS, parse_preset, preset_file, preset_names, read_preset
 from trueup.twin.truth.truth import truth_json
 

@@ -13,8 +13,9 @@ from twin_bench import Twins
 
 import trueup
 from trueup.core.errors import TrueupError
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.robot.load import load_robot
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.firmware import Twin
 from trueup.twin.truth.seal import reveal, seal, seal_folder, sealed_names
 
 SOURCE = Path(trueup.__file__).parent

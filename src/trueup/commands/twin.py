@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+from trueup.hardware.twin_cfg import ServeCfg
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,22 +23,8 @@ class ServeVerb:
     """
 
     robot: tyro.conf.Positional[str]
-    """Built-in name, or your robot's folder or spec."""
-    preset: str = "mild"
-    """A shipped preset (`trueup twin list`) or a path to your own TOML."""
-    seed: int = 0
-    """Which twin of the preset."""
-    params: Path | None = None
-    """Folder of a calibration: what was fitted is drawn from its posterior, by the seed."""
-    base: Annotated[Literal["fixed", "free"], tyro.conf.arg(help="held in the air, or on the ground")] = (
-        "fixed"
-    )
-    port: int = 0
-    """UDP port on this computer; 0 takes a free one."""
-    rate: float = 200.0
-    """Commands and states per second."""
-    lockstep: bool = False
-    """Time passes only with commands, as fast as they come."""
+    """Built-in name, or your robot's folder or spec; - : a driver's order on standard input."""
+    cfg: ServeCfg = field(default_factory=ServeCfg)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,29 +73,19 @@ def run(verb: ServeVerb | RevealVerb | TwinsVerb) -> int:
     return 0
 
 
-def _serve(verb: ServeVerb, console: object) -> int:
-    from rich.console import Console
-
+def _serve(verb: ServeVerb, console: Console) -> int:
     from trueup.robot.load import load_robot
+    from trueup.twin import background
     from trueup.twin.server import serve
-    from trueup.twin.socket_server import ServeCfg, TwinServer
+    from trueup.twin.socket_server import TwinServer
 
-    assert isinstance(console, Console)
+    if verb.robot == "-":
+        return background.main()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
     def ready(server: TwinServer) -> None:
         host, port = server.address
         console.print(f"twin {server.twin.name} listens: --driver twin@{host}:{port}   (Ctrl-C ends it)")
 
-    cfg = ServeCfg(
-        robot=verb.robot,
-        preset=verb.preset,
-        seed=verb.seed,
-        params=None if verb.params is None else str(verb.params),
-        base=verb.base,
-        port=verb.port,
-        command_hz=verb.rate,
-        lockstep=verb.lockstep,
-    )
-    serve(cfg, load_robot(verb.robot), ready)
+    serve(verb.cfg, load_robot(verb.robot), ready)
     return 0

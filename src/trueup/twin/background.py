@@ -1,4 +1,4 @@
-"""The twin as a child of a driver: told what to be on standard input, says where it listens on standard output.
+"""`trueup twin serve -`: a twin as a child of a driver, which reads its order and says where it listens.
 
     in   one line of JSON: {"serve": ServeCfg, "robot": {"spec", "model_path", "built_in", "options"}}
     out  one line of JSON: {"port": ...} or {"error", "file", "place"}
@@ -19,9 +19,11 @@ from pathlib import Path
 import msgspec
 
 from trueup.core.errors import TrueupError
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
-from trueup.twin.server import ServeCfg, TwinServer, serve
+from trueup.twin.server import serve
+from trueup.twin.socket_server import TwinServer
 
 _LOOK_S = 1.0  # between looks at the parent
 
@@ -81,7 +83,3 @@ def _end_with_parent(parent: int) -> None:
 def _say(message: dict[str, object]) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

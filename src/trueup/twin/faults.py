@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from trueup.core.errors import TrueupError
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaultCfg:
-    """Share of packets, each way, that suffer each fault."""
-
-    drop: float = 0.0
-    duplicate: float = 0.0
-    reorder: float = 0.0  # held back until after the next packet
-    corrupt: float = 0.0  # one to four bits flipped
-
-    def __post_init__(self) -> None:
-        for name in ("drop", "duplicate", "reorder", "corrupt"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise TrueupError(f"the share of packets to {name} lies between 0 and 1", place=name)
-
-    @property
-    def any(self) -> bool:
-        return bool(self.drop or self.duplicate or self.reorder or self.corrupt)
+from trueup.hardware.twin_cfg import FaultCfg
 
 
 class PacketFaults:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of
 from trueup.hardware.driver import RobotState
+from trueup.hardware.twin_cfg import TwinCfg
 from trueup.hardware.wire import Report, TapCounts
 from trueup.robot.load import Robot
-from trueup.robot.model import Base
 from trueup.robot.spec import RobotSpec
 from trueup.twin.physics.physics import Plant
 from trueup.twin.physics.plant_model import build_plant
@@ -27,31 +26,6 @@ from trueup.world.fitted.sim_params import SimParams
 FloatArray = NDArray[np.float64]
 _PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this
 _LIMIT_SLACK = 1e-6  # rounding of a target on its limit
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwinCfg:
-    """Which twin, and how its body is held.
-
-    preset             a shipped preset or a path to one's own TOML
-    params             folder of a calibration: what was fitted is drawn from its posterior, by the seed
-    base               "fixed": held in the air; "free": on its feet (or its own root joint)
-    command_hz         rate of state reports, and of commands in lock-step
-    command_timeout_s  robot time without a command after which the servo only damps
-    """
-
-    preset: str = "mild"
-    seed: int = 0
-    params: str | None = None
-    base: Base = "fixed"
-    command_hz: float = 200.0
-    command_timeout_s: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 1.0 <= self.command_hz <= 4000.0:
-            raise TrueupError(f"a twin's command rate lies between 1 and 4000 Hz, found {self.command_hz}")
-        if not 0.0 < self.command_timeout_s <= 3600.0:
-            raise TrueupError(f"a command timeout must be above 0 s, found {self.command_timeout_s}")
 
 
 class Twin:

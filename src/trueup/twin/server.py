@@ -6,33 +6,29 @@ import contextlib
 import gc
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import mujoco
 
-from trueup.core.errors import TrueupError
-from trueup.robot.load import Robot, load_robot
-from trueup.twin.firmware import Twin, TwinCfg
-from trueup.twin.socket_server import ServeCfg, TwinServer
+from trueup.hardware.twin_cfg import ServeCfg
+from trueup.robot.load import Robot
+from trueup.twin.firmware import Twin
+from trueup.twin.socket_server import TwinServer
 from trueup.twin.truth.seal import seal
 
-__all__ = ["ServeCfg", "TwinCfg", "TwinServer", "serve"]
 _log = logging.getLogger(__name__)
 
 
-def serve(
-    cfg: ServeCfg, robot: Robot | None = None, on_ready: Callable[[TwinServer], None] | None = None
-) -> None:
+def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[TwinServer], None] | None = None) -> None:
     """Serve a twin until SIGTERM, Ctrl-C, or the goodbye of the driver of a `once` server.
 
-    `robot` stands in for the one that `cfg` names; `on_ready` is called when the socket listens.
+    `on_ready` is called when the socket listens.
     """
     # else the engine writes a file into the working folder
     mujoco.set_mju_user_warning(lambda text: _log.warning("physics: %s", text))
-    twin = Twin(robot or load_robot(cfg.robot), cfg.twin)
+    twin = Twin(robot, cfg)
     server = TwinServer(twin, cfg)
     seal(twin.name, twin.truth)
     gc.collect()
@@ -66,19 +62,3 @@ def _stops_on_signal() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def main() -> None:
-    """Serve a twin from the command line."""
-    import tyro
-
-    cfg = tyro.cli(ServeCfg, description="Serve a virtual robot with hidden physics until Ctrl-C.")
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    try:
-        serve(cfg)
-    except TrueupError as error:
-        sys.exit(f"error: {error}")
-
-
-if __name__ == "__main__":
-    main()

@@ -15,60 +15,21 @@ import select
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Frame, Kind
-from trueup.robot.model import Base
-from trueup.twin.faults import FaultCfg, PacketFaults
-from trueup.twin.firmware import Twin, TwinCfg
+from trueup.twin.faults import PacketFaults
+from trueup.twin.firmware import Twin
 from trueup.twin.tap import TapFile
 
 _log = logging.getLogger(__name__)
 Address = tuple[str, int]
 SILENCE_S = 1.0  # after which another driver may take over
 SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServeCfg:
-    """A twin and how it is served (see TwinCfg for those that it has too).
-
-    robot     as every command takes it: `go2`, `my_robot/`, `arm.urdf`
-    host      address to listen on; others than 127.0.0.1 let other computers command the twin
-    port      0: any free one
-    lockstep  time passes only with commands, as fast as possible
-    once      end when the driver says goodbye
-    tap       file that records commands and torques at the motors
-    """
-
-    robot: str = "go2"
-    preset: str = "mild"
-    seed: int = 0
-    params: str | None = None
-    base: Base = "fixed"
-    command_hz: float = 200.0
-    command_timeout_s: float = 0.1
-    host: str = "127.0.0.1"
-    port: int = 0
-    lockstep: bool = False
-    once: bool = False
-    tap: str | None = None
-    faults: FaultCfg = field(default_factory=FaultCfg)
-
-    @property
-    def twin(self) -> TwinCfg:
-        return TwinCfg(
-            preset=self.preset,
-            seed=self.seed,
-            params=self.params,
-            base=self.base,
-            command_hz=self.command_hz,
-            command_timeout_s=self.command_timeout_s,
-        )
 
 
 class TwinServer:

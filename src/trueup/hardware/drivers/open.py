@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 from urllib.parse import quote, unquote
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.hardware.driver import Driver
 from trueup.hardware.drivers.own import is_own, make_own
 from trueup.hardware.drivers.twin import TwinDriver
-from trueup.hardware.drivers.twin_process import TwinOptions
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 
 KINDS = {
@@ -36,7 +37,7 @@ def open_driver(
     `command_hz` and `lockstep` are what a twin started here gets unless the reference says otherwise.
     """
     if reference.startswith("twin:"):
-        wanted = TwinOptions(lockstep=bool(lockstep))
+        wanted = ServeCfg(lockstep=bool(lockstep))
         if command_hz is not None:
             wanted = replace(wanted, command_hz=command_hz)
         return TwinDriver(robot, twin_options(reference.removeprefix("twin:"), wanted))
@@ -48,12 +49,12 @@ def open_driver(
     raise TrueupError(f"no driver {reference!r}; known are {known}")
 
 
-def twin_options(text: str, wanted: TwinOptions | None = None) -> TwinOptions:
+def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:
     """Read `PRESET?key=value&...`; what it does not say stays as in `wanted`."""
     preset, _, query = text.partition("?")
     if not preset:
         raise TrueupError("a twin needs a preset: twin:mild, twin:harmonic, twin:my/preset.toml")
-    options = replace(wanted or TwinOptions(), preset=preset)
+    options = replace(wanted or ServeCfg(), preset=preset)
     for part in query.split("&") if query else []:
         key, _, value = part.partition("=")
         if key not in TWIN_OPTIONS:
@@ -75,7 +76,7 @@ def same_twin(reference: str) -> str:
         options = twin_options(reference.removeprefix("twin:"))
     except TrueupError:
         return ""
-    base = "" if options.base == TwinOptions().base else f"&base={options.base}"
+    base = "" if options.base == ServeCfg().base else f"&base={options.base}"
     fit = "" if options.params is None else f"&params={quote(options.params)}"
     return f"twin:{options.preset}?seed={options.seed}{base}{fit}"
 
@@ -86,15 +87,22 @@ def _flag(text: str) -> bool:
     return text.lower() in ("1", "true", "yes")
 
 
-def _fault(name: str) -> Callable[[TwinOptions, str], TwinOptions]:
-    return lambda old, text: replace(old, faults={**(old.faults or {}), name: float(text)})
+def _base(text: str) -> Literal["fixed", "free"]:
+    known: dict[str, Literal["fixed", "free"]] = {"fixed": "fixed", "free": "free"}
+    if text not in known:
+        raise ValueError(f"expected fixed or free, found {text!r}")
+    return known[text]
 
 
-TWIN_OPTIONS: dict[str, Callable[[TwinOptions, str], TwinOptions]] = {
+def _fault(name: str) -> Callable[[ServeCfg, str], ServeCfg]:
+    return lambda old, text: replace(old, faults=replace(old.faults, **{name: float(text)}))
+
+
+TWIN_OPTIONS: dict[str, Callable[[ServeCfg, str], ServeCfg]] = {
     "seed": lambda old, text: replace(old, seed=int(text)),
     "params": lambda old, text: replace(old, params=text),
     "lockstep": lambda old, text: replace(old, lockstep=_flag(text)),
-    "base": lambda old, text: replace(old, base=text),
+    "base": lambda old, text: replace(old, base=_base(text)),
     "hz": lambda old, text: replace(old, command_hz=float(text)),
     "timeout": lambda old, text: replace(old, command_timeout_s=float(text)),
     "tap": lambda old, text: replace(old, tap=text),

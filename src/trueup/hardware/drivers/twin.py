@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.drivers.twin_process import TwinOptions, TwinProcess
+from trueup.hardware.drivers.twin_process import TwinProcess
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Frame, Kind, TapCounts, Welcome
 from trueup.robot.load import Robot
 
@@ -41,7 +42,7 @@ class TwinDriver:
     def __init__(
         self,
         robot: Robot,
-        options: TwinOptions | None = None,
+        options: ServeCfg | None = None,
         *,
         address: Address | None = None,
         timeout_s: float = 2.0,

@@ -8,45 +8,26 @@ import select
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from trueup.core.errors import TrueupError
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 
-MODULE = "trueup.twin.background"
 START_S = 60.0  # imports and model on a busy machine
 END_S = 3.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwinOptions:
-    """Which twin to start; the names are those of the twin's own ServeCfg.
-
-    params  folder of a calibration, from whose posterior the twin is drawn
-    faults  share of packets: {"drop": 0.1, "duplicate": ..., "reorder": ..., "corrupt": ...}
-    """
-
-    preset: str = "mild"
-    seed: int = 0
-    params: str | None = None
-    base: str = "fixed"
-    command_hz: float = 200.0
-    command_timeout_s: float = 0.1
-    lockstep: bool = False
-    tap: str | None = None
-    faults: dict[str, float] | None = None
 
 
 class TwinProcess:
     """A twin in a process of its own, which ends with this object's `end` or with this process."""
 
-    def __init__(self, robot: Robot, options: TwinOptions) -> None:
+    def __init__(self, robot: Robot, cfg: ServeCfg) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", MODULE],
+            [sys.executable, "-P", "-m", "trueup", "twin", "serve", "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -54,7 +35,7 @@ class TwinProcess:
             start_new_session=True,  # Ctrl-C is for the driver, which damps first
         )
         try:
-            self.port = self._start(_order(robot, options))
+            self.port = self._start(_order(robot, cfg))
         except BaseException:
             self.end()
             raise
@@ -110,26 +91,14 @@ class TwinProcess:
         return port
 
 
-def _order(robot: Robot, options: TwinOptions) -> bytes:
-    serve = {
-        "preset": options.preset,
-        "seed": options.seed,
-        "params": options.params,
-        "base": options.base,
-        "command_hz": options.command_hz,
-        "command_timeout_s": options.command_timeout_s,
-        "lockstep": options.lockstep,
-        "tap": options.tap,
-        "faults": options.faults or {},
-        "once": True,
-    }
+def _order(robot: Robot, cfg: ServeCfg) -> bytes:
     described = {
         "spec": robot.spec,
         "model_path": str(robot.model_path.resolve()),
         "built_in": robot.built_in,
         "options": robot.options,
     }
-    return msgspec.json.encode({"serve": serve, "robot": described})
+    return msgspec.json.encode({"serve": replace(cfg, once=True), "robot": described})
 
 
 def _environment() -> dict[str, str]:

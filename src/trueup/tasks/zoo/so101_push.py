@@ -37,14 +37,33 @@ def at_target(frame: Frame) -> Float32:
     return np.float32(1.0) - np.tanh(object_distance(frame) * np.float32(50.0))
 
 
+def reach_cube(frame: Frame) -> Float32:
+    """1 - tanh(distance / 0.15 m) of the tool from a place behind the cube, seen from the target."""
+    return np.float32(1.0) - np.tanh(_from_behind(frame) * np.float32(1.0 / 0.15))
+
+
 def behind_cube(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.05 m) of the tool from a place behind the cube, seen from the target."""
+    """1 - tanh(distance / 0.04 m), likewise: asks for the last centimetres."""
+    return np.float32(1.0) - np.tanh(_from_behind(frame) * np.float32(25.0))
+
+
+def pushes_on(frame: Frame) -> Float32:
+    """Speed of the cube towards the target over 0.1 m/s, in [-1, 1]."""
+    speed = np.einsum("ij,ij->i", frame.cube_vel[:, :2], _way(frame))
+    return np.clip(speed * np.float32(10.0), -1.0, 1.0).astype(np.float32)
+
+
+def _way(frame: Frame) -> Float32:
+    """Direction from cube to target, shorter than one where they are close."""
     way = frame.asked - frame.cube_pos[:, :2]
-    length = np.linalg.norm(way, axis=1, keepdims=True)
+    out: Float32 = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), np.float32(0.02))
+    return out
+
+
+def _from_behind(frame: Frame) -> Float32:
     behind = frame.cube_pos.copy()
-    behind[:, :2] -= np.float32(1.5 * _HALF_M) * way / np.maximum(length, np.float32(0.02))
-    apart = np.linalg.norm(frame.tool_pos - behind, axis=1)
-    return np.float32(1.0) - np.tanh(apart * np.float32(20.0))
+    behind[:, :2] -= np.float32(1.5 * _HALF_M) * _way(frame)
+    return np.linalg.norm(frame.tool_pos - behind, axis=1)
 
 
 def pushed_away(frame: Frame) -> NDArray[np.bool_]:
@@ -80,7 +99,9 @@ def so101_push() -> Task:
         actions=Actions(scale=0.1, moved=_ARM, clip=1.0, relative=True),
         goal=ObjectTargetGoal(object="cube"),
         rewards={
+            "reach_cube": Reward(reach_cube, 0.5),
             "behind_cube": Reward(behind_cube, 0.5),
+            "pushes_on": Reward(pushes_on, 3.0),
             "near_target": Reward(near_target, 1.0),
             "at_target": Reward(at_target, 2.0),
             "action_rate": Reward(r.action_rate, -0.02),
