@@ -24,9 +24,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.tables import Table, read_table, table_format
-from trueup.data.tables.read_csv import MAX_LINE, NOTE_MARK, fits_packed
-from trueup.data.tables.read_parquet import NOTE_KEY
-from trueup.data.tables.table import allowed_bytes
+from trueup.data.tables.table import MIB, NOTE_KEY, NOTE_MARK, allowed_bytes, unpacked_bytes
 
 SCHEMA = 1
 _NOTE_ARRAY = "trueup-log"
@@ -98,7 +96,7 @@ def _note_text(log: Log, target: Path) -> str:
         "meta": log.meta,
     }
     text = json.dumps(content, allow_nan=False)
-    if len(text) + len(NOTE_MARK) + 2 > MAX_LINE:
+    if len(text) + len(NOTE_MARK) + 2 > MIB:
         raise TrueupError(f"provenance of {len(text)} bytes is too long for an export", file=target)
     return text
 
@@ -152,8 +150,7 @@ def _csv(log: Log, note: str, target: Path) -> bytes:
     if not target.name.lower().endswith(".gz"):
         return text
     data = gzip.compress(text, 6, mtime=0)
-    fits = fits_packed(len(text), (len(log) + 2) * len(columns), len(data))
-    return data if fits else gzip.compress(text, 0, mtime=0)
+    return data if len(text) <= unpacked_bytes(len(data)) else gzip.compress(text, 0, mtime=0)
 
 
 def _npz(log: Log, note: str, target: Path) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,10 @@ MAX_COLUMNS = 10_000
 # shrink 3 to 30 times when packed; a bomb shrinks 1000 times and more.
 FLOOR_BYTES = 64 * MIB
 RATIO = 64
+TEXT_FLOOR = 10 * MIB  # of packed text, read in half a second
 CEILING_BYTES = 2048 * MIB
+# Where `trueup` writes the description of a log beside the numbers.
+NOTE_MARK, NOTE_KEY = "# trueup-log ", b"trueup-log"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +54,14 @@ class Table:
             )
 
 
-def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES, ratio: int = RATIO) -> int:
-    """Return how many bytes may come out of a file of this size."""
-    return min(max(floor, ratio * file_bytes), CEILING_BYTES)
+def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES) -> int:
+    """Return how many bytes of numbers may come out of a file of this size."""
+    return min(max(floor, RATIO * file_bytes), CEILING_BYTES)
 
 
-def count_values(shape: Sequence[int]) -> int:
-    """Return the number of values of a declared shape as a whole number that cannot overflow."""
-    return math.prod(int(n) for n in shape)
+def unpacked_bytes(file_bytes: int) -> int:
+    """Return how many bytes of text may come out of a gzip file of this size."""
+    return allowed_bytes(file_bytes, TEXT_FLOOR)
 
 
 def check_size(values: int, allowed: int, file: Path, place: str | None = None) -> None:

@@ -1,38 +1,25 @@
-"""HDF5, inside the guarded process: hard links, plain numbers and built-in filters only."""
+"""HDF5 through h5py, in the guarded process: hard links, plain numbers and built-in filters only."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import (
-    MAX_COLUMNS,
-    FloatArray,
-    Table,
-    allowed_bytes,
-    check_names,
-    check_size,
-    count_values,
-)
+from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, check_names, check_size
 
 _MAX_DEPTH = 16
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 
 
-def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
-    """Read the wanted datasets (`group/name`) of an HDF5 file.
-
-    May crash on a damaged one: called by `guarded` only.
-    """
-    h5py: Any = import_module("h5py")
-
-    allowed = allowed_bytes(file.stat().st_size)
+def load_hdf5(file: Path, wanted: Sequence[str] | None, allowed: int) -> Table:
+    """Read the wanted datasets (`group/name`) of an HDF5 file."""
     with h5py.File(file, "r", locking=False) as opened:
         found = dict(_walk(opened, file, count()))
         names = tuple(found)
@@ -42,7 +29,7 @@ def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
         values = 0
         for name in chosen:
             _check(found[name], file, name, allowed)
-            values += count_values(found[name].shape)
+            values += math.prod(found[name].shape)
             check_size(values, allowed, file, f"dataset {name!r}")
         keys = chosen if wanted is None else list(wanted)
         columns = {key: _values(found[name], file, name) for key, name in zip(keys, chosen, strict=True)}
@@ -51,8 +38,6 @@ def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
 
 def _walk(group: Any, file: Path, seen: Iterator[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every dataset that hard links reach; a soft link is yielded as None, an external one refused."""
-    h5py: Any = import_module("h5py")
-
     if prefix.count("/") > _MAX_DEPTH:
         raise TrueupError(
             f"groups are nested more than {_MAX_DEPTH} deep", file=file, place=f"group {prefix[:80]!r}"
@@ -99,7 +84,7 @@ def _check(dataset: Any, file: Path, name: str, allowed: int) -> None:
             fault = "keeps its data in another file; copy the data into this one"
         elif strange:
             fault = f"is packed by filter {strange[0]}; only {', '.join(_FILTERS.values())} are read"
-        elif dataset.chunks is not None and count_values(dataset.chunks) * dataset.dtype.itemsize > allowed:
+        elif dataset.chunks is not None and math.prod(dataset.chunks) * dataset.dtype.itemsize > allowed:
             fault = f"declares chunks of {dataset.chunks}, more than a file of this size may hold"
     if fault:
         raise TrueupError(fault, file=file, place=f"dataset {name!r}")
