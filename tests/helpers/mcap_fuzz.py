@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 import zstandard
+from mcap.records import Channel, Schema
 from mcap.writer import CompressionType
 from mcap_logs import ForeignBag, full_log, joint_state
 
@@ -116,9 +117,10 @@ Stored = tuple[bytes, int, str]  # bytes in the file, claimed size, compression
 def chunk_file(chunks: list[Stored], padding: int = 0) -> bytes:
     """A file of these chunks, without checksums; padding makes it larger, and so what it may ask for."""
     out = bytearray()
-    file = McapFile(out.extend, compression="", compress=bytes)
-    file.schema(1, "sensor_msgs/msg/JointState", definition("sensor_msgs/JointState").encode())
-    file.channel(1, 1, "/joint_states", {})
+    file = McapFile(out.extend, level=1)
+    text = definition("sensor_msgs/JointState").encode()
+    file.define(Schema(id=1, name="sensor_msgs/msg/JointState", encoding="ros2msg", data=text))
+    file.define(Channel(id=1, schema_id=1, topic="/joint_states", message_encoding="cdr", metadata={}))
     for stored, size, compression in chunks:
         name = struct.pack("<I", len(compression)) + compression.encode()
         body = struct.pack("<QQQI", 0, 0, size, 0) + name + struct.pack("<Q", len(stored)) + stored

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
@@ -17,11 +18,12 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.mcap.assemble import assemble
 from trueup.data.mcap.container import MAGIC
-from trueup.data.mcap.records import Damage, Limits, MalformedError, Message, decompress, open_input
+from trueup.data.mcap.records import Damage, Limits, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
 from trueup.data.mcap.streams import Collector, Stream
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_RECORD = struct.Struct("<BQHIQQ")  # the head of an MCAP message record
 
 
 def read_streams(
@@ -141,26 +143,23 @@ def _read_tables(database: sqlite3.Connection, path: Path, collector: Collector,
             raise TrueupError(
                 f"not a rosbag2 database: no plain table {table!r}", file=path, place="database"
             )
+    channels: dict[int, int] = {}
     for row in database.execute("SELECT id, name, type, serialization_format FROM topics LIMIT 4096"):
         number, name, kind, encoding = row
         if not isinstance(number, int) or not all(isinstance(text, str) for text in row[1:]):
             raise TrueupError("a topic with fields of the wrong type", file=path, place="table topics")
-        collector.channel(number, name[: limits.name_bytes], kind, encoding)
+        channels[number] = len(channels)
+        collector.channel(channels[number], name[: limits.name_bytes], kind, encoding)
     allowed = limits.spare_messages + path.stat().st_size // limits.bytes_per_message
-    rows = database.execute("SELECT topic_id, timestamp, data FROM messages")
-    for k, (number, time_ns, data) in enumerate(rows):
-        if (
-            k >= allowed
-            or not isinstance(number, int)
-            or not isinstance(time_ns, int)
-            or not isinstance(data, bytes)
-        ):
+    for k, row in enumerate(database.execute("SELECT topic_id, timestamp, data FROM messages")):
+        number, time_ns, data = row
+        if k >= allowed or [type(value) for value in row] != [int, int, bytes]:
             raise TrueupError(
                 "a message with fields of the wrong type, or too many", file=path, place=f"message {k}"
             )
-        collector.add(
-            Message(number, 0, max(time_ns, 0), max(time_ns, 0), _unpacked(data, path, limits, k), k)
-        )
+        data, time_ns = _unpacked(data, path, limits, k), max(time_ns, 0)
+        head = _RECORD.pack(5, 22 + len(data), channels.get(number, 0xFFFF), 0, time_ns, time_ns)
+        collector.add(Messages(head + data, [0], k))
 
 
 def _unpacked(data: bytes, path: Path, limits: Limits, number: int) -> bytes:

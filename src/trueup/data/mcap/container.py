@@ -1,7 +1,9 @@
-"""The MCAP container, written: records, chunks with their index, summary, checksums.
+"""The MCAP container, written: chunks with their index, summary, checksums. Format: mcap.dev/spec.
 
-Every byte of a finished file is under a checksum (chunks, data section, summary), so that `mcap_scan` finds
-any change. Format: mcap.dev/spec. What the messages hold is none of this module's business.
+The records are those of the `mcap` package. Its own `Writer` is not used while recording: it costs several
+microseconds for each message, puts the definitions into the first chunk, where damage to one row takes them along, and
+writes a chunk and its index in separate calls, between which a kill leaves half of them.
+Every byte of a finished file is under a checksum (chunks, data section, summary), so that `scan` finds any change.
 """
 
 from __future__ import annotations
@@ -9,149 +11,152 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+import zstandard
+from mcap.data_stream import RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    MessageIndex,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+    SummaryOffset,
+)
 
 from trueup._version import __version__
 
 MAGIC = b"\x89MCAP0\r\n"
-HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
-STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0B, 0x0C, 0x0D, 0x0E, 0x0F
 
 
-class Indexed(NamedTuple):
-    """Messages of one channel inside a chunk: log times (ns) and offsets in the uncompressed chunk."""
-
-    channel_id: int
-    times: NDArray[np.uint64]
-    offsets: NDArray[np.uint64]
-
-
-def _string(text: str) -> bytes:
-    raw = text.encode()
-    return struct.pack("<I", len(raw)) + raw
-
-
-def _mapping(values: dict[str, str]) -> bytes:
-    body = b"".join(_string(key) + _string(value) for key, value in values.items())
-    return struct.pack("<I", len(body)) + body
-
-
-def _record(opcode: int, *parts: bytes) -> bytes:
-    body = b"".join(parts)
-    return struct.pack("<BQ", opcode, len(body)) + body
+def _bytes(records: Sequence[McapRecord]) -> bytes:
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    return builder.end()
 
 
 class McapFile:
-    """Appends records through `write` (one call per record group) and remembers what the summary needs.
+    """Gathers message records into chunks and appends them through `write`, one call for each chunk."""
 
-    compress turns the bytes of a chunk into those stored; `compression` is its MCAP name ("zstd", "lz4", "").
-    """
-
-    def __init__(
-        self, write: Callable[[bytes], None], *, compression: str, compress: Callable[[bytes], bytes]
-    ) -> None:
-        self._write_out = write
-        self._compression, self._compress = compression, compress
+    def __init__(self, write: Callable[[bytes], None], *, level: int) -> None:
+        self._write_out, self._compress = write, zstandard.ZstdCompressor(level=level).compress
         self.offset = 0
         self._crc = 0
-        self._schemas: list[bytes] = []
-        self._channels: list[bytes] = []
-        self._chunk_indexes: list[bytes] = []
-        self._metadata_indexes: list[bytes] = []
+        self._schemas: list[Schema] = []
+        self._channels: list[Channel] = []
+        self._chunks: list[ChunkIndex] = []
+        self._metadata: list[MetadataIndex] = []
         self._counts: dict[int, int] = {}
-        self._span = (2**64 - 1, 0)
-        self._write(MAGIC + _record(HEADER, _string("ros2"), _string(f"trueup {__version__}")))
+        self._records = bytearray()
+        self._index: dict[int, list[tuple[int, int]]] = {}
+        self._write(MAGIC + _bytes([Header("ros2", f"trueup {__version__}")]))
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes gathered since the last chunk."""
+        return len(self._records)
 
     def _write(self, data: bytes) -> None:
         self._write_out(data)  # first: if it fails nothing here has changed
         self._crc = zlib.crc32(data, self._crc)
         self.offset += len(data)
 
-    def schema(self, schema_id: int, name: str, data: bytes, encoding: str = "ros2msg") -> None:
-        """Declare a message definition."""
-        head = struct.pack("<H", schema_id) + _string(name) + _string(encoding)
-        record = _record(SCHEMA, head, struct.pack("<I", len(data)), data)
-        self._write(record)
-        self._schemas.append(record)
+    def define(self, record: Schema | Channel | Metadata) -> None:
+        """Write a message definition, a topic or a named table of strings, outside of any chunk."""
+        data = _bytes([record])
+        start = self.offset
+        self._write(data)
+        if isinstance(record, Schema):
+            self._schemas.append(record)
+        elif isinstance(record, Channel):
+            self._channels.append(record)
+            self._counts[record.id] = 0
+        else:
+            self._metadata.append(MetadataIndex(offset=start, length=len(data), name=record.name))
 
-    def channel(
-        self, channel_id: int, schema_id: int, topic: str, metadata: dict[str, str], encoding: str = "cdr"
-    ) -> None:
-        """Declare a topic."""
-        ids = struct.pack("<HH", channel_id, schema_id)
-        record = _record(CHANNEL, ids, _string(topic), _string(encoding), _mapping(metadata))
-        self._write(record)
-        self._channels.append(record)
-        self._counts[channel_id] = 0
+    def add(self, records: bytes | bytearray, time_ns: int, places: Sequence[tuple[int, int]]) -> None:
+        """Gather message records of one time; `places` are (channel, where its record begins in `records`)."""
+        start = len(self._records)
+        for channel, offset in places:
+            self._index.setdefault(channel, []).append((time_ns, start + offset))
+        self._records += records
 
-    def metadata(self, name: str, values: dict[str, str]) -> None:
-        """Write a named table of strings."""
-        record = _record(METADATA, _string(name), _mapping(values))
-        place = struct.pack("<QQ", self.offset, len(record))
-        self._write(record)
-        self._metadata_indexes.append(_record(METADATA_INDEX, place, _string(name)))
-
-    def chunk(self, records: bytes, indexed: Sequence[Indexed]) -> None:
-        """Write message records as one chunk and its index, in one call of `write`."""
-        first = min(int(entry.times.min()) for entry in indexed)
-        last = max(int(entry.times.max()) for entry in indexed)
+    def flush(self) -> None:
+        """Write what was gathered as one chunk with its index, in one call; what cannot be written is dropped."""
+        if not self._index:
+            return
+        records, index = bytes(self._records), self._index
+        self._records, self._index = bytearray(), {}
+        times = [time for entries in index.values() for time, _ in entries]
         stored = self._compress(records)
-        chunk = _record(
-            CHUNK,
-            struct.pack("<QQQI", first, last, len(records), zlib.crc32(records)),
-            _string(self._compression),
-            struct.pack("<Q", len(stored)),
-            stored,
+        chunk = Chunk(
+            compression="zstd",
+            data=stored,
+            message_start_time=min(times),
+            message_end_time=max(times),
+            uncompressed_crc=zlib.crc32(records),
+            uncompressed_size=len(records),
         )
-        index, offsets = bytearray(), bytearray()
-        for entry in indexed:
-            offsets += struct.pack("<HQ", entry.channel_id, self.offset + len(chunk) + len(index))
-            pairs = np.column_stack([entry.times, entry.offsets]).astype("<u8", copy=False).tobytes()
-            index += struct.pack("<BQHI", MESSAGE_INDEX, 6 + len(pairs), entry.channel_id, len(pairs)) + pairs
-        place = struct.pack("<QQQQI", first, last, self.offset, len(chunk), len(offsets))
-        sizes = struct.pack("<QQ", len(stored), len(records))
-        summary = _record(
-            CHUNK_INDEX,
-            place,
-            bytes(offsets),
-            struct.pack("<Q", len(index)),
-            _string(self._compression),
-            sizes,
+        data, offsets = _bytes([chunk]), {}
+        length = len(data)
+        for channel, entries in index.items():
+            offsets[channel] = self.offset + len(data)
+            data += _bytes([MessageIndex(channel, entries)])
+        entry = ChunkIndex(
+            chunk_start_offset=self.offset,
+            chunk_length=length,
+            message_start_time=chunk.message_start_time,
+            message_end_time=chunk.message_end_time,
+            message_index_offsets=offsets,
+            message_index_length=len(data) - length,
+            compression=chunk.compression,
+            compressed_size=len(stored),
+            uncompressed_size=len(records),
         )
-        self._write(chunk + index)
-        self._chunk_indexes.append(summary)
-        self._span = (min(self._span[0], first), max(self._span[1], last))
-        for entry in indexed:
-            self._counts[entry.channel_id] += len(entry.times)
+        self._write(data)
+        self._chunks.append(entry)
+        for channel, entries in index.items():
+            self._counts[channel] += len(entries)
 
     def finish(self) -> None:
-        """Write the end of the data, the summary and the footer."""
-        self._write(_record(DATA_END, struct.pack("<I", self._crc)))
-        groups = {
-            SCHEMA: self._schemas,
-            CHANNEL: self._channels,
-            STATISTICS: [self._statistics()],
-            CHUNK_INDEX: self._chunk_indexes,
-            METADATA_INDEX: self._metadata_indexes,
+        """Write what is left, the end of the data, the summary and the footer."""
+        self.flush()
+        self._write(_bytes([DataEnd(self._crc)]))
+        groups: dict[Opcode, Sequence[McapRecord]] = {
+            Opcode.SCHEMA: self._schemas,
+            Opcode.CHANNEL: self._channels,
+            Opcode.STATISTICS: [self._statistics()],
+            Opcode.CHUNK_INDEX: self._chunks,
+            Opcode.METADATA_INDEX: self._metadata,
         }
-        start, summary, offsets = self.offset, bytearray(), bytearray()
+        start, summary, offsets = self.offset, b"", []
         for opcode, records in groups.items():
             if records:
-                begin = len(summary)
-                summary += b"".join(records)
-                place = struct.pack("<BQQ", opcode, start + begin, len(summary) - begin)
-                offsets += _record(SUMMARY_OFFSET, place)
-        footer = struct.pack("<BQQQ", FOOTER, 20, start, start + len(summary))
-        body = bytes(summary + offsets) + footer
-        self._write(body + struct.pack("<I", zlib.crc32(body)) + MAGIC)
+                data = _bytes(records)
+                offsets.append(SummaryOffset(opcode, start + len(summary), len(data)))
+                summary += data
+        body = summary + _bytes(offsets)
+        head = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, start + len(summary))
+        footer = Footer(start, start + len(summary), zlib.crc32(body + head))
+        self._write(body + _bytes([footer]) + MAGIC)
 
-    def _statistics(self) -> bytes:
-        total = sum(self._counts.values())
-        first, last = self._span if total else (0, 0)
-        numbers = (total, len(self._schemas), len(self._channels), 0, len(self._metadata_indexes))
-        counts = b"".join(struct.pack("<HQ", *item) for item in self._counts.items())
-        head = struct.pack("<QHIIIIQQ", *numbers, len(self._chunk_indexes), first, last)
-        return _record(STATISTICS, head, struct.pack("<I", len(counts)), counts)
+    def _statistics(self) -> Statistics:
+        return Statistics(
+            message_count=sum(self._counts.values()),
+            schema_count=len(self._schemas),
+            channel_count=len(self._channels),
+            attachment_count=0,
+            metadata_count=len(self._metadata),
+            chunk_count=len(self._chunks),
+            message_start_time=min((chunk.message_start_time for chunk in self._chunks), default=0),
+            message_end_time=max((chunk.message_end_time for chunk in self._chunks), default=0),
+            channel_message_counts=self._counts,
+        )

@@ -6,22 +6,21 @@ Chunks that fail their checksum are left out whole; attachments are not copied.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-import zstandard
+from mcap.records import Channel, Metadata, Schema
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import replacing
-from trueup.data.mcap.container import MESSAGE, Indexed, McapFile
-from trueup.data.mcap.records import Channel, Damage, Limits, Message, Metadata, Schema
+from trueup.data.mcap.container import McapFile
+from trueup.data.mcap.records import Damage, Item, Limits, Messages
 from trueup.data.mcap.scan import scan
 from trueup.data.mcap.write import RECOVERY_NAME
 
 _CHUNK_BYTES = 1 << 20
-_MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+_HEAD = struct.Struct("<QHIQ")  # of a message record, behind its opcode: length, channel, sequence, time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +71,10 @@ class _Definitions:
         self.metadata: list[Metadata] = []
         self.messages = 0
 
-    def take(self, item: Schema | Channel | Message | Metadata) -> None:
+    def take(self, item: Item) -> None:
         """Count or keep one item; the first definition of a number stays."""
-        if isinstance(item, Message):
-            self.messages += 1
+        if isinstance(item, Messages):
+            self.messages += len(item.starts)
         elif isinstance(item, Schema):
             if item.id:  # 0 means "no schema"
                 self.schemas.setdefault(item.id, item)
@@ -107,46 +106,31 @@ def _copy(
     def write(data: bytes) -> None:
         file.write(data)
 
-    out = McapFile(write, compression="zstd", compress=zstandard.ZstdCompressor(level=3).compress)
-    for metadata in definitions.metadata:
-        out.metadata(metadata.name, metadata.values)
+    out = McapFile(write, level=3)
     found = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage[:20])
     name = source.name.encode(errors="replace").decode()
-    out.metadata(RECOVERY_NAME, {"source": name, "damage": found})
+    for metadata in (*definitions.metadata, Metadata(RECOVERY_NAME, {"source": name, "damage": found})):
+        out.define(metadata)
     for schema in definitions.schemas.values():
-        out.schema(schema.id, schema.name, schema.data, schema.encoding)
+        out.define(schema)
     for channel in definitions.channels.values():
-        schema_id = channel.schema_id if channel.schema_id in definitions.schemas else 0
-        out.channel(channel.id, schema_id, channel.topic, channel.metadata, channel.encoding)
-    chunk, written = _Chunk(), 0
+        known = channel.schema_id in definitions.schemas
+        out.define(replace(channel, schema_id=channel.schema_id if known else 0))
+    written = 0
     for item in scan(source, limits, []):
-        if isinstance(item, Message) and item.channel_id in definitions.channels:
-            chunk.add(item)
-            written += 1
-            if len(chunk.records) >= _CHUNK_BYTES:
-                chunk.flush(out)
-    chunk.flush(out)
+        if isinstance(item, Messages):
+            written += _copy_messages(item, out, definitions)
     out.finish()
     return written
 
 
-class _Chunk:
-    """Messages on their way into the next chunk, and their index."""
-
-    def __init__(self) -> None:
-        self.records = bytearray()
-        self._index: dict[int, list[tuple[int, int]]] = {}
-
-    def add(self, message: Message) -> None:
-        """Append one message record."""
-        self._index.setdefault(message.channel_id, []).append((message.log_time, len(self.records)))
-        self.records += _MESSAGE_HEAD.pack(MESSAGE, 22 + len(message.data), *message[:4]) + message.data
-
-    def flush(self, out: McapFile) -> None:
-        """Write the chunk, if there is anything in it, and begin the next."""
-        if self._index:
-            pairs = {number: np.array(index, np.uint64) for number, index in self._index.items()}
-            indexed = [Indexed(number, pair[:, 0], pair[:, 1]) for number, pair in pairs.items()]
-            out.chunk(bytes(self.records), indexed)
-            self.records.clear()
-            self._index.clear()
+def _copy_messages(messages: Messages, out: McapFile, definitions: _Definitions) -> int:
+    written = 0
+    for start in messages.starts:
+        length, channel, _, time_ns = _HEAD.unpack_from(messages.data, start + 1)
+        if channel in definitions.channels:
+            out.add(messages.data[start : start + 9 + length], time_ns, [(channel, 0)])
+            written += 1
+            if out.pending_bytes >= _CHUNK_BYTES:
+                out.flush()
+    return written

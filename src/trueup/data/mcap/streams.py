@@ -11,14 +11,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mcap.records import Channel, Schema
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import FloatArray
-from trueup.data.mcap.cdr import PARSERS, Cdr, Layout
-from trueup.data.mcap.records import Channel, Item, Limits, MalformedError, Message, Metadata, Schema
+from trueup.data.mcap.cdr import PARSERS, Layout, find_layout
+from trueup.data.mcap.records import Item, Limits, MalformedError, Messages
 
-_BATCH, _BATCH_BYTES = 4096, 4 << 20
+_BATCH_BYTES = 4 << 20
+_AFTER_LENGTH = 22
+_HEAD = np.dtype(
+    {
+        "names": ["opcode", "length", "channel", "sequence", "log_time", "publish_time"],
+        "formats": ["u1", "<u8", "<u2", "<u4", "<u8", "<u8"],
+    }
+)  # of an MCAP message record
 _LAYOUTS = 16  # different layouts in one batch of a topic
 _JOINT_SETS = 32  # different sets of joints on one topic
 
@@ -70,59 +79,62 @@ class _Part(NamedTuple):
     columns: dict[str, FloatArray]
 
 
+class _Batch(NamedTuple):
+    """Messages of one topic: heads of their records, where in `data` their bytes begin, and their place in the file."""
+
+    heads: NDArray[np.void]
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def rows(self, chosen: NDArray[np.int64]) -> _Batch:
+        return _Batch(self.heads[chosen], self.data, self.starts[chosen], self.places[chosen])
+
+
 @dataclass
 class Topic:
-    """Gathers the messages of one topic and decodes them batch by batch."""
+    """Decodes the messages of one topic batch by batch."""
 
     name: str
     message_type: str
     path: str | Path
     limits: Limits
-    _pending: list[Message] = field(default_factory=list)
     _parts: dict[tuple[str, ...], list[_Part]] = field(default_factory=dict)
     _count: int = 0
-    _pending_bytes: int = 0
 
-    def add(self, message: Message) -> None:
-        """Take one message."""
-        self._pending.append(message)
-        self._pending_bytes += len(message.data)
-        if len(self._pending) >= _BATCH or self._pending_bytes >= _BATCH_BYTES:
-            self._decode()
-
-    def _decode(self) -> None:
-        batch, self._pending, self._pending_bytes = self._pending, [], 0
-        by_size: dict[int, list[int]] = {}
-        for k, message in enumerate(batch):
-            by_size.setdefault(len(message.data), []).append(k)
+    def add(self, batch: _Batch) -> None:
+        """Decode messages, those of one layout at once."""
+        sizes = batch.heads["length"].astype(np.int64) - _AFTER_LENGTH
         layouts = 0
-        for rows in by_size.values():
-            for part in self._parts_of(batch, np.array(rows)):
+        for size in np.unique(sizes):
+            for part in self._parts_of(batch, np.flatnonzero(sizes == size), int(size)):
                 layouts += 1
                 if layouts > _LAYOUTS:
-                    raise self._error(batch[0], "its messages hardly ever have the same layout twice")
+                    raise self._error(batch, 0, "its messages hardly ever have the same layout twice")
                 self._parts.setdefault(tuple(sorted(part.names)), []).append(part)
         if len(self._parts) > _JOINT_SETS:
-            raise self._error(batch[0], f"more than {_JOINT_SETS} different sets of joints")
-        self._count += len(batch)
+            raise self._error(batch, 0, f"more than {_JOINT_SETS} different sets of joints")
+        self._count += len(sizes)
 
-    def _parts_of(self, batch: list[Message], rows: NDArray[np.int64]) -> Iterator[_Part]:
+    def _parts_of(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> Iterator[_Part]:
         """Split messages of one size by layout; the first of those left gives the layout of the next part."""
-        size = len(batch[rows[0]].data)
-        block = np.frombuffer(b"".join(batch[k].data for k in rows), np.uint8).reshape(len(rows), size)
+        block = (
+            sliding_window_view(batch.data, size)[batch.starts[rows]]
+            if size
+            else np.zeros((len(rows), 0), np.uint8)
+        )
         while len(rows):
-            first = batch[rows[0]]
             try:
-                layout = PARSERS[self.message_type](Cdr(first.data, self.limits))
+                layout = find_layout(self.message_type, block[0].tobytes(), self.limits)
             except MalformedError as flaw:
-                raise self._error(first, str(flaw)) from None
+                raise self._error(batch, rows[0], str(flaw)) from None
             fixed = ~layout.varies(size)
             is_same = (block[:, fixed] == block[0, fixed]).all(axis=1)
-            yield self._part([batch[k] for k in rows[is_same]], rows[is_same], block[is_same], layout)
+            yield self._part(batch.heads[rows[is_same]], rows[is_same], block[is_same], layout)
             rows, block = rows[~is_same], block[~is_same]
 
     def _part(
-        self, messages: list[Message], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: Layout
+        self, heads: NDArray[np.void], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: Layout
     ) -> _Part:
         def numbers(offset: int, count: int, kind: str) -> NDArray[np.generic]:
             piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])
@@ -136,8 +148,8 @@ class Topic:
             names=layout.names,
             order=rows + self._count,
             stamp_ns=stamp_ns,
-            log_ns=np.array([message.log_time for message in messages], np.uint64),
-            sequence=np.array([message.sequence for message in messages], np.int64),
+            log_ns=heads["log_time"].copy(),
+            sequence=heads["sequence"].astype(np.int64),
             columns={
                 name: numbers(*place).astype(np.float64)
                 for name, place in layout.places.items()
@@ -145,13 +157,11 @@ class Topic:
             },
         )
 
-    def _error(self, message: Message, text: str) -> TrueupError:
-        return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {message.place}")
+    def _error(self, batch: _Batch, row: int, text: str) -> TrueupError:
+        return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {batch.places[row]}")
 
     def streams(self, cells_left: int) -> tuple[list[Stream], int]:
         """The topic as streams, one per set of joints, the longest first; and the cells still allowed."""
-        if self._pending:
-            self._decode()
         streams: list[Stream] = []
         for parts in sorted(self._parts.values(), key=lambda parts: -sum(len(part.order) for part in parts)):
             wide = {column: values.shape[1] for part in parts for column, values in part.columns.items()}
@@ -208,7 +218,7 @@ class Topic:
 
 
 class Collector:
-    """Turns what `mcap_records.scan` yields (or a database holds) into streams."""
+    """Turns what `scan` yields (or a database holds) into streams."""
 
     def __init__(
         self, path: str | Path, limits: Limits, *, cells: int, topics: frozenset[str] | None = None
@@ -220,28 +230,45 @@ class Collector:
         self._channels: dict[int, Channel] = {}
         self._topics: dict[tuple[str, str], Topic] = {}
         self._by_channel: dict[int, Topic | None] = {}
+        self._pending: list[Messages] = []
+        self._pending_bytes = 0
 
     def add(self, item: Item) -> None:
         """Take one item of the file."""
-        if isinstance(item, Message):
-            try:
-                topic = self._by_channel[item.channel_id]
-            except KeyError:
-                raise TrueupError(
-                    f"a message of channel {item.channel_id}, which is not declared",
-                    file=self.path,
-                    place=f"byte {item.place}",
-                ) from None
-            if topic is not None:
-                topic.add(item)
+        if isinstance(item, Messages):
+            self._pending.append(item)
+            self._pending_bytes += len(item.data)
+            if self._pending_bytes >= _BATCH_BYTES:
+                self._decode()
         elif isinstance(item, Schema):
             self._check(self._schemas.setdefault(item.id, item) == item, item.id)
         elif isinstance(item, Channel):
             self._check(self._channels.setdefault(item.id, item) == item, item.id)
             schema = self._schemas.get(item.schema_id)
-            self.channel(item.id, item.topic, schema.name if schema else "", item.encoding)
-        elif isinstance(item, Metadata):
-            self.metadata[item.name] = item.values  # the last one counts: a log may say more at its end
+            self.channel(item.id, item.topic, schema.name if schema else "", item.message_encoding)
+        else:
+            self.metadata[item.name] = item.metadata  # the last one counts: a log may say more at its end
+
+    def _decode(self) -> None:
+        """Hand the messages gathered so far to their topics."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if not pending:
+            return
+        counts = [len(item.starts) for item in pending]
+        begins = np.cumsum([0, *(len(item.data) for item in pending[:-1])])
+        starts = np.concatenate([item.starts for item in pending]) + np.repeat(begins, counts)
+        data = np.frombuffer(b"".join(item.data for item in pending), np.uint8)
+        heads = sliding_window_view(data, _HEAD.itemsize)[starts].view(_HEAD)[:, 0]
+        places = np.repeat([item.place for item in pending], counts)
+        batch = _Batch(heads, data, starts + _HEAD.itemsize, places)
+        for channel in np.unique(heads["channel"]).tolist():
+            rows = np.flatnonzero(heads["channel"] == channel)
+            if channel not in self._by_channel:
+                text = f"a message of channel {channel}, which is not declared"
+                raise TrueupError(text, file=self.path, place=f"byte {places[rows[0]]}")
+            topic = self._by_channel[channel]
+            if topic is not None:
+                topic.add(batch.rows(rows))
 
     def _check(self, is_same: bool, number: int) -> None:
         if not is_same:
@@ -267,12 +294,14 @@ class Collector:
 
     def forget_channels(self) -> None:
         """The next file of the recording numbers its channels anew; topics go on."""
+        self._decode()
         self._schemas.clear()
         self._channels.clear()
         self._by_channel.clear()
 
     def streams(self) -> dict[str, Stream]:
         """Every stream by topic."""
+        self._decode()
         out: dict[str, Stream] = {}
         cells = self._cells
         for topic in self._topics.values():

@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-import zstandard
+from mcap.records import Channel, Metadata, Schema
 from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.container import Indexed, McapFile
+from trueup.data.mcap.container import McapFile
 from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, RowLayout, definition, row_layout
 
 SCHEMA_VERSION = "1"
@@ -50,7 +50,7 @@ def nanoseconds(time_s: float) -> int:
 
 
 class RowEncoder:
-    """Rows as MCAP message records: gathered here, handed to an McapFile as chunks."""
+    """Rows as MCAP message records, handed to an McapFile."""
 
     def __init__(self, joint_names: Sequence[str], signals: Sequence[str]) -> None:
         self.joint_names, self.signals = tuple(joint_names), tuple(signals)
@@ -59,23 +59,14 @@ class RowEncoder:
                 f"joint names must differ, found {', '.join(self.joint_names)}", place="joint_names"
             )
         self.layout: RowLayout = row_layout(self.joint_names, self.signals)
+        self._records = [(topic.channel_id, topic.offset) for topic in self.layout.topics]
         self._nan = {
             name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count
             for name, (_, count) in self.layout.places.items()
         }
-        self._rows = bytearray()
-        self._times: list[int] = []
         self.count = 0
 
-    def __len__(self) -> int:
-        return len(self._times)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes gathered since the last chunk."""
-        return len(self._rows)
-
-    def add(self, time_ns: int, values: Mapping[str, ArrayLike]) -> None:
+    def add(self, time_ns: int, values: Mapping[str, ArrayLike], file: McapFile) -> None:
         """Encode one row; nothing is kept of a row that is refused."""
         row = bytearray(self.layout.template)
         mark = struct.pack("<IQQ", self.count & 0xFFFFFFFF, time_ns, time_ns)
@@ -89,8 +80,7 @@ class RowEncoder:
             encoded[BODY_VELOCITY] = _body_velocity(encoded["base_quat"], encoded["base_vel"])
         for name, (start, count) in self.layout.places.items():
             row[start : start + 8 * count] = encoded.get(name) or self._nan[name]
-        self._rows += row
-        self._times.append(time_ns)
+        file.add(row, time_ns, self._records)
         self.count += 1
 
     def _encode(self, name: str, value: ArrayLike) -> bytes:
@@ -108,20 +98,6 @@ class RowEncoder:
             raise TrueupError(f"a row of {name!r} has {width} values, found {len(values)}", place=name)
         return (values[[1, 2, 3, 0]] if name in QUATERNIONS else values).tobytes()
 
-    def flush(self, file: McapFile) -> None:
-        """Write the rows gathered so far as one chunk."""
-        if not self._times:
-            return
-        times = np.array(self._times, np.uint64)
-        starts = np.arange(len(times), dtype=np.uint64) * np.uint64(len(self.layout.template))
-        indexed = [
-            Indexed(topic.channel_id, times, starts + np.uint64(topic.offset)) for topic in self.layout.topics
-        ]
-        rows = bytes(self._rows)
-        self._rows.clear()
-        self._times.clear()
-        file.chunk(rows, indexed)
-
 
 def _body_velocity(quat_xyzw: bytes, velocity: bytes) -> bytes:
     """World velocity in the base frame: v - 2 w (u x v) + 2 u x (u x v) for the quaternion (w, u)."""
@@ -136,15 +112,22 @@ def _open_log(
     write: Callable[[bytes], None], encoder: RowEncoder, meta: Mapping[str, object], level: int
 ) -> McapFile:
     """Begin an MCAP file: metadata record, definitions, topics."""
-    file = McapFile(write, compression="zstd", compress=zstandard.ZstdCompressor(level=level).compress)
-    units = {name: SIGNALS[name][1] for name in encoder.signals}
-    file.metadata(METADATA_NAME, _meta_table(encoder, meta))
+    file = McapFile(write, level=level)
+    file.define(Metadata(METADATA_NAME, _meta_table(encoder, meta)))
     types = list(dict.fromkeys(topic.message_type for topic in encoder.layout.topics))
-    for schema_id, name in enumerate(types, start=1):
-        file.schema(schema_id, name.replace("/", "/msg/"), definition(name).encode())
+    for number, name in enumerate(types, start=1):
+        text = definition(name).encode()
+        file.define(Schema(id=number, name=name.replace("/", "/msg/"), encoding="ros2msg", data=text))
     for topic in encoder.layout.topics:
-        label = {"signals": " ".join(topic.signals), "units": " ".join(units[name] for name in topic.signals)}
-        file.channel(topic.channel_id, types.index(topic.message_type) + 1, topic.name, label)
+        units = " ".join(SIGNALS[name][1] for name in topic.signals)
+        channel = Channel(
+            id=topic.channel_id,
+            schema_id=types.index(topic.message_type) + 1,
+            topic=topic.name,
+            message_encoding="cdr",
+            metadata={"signals": " ".join(topic.signals), "units": units},
+        )
+        file.define(channel)
     return file
 
 
@@ -241,16 +224,17 @@ class LogWriter:
             encoder, file = self._start(tuple(signals))
         else:
             encoder, file = self._encoder, self._file
-        encoder.add(time_ns, signals)
-        if self._is_due(time_s, len(encoder)) or encoder.nbytes >= _CHUNK_BYTES:
-            encoder.flush(file)
+        is_first = file.pending_bytes == 0
+        encoder.add(time_ns, signals, file)
+        if self._is_due(time_s, is_first) or file.pending_bytes >= _CHUNK_BYTES:
+            file.flush()
 
-    def _is_due(self, time_s: float, gathered: int) -> bool:
+    def _is_due(self, time_s: float, is_first: bool) -> bool:
         """Whether waiting for the next row, a step from now, would keep the first one longer than allowed."""
         wall_s = time.monotonic()
         step_s = time_s - self._last_s
         self._last_s = time_s
-        if gathered == 1:
+        if is_first:
             self._first_s, self._wall_s = time_s, wall_s
         kept_s = time_s + step_s - self._first_s
         is_steady = step_s > 0.0 and kept_s < self._flush_s - 1e-9
@@ -261,23 +245,20 @@ class LogWriter:
         self._meta |= meta
         if self._encoder is not None and self._file is not None:
             self.flush()
-            self._file.metadata(METADATA_NAME, _meta_table(self._encoder, self._meta))
+            self._file.define(Metadata(METADATA_NAME, _meta_table(self._encoder, self._meta)))
 
     def flush(self) -> None:
         """Hand every row so far to the kernel."""
-        if self._encoder is not None and self._file is not None:
-            self._encoder.flush(self._file)
+        if self._file is not None:
+            self._file.flush()
 
     def close(self) -> None:
         """Write index and summary and close the file; safe to call twice."""
         if self._fd < 0:
             return
         try:
-            if self._file is None:
-                self._start(())
-            self.flush()
-            if self._file is not None:
-                self._file.finish()
+            file = self._file or self._start(())[1]
+            file.finish()
             os.fsync(self._fd)
         finally:
             os.close(self._fd)
@@ -303,10 +284,10 @@ def write_log(log: Log, path: str | Path) -> Path:
     try:
         file = _open_log(write, encoder, log.meta, level=3)
         for row, time_s in enumerate(log.time.tolist()):
-            encoder.add(nanoseconds(time_s), {name: values[row] for name, values in log.signals.items()})
-            if encoder.nbytes >= _CHUNK_BYTES:
-                encoder.flush(file)
-        encoder.flush(file)
+            values = {name: values[row] for name, values in log.signals.items()}
+            encoder.add(nanoseconds(time_s), values, file)
+            if file.pending_bytes >= _CHUNK_BYTES:
+                file.flush()
         file.finish()
         return write_atomic(path, buffer.getvalue())
     except TrueupError as error:
