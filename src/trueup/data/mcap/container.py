@@ -40,7 +40,7 @@ def _bytes(records: Sequence[McapRecord]) -> bytes:
     builder = RecordBuilder()
     for record in records:
         record.write(builder)
-    return builder.end()
+    return bytes(builder.end())  # type: ignore[no-untyped-call]
 
 
 class McapFile:

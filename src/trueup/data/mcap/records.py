@@ -64,7 +64,7 @@ def open_input(path: str | Path) -> BinaryIO:
     try:
         if not Path(path).is_file():
             raise TrueupError("there is no such file", file=path)
-        return open(path, "rb")
+        return open(path, "rb", buffering=1 << 20)
     except (OSError, ValueError) as error:
         raise TrueupError(f"cannot be opened: {error}", file=path) from None
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcap_ros2.writer import serialize_dynamic
+from mcap_ros2.writer import serialize_dynamic  # type: ignore[attr-defined]
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import SIGNALS
