@@ -61,21 +61,13 @@ def check_tracking(view: LogView) -> list[Finding]:
         text = "; ".join(
             f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items()
         )
-        who = [view.names[j] for j in swaps]
-        found.append(make_finding("column_swap", "error", text, signal="target_pos", joints=who, score=0.9))
+        found.append(view.finding("column_swap", "error", text, "target_pos", swaps, score=0.9))
     if flips:
         worst = -max(_together(pos[:, j], -target[:, j], view.dt) for j in flips)
         text = f"measured position and command run against each other, correlation {worst:.2f}"
-        who = [view.names[j] for j in flips]
         found.append(
-            make_finding(
-                "sign_flip",
-                "error",
-                text,
-                signal="joint_pos",
-                joints=who,
-                score=0.9,
-                numbers={"correlation": worst},
+            view.finding(
+                "sign_flip", "error", text, "joint_pos", flips, score=0.9, numbers={"correlation": worst}
             )
         )
     view.blamed.update(swaps, flips)
@@ -223,17 +215,15 @@ def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> lis
     moved = [j for j in range(len(order)) if order[j] != j]
     pairs = ", ".join(f"column {view.names[j]} fits {view.names[int(order[j])]}" for j in moved)
     text = f"the columns contradict {by} in this order and agree in another: {pairs}"
-    who = [view.names[j] for j in moved]
     view.blamed.update(moved)
-    return [make_finding("joint_order", level, text, signal="joint_pos", joints=who, score=0.85)]
+    return [view.finding("joint_order", level, text, "joint_pos", moved, score=0.85)]
 
 
 def _signs(view: LogView, joints: list[int], by: str, level: Level = "error") -> list[Finding]:
     low, high = np.percentile(view.pos[:, joints[0]], [1, 99])
     text = f"{view.names[joints[0]]} moves between {low:.3g} and {high:.3g} rad, which fits {by} only when negated"
-    who = [view.names[j] for j in joints]
     view.blamed.update(joints)
-    return [make_finding("joint_sign", level, text, signal="joint_pos", joints=who, score=0.8)]
+    return [view.finding("joint_sign", level, text, "joint_pos", joints, score=0.8)]
 
 
 def check_limits(view: LogView) -> list[Finding]:
@@ -272,11 +262,8 @@ def _outside(
     top, share = float(excess[:, j].max()), float(rows[j] / view.rows)
     text = f"{view.names[j]} is beyond its limit by up to {top:.3g} {SIGNALS[signal][1]}, in {share:.1%} of the rows"
     code, level = _severity(signal, top, share)
-    who = [view.names[k] for k in bad]
     numbers = {"excess": top, "share": share}
-    return [
-        make_finding(code, level, text, signal=signal, joints=who, score=0.4 + share / 2, numbers=numbers)
-    ]
+    return [view.finding(code, level, text, signal, bad, score=0.4 + share / 2, numbers=numbers)]
 
 
 def _severity(signal: str, top: float, share: float) -> tuple[str, Level]:

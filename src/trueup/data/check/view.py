@@ -6,11 +6,14 @@ that one flaw is not reported five times), and its robot is in the log's joint o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.log import Log
 from trueup.data.reference import Reference
 
@@ -60,6 +63,13 @@ class LogView:
     def fair(self) -> list[int]:
         """Joints that no earlier check has blamed."""
         return [j for j in range(len(self.names)) if j not in self.blamed]
+
+    def finding(
+        self, code: str, level: Level, text: str, signal: str, joints: Iterable[int], **more: Any
+    ) -> Finding:
+        """A finding on joints given by their columns; `more` as in `make_finding`."""
+        names = [self.names[j] for j in joints]
+        return make_finding(code, level, text, signal=signal, joints=names, **more)
 
 
 def finite(values: FloatArray) -> FloatArray:
