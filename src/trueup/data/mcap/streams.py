@@ -22,12 +22,17 @@ from trueup.data.mcap.records import Item, Limits, MalformedError, Messages
 
 _BATCH_BYTES = 4 << 20
 _AFTER_LENGTH = 22
+# the head of an MCAP message record; its own time of publication is not used
 _HEAD = np.dtype(
-    {
-        "names": ["opcode", "length", "channel", "sequence", "log_time", "publish_time"],
-        "formats": ["u1", "<u8", "<u2", "<u4", "<u8", "<u8"],
-    }
-)  # of an MCAP message record
+    [
+        ("opcode", "u1"),
+        ("length", "<u8"),
+        ("channel", "<u2"),
+        ("sequence", "<u4"),
+        ("log_time", "<u8"),
+        ("", "<u8"),
+    ]
+)
 _LAYOUTS = 16  # different layouts in one batch of a topic
 _JOINT_SETS = 32  # different sets of joints on one topic
 
@@ -69,12 +74,12 @@ class Stream:
 
 
 class _Part(NamedTuple):
-    """Messages of one layout: `order` is their place among all of the topic."""
+    """Messages of one layout: `order` is their place among all of the topic, the rest as in Stream."""
 
     names: tuple[str, ...]
     order: NDArray[np.int64]
-    stamp_ns: NDArray[np.int64] | None
-    log_ns: NDArray[np.uint64]
+    time_header: FloatArray
+    time_log: FloatArray
     sequence: NDArray[np.int64]
     columns: dict[str, FloatArray]
 
@@ -86,9 +91,6 @@ class _Batch(NamedTuple):
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     places: NDArray[np.int64]
-
-    def rows(self, chosen: NDArray[np.int64]) -> _Batch:
-        return _Batch(self.heads[chosen], self.data, self.starts[chosen], self.places[chosen])
 
 
 @dataclass
@@ -140,15 +142,16 @@ class Topic:
             piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])
             return piece.view(np.dtype(layout.endian + kind))
 
-        stamp_ns = None
+        time_header = np.full(len(rows), np.nan)
         if layout.stamp is not None:
             sec = numbers(layout.stamp, 1, "i4")[:, 0].astype(np.int64)
-            stamp_ns = sec * 1_000_000_000 + numbers(layout.stamp + 4, 1, "u4")[:, 0].astype(np.int64)
+            rest = numbers(layout.stamp + 4, 1, "u4")[:, 0].astype(np.int64)
+            time_header = seconds(sec * 1_000_000_000 + rest)
         return _Part(
             names=layout.names,
             order=rows + self._count,
-            stamp_ns=stamp_ns,
-            log_ns=heads["log_time"].copy(),
+            time_header=time_header,
+            time_log=seconds(heads["log_time"]),
             sequence=heads["sequence"].astype(np.int64),
             columns={
                 name: numbers(*place).astype(np.float64)
@@ -160,6 +163,9 @@ class Topic:
     def _error(self, batch: _Batch, row: int, text: str) -> TrueupError:
         return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {batch.places[row]}")
 
+    def _refusal(self, text: str) -> TrueupError:
+        return TrueupError(f"topic {self.name!r} {text}", file=self.path, place=self.name)
+
     def streams(self, cells_left: int) -> tuple[list[Stream], int]:
         """The topic as streams, one per set of joints, the longest first; and the cells still allowed."""
         streams: list[Stream] = []
@@ -167,11 +173,7 @@ class Topic:
             wide = {column: values.shape[1] for part in parts for column, values in part.columns.items()}
             cells_left -= sum(len(part.order) for part in parts) * sum(wide.values())
             if cells_left < 0:
-                raise TrueupError(
-                    f"topic {self.name!r} would take more memory than the file warrants",
-                    file=self.path,
-                    place=self.name,
-                )
+                raise self._refusal("would take more memory than the file warrants")
             label = self.name if not streams else f"{self.name}#{len(streams) + 1}"
             streams.append(self._joined(label, parts, wide))
         return streams, cells_left
@@ -179,24 +181,16 @@ class Topic:
     def _joined(self, label: str, parts: list[_Part], wide: dict[str, int]) -> Stream:
         names = parts[0].names
         if len(set(names)) != len(names) and any(part.names != names for part in parts):
-            raise TrueupError(
-                f"topic {self.name!r} repeats a joint name in changing order", file=self.path, place=self.name
-            )
-        order = np.concatenate([part.order for part in parts])
-        sort = np.argsort(order, kind="stable")
-        columns = {column: self._column(column, width, parts)[sort] for column, width in wide.items()}
-        stamps = [
-            np.full(len(part.order), np.nan) if part.stamp_ns is None else seconds(part.stamp_ns)
-            for part in parts
-        ]
+            raise self._refusal("repeats a joint name in changing order")
+        sort = np.argsort(np.concatenate([part.order for part in parts]), kind="stable")
         return Stream(
             topic=label,
             message_type=self.message_type,
             names=names,
-            time_header=np.concatenate(stamps)[sort],
-            time_log=seconds(np.concatenate([part.log_ns for part in parts])[sort]),
+            time_header=np.concatenate([part.time_header for part in parts])[sort],
+            time_log=np.concatenate([part.time_log for part in parts])[sort],
             sequence=np.concatenate([part.sequence for part in parts])[sort],
-            columns=columns,
+            columns={column: self._column(column, width, parts)[sort] for column, width in wide.items()},
         )
 
     def _column(self, column: str, width: int, parts: list[_Part]) -> FloatArray:
@@ -208,9 +202,7 @@ class Topic:
             if values is None:
                 values = np.full((len(part.order), width), np.nan)
             elif values.shape[1] != width:
-                raise TrueupError(
-                    f"topic {self.name!r} changes the length of its arrays", file=self.path, place=self.name
-                )
+                raise self._refusal("changes the length of its arrays")
             elif part.names != names:
                 values = values[:, [part.names.index(name) for name in names]]
             blocks.append(values)
@@ -220,10 +212,8 @@ class Topic:
 class Collector:
     """Turns what `scan` yields (or a database holds) into streams."""
 
-    def __init__(
-        self, path: str | Path, limits: Limits, *, cells: int, topics: frozenset[str] | None = None
-    ) -> None:
-        self.path, self._limits, self._cells, self._wanted = path, limits, cells, topics
+    def __init__(self, path: str | Path, limits: Limits, *, cells: int) -> None:
+        self.path, self._limits, self._cells = path, limits, cells
         self.metadata: dict[str, dict[str, str]] = {}
         self.skipped: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
@@ -260,7 +250,6 @@ class Collector:
         data = np.frombuffer(b"".join(item.data for item in pending), np.uint8)
         heads = sliding_window_view(data, _HEAD.itemsize)[starts].view(_HEAD)[:, 0]
         places = np.repeat([item.place for item in pending], counts)
-        batch = _Batch(heads, data, starts + _HEAD.itemsize, places)
         for channel in np.unique(heads["channel"]).tolist():
             rows = np.flatnonzero(heads["channel"] == channel)
             if channel not in self._by_channel:
@@ -268,15 +257,12 @@ class Collector:
                 raise TrueupError(text, file=self.path, place=f"byte {places[rows[0]]}")
             topic = self._by_channel[channel]
             if topic is not None:
-                topic.add(batch.rows(rows))
+                topic.add(_Batch(heads[rows], data, starts[rows] + _HEAD.itemsize, places[rows]))
 
     def _check(self, is_same: bool, number: int) -> None:
         if not is_same:
-            raise TrueupError(
-                f"number {number} is declared twice, for different things",
-                file=self.path,
-                place=f"definition {number}",
-            )
+            text = f"number {number} is declared twice, for different things"
+            raise TrueupError(text, file=self.path, place=f"definition {number}")
 
     def channel(self, channel_id: int, topic: str, message_type: str, encoding: str) -> None:
         """Declare a channel; topics that nothing here can decode are remembered in `skipped`."""
@@ -284,13 +270,9 @@ class Collector:
         if encoding != "cdr" or short not in PARSERS:
             self.skipped[topic] = f"{message_type} ({encoding})"
             self._by_channel[channel_id] = None
-        elif self._wanted is not None and topic not in self._wanted:
-            self._by_channel[channel_id] = None
         else:
-            key = (topic, short)
-            self._by_channel[channel_id] = self._topics.setdefault(
-                key, Topic(topic, short, self.path, self._limits)
-            )
+            new = Topic(topic, short, self.path, self._limits)
+            self._by_channel[channel_id] = self._topics.setdefault((topic, short), new)
 
     def forget_channels(self) -> None:
         """The next file of the recording numbers its channels anew; topics go on."""
