@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import Table
+from trueup.data.tables.table import Table, check_size
 
 
 def load(request: dict[str, Any]) -> dict[str, Any]:
@@ -17,13 +17,14 @@ def load(request: dict[str, Any]) -> dict[str, Any]:
     kind, file = request["kind"], Path(request["file"])
     try:
         loader = getattr(importlib.import_module(f"trueup.data.tables.load_{kind}"), f"load_{kind}")
-        table = loader(file, request["wanted"], request["allowed"], **request["options"])
+        table = loader(file, request["wanted"], **request["options"])
     except (TrueupError, MemoryError):
         raise
     except Exception as error:  # the libraries raise a dozen kinds of errors on damaged files
         text = " ".join(str(error).split())[:300]
         raise TrueupError(f"is not a readable {kind} file: {text or type(error).__name__}") from error
     assert isinstance(table, Table)
+    check_size(sum(values.size for values in table.columns.values()), request["allowed"], file)
     columns = [(name, values.shape, values.tobytes()) for name, values in table.columns.items()]
     return {"columns": columns, "names": table.names, "timestamps": table.timestamps, "note": table.note}
 

@@ -12,41 +12,39 @@ import h5py
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, check_names, check_size
+from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, check_names
 
 _MAX_DEPTH = 16
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 
 
-def load_hdf5(file: Path, wanted: Sequence[str] | None, allowed: int) -> Table:
+def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
     """Read the wanted datasets (`group/name`) of an HDF5 file."""
+    allowed = allowed_bytes(file.stat().st_size)
+    columns: dict[str, FloatArray] = {}
     with h5py.File(file, "r", locking=False) as opened:
         found = dict(_walk(opened, file, count()))
-        names = tuple(found)
-        asked = None if wanted is None else [name.strip("/") for name in wanted]
-        check_names(names, asked, file)
-        chosen = [name for name in names if _fault(found[name]) is None] if asked is None else asked
-        values = 0
-        for name in chosen:
-            _check(found[name], file, name, allowed)
-            values += math.prod(found[name].shape)
-            check_size(values, allowed, file, f"dataset {name!r}")
-        keys = chosen if wanted is None else list(wanted)
-        columns = {key: _values(found[name], file, name) for key, name in zip(keys, chosen, strict=True)}
-    return Table(file=file, columns=columns, names=names)
+        check_names(tuple(found), None if wanted is None else [name.strip("/") for name in wanted], file)
+        for key in found if wanted is None else wanted:
+            dataset = found[key.strip("/")]
+            fault = _not_numbers(dataset)
+            if fault and wanted is None:
+                continue
+            fault = fault or _elsewhere(dataset) or _too_large(dataset, allowed)
+            if fault:
+                raise TrueupError(fault, file=file, place=f"dataset {key!r}")
+            with np.errstate(all="ignore"):
+                columns[key] = np.ascontiguousarray(dataset[()], np.float64)
+    return Table(file=file, columns=columns, names=tuple(found))
 
 
 def _walk(group: Any, file: Path, seen: Iterator[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every dataset that hard links reach; a soft link is yielded as None, an external one refused."""
     if prefix.count("/") > _MAX_DEPTH:
-        raise TrueupError(
-            f"groups are nested more than {_MAX_DEPTH} deep", file=file, place=f"group {prefix[:80]!r}"
-        )
+        raise TrueupError(f"groups are nested more than {_MAX_DEPTH} deep", file=file, place=prefix[:80])
     for key in group:
         if next(seen) >= MAX_COLUMNS:  # also ends hard links that run in circles
-            raise TrueupError(
-                f"holds more than {MAX_COLUMNS} objects", file=file, place=f"group {prefix[:80]!r}"
-            )
+            raise TrueupError(f"holds more than {MAX_COLUMNS} objects", file=file, place=prefix[:80])
         name = f"{prefix}{key}".encode("utf-8", "replace").decode()
         link = group.get(key, getlink=True)
         if isinstance(link, h5py.ExternalLink):
@@ -61,40 +59,35 @@ def _walk(group: Any, file: Path, seen: Iterator[int], prefix: str = "") -> Iter
             yield from _walk(item, file, seen, f"{name}/")
 
 
-def _fault(dataset: Any) -> str | None:
-    """Return why this dataset is no column of numbers, None if it is one."""
+def _not_numbers(dataset: Any) -> str:
+    """Why this dataset is no column of numbers, "" if it is one."""
     if dataset is None:
         return "is a soft link, which is not followed; name the dataset itself"
     if dataset.dtype.kind not in "iufb" or dataset.dtype.subdtype is not None:
         return f"holds {str(dataset.dtype)[:80]} instead of numbers"
     if dataset.shape is None or len(dataset.shape) not in (1, 2):
         return f"has shape {dataset.shape}; a column has one axis (rows) or two (rows, values)"
-    return None
+    return ""
 
 
-def _check(dataset: Any, file: Path, name: str, allowed: int) -> None:
-    fault = _fault(dataset)
-    if fault is None:
-        plist = dataset.id.get_create_plist()
-        codes = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
-        strange = [code for code in codes if code not in _FILTERS]
-        if dataset.is_virtual:
-            fault = "is a virtual dataset, made of other files; copy the data into this one"
-        elif dataset.external:
-            fault = "keeps its data in another file; copy the data into this one"
-        elif strange:
-            fault = f"is packed by filter {strange[0]}; only {', '.join(_FILTERS.values())} are read"
-        elif dataset.chunks is not None and math.prod(dataset.chunks) * dataset.dtype.itemsize > allowed:
-            fault = f"declares chunks of {dataset.chunks}, more than a file of this size may hold"
-    if fault:
-        raise TrueupError(fault, file=file, place=f"dataset {name!r}")
+def _elsewhere(dataset: Any) -> str:
+    """Why the numbers are not in this file as they are, or need code that is not built in."""
+    plist = dataset.id.get_create_plist()
+    codes = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
+    strange = [code for code in codes if code not in _FILTERS]
+    if dataset.is_virtual:
+        return "is a virtual dataset, made of other files; copy the data into this one"
+    if dataset.external:
+        return "keeps its data in another file; copy the data into this one"
+    return (
+        f"is packed by filter {strange[0]}; only {', '.join(_FILTERS.values())} are read" if strange else ""
+    )
 
 
-def _values(dataset: Any, file: Path, name: str) -> FloatArray:
-    try:
-        with np.errstate(all="ignore"):
-            return np.ascontiguousarray(dataset[()], np.float64)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise TrueupError(
-            f"cannot be read: {str(error)[:200]}", file=file, place=f"dataset {name!r}"
-        ) from None
+def _too_large(dataset: Any, allowed: int) -> str:
+    """The guarded process would refuse it too, without naming the dataset."""
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    size = math.prod(dataset.shape)
+    if max(8 * size, chunk) <= allowed:
+        return ""
+    return f"declares {size} numbers in chunks of {dataset.chunks}, more than a file of this size may hold"

@@ -1,34 +1,29 @@
-"""NPZ through `numpy.load`, in the guarded process: nothing is unpickled, nothing large unpacked unannounced."""
+"""NPZ through `numpy.load`, in the guarded process: nothing is unpickled."""
 
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import FloatArray, Table, check_names, check_size
+from trueup.data.tables.table import FloatArray, Table, check_names
 
 
 class _NotNumbersError(Exception):
     """An array that can be read and is no column of numbers."""
 
 
-def load_npz(file: Path, wanted: Sequence[str] | None, allowed: int) -> Table:
+def load_npz(file: Path, wanted: Sequence[str] | None) -> Table:
     """Read the wanted arrays of an NPZ file."""
     warnings.simplefilter("ignore")  # NumPy's remarks on headers that it mends
-    with zipfile.ZipFile(file) as archive:
-        sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
-    names = tuple(sizes)
-    check_names(names, wanted, file)
-    chosen = names if wanted is None else tuple(dict.fromkeys(wanted))
-    check_size(sum(sizes[name] for name in chosen) // 8, allowed, file, "sum of all arrays")
     columns = {}
     with np.load(file, allow_pickle=False) as arrays:
-        for name in chosen:
+        names = tuple(arrays)
+        check_names(names, wanted, file)
+        for name in names if wanted is None else dict.fromkeys(wanted):
             try:
                 columns[name] = _values(arrays, name)
             except _NotNumbersError as error:

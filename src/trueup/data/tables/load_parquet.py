@@ -1,4 +1,4 @@
-"""Parquet through pyarrow, in the guarded process: sizes and types from the metadata before any page is read."""
+"""Parquet through pyarrow, in the guarded process: numbers, dates and lists of numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import NOTE_KEY, FloatArray, Table, check_names, check_size
+from trueup.data.tables.table import NOTE_KEY, FloatArray, Table, check_names
 
 _THRIFT_LIMIT = 16 << 20  # of one string and of one list inside the file's metadata
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
-def load_parquet(file: Path, wanted: Sequence[str] | None, allowed: int) -> Table:
+def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
     """Read the wanted columns of a Parquet file."""
     opened = pq.ParquetFile(
         file,
@@ -40,7 +40,6 @@ def load_parquet(file: Path, wanted: Sequence[str] | None, allowed: int) -> Tabl
             raise TrueupError(
                 f"holds {str(kind)[:80]} instead of numbers", file=file, place=f"column {name!r}"
             )
-    _check_metadata(opened.metadata, set(chosen), allowed, file)
     columns = {}
     if chosen:
         table = opened.read(columns=chosen, use_threads=False)
@@ -61,22 +60,6 @@ def _kind(kind: Any) -> str:
     ):
         return "list"
     return ""
-
-
-def _check_metadata(metadata: Any, chosen: set[str], allowed: int, file: Path) -> None:
-    """Add up what the chosen columns declare over all row groups."""
-    check_size(metadata.num_rows * len(chosen), allowed, file, "file metadata")
-    values = unpacked = 0
-    for g in range(metadata.num_row_groups):
-        group = metadata.row_group(g)
-        for k in range(group.num_columns):
-            chunk = group.column(k)
-            path = chunk.path_in_schema
-            # `positions.list.element` is a list's path
-            if path in chosen or path.partition(".")[0] in chosen:
-                values += max(chunk.num_values, 0)
-                unpacked += max(chunk.total_uncompressed_size, 0)
-        check_size(max(values, unpacked // 8), allowed, file, f"row group {g}")
 
 
 def _values(column: Any, kind: str, file: Path, name: str) -> FloatArray:

@@ -49,9 +49,8 @@ class Table:
         """Refuse columns of different lengths: they cannot share one time base."""
         if len({len(values) for values in self.columns.values()}) > 1:
             text = ", ".join(f"{name}: {len(values)}" for name, values in list(self.columns.items())[:8])
-            raise TrueupError(
-                f"columns differ in length ({text}); map each rate as a [[file]] of its own", file=self.file
-            )
+            hint = "map each rate as a [[file]] of its own"
+            raise TrueupError(f"columns differ in length ({text}); {hint}", file=self.file)
 
 
 def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES) -> int:
@@ -64,14 +63,12 @@ def unpacked_bytes(file_bytes: int) -> int:
     return allowed_bytes(file_bytes, TEXT_FLOOR)
 
 
-def check_size(values: int, allowed: int, file: Path, place: str | None = None) -> None:
+def check_size(values: int, allowed: int, file: Path) -> None:
     """Refuse a table that would need more memory than its file may ask for."""
     if values * 8 > allowed:
+        text = f"holds {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold {allowed // MIB} MiB"
         raise TrueupError(
-            f"declares {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold "
-            f"{allowed // MIB} MiB. If it is genuine, cut it into shorter recordings or pack it less",
-            file=file,
-            place=place,
+            f"{text}. If it is genuine, cut it into shorter recordings or pack it less", file=file
         )
 
 
@@ -80,15 +77,11 @@ def check_names(names: Sequence[str], wanted: Iterable[str] | None, file: Path) 
     if len(names) > MAX_COLUMNS:
         raise TrueupError(f"has {len(names)} columns; at most {MAX_COLUMNS} are read", file=file)
     for name in wanted or ():
-        found = names.count(name)
+        found, place = names.count(name), f"column {name!r}"
         if found == 0:
-            raise TrueupError(
-                f"has no column {name!r}{_near(name, names)}", file=file, place=f"column {name!r}"
-            )
+            raise TrueupError(f"has no column {name!r}{_near(name, names)}", file=file, place=place)
         if found > 1:
-            raise TrueupError(
-                f"has {found} columns named {name!r}; rename them", file=file, place=f"column {name!r}"
-            )
+            raise TrueupError(f"has {found} columns named {name!r}; rename them", file=file, place=place)
 
 
 def _near(name: str, names: Sequence[str]) -> str:
