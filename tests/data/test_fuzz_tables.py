@@ -1,6 +1,6 @@
 """Mutated files: every one ends in success or a TrueupError, within two seconds of processor time and 512 MB.
 
-`TRUEUP_FUZZ=1000` runs that many inputs for each format; fewer by default.
+`TRUEUP_FUZZ=1000` runs that many inputs for each format instead of 200.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trueup.data.mapping import SHIPPED, read_mapping
 from trueup.data.tables import read_table
 from trueup.data.tables.read import GUARD
 
-COUNT = int(os.environ.get("TRUEUP_FUZZ", "60"))
+COUNT = int(os.environ.get("TRUEUP_FUZZ", "200"))
 SEED = int(os.environ.get("TRUEUP_FUZZ_SEED", "7"))
 TIME_LIMIT_S = 2.0
 MEMORY_LIMIT = 512 << 20

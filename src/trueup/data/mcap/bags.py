@@ -17,8 +17,7 @@ from urllib.parse import quote
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.container import MAGIC
-from trueup.data.mcap.records import Damage, Limits, MalformedError, Messages, decompress, open_input
+from trueup.data.mcap.records import MAGIC, Damage, Limits, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
 from trueup.data.mcap.streams import Collector, Stream
 

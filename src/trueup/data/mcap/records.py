@@ -12,6 +12,8 @@ from mcap.records import Channel, Metadata, Schema
 
 from trueup.core.errors import TrueupError
 
+MAGIC = b"\x89MCAP0\r\n"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

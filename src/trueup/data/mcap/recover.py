@@ -6,7 +6,7 @@ Chunks that fail their checksum are left out whole; attachments are not copied.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -14,13 +14,13 @@ from mcap.records import Channel, Metadata, Schema
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import replacing
-from trueup.data.mcap.container import McapFile
 from trueup.data.mcap.records import Damage, Item, Limits, Messages
 from trueup.data.mcap.scan import scan
-from trueup.data.mcap.write import RECOVERY_NAME
+from trueup.data.mcap.write import RECOVERY_NAME, open_writer
 
-_CHUNK_BYTES = 1 << 20
-_HEAD = struct.Struct("<QHIQ")  # of a message record, behind its opcode: length, channel, sequence, time
+_HEAD = struct.Struct(
+    "<QHIQQ"
+)  # of a message record, behind its opcode: length, channel, sequence, two times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,8 @@ def recover(path: str | Path, out: str | Path | None = None, *, limits: Limits |
         raise TrueupError(
             f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}"
         )
-    written = _write(source, target, definitions, limits, damage)
+    with replacing(target) as file:
+        written = _copy(source, file, definitions, limits, damage)
     return Recovery(
         messages=written,
         lost_estimate=_lost(source, definitions.messages, damage) + definitions.messages - written,
@@ -91,46 +92,33 @@ def _lost(source: Path, messages: int, damage: list[Damage]) -> int:
     return round(skipped * messages / max(size - skipped, 1))
 
 
-def _write(
-    source: Path, target: Path, definitions: _Definitions, limits: Limits | None, damage: list[Damage]
-) -> int:
-    with replacing(target) as file:
-        return _copy(source, file, definitions, limits, damage)
-
-
 def _copy(
     source: Path, file: IO[bytes], definitions: _Definitions, limits: Limits | None, damage: list[Damage]
 ) -> int:
     """Second pass: all definitions first, then every message whose channel is known."""
-
-    def write(data: bytes) -> None:
-        file.write(data)
-
-    out = McapFile(write, level=3)
+    out = open_writer(file)
+    for metadata in definitions.metadata:
+        out.add_metadata(metadata.name, metadata.metadata)
     found = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage[:20])
     name = source.name.encode(errors="replace").decode()
-    for metadata in (*definitions.metadata, Metadata(RECOVERY_NAME, {"source": name, "damage": found})):
-        out.define(metadata)
-    for schema in definitions.schemas.values():
-        out.define(schema)
-    for channel in definitions.channels.values():
-        known = channel.schema_id in definitions.schemas
-        out.define(replace(channel, schema_id=channel.schema_id if known else 0))
+    out.add_metadata(RECOVERY_NAME, {"source": name, "damage": found})
+    schemas = {
+        old: out.register_schema(schema.name, schema.encoding, schema.data)
+        for old, schema in definitions.schemas.items()
+    }
+    channels = {
+        old: out.register_channel(
+            channel.topic, channel.message_encoding, schemas.get(channel.schema_id, 0), channel.metadata
+        )
+        for old, channel in definitions.channels.items()
+    }
     written = 0
-    for item in scan(source, limits, []):
-        if isinstance(item, Messages):
-            written += _copy_messages(item, out, definitions)
+    for item in (item for item in scan(source, limits, []) if isinstance(item, Messages)):
+        for start in item.starts:
+            length, channel, sequence, logged, published = _HEAD.unpack_from(item.data, start + 1)
+            if channel in channels:
+                data = item.data[start + 9 + 22 : start + 9 + length]
+                out.add_message(channels[channel], logged, data, published, sequence)
+                written += 1
     out.finish()
-    return written
-
-
-def _copy_messages(messages: Messages, out: McapFile, definitions: _Definitions) -> int:
-    written = 0
-    for start in messages.starts:
-        length, channel, _, time_ns = _HEAD.unpack_from(messages.data, start + 1)
-        if channel in definitions.channels:
-            out.add(messages.data[start : start + 9 + length], time_ns, [(channel, 0)])
-            written += 1
-            if out.pending_bytes >= _CHUNK_BYTES:
-                out.flush()
     return written

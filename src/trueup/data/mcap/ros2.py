@@ -16,12 +16,11 @@ a row cheap enough for a 500 Hz loop.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcap_ros2.writer import serialize_dynamic  # type: ignore[attr-defined]
+from mcap_ros2.writer import serialize_dynamic
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import SIGNALS
@@ -127,27 +126,25 @@ def _covariance(count: int, is_present: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Topic:
-    """One channel of a log file: where its message record begins in the bytes of a row."""
+    """One channel of a log file: where its message lies in the bytes of a row."""
 
-    channel_id: int
     name: str
     message_type: str
     signals: tuple[str, ...]
-    offset: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The MCAP message records of one row with all numbers zero, and where to write what.
+    """The messages of one row with all numbers zero, one behind the other, and where to write what.
 
-    places  signal -> (byte offset, number of float64); marks  offsets of (sequence u32, log time u64, publish
-    time u64); stamps  offsets of (seconds i32, nanoseconds u32)
+    places  signal -> (byte offset, number of float64); stamps  offsets of (seconds i32, nanoseconds u32)
     """
 
     template: bytes
     topics: tuple[Topic, ...]
     places: dict[str, tuple[int, int]]
-    marks: tuple[int, ...]
     stamps: tuple[int, ...]
 
 
@@ -160,7 +157,7 @@ def signal_width(signal: str, joint_names: Sequence[str]) -> int:
 
 
 def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
-    """Lay out one row of a log that has these joints and signals: MCAP message records, one behind the other."""
+    """Lay out one row of a log that has these joints and signals."""
     widths = {signal: signal_width(signal, joint_names) for signal in signals}
     placed = {signal for _, fields in PLACES.values() for signal in fields.values()}
     extra = {
@@ -168,29 +165,22 @@ def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
         for signal in widths
         if signal not in placed
     }
-    row, topics, places, marks, stamps = (
-        bytearray(),
-        list[Topic](),
-        dict[str, tuple[int, int]](),
-        list[int](),
-        list[int](),
-    )
+    row, topics, stamps = bytearray(), list[Topic](), list[int]()
+    places: dict[str, tuple[int, int]] = {}
     for name, (message_type, fields) in (PLACES | extra).items():
         present = {column: signal for column, signal in fields.items() if signal in widths}
         if name != STATE_TOPIC and not present:
             continue
-        topics.append(Topic(len(topics) + 1, name, message_type, tuple(present.values()), len(row)))
+        named = tuple(present.values())
         if name == ODOM_TOPIC and {"base_vel", "base_quat"} <= set(widths):
             present["linear"] = BODY_VELOCITY
         lengths = {column: widths.get(signal, 3) for column, signal in present.items()}
         data = _message(message_type, lengths, joint_names)
-        layout = find_layout(message_type, data, _UNLIMITED)
-        row += struct.pack("<BQH", 5, 22 + len(data), len(topics))
-        marks.append(len(row))
-        start = len(row) + 20
+        layout, start = find_layout(message_type, data, _UNLIMITED), len(row)
         if layout.stamp is not None:
             stamps.append(start + layout.stamp)
         for column, signal in present.items():
             places[signal] = (start + layout.places[column][0] if lengths[column] else start, lengths[column])
-        row += bytes(20) + data
-    return RowLayout(bytes(row), tuple(topics), places, tuple(marks), tuple(stamps))
+        row += data
+        topics.append(Topic(name, message_type, named, start, len(row)))
+    return RowLayout(bytes(row), tuple(topics), places, tuple(stamps))

@@ -24,8 +24,16 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, DataEnd, Metadata, Schema
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.container import MAGIC
-from trueup.data.mcap.records import Damage, Item, Limits, MalformedError, Messages, decompress, open_input
+from trueup.data.mcap.records import (
+    MAGIC,
+    Damage,
+    Item,
+    Limits,
+    MalformedError,
+    Messages,
+    decompress,
+    open_input,
+)
 
 _HEAD = struct.Struct("<BQ")
 _MESSAGE_HEAD = 22
