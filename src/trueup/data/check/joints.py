@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from trueup.data.assignment import cheapest_order
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, smooth
+from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, delayed, smooth
 from trueup.data.log import SIGNALS
 from trueup.data.reference import Reference
 
@@ -76,20 +76,13 @@ def check_tracking(view: LogView) -> list[Finding]:
 
 def _together(pos: FloatArray, target: FloatArray, dt: float) -> float:
     """Largest correlation with the command over a few usual delays."""
-    best = -1.0
-    for delay in TRACK_DELAYS_S:
-        k = min(round(delay / dt), len(pos) // 4)
-        best = max(best, correlation(pos[k:], target[: len(target) - k]))
-    return best
+    return max(correlation(*pair) for pair in delayed(pos, target, dt, TRACK_DELAYS_S))
 
 
 def _apart(pos: FloatArray, target: FloatArray, dt: float) -> float:
     """Smallest distance (rms, rad) to the command over a few usual delays."""
-    best = np.inf
-    for delay in TRACK_DELAYS_S:
-        k = min(round(delay / dt), len(pos) // 4)
-        best = min(best, float(np.sqrt(np.mean((pos[k:] - target[: len(target) - k]) ** 2))))
-    return best
+    pairs = delayed(pos, target, dt, TRACK_DELAYS_S)
+    return min(float(np.sqrt(np.mean((late - early) ** 2))) for late, early in pairs)
 
 
 def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]) -> dict[int, int]:
@@ -232,19 +225,17 @@ def check_limits(view: LogView) -> list[Finding]:
         return []
     ref = view.reference
     still = 0.005 + 4 * np.hypot(view.noise, view.quantum)
-    found = _outside(view, "joint_pos", view.pos, ref.position_low, ref.position_high, still)
-    if view.vel is not None:
-        found += _outside(
-            view, "joint_vel", view.vel, -ref.velocity_limit, ref.velocity_limit, 0.05 * ref.velocity_limit
-        )
-    if view.torque is not None:
-        found += _outside(
-            view, "joint_torque", view.torque, -ref.torque_limit, ref.torque_limit, 0.05 * ref.torque_limit
-        )
-    if view.target is not None:
-        found += _outside(
-            view, "target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)
-        )
+    speed, torque = ref.velocity_limit, ref.torque_limit
+    columns = (
+        ("joint_pos", view.pos, ref.position_low, ref.position_high, still),
+        ("joint_vel", view.vel, -speed, speed, 0.05 * speed),
+        ("joint_torque", view.torque, -torque, torque, 0.05 * torque),
+        ("target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)),
+    )
+    found = []
+    for signal, values, low, high, room in columns:
+        if values is not None:
+            found += _outside(view, signal, values, low, high, room)
     return found
 
 
