@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer, GuardedProcess, Limits, run_in_fork
+from trueup.core.guarded import Answer, GuardedProcess, GuardLimits, run_in_fork
 
-LIMITS = Limits(cpu_s=1.0, memory_bytes=64 << 20, wall_s=20.0)
+LIMITS = GuardLimits(cpu_s=1.0, memory_bytes=64 << 20, wall_s=20.0)
 
 
 def act(request: dict[str, Any]) -> Any:
@@ -56,7 +56,7 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fork(wish: str, value: object = None, **limits: Any) -> Answer:
-    merged = Limits(**{name: getattr(LIMITS, name) for name in LIMITS.__struct_fields__} | limits)
+    merged = GuardLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__struct_fields__} | limits)
     return run_in_fork(act, {"wish": wish, "value": value}, merged).answer()
 
 

@@ -41,7 +41,7 @@ _ENDINGS = {
 }
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class GuardLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one request may use; memory_bytes is counted above what the server itself has."""
 
     cpu_s: float
@@ -94,7 +94,7 @@ class GuardedProcess:
             with self._lock:
                 self._running()
 
-    def call(self, request: object, limits: Limits, file: Path) -> Any:
+    def call(self, request: object, limits: GuardLimits, file: Path) -> Any:
         """Return what the function returns; every other ending is a TrueupError about `file`."""
         answer = self.ask(request, limits)
         if answer.kind == "refused":
@@ -104,7 +104,7 @@ class GuardedProcess:
             raise TrueupError(f"cannot be read: {reason}", file=file)
         return answer.value
 
-    def ask(self, request: object, limits: Limits) -> Answer:
+    def ask(self, request: object, limits: GuardLimits) -> Answer:
         """Run the function on a request in a fork of the server (in this process where there is no fork)."""
         if not _FORKS:
             return _run(_find(self._function), request)
@@ -193,7 +193,7 @@ def serve(function: str, *preload: str) -> None:
     while (data := _receive(sys.stdin.buffer)) is not None:
         limits, request = msgspec.msgpack.decode(data)
         del data
-        _send(sink, run_in_fork(run, request, msgspec.convert(limits, Limits)))
+        _send(sink, run_in_fork(run, request, msgspec.convert(limits, GuardLimits)))
 
 
 def _find(function: str) -> Function:
@@ -214,7 +214,7 @@ def _receive(source: IO[bytes]) -> bytes | None:
     return source.read(int.from_bytes(head, "little")) if len(head) == _WORD else None
 
 
-def run_in_fork(run: Function, request: Any, limits: Limits) -> _Reply:
+def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Reply:
     """Run a function in a fork of this process under limits."""
     before = _memory().own
     reader, writer = os.pipe()
@@ -237,7 +237,7 @@ def run_in_fork(run: Function, request: Any, limits: Limits) -> _Reply:
     return _Reply(death, message, usage.ru_utime + usage.ru_stime, max(0, peak), data)
 
 
-def _limited(run: Function, request: Any, limits: Limits, writer: int) -> None:
+def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> None:
     """In the fork: take the limits, run, answer, and leave without running any exit handler."""
     import resource
 
@@ -270,7 +270,7 @@ def _run(run: Function, request: Any) -> Answer:
         return Answer(kind="error", message=text or type(error).__name__)
 
 
-def _read_answer(reader: int, limits: Limits) -> tuple[bytes, str]:
+def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, str]:
     """What the fork writes until it ends, and what it has to be killed for."""
     deadline = time.monotonic() + limits.wall_s
     parts: list[bytes] = []

@@ -18,7 +18,7 @@ NARROW_SHARE = 0.97
 
 
 def check_saturation(view: LogView, leapt: Set[int] = frozenset()) -> list[Finding]:
-    """Report torque and velocity at their limit, or cut flat; a position that `leapt` says nothing against them."""
+    """Report torque and velocity at their limit, or clipped; joints in `leapt` (position jumps) are checked too."""
     found = []
     joints = sorted({*view.fair, *leapt})
     torque = {j: _flat_share(view.torque[:, j]) for j in joints} if view.torque is not None else {}

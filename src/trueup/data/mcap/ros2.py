@@ -125,7 +125,7 @@ def _covariance(count: int, is_present: bool) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Topic:
+class RowTopic:
     """One channel of a log file: where its message lies in the bytes of a row."""
 
     name: str
@@ -143,7 +143,7 @@ class RowLayout:
     """
 
     template: bytes
-    topics: tuple[Topic, ...]
+    topics: tuple[RowTopic, ...]
     places: dict[str, tuple[int, int]]
     stamps: tuple[int, ...]
 
@@ -165,7 +165,7 @@ def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
         for signal in widths
         if signal not in placed
     }
-    row, topics, stamps = bytearray(), list[Topic](), list[int]()
+    row, topics, stamps = bytearray(), list[RowTopic](), list[int]()
     places: dict[str, tuple[int, int]] = {}
     for name, (message_type, fields) in (PLACES | extra).items():
         present = {column: signal for column, signal in fields.items() if signal in widths}
@@ -182,5 +182,5 @@ def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
         for column, signal in present.items():
             places[signal] = (start + layout.places[column][0] if lengths[column] else start, lengths[column])
         row += data
-        topics.append(Topic(name, message_type, named, start, len(row)))
+        topics.append(RowTopic(name, message_type, named, start, len(row)))
     return RowLayout(bytes(row), tuple(topics), places, tuple(stamps))

@@ -28,7 +28,7 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.output import Output
+from trueup.data.mcap.recording_file import RecordingFile
 from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, RowLayout, definition, row_layout
 
 SCHEMA_VERSION = "1"
@@ -49,7 +49,7 @@ def nanoseconds(time_s: float) -> int:
     return whole * 1_000_000_000 + round((time_s - whole) * 1e9)
 
 
-def open_writer(output: IO[bytes] | Output) -> Writer:
+def open_writer(output: IO[bytes] | RecordingFile) -> Writer:
     """Begin an MCAP file with every byte under a checksum (chunks, data section, summary): `scan` finds any change."""
     writer = Writer(output, chunk_size=_CHUNK_BYTES, enable_data_crcs=True)
     writer.start("ros2", f"trueup {__version__}")
@@ -61,7 +61,7 @@ class Rows:
 
     def __init__(
         self,
-        output: IO[bytes] | Output,
+        output: IO[bytes] | RecordingFile,
         joint_names: Sequence[str],
         signals: Sequence[str],
         meta: Mapping[str, object],
@@ -175,7 +175,7 @@ class LogWriter:
         self._is_waiting = False
         self._first_s = self._wall_s = 0.0
         self._last_s = math.nan  # no step is known yet: the first row goes out at once
-        self._output = Output(self.path, overwrite=overwrite)
+        self._output = RecordingFile(self.path, overwrite=overwrite)
         if signals is not None:
             self._start(signals)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import GuardedProcess, Limits
+from trueup.core.guarded import GuardedProcess, GuardLimits
 from trueup.data.tables.load import unpack
 from trueup.data.tables.table import MIB, Table, allowed_bytes
 
@@ -75,7 +75,7 @@ def read_table(
         if kind == "csv"
         else {},
     }
-    limits = Limits(
+    limits = GuardLimits(
         cpu_s=_CPU_S + size / _BYTES_PER_S,
         memory_bytes=4 * allowed + _SPARE_BYTES,  # columns of the library, columns in NumPy, the answer twice
         answer_bytes=allowed + MIB,

@@ -10,7 +10,7 @@ import msgspec
 import mujoco
 import numpy as np
 
-from trueup.core.guarded import Answer, GuardedProcess, Limits
+from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
 from trueup.core.hashes import sha256_of
 
 # What the engine's complaint tells us to change, and the name of the change.
@@ -37,7 +37,7 @@ class CompileGuard:
         self.process = GuardedProcess(f"{__name__}:try_model")
         self._answers: dict[str, Answer] = {}
 
-    def judge(self, job: Job, limits: Limits) -> Answer:
+    def judge(self, job: Job, limits: GuardLimits) -> Answer:
         """Try the job, or return what an equal one gave before."""
         key = _digest(job, limits)
         answer = self._answers.get(key)
@@ -50,7 +50,7 @@ class CompileGuard:
         return answer
 
 
-def _digest(job: Job, limits: Limits) -> str:
+def _digest(job: Job, limits: GuardLimits) -> str:
     files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
     rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
     return sha256_of(

@@ -1,6 +1,6 @@
 """A model file from anywhere: it ends as an engine model or as a TrueupError with file and place, in bounded time.
 
-Three walls, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
+Three checks, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
 found and read inside the allowed folder (`files`, `urdf`), and a first compilation in a process of its own with
 limits (`compile_guard`). Only then is the text parsed here. A model whose files are small is refused after 1.5 s of
 processor time or 400 MB; meshes earn more, since reading them takes both. Time on the clock counts only against a trial
@@ -22,7 +22,7 @@ from pathlib import Path
 import mujoco
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer, Limits
+from trueup.core.guarded import Answer, GuardLimits
 from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, Job, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
@@ -122,7 +122,7 @@ def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjS
         dropped_meshes=files.dropped_meshes,
         urdf=tree.tag == "robot",
     )
-    limits = Limits(
+    limits = GuardLimits(
         cpu_s=max(SECONDS - (time.thread_time() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
         memory_bytes=(MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb)) << 20,
     )
@@ -138,7 +138,7 @@ def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjS
         raise _as_error(Answer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: Job, limits: Limits, files: FileCollector) -> Answer:
+def _judge_with_repairs(job: Job, limits: GuardLimits, files: FileCollector) -> Answer:
     """Try the model; where the engine itself names the change that it needs, make the change and say so."""
     spent = 0.0
     while True:
@@ -152,7 +152,7 @@ def _judge_with_repairs(job: Job, limits: Limits, files: FileCollector) -> Answe
         files.notes.append(Note(code=f"repaired-{repair}", where=_element(answer.message), message=message))
 
 
-def _as_error(answer: Answer, limits: Limits, model: Path, origin: list[Node]) -> TrueupError:
+def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Node]) -> TrueupError:
     refused = "MuJoCo did not finish compiling this model in {}; simplify its meshes or counts"
     endings = {
         "cpu_time": refused.format(f"{limits.cpu_s:.1f} s"),

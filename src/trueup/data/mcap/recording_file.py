@@ -9,7 +9,7 @@ from pathlib import Path
 from trueup.core.errors import TrueupError
 
 
-class Output:
+class RecordingFile:
     """The file of a recording: gathers what the MCAP writer writes and hands it to the kernel in one call."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
