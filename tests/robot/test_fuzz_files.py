@@ -17,7 +17,7 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import Answer, GuardLimits
-from trueup.robot.foreign.compile_guard import GUARD, Job
+from trueup.robot.foreign.compile_guard import GUARD, CompileJob
 from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import compile_model
 
@@ -287,7 +287,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Answer]]:
     seen: list[Answer] = []
     judge = GUARD.judge
 
-    def recording(job: Job, limits: GuardLimits) -> Answer:
+    def recording(job: CompileJob, limits: GuardLimits) -> Answer:
         seen.append(judge(job, limits))
         return seen[-1]
 

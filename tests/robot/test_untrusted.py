@@ -12,7 +12,7 @@ from test_fuzz_files import wedge_stl
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import GuardLimits
-from trueup.robot.foreign.compile_guard import CompileGuard, Job
+from trueup.robot.foreign.compile_guard import CompileGuard, CompileJob
 from trueup.robot.foreign.untrusted import parse_model, read_model
 from trueup.robot.load import ZOO
 
@@ -330,23 +330,23 @@ def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_server() -> 
     usual = GuardLimits(cpu_s=1.5, memory_bytes=400 << 20)
     try:
         text = mjcf()
-        assert guard.judge(Job(xml=text), usual).kind == "ok"
+        assert guard.judge(CompileJob(xml=text), usual).kind == "ok"
         large = mjcf(
             '<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>'
         )
         small = GuardLimits(cpu_s=1.5, memory_bytes=1 << 20)
         assert (
-            guard.judge(Job(xml=large), small).kind == "memory"
+            guard.judge(CompileJob(xml=large), small).kind == "memory"
         )  # 48 MB; a small model fits in what is free
-        assert guard.judge(Job(xml=large), usual).kind == "ok"
-        assert guard.judge(Job(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
+        assert guard.judge(CompileJob(xml=large), usual).kind == "ok"
+        assert guard.judge(CompileJob(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
         endless = mjcf(world='<replicate count="9000"><body><freejoint/><geom size="1"/></body></replicate>')
         short = GuardLimits(cpu_s=0.05, memory_bytes=400 << 20)
-        assert guard.judge(Job(xml=endless), short).kind == "cpu_time"
+        assert guard.judge(CompileJob(xml=endless), short).kind == "cpu_time"
         assert guard.process._server is not None
         guard.process._server.kill()
         guard.process._server.wait()
-        assert guard.judge(Job(xml=text + "  "), usual).kind == "ok"
+        assert guard.judge(CompileJob(xml=text + "  "), usual).kind == "ok"
     finally:
         guard.process.close()
 

@@ -12,9 +12,9 @@ from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of_file
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.mapping import FileMap, Mapping, SignalMap, each
-from trueup.data.recordings import Recording, find_recordings
+from trueup.data.recordings import SourceFiles, find_recordings
 from trueup.data.tables import Table, read_table
-from trueup.data.units import CURRENT, TIME_UNITS, Unit, unit_of
+from trueup.data.units import BIASES, CURRENT, TIME_UNITS, factor_of
 
 
 def import_log(paths: Sequence[str | Path], mapping: Mapping) -> Log:
@@ -32,7 +32,7 @@ def import_logs(paths: Sequence[str | Path], mapping: Mapping) -> Iterator[tuple
         yield recording.name, import_recording(recording, mapping)
 
 
-def import_recording(recording: Recording, mapping: Mapping) -> Log:
+def import_recording(recording: SourceFiles, mapping: Mapping) -> Log:
     """Import one recording whose files are known."""
     streams = [
         _read_stream(path, entry, mapping) for path, entry in zip(recording.paths, mapping.files, strict=True)
@@ -134,11 +134,10 @@ def _values(table: Table, signal: SignalMap, mapping: Mapping) -> FloatArray:
     raw = _gather(table, signal, mapping.column_names(signal), width)
     units = signal.unit if isinstance(signal.unit, tuple) else (signal.unit or "1",) * width
     log_unit = SIGNALS[signal.signal][1]
-    conversions = [unit_of(unit, log_unit) or Unit(1.0) for unit in units]
-    factor = np.array([conversion.factor for conversion in conversions])
+    factor = np.array([factor_of(unit, log_unit) or 1.0 for unit in units])
     constant = each(signal.torque_constant or 1.0, width)
     factor *= [constant[k] if unit in CURRENT else 1.0 for k, unit in enumerate(units)]
-    bias = np.array([conversion.bias for conversion in conversions])
+    bias = np.array([BIASES.get(unit, 0.0) for unit in units])
     gain = np.array(each(signal.sign, width)) * np.array(each(signal.scale, width))
     with np.errstate(over="ignore", invalid="ignore"):
         values = gain * (raw * factor + bias) + np.array(each(signal.offset, width))

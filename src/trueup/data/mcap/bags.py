@@ -19,7 +19,7 @@ from trueup.data.log import Log
 from trueup.data.mcap.assemble import assemble
 from trueup.data.mcap.records import MAGIC, Damage, Limits, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
-from trueup.data.mcap.streams import Collector, Stream
+from trueup.data.mcap.streams import Stream, StreamCollector
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _RECORD = struct.Struct("<BQHIQQ")  # the head of an MCAP message record
@@ -51,12 +51,12 @@ def notes(skipped: dict[str, str], damage: list[Damage]) -> dict[str, object]:
     return out
 
 
-def collect(path: str | Path, limits: Limits | None = None) -> tuple[Collector, list[Damage]]:
+def collect(path: str | Path, limits: Limits | None = None) -> tuple[StreamCollector, list[Damage]]:
     """Read a recording into a collector; a file that was cut short up to there, which is the damage."""
     limits = limits or Limits()
     files = _files(Path(path))
     size = sum(file.stat().st_size for file in files)
-    collector = Collector(path, limits, cells=(limits.spare_bytes + limits.expansion * size) // 8)
+    collector = StreamCollector(path, limits, cells=(limits.spare_bytes + limits.expansion * size) // 8)
     damage: list[Damage] = []
     for file in files:
         if file.suffix == ".db3":
@@ -87,7 +87,7 @@ def _number_then_name(file: Path) -> tuple[int, str]:
     return (int(number[1]) if number else 0, file.name)
 
 
-def _collect_mcap(path: Path, collector: Collector, limits: Limits) -> list[Damage]:
+def _collect_mcap(path: Path, collector: StreamCollector, limits: Limits) -> list[Damage]:
     damage: list[Damage] | None = [] if _is_cut(path) else None
     for item in scan(path, limits, damage):
         collector.add(item)
@@ -106,7 +106,7 @@ def _is_cut(path: Path) -> bool:
         return start == MAGIC and (end < len(MAGIC) or file.read() != MAGIC)
 
 
-def _collect_sqlite(path: Path, collector: Collector, limits: Limits) -> None:
+def _collect_sqlite(path: Path, collector: StreamCollector, limits: Limits) -> None:
     address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     size = path.stat().st_size
     budget = iter(range(200 + size // 1000))  # each step is 1000 operations of the database machine
@@ -123,7 +123,9 @@ def _collect_sqlite(path: Path, collector: Collector, limits: Limits) -> None:
         raise TrueupError(f"not a readable rosbag2 database ({error})", file=path, place="database") from None
 
 
-def _read_tables(database: sqlite3.Connection, path: Path, collector: Collector, limits: Limits) -> None:
+def _read_tables(
+    database: sqlite3.Connection, path: Path, collector: StreamCollector, limits: Limits
+) -> None:
     tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
     for table in ("topics", "messages"):
         if re.search(r"\bVIRTUAL\b|\bAS\b", str(tables.get(table, "AS")), re.IGNORECASE):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trueup.data.mcap.records import Limits, MalformedError
 
 
-class Layout(NamedTuple):
+class MessageLayout(NamedTuple):
     """Where the numbers of a message lie: column -> (offset, count, numpy type); the rest never varies."""
 
     names: tuple[str, ...]
@@ -82,11 +82,11 @@ class Cdr:
             size = int(kind[1])
             self.places[column] = (self.skip(size * count, size), count, kind)
 
-    def layout(self, stamp: int | None, names: tuple[str, ...] = ()) -> Layout:
-        return Layout(names, stamp, self.endian, self.places)
+    def layout(self, stamp: int | None, names: tuple[str, ...] = ()) -> MessageLayout:
+        return MessageLayout(names, stamp, self.endian, self.places)
 
 
-def _joint_state(cdr: Cdr) -> Layout:
+def _joint_state(cdr: Cdr) -> MessageLayout:
     stamp = cdr.stamp()
     names = tuple([cdr.string() for _ in range(cdr.count())])
     for column in ("position", "velocity", "effort"):
@@ -98,7 +98,7 @@ def _joint_state(cdr: Cdr) -> Layout:
     return cdr.layout(stamp, names)
 
 
-def _imu(cdr: Cdr) -> Layout:
+def _imu(cdr: Cdr) -> MessageLayout:
     stamp = cdr.stamp()
     for column, width in (("orientation", 4), ("angular_velocity", 3), ("linear_acceleration", 3)):
         cdr.numbers(column, width)
@@ -106,7 +106,7 @@ def _imu(cdr: Cdr) -> Layout:
     return cdr.layout(stamp)
 
 
-def _odometry(cdr: Cdr) -> Layout:
+def _odometry(cdr: Cdr) -> MessageLayout:
     stamp = cdr.stamp()
     cdr.string()
     cdr.numbers("position", 3)
@@ -118,7 +118,7 @@ def _odometry(cdr: Cdr) -> Layout:
     return cdr.layout(stamp)
 
 
-def _float_array(cdr: Cdr) -> Layout:
+def _float_array(cdr: Cdr) -> MessageLayout:
     for _ in range(cdr.count()):
         cdr.string()
         cdr.skip(8, 4)
@@ -127,19 +127,19 @@ def _float_array(cdr: Cdr) -> Layout:
     return cdr.layout(None)
 
 
-def _battery(cdr: Cdr) -> Layout:
+def _battery(cdr: Cdr) -> MessageLayout:
     stamp = cdr.stamp()
     cdr.numbers("voltage", 1, "f4")
     cdr.places["rest"] = (cdr.pos, len(cdr.data) - cdr.pos, "u1")
     return cdr.layout(stamp)
 
 
-def find_layout(message_type: str, data: bytes, limits: Limits) -> Layout:
+def find_layout(message_type: str, data: bytes, limits: Limits) -> MessageLayout:
     """Where the numbers of this message lie; MalformedError says why it cannot be read."""
     return PARSERS[message_type](Cdr(data, limits))
 
 
-PARSERS: dict[str, Callable[[Cdr], Layout]] = {
+PARSERS: dict[str, Callable[[Cdr], MessageLayout]] = {
     "sensor_msgs/JointState": _joint_state,
     "sensor_msgs/Imu": _imu,
     "nav_msgs/Odometry": _odometry,

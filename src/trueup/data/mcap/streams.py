@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import FloatArray
-from trueup.data.mcap.cdr import PARSERS, Layout, find_layout
+from trueup.data.mcap.cdr import PARSERS, MessageLayout, find_layout
 from trueup.data.mcap.records import Item, Limits, MalformedError, Messages
 
 _BATCH_BYTES = 4 << 20
@@ -136,7 +136,11 @@ class Topic:
             rows, block = rows[~is_same], block[~is_same]
 
     def _part(
-        self, heads: NDArray[np.void], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: Layout
+        self,
+        heads: NDArray[np.void],
+        rows: NDArray[np.int64],
+        block: NDArray[np.uint8],
+        layout: MessageLayout,
     ) -> _Part:
         def numbers(offset: int, count: int, kind: str) -> NDArray[np.generic]:
             piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])
@@ -209,7 +213,7 @@ class Topic:
         return np.concatenate(blocks)
 
 
-class Collector:
+class StreamCollector:
     """Turns what `scan` yields (or a database holds) into streams."""
 
     def __init__(self, path: str | Path, limits: Limits, *, cells: int) -> None:

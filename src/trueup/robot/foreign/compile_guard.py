@@ -19,7 +19,7 @@ MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
 _KEPT_ANSWERS = 256
 
 
-class Job(msgspec.Struct, kw_only=True):
+class CompileJob(msgspec.Struct, kw_only=True):
     """One model to try, as text and bytes; nothing in it is a path that leads anywhere."""
 
     xml: str
@@ -37,7 +37,7 @@ class CompileGuard:
         self.process = GuardedProcess(f"{__name__}:try_model")
         self._answers: dict[str, Answer] = {}
 
-    def judge(self, job: Job, limits: GuardLimits) -> Answer:
+    def judge(self, job: CompileJob, limits: GuardLimits) -> Answer:
         """Try the job, or return what an equal one gave before."""
         key = _digest(job, limits)
         answer = self._answers.get(key)
@@ -50,7 +50,7 @@ class CompileGuard:
         return answer
 
 
-def _digest(job: Job, limits: GuardLimits) -> str:
+def _digest(job: CompileJob, limits: GuardLimits) -> str:
     files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
     rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
     return sha256_of(
@@ -58,7 +58,7 @@ def _digest(job: Job, limits: GuardLimits) -> str:
     )
 
 
-def build(job: Job) -> mujoco.MjSpec:
+def build(job: CompileJob) -> mujoco.MjSpec:
     """Parse the job's text and make the same changes in the trial and in earnest."""
     spec = mujoco.MjSpec.from_string(job.xml, include=job.submodels, assets=job.assets)
     if "balance" in job.repairs:
@@ -113,7 +113,7 @@ def _exclude_neighbours(spec: mujoco.MjSpec) -> None:
 def try_model(request: dict[str, object]) -> None:
     """Parse, compile and evaluate the model once; called in the guarded process, which reports what is raised."""
     try:
-        spec = build(msgspec.convert(request, Job))
+        spec = build(msgspec.convert(request, CompileJob))
         spec.compiler.usethread = False  # thread stacks would count against the memory limit
         model = spec.compile()
         field_name = _non_finite(model)

@@ -23,7 +23,7 @@ import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import Answer, GuardLimits
-from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, Job, build
+from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
 from trueup.robot.foreign.urdf import UrdfJoint, collect_urdf
@@ -115,7 +115,7 @@ def read_model(path: Path, root: Path | None = None) -> CheckedModel:
 def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
     xml, origin = write_xml(tree)
     asset_mb = sum(len(data) for data in files.assets.values()) / 1e6
-    job = Job(
+    job = CompileJob(
         xml=xml,
         assets=files.assets,
         submodels=files.submodels,
@@ -138,7 +138,7 @@ def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjS
         raise _as_error(Answer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: Job, limits: GuardLimits, files: FileCollector) -> Answer:
+def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> Answer:
     """Try the model; where the engine itself names the change that it needs, make the change and say so."""
     spent = 0.0
     while True:
