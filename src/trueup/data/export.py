@@ -7,7 +7,6 @@ an array of an NPZ.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import importlib
 import importlib.util
@@ -116,14 +115,16 @@ def _columns(log: Log, target: Path) -> dict[str, FloatArray]:
     return columns
 
 
-def _parquet(log: Log, note: str, target: Path) -> bytes:
+def _table(log: Log, target: Path) -> Any:
     if importlib.util.find_spec("pyarrow") is None:
-        raise TrueupError("parquet files need the package pyarrow: pip install 'trueup[data]'", file=target)
+        raise TrueupError("this format needs the package pyarrow: pip install 'trueup[data]'", file=target)
     pa: Any = importlib.import_module("pyarrow")
-    pq: Any = importlib.import_module("pyarrow.parquet")
+    return pa.table({name: np.ascontiguousarray(values) for name, values in _columns(log, target).items()})
 
-    arrays = {name: np.ascontiguousarray(values) for name, values in _columns(log, target).items()}
-    table = pa.table(arrays).replace_schema_metadata({NOTE_KEY: note.encode()})
+
+def _parquet(log: Log, note: str, target: Path) -> bytes:
+    table = _table(log, target).replace_schema_metadata({NOTE_KEY: note.encode()})
+    pq: Any = importlib.import_module("pyarrow.parquet")
 
     def write(plain: bool) -> bytes:
         buffer = io.BytesIO()
@@ -135,18 +136,17 @@ def _parquet(log: Log, note: str, target: Path) -> bytes:
 
 
 def _csv(log: Log, note: str, target: Path) -> bytes:
-    columns = _columns(log, target)
-    if any("\n" in name or "\r" in name or name != name.strip() for name in columns):
+    table = _table(log, target)
+    if any("\n" in name or "\r" in name or name != name.strip() for name in table.column_names):
         raise TrueupError(
             "a joint's name has line breaks or outer spaces, which CSV cannot keep", file=target
         )
-    buffer = io.StringIO()
-    buffer.write(f"{NOTE_MARK}{note}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    # Python prints the shortest text that reads back as the same number
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-    text = buffer.getvalue().encode()
+    buffer = io.BytesIO(f"{NOTE_MARK}{note}\n".encode())
+    buffer.seek(0, io.SEEK_END)
+    importlib.import_module("pyarrow.csv").write_csv(
+        table, buffer
+    )  # the shortest text that reads back the same
+    text = buffer.getvalue()
     if not target.name.lower().endswith(".gz"):
         return text
     data = gzip.compress(text, 6, mtime=0)

@@ -13,6 +13,7 @@ from trueup.core.hashes import sha256_of_file
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.mapping import FileMap, Mapping, SignalMap, each
 from trueup.data.recordings import SourceFiles, find_recordings
+from trueup.data.resample import held, interpolated
 from trueup.data.tables import Table, read_table
 from trueup.data.units import BIASES, CURRENT, TIME_UNITS, factor_of
 
@@ -44,7 +45,8 @@ def import_recording(recording: SourceFiles, mapping: Mapping) -> Log:
     time = base.time[keep]
     parts = [(part, part.values[keep]) for part in base.parts]
     for other in others:
-        parts += [(part, _join(time, other, part)) for part in other.parts]
+        join = held if other.entry.join == "hold" else interpolated
+        parts += [(part, join(other.time, part.values, time)) for part in other.parts]
     meta: dict[str, object] = {
         "robot": mapping.robot,
         "recording": recording.name,
@@ -195,13 +197,6 @@ def _covered(base: _Stream, other: _Stream) -> np.ndarray[tuple[int], np.dtype[n
             file=other.file,
         )
     return np.asarray(rows, np.bool_)
-
-
-def _join(time: FloatArray, other: _Stream, part: _Part) -> FloatArray:
-    if other.entry.join == "hold":
-        return part.values[np.searchsorted(other.time, time, side="right") - 1]
-    columns = [np.interp(time, other.time, part.values[:, k]) for k in range(part.values.shape[1])]
-    return np.stack(columns, axis=1)
 
 
 def _assemble(parts: list[tuple[_Part, FloatArray]], mapping: Mapping, rows: int) -> dict[str, FloatArray]:

@@ -13,6 +13,7 @@ import numpy as np
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import FloatArray, Log
 from trueup.data.mcap.streams import Stream
+from trueup.data.resample import held, interpolated
 
 _COMMAND_WORDS = re.compile(r"command|cmd|target|desired|reference|goal|setpoint", re.IGNORECASE)
 _SPARE_CELLS = 16_000_000
@@ -159,21 +160,17 @@ def _clocks(stream: Stream, main: Stream) -> tuple[FloatArray, FloatArray]:
 def _held(stream: Stream, main: Stream, column: str) -> FloatArray:
     own, base = _clocks(stream, main)
     order = np.argsort(own, kind="stable")
-    place = np.searchsorted(own[order], base, side="right") - 1
-    values = stream.columns[column][order][np.maximum(place, 0)]
-    values[place < 0] = np.nan
-    return values
+    return held(own[order], stream.columns[column][order], base)
 
 
 def _interpolated(stream: Stream, main: Stream, column: str) -> FloatArray:
     own, base = _clocks(stream, main)
     order = np.argsort(own, kind="stable")
-    own, values = own[order], stream.columns[column][order]
+    values = stream.columns[column][order]
     if column == "orientation":  # q and -q are the same rotation: take the nearer sign before mixing two
         flips = np.sum(values[1:] * values[:-1], axis=1) < 0.0
         values[1:] *= np.where(np.cumsum(flips) % 2 == 1, -1.0, 1.0)[:, None]
-    mixed = [np.interp(base, own, values[:, k], left=np.nan, right=np.nan) for k in range(values.shape[1])]
-    return np.column_stack(mixed)
+    return interpolated(own[order], values, base)
 
 
 def _unit(quat_xyzw: FloatArray) -> FloatArray:
