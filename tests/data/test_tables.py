@@ -15,7 +15,7 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.data.tables import read_table
-from trueup.data.tables.read import GUARD
+from trueup.data.tables.read import GUARDS
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -391,7 +391,8 @@ def test_unknown_ending_names_the_known_ones(tmp_path: Path) -> None:
 def test_reading_goes_on_after_the_reading_process_died(tmp_path: Path) -> None:
     path = hdf5(tmp_path, lambda file, h5py: None)
     read_table(path)
-    assert GUARD._server is not None
-    GUARD._server.kill()
-    GUARD._server.wait()
+    server = GUARDS["h5py"]._server
+    assert server is not None
+    server.kill()
+    server.wait()
     assert len(read_table(path)) == 4

@@ -22,16 +22,20 @@ SUFFIXES = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
-_NEEDS = {"csv": "pyarrow", "parquet": "pyarrow", "hdf5": "h5py"}
+_LIBRARY = {"csv": "pyarrow", "parquet": "pyarrow", "hdf5": "h5py", "npz": "numpy"}
 _CPU_S, _BYTES_PER_S, _SPARE_BYTES = 0.8, 20e6, 160 * MIB
 
-GUARD = GuardedProcess(
-    "trueup.data.tables.load:load",
-    preload=[f"trueup.data.tables.load_{kind}" for kind in ("hdf5", "csv", "parquet", "npz")],
-    environment={
-        "ARROW_DEFAULT_MEMORY_POOL": "system"
-    },  # others reserve address space, which counts as memory
-)
+# a server for each library: importing one takes longer than reading a file
+GUARDS = {
+    library: GuardedProcess(
+        "trueup.data.tables.load:load",
+        preload=[f"trueup.data.tables.load_{kind}" for kind, used in _LIBRARY.items() if used == library],
+        environment={
+            "ARROW_DEFAULT_MEMORY_POOL": "system"
+        },  # others reserve address space: it counts as memory
+    )
+    for library in ("pyarrow", "h5py", "numpy")
+}
 
 
 def table_format(path: Path) -> str | None:
@@ -60,9 +64,9 @@ def read_table(
             raise TrueupError("is no regular file" if file.exists() else "does not exist", file=file)
     except (OSError, ValueError) as error:
         raise TrueupError(f"cannot be opened: {error}", file=file) from None
-    package = _NEEDS.get(kind, "numpy")
-    if importlib.util.find_spec(package) is None:
-        raise TrueupError(f"{kind} files need the package {package}: pip install 'trueup[data]'", file=file)
+    library = _LIBRARY[kind]
+    if importlib.util.find_spec(library) is None:
+        raise TrueupError(f"{kind} files need the package {library}: pip install 'trueup[data]'", file=file)
     tabs = file.name.lower().endswith((".tsv", ".tsv.gz"))
     size = file.stat().st_size
     allowed = allowed_bytes(size)
@@ -80,4 +84,4 @@ def read_table(
         memory_bytes=4 * allowed + _SPARE_BYTES,  # columns of the library, columns in NumPy, the answer twice
         answer_bytes=allowed + MIB,
     )
-    return unpack(GUARD.call(request, limits, file), file)
+    return unpack(GUARDS[library].call(request, limits, file), file)
