@@ -96,7 +96,10 @@ class GuardedProcess:
 
     def call(self, request: object, limits: GuardLimits, file: Path) -> Any:
         """Return what the function returns; every other ending is a TrueupError about `file`."""
-        answer = self.ask(request, limits)
+        try:
+            answer = self.ask(request, limits)
+        except TrueupError as error:
+            raise TrueupError(error.message, file=file) from None
         if answer.kind == "refused":
             raise TrueupError(answer.message, file=file, place=answer.place)
         if answer.kind != "ok":
@@ -116,7 +119,7 @@ class GuardedProcess:
                 _send(server.stdin, (limits, request))
                 reply = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=_Reply)
             except BaseException as error:
-                self._end()  # Ctrl-C between request and reply would leave the reply to the next request
+                self.close()  # Ctrl-C between request and reply would leave the reply to the next request
                 if not isinstance(error, (OSError, msgspec.DecodeError)):
                     raise
                 raise TrueupError("the guarded process ended unexpectedly; try again") from None
@@ -124,11 +127,7 @@ class GuardedProcess:
         return self.last
 
     def close(self) -> None:
-        """End the server; a fork of the process that started it leaves it alone."""
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
+        """End the server, also under a request that waits; a fork of the process that started it leaves it alone."""
         server, self._server = self._server, None
         if server is not None and self._owner == os.getpid():
             server.kill()
@@ -252,6 +251,7 @@ def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> N
             resource.setrlimit(resource.RLIMIT_AS, (space + limits.memory_bytes,) * 2)
         # the timer's signal keeps its default action, which ends the process even inside a C loop
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
+        signal.setitimer(signal.ITIMER_REAL, 2 * limits.wall_s)  # should the server die, which enforces wall_s
         with os.fdopen(writer, "wb") as stream:
             stream.write(msgspec.msgpack.encode(_run(run, request)))
     finally:
