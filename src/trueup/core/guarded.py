@@ -251,7 +251,8 @@ def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> N
             resource.setrlimit(resource.RLIMIT_AS, (space + limits.memory_bytes,) * 2)
         # the timer's signal keeps its default action, which ends the process even inside a C loop
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
-        signal.setitimer(signal.ITIMER_REAL, 2 * limits.wall_s)  # should the server die, which enforces wall_s
+        # the server enforces wall_s; this one is for the death of the server
+        signal.setitimer(signal.ITIMER_REAL, 2 * limits.wall_s)
         with os.fdopen(writer, "wb") as stream:
             stream.write(msgspec.msgpack.encode(_run(run, request)))
     finally:
