@@ -190,7 +190,8 @@ def test_every_chunk_reaches_the_kernel_in_one_write(tmp_path: Path, monkeypatch
 
     with LogWriter(path, JOINTS) as writer:
         monkeypatch.setattr(os, "write", write)
-        monkeypatch.setattr(time, "monotonic", lambda: 0.0)  # a busy machine would end chunks by the wall clock
+        # a busy machine would end chunks by the wall clock
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
         for k in range(31):
             writer.append(k / 500, joint_pos=np.zeros(12))
         monkeypatch.undo()
