@@ -149,6 +149,6 @@ def test_packed_text_that_is_too_small_is_stored_plain(
 ) -> None:
     log = Log(time=np.zeros(2000), joint_names=("a",), signals={"joint_pos": np.zeros((2000, 1))})
     packed = export_log(log, tmp_path / "packed.csv.gz").stat().st_size
-    monkeypatch.setattr(export, "fits_packed", lambda text, cells, size: False)
+    monkeypatch.setattr(export, "unpacked_bytes", lambda size: 0)
     assert export_log(log, tmp_path / "plain.csv.gz").stat().st_size > 20 * packed
     assert_equal(read_export(tmp_path / "plain.csv.gz"), log)

@@ -21,7 +21,7 @@ from mcap_ros2.writer import serialize_dynamic
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.mcap.read import read_mcap
-from trueup.data.mcap.records import Message
+from trueup.data.mcap.records import Damage, Messages
 from trueup.data.mcap.ros2 import definition
 from trueup.data.mcap.scan import scan
 from trueup.data.mcap.streams import seconds
@@ -162,7 +162,8 @@ def test_an_exception_in_the_recorder_still_leaves_a_whole_file(tmp_path: Path) 
 
 
 def rows_in(path: Path) -> int:
-    return len({item.sequence for item in scan(path, damage=[]) if isinstance(item, Message)})
+    found = [item for item in scan(path, damage=[]) if isinstance(item, Messages)]
+    return len({item.data[start + 11 : start + 15] for item in found for start in item.starts})  # sequences
 
 
 @pytest.mark.parametrize(("rate_hz", "allowed"), [(1000, 20), (500, 10), (50, 1), (10, 0), (1, 0)])
@@ -175,6 +176,28 @@ def test_rows_reach_the_file_within_20_ms_of_log_time(tmp_path: Path, rate_hz: i
     writer.close()
     assert waiting[0] == 0
     assert max(waiting) <= allowed
+
+
+def test_every_chunk_reaches_the_kernel_in_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real, cuts = tmp_path / "log.mcap", os.write, []
+
+    def write(fd: int, data: bytes) -> int:
+        done = real(fd, data)
+        damage: list[Damage] = []
+        rows = sum(len(item.starts) for item in scan(path, damage=damage) if isinstance(item, Messages))
+        cuts.append((rows, [flaw.text for flaw in damage]))
+        return done
+
+    with LogWriter(path, JOINTS) as writer:
+        monkeypatch.setattr(os, "write", write)
+        # a busy machine would end chunks by the wall clock
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        for k in range(31):
+            writer.append(k / 500, joint_pos=np.zeros(12))
+        monkeypatch.undo()
+    # a kill after any of them leaves whole chunks and nothing else
+    assert [rows for rows, _ in cuts] == [0, 1, 11, 21, 31]
+    assert all(texts == ["the file ends before its data does"] for _, texts in cuts)
 
 
 def test_rows_reach_the_file_though_the_log_clock_stands_still_or_goes_back(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import signal
 import time
 import zipfile
 from pathlib import Path
@@ -15,7 +14,8 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables import guarded, read_table
+from trueup.data.tables import read_table
+from trueup.data.tables.read import GUARDS
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -77,7 +77,7 @@ def test_csv_lists_that_only_add_up_are_refused(tmp_path: Path, cell: str) -> No
         (b"a,b\n1,2\x00\n", "line 2", "NUL"),
         ("a,b\n1,2\n".encode("utf-16"), "line 1", "UTF-16"),
         (b"a,b\n1,\xb0\n", "line 2", "not UTF-8"),
-        ("a,b\n" + "1" * 2_000_000, "line 2", "longer than"),
+        ("a,b\n" + "1" * 2_000_000, "line 2", "field limit"),
         ('a,b\n1,"2\n', "line 2", "not valid CSV"),
         ('a,b\n1,"' + "2" * 200_000 + '"\n', "line 2", "field limit"),
     ],
@@ -128,7 +128,7 @@ def test_broken_gzip_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("row", [b"0.0000000000000001,0,0\n", b"0,0,0\n", b"\n"])
 def test_gzip_bomb_is_refused(tmp_path: Path, row: bytes) -> None:
-    path = write(tmp_path, "a.csv.gz", gzip.compress(b"a,b,c\n" + row * 2_500_000))
+    path = write(tmp_path, "a.csv.gz", gzip.compress(b"a,b,c\n" + row * (12_000_000 // len(row))))
     assert path.stat().st_size < 160_000
     with pytest.raises(TrueupError, match="unfolds"):
         read_table(path, ["b"])
@@ -208,13 +208,13 @@ def test_npz_objects_are_never_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (npy(np.zeros(4), "(40000000000000000000000,)"), "declares"),
-        (npy(np.zeros(4), "(9,)"), "cut short"),
-        (npy(np.zeros(4), "(900,)"), "declares shape"),
-        (npy(np.zeros(4), "(-4,)"), "declares shape"),
+        (npy(np.zeros(4), "(40000000000000000000000,)"), "cannot be read"),
+        (npy(np.zeros(4), "(9,)"), "expected 72 bytes got 32"),
+        (npy(np.zeros(4), "(900,)"), "expected 7200 bytes"),
+        (npy(np.zeros(4), "(-4,)"), "cannot be read"),
         (npy(np.zeros((2, 2, 2))), "one axis"),
-        (npy(np.zeros(4))[:-8], "cut short"),
-        (b"\x93NUMPY\x09\x00rest", "array format"),
+        (npy(np.zeros(4))[:-8], "expected 32 bytes got 24"),
+        (b"\x93NUMPY\x09\x00rest", "format version"),
         (b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 9000, "header"),
         (b"garbage", "header"),
     ],
@@ -225,9 +225,9 @@ def test_npz_false_headers_are_refused(tmp_path: Path, content: bytes, words: st
     assert caught.value.place == "array 'q'"
 
 
-def test_npz_packed_by_another_method_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrueupError, match="method"):
-        read_table(npz_member(tmp_path, npy(np.zeros(4)), zipfile.ZIP_BZIP2), ["q"])
+def test_npz_packed_by_another_method_is_read(tmp_path: Path) -> None:
+    packed = npz_member(tmp_path, npy(np.arange(4.0)), zipfile.ZIP_BZIP2)
+    assert read_table(packed, ["q"]).columns["q"].tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 # Parquet
@@ -388,37 +388,11 @@ def test_unknown_ending_names_the_known_ones(tmp_path: Path) -> None:
 # the guarded process
 
 
-def ask(path: Path, **changes: object) -> int:
-    request: dict[str, object] = {
-        "kind": "hdf5",
-        "file": str(path),
-        "wanted": None,
-        "out": str(path.with_suffix(".out")),
-        "bytes": 1 << 26,
-        "cpu_s": 1.0,
-    }
-    return guarded._server().ask({**request, **changes}, path)
-
-
-def test_a_reader_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    path = hdf5(tmp_path, lambda file, h5py: None)
-    status = ask(path, cpu_s=1e-6)
-    assert os.waitstatus_to_exitcode(status) in (-signal.SIGPROF, -signal.SIGALRM)
-    assert "did not end in time" in guarded._death(status)
-
-
-def test_a_reader_out_of_memory_is_refused(tmp_path: Path) -> None:
-    path = hdf5(tmp_path, lambda file, h5py: file.create_dataset("q", data=np.zeros(4_000_000)))
-    assert ask(path) == 0
-    status = ask(path, bytes=-(80 << 20))  # leaves no room at all
-    assert status != 0
-    assert guarded._death(status)
-
-
 def test_reading_goes_on_after_the_reading_process_died(tmp_path: Path) -> None:
     path = hdf5(tmp_path, lambda file, h5py: None)
     read_table(path)
-    server = guarded._server()
-    server.process.kill()
-    server.process.wait()
+    server = GUARDS["h5py"]._server
+    assert server is not None
+    server.kill()
+    server.wait()
     assert len(read_table(path)) == 4

@@ -16,12 +16,14 @@ from pathlib import Path
 from random import Random
 
 import zstandard
+from mcap.data_stream import RecordBuilder
+from mcap.records import Channel, Header, Schema
 from mcap.writer import CompressionType
 from mcap_logs import ForeignBag, full_log, joint_state
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.container import McapFile
 from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.records import MAGIC
 from trueup.data.mcap.recover import recover
 from trueup.data.mcap.ros2 import definition
 from trueup.data.mcap.write import LogWriter, write_log
@@ -115,10 +117,12 @@ Stored = tuple[bytes, int, str]  # bytes in the file, claimed size, compression
 
 def chunk_file(chunks: list[Stored], padding: int = 0) -> bytes:
     """A file of these chunks, without checksums; padding makes it larger, and so what it may ask for."""
-    out = bytearray()
-    file = McapFile(out.extend, compression="", compress=bytes)
-    file.schema(1, "sensor_msgs/msg/JointState", definition("sensor_msgs/JointState").encode())
-    file.channel(1, 1, "/joint_states", {})
+    text = definition("sensor_msgs/JointState").encode()
+    builder = RecordBuilder()
+    Header("ros2", "").write(builder)
+    Schema(id=1, name="sensor_msgs/msg/JointState", encoding="ros2msg", data=text).write(builder)
+    Channel(id=1, schema_id=1, topic="/joint_states", message_encoding="cdr", metadata={}).write(builder)
+    out = bytearray(MAGIC + builder.end())
     for stored, size, compression in chunks:
         name = struct.pack("<I", len(compression)) + compression.encode()
         body = struct.pack("<QQQI", 0, 0, size, 0) + name + struct.pack("<Q", len(stored)) + stored

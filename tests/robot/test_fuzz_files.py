@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.robot.foreign.compile_child import Job, Verdict
-from trueup.robot.foreign.compile_guard import GUARD
+from trueup.core.guarded import Answer, GuardLimits
+from trueup.robot.foreign.compile_guard import GUARD, CompileJob
 from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import compile_model
 
@@ -282,13 +282,13 @@ def nest(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Verdict]]:
-    """Every verdict of the guard, as it is given."""
-    seen: list[Verdict] = []
+def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Answer]]:
+    """Every answer of the guard, as it is given."""
+    seen: list[Answer] = []
     judge = GUARD.judge
 
-    def recording(job: Job) -> Verdict:
-        seen.append(judge(job))
+    def recording(job: CompileJob, limits: GuardLimits) -> Answer:
+        seen.append(judge(job, limits))
         return seen[-1]
 
     monkeypatch.setattr(GUARD, "judge", recording)
@@ -296,7 +296,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Verdict]]:
 
 
 def run(
-    nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[Verdict]
+    nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[Answer]
 ) -> Outcome:
     """Load FILES damaged copies of the seeds and hold each to the promise."""
     watch = FileWatch([path for path in nest.parent.iterdir() if path.is_file()])
@@ -315,11 +315,11 @@ def run(
         except TrueupError as error:
             outcome.refused += 1
             assert error.file, f"file {number}: no file in {error}"
-        took = time.thread_time() - start + sum(verdict.seconds for verdict in trials[before:])
+        took = time.thread_time() - start + sum(answer.cpu_s for answer in trials[before:])
         outcome.worst_s = max(outcome.worst_s, took)
         assert took < SECONDS, f"file {number} took {took:.2f} s"
         assert not watch.touched(), f"file {number} opened a decoy"
-    outcome.worst_mb = max((verdict.megabytes for verdict in trials), default=0.0)
+    outcome.worst_mb = max((answer.peak_bytes / 2**20 for answer in trials), default=0.0)
     assert outcome.worst_mb < MEGABYTES
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss) / 1024 < MEGABYTES
     print(f"\n{name}: {outcome}")
@@ -338,7 +338,7 @@ def test_the_watch_sees_an_opened_decoy(nest: Path) -> None:
 
 
 @pytest.mark.medium
-def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[Verdict]) -> None:
+def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[Answer]) -> None:
     seeds = [MJCF, MJCF, MJCF, *(path.read_text() for path in sorted(ZOO.glob("*/model.xml")))]
     outcome = run(nest, "model.xml", seeds, load_and_compile, trials)
     assert outcome.loaded > FILES // 10
@@ -346,14 +346,14 @@ def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[Verdict]) -> None
 
 
 @pytest.mark.medium
-def test_damaged_urdf_never_does_harm(nest: Path, trials: list[Verdict]) -> None:
+def test_damaged_urdf_never_does_harm(nest: Path, trials: list[Answer]) -> None:
     outcome = run(nest, "robot.urdf", [urdf()], load_and_compile, trials)
     assert outcome.loaded > FILES // 10
     assert outcome.refused > FILES // 4
 
 
 @pytest.mark.medium
-def test_damaged_specs_never_do_harm(nest: Path, trials: list[Verdict]) -> None:
+def test_damaged_specs_never_do_harm(nest: Path, trials: list[Answer]) -> None:
     """Each spec stands beside go2's model; a sound one must also build."""
     (nest / "model.xml").write_text((ZOO / "go2" / "model.xml").read_text())
     whole = (ZOO / "go2" / "spec.toml").read_text()

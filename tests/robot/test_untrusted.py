@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
-import time
 from pathlib import Path
 
 import mujoco
@@ -13,9 +11,8 @@ import pytest
 from test_fuzz_files import wedge_stl
 
 from trueup.core.errors import TrueupError
-from trueup.robot.foreign import compile_child
-from trueup.robot.foreign.compile_child import Job, Verdict, judge_answer, try_model
-from trueup.robot.foreign.compile_guard import CompileGuard
+from trueup.core.guarded import GuardLimits
+from trueup.robot.foreign.compile_guard import CompileGuard, CompileJob
 from trueup.robot.foreign.untrusted import parse_model, read_model
 from trueup.robot.load import ZOO
 
@@ -328,65 +325,30 @@ def test_a_pipe_or_a_folder_in_place_of_a_mesh_does_not_hang(tmp_path: Path) -> 
         assert read_model(tmp_path / "model.xml").notes[0].code == "mesh-dropped"
 
 
-def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_helper() -> None:
+def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_server() -> None:
     guard = CompileGuard()
+    usual = GuardLimits(cpu_s=1.5, memory_bytes=400 << 20)
     try:
         text = mjcf()
-        assert guard.judge(Job(xml=text)).kind == "ok"
+        assert guard.judge(CompileJob(xml=text), usual).kind == "ok"
         large = mjcf(
             '<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>'
         )
+        small = GuardLimits(cpu_s=1.5, memory_bytes=1 << 20)
         assert (
-            guard.judge(Job(xml=large, megabytes=1)).kind == "memory"
+            guard.judge(CompileJob(xml=large), small).kind == "memory"
         )  # 48 MB; a small model fits in what is free
-        assert guard.judge(Job(xml=large)).kind == "ok"
-        assert guard.judge(Job(xml="<mujoco><nonsense/></mujoco>")).kind == "error"
+        assert guard.judge(CompileJob(xml=large), usual).kind == "ok"
+        assert guard.judge(CompileJob(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
         endless = mjcf(world='<replicate count="9000"><body><freejoint/><geom size="1"/></body></replicate>')
-        assert guard.judge(Job(xml=endless, seconds=0.05)).kind == "timeout"
-        assert guard._helper is not None
-        guard._helper.kill()
-        guard._helper.wait()
-        assert guard.judge(Job(xml=text + "  ")).kind == "ok"
+        short = GuardLimits(cpu_s=0.05, memory_bytes=400 << 20)
+        assert guard.judge(CompileJob(xml=endless), short).kind == "cpu_time"
+        assert guard.process._server is not None
+        guard.process._server.kill()
+        guard.process._server.wait()
+        assert guard.judge(CompileJob(xml=text + "  "), usual).kind == "ok"
     finally:
-        guard.close()
-
-
-def test_a_trial_that_gets_no_processor_for_a_while_still_passes(monkeypatch) -> None:
-    def starved(job: Job) -> Verdict:
-        time.sleep(1.0)
-        return try_model(job)
-
-    monkeypatch.setattr(compile_child, "try_model", starved)
-    verdict = compile_child._try_in_fork(Job(xml=mjcf(), seconds=0.5))
-    assert verdict.kind == "ok"
-    assert verdict.seconds < 0.5
-
-
-def test_a_trial_that_burns_the_processor_is_cut_off_by_processor_time(monkeypatch) -> None:
-    def endless(job: Job) -> Verdict:
-        while True:
-            pass
-
-    monkeypatch.setattr(compile_child, "try_model", endless)
-    verdict = compile_child._try_in_fork(Job(xml=mjcf(), seconds=0.2))
-    assert (verdict.kind, verdict.message) == ("timeout", "")
-    assert 0.1 < verdict.seconds < 0.5
-
-
-def test_a_trial_that_waits_without_computing_is_cut_off_by_the_clock(monkeypatch) -> None:
-    def waiting(job: Job) -> Verdict:
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return try_model(job)
-
-    monkeypatch.setattr(compile_child, "try_model", waiting)
-    verdict = compile_child._try_in_fork(Job(xml=mjcf(), wall_seconds=0.5))
-    assert (verdict.kind, verdict.message) == ("timeout", "wall clock")
-    assert verdict.seconds < 0.5
-
-
-def test_a_trial_that_dies_of_a_signal_is_a_crash() -> None:
-    verdict = judge_answer(b"", in_time=True, status=int(signal.SIGSEGV))
-    assert (verdict.kind, verdict.message) == ("crash", "SIGSEGV")
+        guard.process.close()
 
 
 def test_the_guard_serves_several_threads(tmp_path: Path) -> None:

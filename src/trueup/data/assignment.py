@@ -1,4 +1,4 @@
-"""The cheapest way to give every row a column of its own: which column belongs to which joint."""
+"""Linear assignment: which column belongs to which joint, at the smallest total cost."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ an array of an NPZ.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import importlib
 import importlib.util
@@ -24,9 +23,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.tables import Table, read_table, table_format
-from trueup.data.tables.read_csv import MAX_LINE, NOTE_MARK, fits_packed
-from trueup.data.tables.read_parquet import NOTE_KEY
-from trueup.data.tables.table import allowed_bytes
+from trueup.data.tables.table import MIB, NOTE_KEY, NOTE_MARK, allowed_bytes, unpacked_bytes
 
 SCHEMA = 1
 _NOTE_ARRAY = "trueup-log"
@@ -98,7 +95,7 @@ def _note_text(log: Log, target: Path) -> str:
         "meta": log.meta,
     }
     text = json.dumps(content, allow_nan=False)
-    if len(text) + len(NOTE_MARK) + 2 > MAX_LINE:
+    if len(text) + len(NOTE_MARK) + 2 > MIB:
         raise TrueupError(f"provenance of {len(text)} bytes is too long for an export", file=target)
     return text
 
@@ -118,14 +115,16 @@ def _columns(log: Log, target: Path) -> dict[str, FloatArray]:
     return columns
 
 
-def _parquet(log: Log, note: str, target: Path) -> bytes:
+def _table(log: Log, target: Path) -> Any:
     if importlib.util.find_spec("pyarrow") is None:
-        raise TrueupError("parquet files need the package pyarrow: pip install 'trueup[data]'", file=target)
+        raise TrueupError("this format needs the package pyarrow: pip install 'trueup[data]'", file=target)
     pa: Any = importlib.import_module("pyarrow")
-    pq: Any = importlib.import_module("pyarrow.parquet")
+    return pa.table({name: np.ascontiguousarray(values) for name, values in _columns(log, target).items()})
 
-    arrays = {name: np.ascontiguousarray(values) for name, values in _columns(log, target).items()}
-    table = pa.table(arrays).replace_schema_metadata({NOTE_KEY: note.encode()})
+
+def _parquet(log: Log, note: str, target: Path) -> bytes:
+    table = _table(log, target).replace_schema_metadata({NOTE_KEY: note.encode()})
+    pq: Any = importlib.import_module("pyarrow.parquet")
 
     def write(plain: bool) -> bytes:
         buffer = io.BytesIO()
@@ -137,23 +136,21 @@ def _parquet(log: Log, note: str, target: Path) -> bytes:
 
 
 def _csv(log: Log, note: str, target: Path) -> bytes:
-    columns = _columns(log, target)
-    if any("\n" in name or "\r" in name or name != name.strip() for name in columns):
+    table = _table(log, target)
+    if any("\n" in name or "\r" in name or name != name.strip() for name in table.column_names):
         raise TrueupError(
             "a joint's name has line breaks or outer spaces, which CSV cannot keep", file=target
         )
-    buffer = io.StringIO()
-    buffer.write(f"{NOTE_MARK}{note}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    # Python prints the shortest text that reads back as the same number
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-    text = buffer.getvalue().encode()
+    buffer = io.BytesIO(f"{NOTE_MARK}{note}\n".encode())
+    buffer.seek(0, io.SEEK_END)
+    importlib.import_module("pyarrow.csv").write_csv(
+        table, buffer
+    )  # the shortest text that reads back the same
+    text = buffer.getvalue()
     if not target.name.lower().endswith(".gz"):
         return text
     data = gzip.compress(text, 6, mtime=0)
-    fits = fits_packed(len(text), (len(log) + 2) * len(columns), len(data))
-    return data if fits else gzip.compress(text, 0, mtime=0)
+    return data if len(text) <= unpacked_bytes(len(data)) else gzip.compress(text, 0, mtime=0)
 
 
 def _npz(log: Log, note: str, target: Path) -> bytes:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-
-_TABLES = (".csv", ".csv.gz", ".tsv", ".npz", ".parquet", ".h5", ".hdf5")
+from trueup.data.tables.read import SUFFIXES, table_format
 
 
 def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
@@ -24,7 +23,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
         from trueup.data.mcap.read import read_mcap
 
         return read_mcap(file)
-    if file.name.lower().endswith(_TABLES):
+    if table_format(file) is not None:
         from trueup.data.export import read_export
 
         return read_export(file)
@@ -32,7 +31,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
         from trueup.data.mcap.bags import read_bag
 
         return read_bag(file)
-    raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(_TABLES)}", file=file)
+    raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(SUFFIXES)}", file=file)
 
 
 def write_log_file(log: Log, path: str | Path) -> Path:

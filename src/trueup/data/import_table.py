@@ -12,9 +12,10 @@ from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of_file
 from trueup.data.log import SIGNALS, FloatArray, Log
 from trueup.data.mapping import FileMap, Mapping, SignalMap, each
-from trueup.data.recordings import Recording, find_recordings
+from trueup.data.recordings import SourceFiles, find_recordings
+from trueup.data.resample import held, interpolated
 from trueup.data.tables import Table, read_table
-from trueup.data.units import CURRENT, TIME_UNITS, Unit, unit_of
+from trueup.data.units import BIASES, CURRENT, TIME_UNITS, factor_of
 
 
 def import_log(paths: Sequence[str | Path], mapping: Mapping) -> Log:
@@ -32,7 +33,7 @@ def import_logs(paths: Sequence[str | Path], mapping: Mapping) -> Iterator[tuple
         yield recording.name, import_recording(recording, mapping)
 
 
-def import_recording(recording: Recording, mapping: Mapping) -> Log:
+def import_recording(recording: SourceFiles, mapping: Mapping) -> Log:
     """Import one recording whose files are known."""
     streams = [
         _read_stream(path, entry, mapping) for path, entry in zip(recording.paths, mapping.files, strict=True)
@@ -44,7 +45,8 @@ def import_recording(recording: Recording, mapping: Mapping) -> Log:
     time = base.time[keep]
     parts = [(part, part.values[keep]) for part in base.parts]
     for other in others:
-        parts += [(part, _join(time, other, part)) for part in other.parts]
+        join = held if other.entry.join == "hold" else interpolated
+        parts += [(part, join(other.time, part.values, time)) for part in other.parts]
     meta: dict[str, object] = {
         "robot": mapping.robot,
         "recording": recording.name,
@@ -134,11 +136,10 @@ def _values(table: Table, signal: SignalMap, mapping: Mapping) -> FloatArray:
     raw = _gather(table, signal, mapping.column_names(signal), width)
     units = signal.unit if isinstance(signal.unit, tuple) else (signal.unit or "1",) * width
     log_unit = SIGNALS[signal.signal][1]
-    conversions = [unit_of(unit, log_unit) or Unit(1.0) for unit in units]
-    factor = np.array([conversion.factor for conversion in conversions])
+    factor = np.array([factor_of(unit, log_unit) or 1.0 for unit in units])
     constant = each(signal.torque_constant or 1.0, width)
     factor *= [constant[k] if unit in CURRENT else 1.0 for k, unit in enumerate(units)]
-    bias = np.array([conversion.bias for conversion in conversions])
+    bias = np.array([BIASES.get(unit, 0.0) for unit in units])
     gain = np.array(each(signal.sign, width)) * np.array(each(signal.scale, width))
     with np.errstate(over="ignore", invalid="ignore"):
         values = gain * (raw * factor + bias) + np.array(each(signal.offset, width))
@@ -196,13 +197,6 @@ def _covered(base: _Stream, other: _Stream) -> np.ndarray[tuple[int], np.dtype[n
             file=other.file,
         )
     return np.asarray(rows, np.bool_)
-
-
-def _join(time: FloatArray, other: _Stream, part: _Part) -> FloatArray:
-    if other.entry.join == "hold":
-        return part.values[np.searchsorted(other.time, time, side="right") - 1]
-    columns = [np.interp(time, other.time, part.values[:, k]) for k in range(part.values.shape[1])]
-    return np.stack(columns, axis=1)
 
 
 def _assemble(parts: list[tuple[_Part, FloatArray]], mapping: Mapping, rows: int) -> dict[str, FloatArray]:

@@ -44,7 +44,7 @@ MEMORY_S, MOST_CAUSES = 0.3, 12  # commands up to this old explain a state; so m
 CLEAR_S = 0.010  # "elsewhere" begins this far from the best lag
 
 
-class Fit(NamedTuple):
+class LagFit(NamedTuple):
     """Lag of one joint in one part.
 
     lag      rows
@@ -116,13 +116,13 @@ def _vote(view: LogView, source: str) -> Lag | None:
     return Lag(median, max(error, STEP / 4), before, len(votes), source, brake_s, votes is every)
 
 
-def _joint_lag(view: LogView, j: int, part: slice, source: str) -> Fit | None:
+def _joint_lag(view: LogView, j: int, part: slice, source: str) -> LagFit | None:
     """Best lag of one joint in one part, None when the fit is too poor or too flat to tell."""
     assert view.target is not None
     command = view.target[part, j]
     if np.ptp(command) < max(0.02, 10 * view.noise[j]) or np.count_nonzero(np.diff(command)) < FEWEST_CHANGES:
         return None
-    best: Fit | None = None
+    best: LagFit | None = None
     # the low-pass behind which the servo explains most: narrower ones let noise in, wider ones only leave friction
     for half in WIDTHS[source]:
         if (half > 2 and half * view.dt > WIDEST_S) or (
@@ -139,7 +139,7 @@ def _joint_lag(view: LogView, j: int, part: slice, source: str) -> Fit | None:
     return best
 
 
-def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> Fit | None:
+def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> LagFit | None:
     """Fit one joint in one part behind a low-pass of half-width `half` rows."""
     assert view.target is not None
     pos, u = (smooth(x[part, j : j + 1], half)[:, 0] for x in (view.pos, view.target))
@@ -264,7 +264,7 @@ def _solve(answer: FloatArray, states: FloatArray, heard: FloatArray, slack: flo
     return Solved(k, float(gain[k]), others[:, k], residual, around)
 
 
-def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: float) -> Fit:
+def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: float) -> LagFit:
     """Say how far the best lag can be trusted; dt is 0 where rows are instants, not differences.
 
     Alone: more than `clear` rows away every residual is larger, visibly and beyond the noise, else a periodic command
@@ -278,7 +278,7 @@ def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: flo
     stiff = float(np.sqrt(stiffness)) * dt > FASTEST_SERVO
     causal = float(residual[lags >= 0].min())
     acausal = causal / least if causal > least + SURE * noise else 1.0
-    return Fit(
+    return LagFit(
         lag=float(lags[k]),
         quality=1.0 - least / solved.around,
         alone=alone,

@@ -22,7 +22,7 @@ import msgspec
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.toml import read_toml
 from trueup.data.log import SIGNALS
-from trueup.data.units import BARE, CURRENT, TIME_UNITS, UNITS, unit_of
+from trueup.data.units import BARE, CURRENT, TIME_UNITS, UNITS, factor_of
 
 SCHEMA = 1
 SHIPPED = Path(__file__).parent / "mappings"
@@ -110,7 +110,7 @@ class SignalMap(_Entry, frozen=True, kw_only=True):
             raise ValueError(f"{self.signal}: say the file's unit ({', '.join((*UNITS[log_unit], *BARE))})")
         units = self.unit if isinstance(self.unit, tuple) else (self.unit,)
         for k, unit in enumerate(units):
-            if unit_of(unit, log_unit) is None:
+            if factor_of(unit, log_unit) is None:
                 known = (*UNITS[log_unit], *BARE)
                 raise ValueError(f"{self.signal}: unknown unit {unit!r}{did_you_mean(unit, known)}")
             if unit in BARE and each(self.scale, len(units))[k : k + 1] == (1.0,):

@@ -15,14 +15,14 @@ _MAX_ENTRIES = 20_000  # of a folder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class SourceFiles:
     """One recording: its name and one path for each [[file]] of the mapping."""
 
     name: str
     paths: tuple[Path, ...]
 
 
-def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[Recording]:
+def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[SourceFiles]:
     """Return the recordings in the given files and folders, in order.
 
     Files belong to one recording together. A folder is one recording, or holds a recording in each of its
@@ -42,12 +42,12 @@ def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[Recor
     return found
 
 
-def _of_files(files: list[Path], mapping: Mapping) -> Recording:
+def _of_files(files: list[Path], mapping: Mapping) -> SourceFiles:
     for file in files:
         if not file.exists():
             raise TrueupError("does not exist", file=file)
     if len(files) == 1 and len(mapping.files) == 1:
-        return Recording(name=_stem(files[0]), paths=(files[0],))  # named by hand: the pattern has no say
+        return SourceFiles(name=_stem(files[0]), paths=(files[0],))  # named by hand: the pattern has no say
     chosen = _assign(files, mapping)
     if chosen is None:
         need = ", ".join(file.pattern for file in mapping.files)
@@ -58,23 +58,23 @@ def _of_files(files: list[Path], mapping: Mapping) -> Recording:
     unused = [file for file in files if file not in chosen]
     if unused:
         raise TrueupError(f"no [[file]] of mapping {mapping.name!r} takes this file", file=unused[0])
-    return Recording(name=_stem(files[0]), paths=chosen)
+    return SourceFiles(name=_stem(files[0]), paths=chosen)
 
 
-def _of_folder(folder: Path, mapping: Mapping) -> list[Recording]:
+def _of_folder(folder: Path, mapping: Mapping) -> list[SourceFiles]:
     files, folders = _entries(folder)
     if len(mapping.files) == 1:
         matching = [file for file in files if fnmatchcase(file.name, mapping.files[0].pattern)]
         if matching:
-            return [Recording(name=_stem(file), paths=(file,)) for file in matching]
+            return [SourceFiles(name=_stem(file), paths=(file,)) for file in matching]
     here = _assign(files, mapping)
     if here is not None:
-        return [Recording(name=folder.resolve().name, paths=here)]
+        return [SourceFiles(name=folder.resolve().name, paths=here)]
     found = []
     for inner in folders:
         chosen = _assign(_entries(inner)[0], mapping)
         if chosen is not None:
-            found.append(Recording(name=inner.name, paths=chosen))
+            found.append(SourceFiles(name=inner.name, paths=chosen))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import Log
+from trueup.data.log import FloatArray, Log
 
 # Clocks that differ by less count as one rate: stretching time by so little changes an inertia by 0.5 %, while
 # resampling would move held commands by up to a whole sample.
@@ -62,14 +62,27 @@ def resample(log: Log, rate_hz: float) -> Log:
         )
     count = int(np.floor((log.time[-1] - log.time[0]) * rate_hz + 1e-6)) + 1
     time = log.time[0] + np.arange(count) / rate_hz
-    held = np.clip(np.searchsorted(log.time, time + 1e-9, side="right") - 1, 0, len(log) - 1)
     signals = {
-        name: values[held]
+        name: held(log.time, values, time + 1e-9)
         if name.startswith("target_")
-        else np.stack([np.interp(time, log.time, column) for column in values.T], axis=1)
+        else interpolated(log.time, values, np.minimum(time, log.time[-1]))
         for name, values in log.signals.items()
     }
     return Log(time=time, joint_names=log.joint_names, signals=signals, meta=log.meta)
+
+
+def held(own: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """The last of `values` (n, k) at or before each time `at`; NaN before the first. `own` (n,) rises."""
+    place = np.searchsorted(own, at, side="right") - 1
+    out = values[np.maximum(place, 0)]
+    out[place < 0] = np.nan
+    return out
+
+
+def interpolated(own: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """`values` (n, k) at the times `at`, linear between those at `own`; NaN outside of them."""
+    columns = [np.interp(at, own, column, left=np.nan, right=np.nan) for column in values.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(at), 0))
 
 
 def is_uniform(log: Log, tolerance: float = 0.25) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.data.check.finding import Finding, make_finding
-from trueup.data.check.view import FloatArray, correlation, spread
+from trueup.data.check.view import FloatArray, correlation, delayed, spread
 from trueup.data.reference import Reference
 
 DEGREE = 180.0 / np.pi
@@ -59,9 +59,7 @@ def _is_degree(ratio: float, slack: float) -> bool:
 
 def _matched(pos: FloatArray, target: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
     """Position and command, cut so that they move together most: a servo may trail a fast command by half a swing."""
-    rows = sorted({min(round(delay / dt), len(pos) // 4) for delay in TRAIL_S})
-    pairs = [(pos[k:], target[: len(target) - k]) for k in rows]
-    return max(pairs, key=lambda pair: abs(correlation(*pair)))
+    return max(delayed(pos, target, dt, TRAIL_S), key=lambda pair: abs(correlation(*pair)))
 
 
 def _ratio(a: FloatArray, b: FloatArray, least: float) -> float:

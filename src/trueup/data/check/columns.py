@@ -74,12 +74,9 @@ def check_frozen(view: LogView) -> list[Finding]:
     )
     level: Level = ("error" if share > 0.2 else "warning") if worst.proven else "note"
     numbers = {"seconds": seconds, "share": share, "row": worst.start, "command_moved_rad": worst.command_rad}
-    who = [view.names[k] for k in sorted(stuck)]
     view.blamed.update(k for k, s in stuck.items() if s.proven and s.stop - s.start > 0.2 * view.rows)
     return [
-        make_finding(
-            "frozen", level, text, signal="joint_pos", joints=who, score=0.6 + share, numbers=numbers
-        )
+        view.finding("frozen", level, text, "joint_pos", sorted(stuck), score=0.6 + share, numbers=numbers)
     ]
 
 
@@ -160,12 +157,11 @@ def check_stale(view: LogView) -> list[Finding]:
         f"{share:.0%} of the rows repeat the position before while the joint moves: "
         f"new values come at about {true_hz:.3g} Hz in a log of {1 / view.dt:.4g} Hz"
     )
-    who = [view.names[j] for j in sorted(shares)]
     view.blamed.update(shares)
     numbers = {"share": share, "true_hz": true_hz}
     return [
-        make_finding(
-            "stale_samples", "warning", text, signal="joint_pos", joints=who, score=share, numbers=numbers
+        view.finding(
+            "stale_samples", "warning", text, "joint_pos", sorted(shares), score=share, numbers=numbers
         )
     ]
 
@@ -186,23 +182,17 @@ def check_jumps(view: LogView) -> list[Finding]:
     found = []
     if wraps:
         text = f"the position leaps by a full turn {sum(wraps.values())} time(s)"
-        who = [view.names[j] for j in wraps]
         numbers = {"times": float(sum(wraps.values()))}
-        found.append(
-            make_finding("encoder_wrap", "error", text, signal="joint_pos", joints=who, numbers=numbers)
-        )
+        found.append(view.finding("encoder_wrap", "error", text, "joint_pos", wraps, numbers=numbers))
     if leaps:
         j, (row, size) = max(leaps.items(), key=lambda item: item[1][1])
         text = (
             f"{view.names[j]} moves by {size:.3g} rad between rows {row} and {row + 1}: {size / view.dt:.3g} rad/s, "
             f"which its limit, its velocity column or the rows around deny"
         )
-        who = [view.names[k] for k in leaps]
         numbers = {"step_rad": size, "speed_rad_s": size / view.dt, "row": row}
         found.append(
-            make_finding(
-                "encoder_jump", "warning", text, signal="joint_pos", joints=who, score=0.7, numbers=numbers
-            )
+            view.finding("encoder_jump", "warning", text, "joint_pos", leaps, score=0.7, numbers=numbers)
         )
     view.blamed.update(wraps, leaps)
     return found
@@ -253,12 +243,9 @@ def check_quantisation(view: LogView) -> list[Finding]:
     if coarse:
         worst = float(np.max(view.quantum[coarse]))
         text = f"positions come in steps of {1e3 * worst:.3g} mrad: one step a row is {worst / view.dt:.3g} rad/s"
-        who = [view.names[j] for j in coarse]
         numbers = {"quantum_rad": worst, "speed_rad_s": worst / view.dt}
         found.append(
-            make_finding(
-                "quantisation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers
-            )
+            view.finding("quantisation", "note", text, "joint_pos", coarse, score=0.3, numbers=numbers)
         )
     if view.vel is not None:
         step, top = position_quantum(view.vel), np.percentile(np.abs(view.vel), 99, axis=0)
@@ -266,11 +253,8 @@ def check_quantisation(view: LogView) -> list[Finding]:
         if rough:
             worst = float(np.max(step[rough]))
             text = f"velocities come in steps of {worst:.3g} rad/s, over a twentieth of the fastest motion"
-            who = [view.names[j] for j in rough]
             numbers = {"quantum_rad_s": worst}
             found.append(
-                make_finding(
-                    "quantisation", "note", text, signal="joint_vel", joints=who, score=0.3, numbers=numbers
-                )
+                view.finding("quantisation", "note", text, "joint_vel", rough, score=0.3, numbers=numbers)
             )
     return found

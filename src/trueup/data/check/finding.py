@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from trueup.data.check.catalogue import CATALOGUE
@@ -39,17 +39,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, object]:
         """The finding as plain values for JSON."""
-        return {
-            "code": self.code,
-            "level": self.level,
-            "signal": self.signal,
-            "joints": list(self.joints),
-            "evidence": self.evidence,
-            "consequence": self.consequence,
-            "fix": self.fix,
-            "numbers": dict(self.numbers),
-            "score": round(self.score, 4),
-        }
+        return asdict(self) | {"joints": list(self.joints), "score": round(self.score, 4)}
 
 
 def make_finding(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from trueup.data.assignment import cheapest_order
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, smooth
+from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, delayed, smooth
 from trueup.data.log import SIGNALS
 from trueup.data.reference import Reference
 
@@ -61,21 +61,13 @@ def check_tracking(view: LogView) -> list[Finding]:
         text = "; ".join(
             f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items()
         )
-        who = [view.names[j] for j in swaps]
-        found.append(make_finding("column_swap", "error", text, signal="target_pos", joints=who, score=0.9))
+        found.append(view.finding("column_swap", "error", text, "target_pos", swaps, score=0.9))
     if flips:
         worst = -max(_together(pos[:, j], -target[:, j], view.dt) for j in flips)
         text = f"measured position and command run against each other, correlation {worst:.2f}"
-        who = [view.names[j] for j in flips]
         found.append(
-            make_finding(
-                "sign_flip",
-                "error",
-                text,
-                signal="joint_pos",
-                joints=who,
-                score=0.9,
-                numbers={"correlation": worst},
+            view.finding(
+                "sign_flip", "error", text, "joint_pos", flips, score=0.9, numbers={"correlation": worst}
             )
         )
     view.blamed.update(swaps, flips)
@@ -84,20 +76,13 @@ def check_tracking(view: LogView) -> list[Finding]:
 
 def _together(pos: FloatArray, target: FloatArray, dt: float) -> float:
     """Largest correlation with the command over a few usual delays."""
-    best = -1.0
-    for delay in TRACK_DELAYS_S:
-        k = min(round(delay / dt), len(pos) // 4)
-        best = max(best, correlation(pos[k:], target[: len(target) - k]))
-    return best
+    return max(correlation(*pair) for pair in delayed(pos, target, dt, TRACK_DELAYS_S))
 
 
 def _apart(pos: FloatArray, target: FloatArray, dt: float) -> float:
     """Smallest distance (rms, rad) to the command over a few usual delays."""
-    best = np.inf
-    for delay in TRACK_DELAYS_S:
-        k = min(round(delay / dt), len(pos) // 4)
-        best = min(best, float(np.sqrt(np.mean((pos[k:] - target[: len(target) - k]) ** 2))))
-    return best
+    pairs = delayed(pos, target, dt, TRACK_DELAYS_S)
+    return min(float(np.sqrt(np.mean((late - early) ** 2))) for late, early in pairs)
 
 
 def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]) -> dict[int, int]:
@@ -223,17 +208,15 @@ def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> lis
     moved = [j for j in range(len(order)) if order[j] != j]
     pairs = ", ".join(f"column {view.names[j]} fits {view.names[int(order[j])]}" for j in moved)
     text = f"the columns contradict {by} in this order and agree in another: {pairs}"
-    who = [view.names[j] for j in moved]
     view.blamed.update(moved)
-    return [make_finding("joint_order", level, text, signal="joint_pos", joints=who, score=0.85)]
+    return [view.finding("joint_order", level, text, "joint_pos", moved, score=0.85)]
 
 
 def _signs(view: LogView, joints: list[int], by: str, level: Level = "error") -> list[Finding]:
     low, high = np.percentile(view.pos[:, joints[0]], [1, 99])
     text = f"{view.names[joints[0]]} moves between {low:.3g} and {high:.3g} rad, which fits {by} only when negated"
-    who = [view.names[j] for j in joints]
     view.blamed.update(joints)
-    return [make_finding("joint_sign", level, text, signal="joint_pos", joints=who, score=0.8)]
+    return [view.finding("joint_sign", level, text, "joint_pos", joints, score=0.8)]
 
 
 def check_limits(view: LogView) -> list[Finding]:
@@ -242,19 +225,17 @@ def check_limits(view: LogView) -> list[Finding]:
         return []
     ref = view.reference
     still = 0.005 + 4 * np.hypot(view.noise, view.quantum)
-    found = _outside(view, "joint_pos", view.pos, ref.position_low, ref.position_high, still)
-    if view.vel is not None:
-        found += _outside(
-            view, "joint_vel", view.vel, -ref.velocity_limit, ref.velocity_limit, 0.05 * ref.velocity_limit
-        )
-    if view.torque is not None:
-        found += _outside(
-            view, "joint_torque", view.torque, -ref.torque_limit, ref.torque_limit, 0.05 * ref.torque_limit
-        )
-    if view.target is not None:
-        found += _outside(
-            view, "target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)
-        )
+    speed, torque = ref.velocity_limit, ref.torque_limit
+    columns = (
+        ("joint_pos", view.pos, ref.position_low, ref.position_high, still),
+        ("joint_vel", view.vel, -speed, speed, 0.05 * speed),
+        ("joint_torque", view.torque, -torque, torque, 0.05 * torque),
+        ("target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)),
+    )
+    found = []
+    for signal, values, low, high, room in columns:
+        if values is not None:
+            found += _outside(view, signal, values, low, high, room)
     return found
 
 
@@ -272,11 +253,8 @@ def _outside(
     top, share = float(excess[:, j].max()), float(rows[j] / view.rows)
     text = f"{view.names[j]} is beyond its limit by up to {top:.3g} {SIGNALS[signal][1]}, in {share:.1%} of the rows"
     code, level = _severity(signal, top, share)
-    who = [view.names[k] for k in bad]
     numbers = {"excess": top, "share": share}
-    return [
-        make_finding(code, level, text, signal=signal, joints=who, score=0.4 + share / 2, numbers=numbers)
-    ]
+    return [view.finding(code, level, text, signal, bad, score=0.4 + share / 2, numbers=numbers)]
 
 
 def _severity(signal: str, top: float, share: float) -> tuple[str, Level]:

@@ -1,4 +1,4 @@
-"""Are commands paired with the states they caused? Causality tells.
+"""Whether commands are paired with the states that they caused, judged by causality.
 
 A negative lag is an answer before the question: the commands were written down late. A long positive lag is a long
 delay, or commands that were written down early. What lies between cannot be told from a delay of the robot: one row of

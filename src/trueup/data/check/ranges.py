@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import numpy as np
 
-from trueup.data.check.finding import Finding, Level, make_finding
+from trueup.data.check.finding import Finding, Level
 from trueup.data.check.view import FloatArray, LogView, runs, smooth, spread
 
 AT_LIMIT = 0.98
@@ -18,7 +18,7 @@ NARROW_SHARE = 0.97
 
 
 def check_saturation(view: LogView, leapt: Set[int] = frozenset()) -> list[Finding]:
-    """Report torque and velocity at their limit, or cut flat; a position that `leapt` says nothing against them."""
+    """Report torque and velocity at their limit, or clipped; joints in `leapt` (position jumps) are checked too."""
     found = []
     joints = sorted({*view.fair, *leapt})
     torque = {j: _flat_share(view.torque[:, j]) for j in joints} if view.torque is not None else {}
@@ -54,13 +54,8 @@ def _saturated(view: LogView, code: str, signal: str, shares: dict[int, float]) 
         return []
     j, share = max(bad.items(), key=lambda item: item[1])
     text = f"{view.names[j]} is at its largest {signal} in {share:.1%} of the rows"
-    who = [view.names[k] for k in sorted(bad)]
     level: Level = "warning" if share > HARMFUL_SHARE else "note"
-    return [
-        make_finding(
-            code, level, text, signal=signal, joints=who, score=0.4 + share, numbers={"share": share}
-        )
-    ]
+    return [view.finding(code, level, text, signal, sorted(bad), score=0.4 + share, numbers={"share": share})]
 
 
 def check_clipping(view: LogView) -> list[Finding]:
@@ -85,14 +80,13 @@ def check_clipping(view: LogView) -> list[Finding]:
         if np.any(np.abs(ends - extremes)[:, sorted(clipped)] < 0.01):
             level, where = "warning", ", which is the joint's limit"
     text = f"the command of {view.names[j]} runs into its extreme and stays there, {share:.1%} of the rows{where}"
-    who = [view.names[k] for k in sorted(clipped)]
     return [
-        make_finding(
+        view.finding(
             "target_clipped",
             level,
             text,
-            signal="target_pos",
-            joints=who,
+            "target_pos",
+            sorted(clipped),
             score=0.3 + share,
             numbers={"share": share},
         )
@@ -128,12 +122,9 @@ def check_excitation(view: LogView) -> list[Finding]:
         level: Level = "error" if len(still) == len(view.names) else "warning"
         worst = float(np.max(wide[still]))
         text = f"{len(still)} of {len(view.names)} joints move by less than {max(worst, 1e-4):.2g} rad"
-        who = [view.names[j] for j in still]
         numbers = {"largest_range_rad": worst}
         found.append(
-            make_finding(
-                "low_excitation", level, text, signal="joint_pos", joints=who, score=0.5, numbers=numbers
-            )
+            view.finding("low_excitation", level, text, "joint_pos", still, score=0.5, numbers=numbers)
         )
     movers = [j for j in joints if j not in still]
     if movers and view.rows >= 50:
@@ -150,13 +141,8 @@ def _slow(view: LogView, movers: list[int]) -> list[Finding]:
     if not bad:
         return []
     text = f"accelerations stay below {float(np.min(peak)):.2g} to {SLOW_RAD_S2:g} rad/s^2 in {len(bad)} joint(s)"
-    who = [view.names[j] for j in bad]
     numbers = {"acceleration_rad_s2": float(np.min(peak))}
-    return [
-        make_finding(
-            "slow_excitation", "note", text, signal="joint_pos", joints=who, score=0.3, numbers=numbers
-        )
-    ]
+    return [view.finding("slow_excitation", "note", text, "joint_pos", bad, score=0.3, numbers=numbers)]
 
 
 def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
@@ -176,14 +162,13 @@ def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
     if not bad:
         return []
     text = f"{len(bad)} joint(s) move at one frequency only, {view.names[bad[0][0]]} at {bad[0][1]:.2g} Hz"
-    who = [view.names[j] for j, _ in bad]
     return [
-        make_finding(
+        view.finding(
             "narrow_excitation",
             "note",
             text,
-            signal="joint_pos",
-            joints=who,
+            "joint_pos",
+            [j for j, _ in bad],
             score=0.3,
             numbers={"hz": bad[0][1]},
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.check.finding import Finding, make_finding
+from trueup.data.check.finding import Finding
 from trueup.data.check.view import FloatArray, LogView, smooth
 
 FEWEST_ROWS, MOST_ROWS = 60, 3000
@@ -29,16 +29,9 @@ def check_torque_magnitude(view: LogView) -> list[Finding]:
             f"torque is never negative and reaches {high:.3g} N m in all {len(alive)} joint(s) that have any, "
             f"although they move both ways: a magnitude"
         )
-        who = [view.names[j] for j in alive]
         return [
-            make_finding(
-                "torque_unsigned",
-                "warning",
-                text,
-                signal="joint_torque",
-                joints=who,
-                score=0.7,
-                numbers={"high": high},
+            view.finding(
+                "torque_unsigned", "warning", text, "joint_torque", alive, score=0.7, numbers={"high": high}
             )
         ]
     return []
@@ -125,10 +118,7 @@ def check_torque_sign(view: LogView) -> list[Finding]:
         f"torque of {view.names[j]} follows the servo's error with a gain of {worst.gain:.3g} N m/rad "
         f"({worst.turned:.0%} explained): it points away from the command"
     )
-    who = [view.names[k] for k in sorted(bad)]
     numbers = {"gain": worst.gain, "explained": worst.turned}
     return [
-        make_finding(
-            "torque_sign", "warning", text, signal="joint_torque", joints=who, score=0.6, numbers=numbers
-        )
+        view.finding("torque_sign", "warning", text, "joint_torque", sorted(bad), score=0.6, numbers=numbers)
     ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueup.data.check.finding import Finding, Level, make_finding
+from trueup.data.check.finding import Finding, Level
 from trueup.data.check.view import FloatArray, LogView, correlation, sliding_correlation, smooth
 
 RELATED = 0.6  # correlation below which the columns have nothing to do with each other
@@ -113,8 +113,7 @@ def _order(view: LogView, swapped: dict[int, int]) -> list[Finding]:
     pairs = ", ".join(
         f"{view.names[j]} moves as the velocity of {view.names[k]} says" for j, k in swapped.items()
     )
-    who = [view.names[j] for j in swapped]
-    return [make_finding("velocity_order", "error", pairs, signal="joint_vel", joints=who, score=0.85)]
+    return [view.finding("velocity_order", "error", pairs, "joint_vel", swapped, score=0.85)]
 
 
 def _report(
@@ -129,9 +128,10 @@ def _report(
         "ratio": worst.ratio,
         "late_s": worst.late_rows * view.dt,
     }
-    who = [view.names[m.joint] for m in matches]
     level: Level = "error" if severe else "warning"
-    return [make_finding(code, level, text, signal="joint_vel", joints=who, score=score, numbers=numbers)]
+    return [
+        view.finding(code, level, text, "joint_vel", [m.joint for m in matches], score=score, numbers=numbers)
+    ]
 
 
 def _sign(view: LogView, matches: list[Match]) -> list[Finding]:
@@ -164,10 +164,9 @@ def _scale(view: LogView, matches: list[Match]) -> list[Finding]:
             f"while its velocity is {m.ratio:.2f} times the derivative: a stroke of 0..1 for about {m.ratio:.2f} rad"
         )
         numbers = {"stroke_rad": m.ratio}
-        who = [view.names[m.joint]]
         found.append(
-            make_finding(
-                "unit_normalised", "warning", text, signal="joint_pos", joints=who, score=0.5, numbers=numbers
+            view.finding(
+                "unit_normalised", "warning", text, "joint_pos", [m.joint], score=0.5, numbers=numbers
             )
         )
     bad = [m for m in bad if m not in stroke]

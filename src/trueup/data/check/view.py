@@ -6,11 +6,14 @@ that one flaw is not reported five times), and its robot is in the log's joint o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.log import Log
 from trueup.data.reference import Reference
 
@@ -60,6 +63,13 @@ class LogView:
     def fair(self) -> list[int]:
         """Joints that no earlier check has blamed."""
         return [j for j in range(len(self.names)) if j not in self.blamed]
+
+    def finding(
+        self, code: str, level: Level, text: str, signal: str, joints: Iterable[int], **more: Any
+    ) -> Finding:
+        """A finding on joints given by their columns; `more` as in `make_finding`."""
+        names = [self.names[j] for j in joints]
+        return make_finding(code, level, text, signal=signal, joints=names, **more)
 
 
 def finite(values: FloatArray) -> FloatArray:
@@ -151,6 +161,14 @@ def correlation(a: FloatArray, b: FloatArray) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = float(np.sqrt(np.einsum("i,i", a, a) * np.einsum("i,i", b, b)))
     return float(np.einsum("i,i", a, b)) / scale if scale > 0 else 0.0
+
+
+def delayed(
+    pos: FloatArray, target: FloatArray, dt: float, delays_s: Sequence[float]
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Position and command cut so that the position is late by each delay (at most a quarter of the log)."""
+    rows = sorted({min(round(delay / dt), len(pos) // 4) for delay in delays_s})
+    return [(pos[k:], target[: len(target) - k]) for k in rows]
 
 
 def sliding_correlation(short: FloatArray, long: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import FloatArray, Log
 from trueup.data.mcap.streams import Stream
+from trueup.data.resample import held, interpolated
 
 _COMMAND_WORDS = re.compile(r"command|cmd|target|desired|reference|goal|setpoint", re.IGNORECASE)
 _SPARE_CELLS = 16_000_000
@@ -31,14 +32,10 @@ def assemble(
     Commands, battery voltage: the last value at or before each state; other measurements: interpolated.
     Outside the time that a stream covers there is NaN.
     """
-    joints = {
-        label: stream for label, stream in streams.items() if stream.message_type == "sensor_msgs/JointState"
-    }
+    joints = {label: one for label, one in streams.items() if one.message_type == "sensor_msgs/JointState"}
     main = _pick(joints, state, False, source)
     if main is None:
-        found = (
-            ", ".join(f"{label} ({stream.message_type})" for label, stream in streams.items()) or "no topic"
-        )
+        found = ", ".join(f"{label} ({one.message_type})" for label, one in streams.items()) or "no topic"
         raise TrueupError(
             f"no JointState topic with joint states; found {found}", file=source, place="topics"
         )
@@ -74,9 +71,8 @@ def _pick(
     """The topic asked for, else the one of its kind with the most values; /joint_states before all others."""
     if asked is not None:
         if asked not in joints:
-            raise TrueupError(
-                f"no JointState topic {asked!r}{did_you_mean(asked, joints)}", file=source, place="topics"
-            )
+            text = f"no JointState topic {asked!r}{did_you_mean(asked, joints)}"
+            raise TrueupError(text, file=source, place="topics")
         return joints[asked]
     fitting = [label for label in joints if bool(_COMMAND_WORDS.search(label)) is is_command]
     if not is_command and "/joint_states" in fitting:
@@ -100,11 +96,8 @@ def _check_cells(rows: int, njoint: int, chosen: list[Stream], source: str | Pat
     cells = rows * (6 * njoint + 21)
     present = sum(values.size for stream in chosen for values in stream.columns.values())
     if cells > max(_SPARE_CELLS, 4 * present):
-        raise TrueupError(
-            f"{rows} rows of {njoint} joints would take more memory than the file warrants",
-            file=source,
-            place="topics",
-        )
+        text = f"{rows} rows of {njoint} joints would take more memory than the file warrants"
+        raise TrueupError(text, file=source, place="topics")
 
 
 def _joint_signals(
@@ -149,9 +142,8 @@ def _sensor_signals(stream: Stream, main: Stream) -> dict[str, FloatArray]:
     signals: dict[str, FloatArray] = {}
     fields = {"orientation": "imu_quat", "angular_velocity": "imu_gyro", "linear_acceleration": "imu_acc"}
     for column, signal in fields.items():
-        if np.any(
-            stream.columns[f"{column}_covariance"][:, 0] != -1.0
-        ):  # -1: the sensor does not measure this
+        # -1: the sensor does not measure this
+        if np.any(stream.columns[f"{column}_covariance"][:, 0] != -1.0):
             values = _interpolated(stream, main, column)
             signals[signal] = _unit(values) if column == "orientation" else values
     return signals
@@ -168,21 +160,17 @@ def _clocks(stream: Stream, main: Stream) -> tuple[FloatArray, FloatArray]:
 def _held(stream: Stream, main: Stream, column: str) -> FloatArray:
     own, base = _clocks(stream, main)
     order = np.argsort(own, kind="stable")
-    place = np.searchsorted(own[order], base, side="right") - 1
-    values = stream.columns[column][order][np.maximum(place, 0)]
-    values[place < 0] = np.nan
-    return values
+    return held(own[order], stream.columns[column][order], base)
 
 
 def _interpolated(stream: Stream, main: Stream, column: str) -> FloatArray:
     own, base = _clocks(stream, main)
     order = np.argsort(own, kind="stable")
-    own, values = own[order], stream.columns[column][order]
+    values = stream.columns[column][order]
     if column == "orientation":  # q and -q are the same rotation: take the nearer sign before mixing two
         flips = np.sum(values[1:] * values[:-1], axis=1) < 0.0
         values[1:] *= np.where(np.cumsum(flips) % 2 == 1, -1.0, 1.0)[:, None]
-    mixed = [np.interp(base, own, values[:, k], left=np.nan, right=np.nan) for k in range(values.shape[1])]
-    return np.column_stack(mixed)
+    return interpolated(own[order], values, base)
 
 
 def _unit(quat_xyzw: FloatArray) -> FloatArray:

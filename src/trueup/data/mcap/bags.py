@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
@@ -16,33 +17,28 @@ from urllib.parse import quote
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.container import MAGIC
-from trueup.data.mcap.records import Damage, Limits, MalformedError, Message, decompress, open_input
+from trueup.data.mcap.records import MAGIC, Damage, Limits, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
-from trueup.data.mcap.streams import Collector, Stream
+from trueup.data.mcap.streams import Stream, StreamCollector
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_RECORD = struct.Struct("<BQHIQQ")  # the head of an MCAP message record
 
 
 def read_streams(
     path: str | Path, *, topics: Iterable[str] | None = None, limits: Limits | None = None
 ) -> dict[str, Stream]:
-    """Every topic that can be decoded of an .mcap, a .db3 or a rosbag2 folder, untouched."""
-    return collect(path, topics=topics, limits=limits)[0].streams()
+    """Every topic (or those named) that can be decoded of an .mcap, a .db3 or a rosbag2 folder, untouched."""
+    found = collect(path, limits)[0].streams()
+    wanted = found if topics is None else frozenset(topics)
+    return {label: stream for label, stream in found.items() if label in wanted}
 
 
-def read_bag(
-    path: str | Path,
-    *,
-    state: str | None = None,
-    command: str | None = None,
-    limits: Limits | None = None,
-) -> Log:
+def read_bag(path: str | Path, *, state: str | None = None, command: str | None = None) -> Log:
     """A foreign recording as a Log; `state` and `command` name the topics where the choice is not clear."""
-    collector, damage = collect(path, limits=limits)
-    return assemble(
-        collector.streams(), state=state, command=command, source=path, meta=notes(collector.skipped, damage)
-    )
+    collector, damage = collect(path)
+    meta = notes(collector.skipped, damage)
+    return assemble(collector.streams(), state=state, command=command, source=path, meta=meta)
 
 
 def notes(skipped: dict[str, str], damage: list[Damage]) -> dict[str, object]:
@@ -55,16 +51,12 @@ def notes(skipped: dict[str, str], damage: list[Damage]) -> dict[str, object]:
     return out
 
 
-def collect(
-    path: str | Path, *, topics: Iterable[str] | None = None, limits: Limits | None = None
-) -> tuple[Collector, list[Damage]]:
+def collect(path: str | Path, limits: Limits | None = None) -> tuple[StreamCollector, list[Damage]]:
     """Read a recording into a collector; a file that was cut short up to there, which is the damage."""
     limits = limits or Limits()
     files = _files(Path(path))
     size = sum(file.stat().st_size for file in files)
-    cells = (limits.spare_bytes + limits.expansion * size) // 8
-    wanted = None if topics is None else frozenset(topics)
-    collector = Collector(path, limits, cells=cells, topics=wanted)
+    collector = StreamCollector(path, limits, cells=(limits.spare_bytes + limits.expansion * size) // 8)
     damage: list[Damage] = []
     for file in files:
         if file.suffix == ".db3":
@@ -84,11 +76,8 @@ def _files(path: Path) -> list[Path]:
         raise TrueupError("this file is compressed as a whole; unpack it first: `zstd -d`", file=packed[0])
     found = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3") and file.is_file()]
     if not found:
-        raise TrueupError(
-            "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording; tables in it are read through "
-            "a mapping (--mapping NAME)",
-            file=path,
-        )
+        text = "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording; tables in it are read"
+        raise TrueupError(f"{text} through a mapping (--mapping NAME)", file=path)
     return sorted(found, key=_number_then_name)
 
 
@@ -98,7 +87,7 @@ def _number_then_name(file: Path) -> tuple[int, str]:
     return (int(number[1]) if number else 0, file.name)
 
 
-def _collect_mcap(path: Path, collector: Collector, limits: Limits) -> list[Damage]:
+def _collect_mcap(path: Path, collector: StreamCollector, limits: Limits) -> list[Damage]:
     damage: list[Damage] | None = [] if _is_cut(path) else None
     for item in scan(path, limits, damage):
         collector.add(item)
@@ -117,7 +106,7 @@ def _is_cut(path: Path) -> bool:
         return start == MAGIC and (end < len(MAGIC) or file.read() != MAGIC)
 
 
-def _collect_sqlite(path: Path, collector: Collector, limits: Limits) -> None:
+def _collect_sqlite(path: Path, collector: StreamCollector, limits: Limits) -> None:
     address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     size = path.stat().st_size
     budget = iter(range(200 + size // 1000))  # each step is 1000 operations of the database machine
@@ -134,33 +123,30 @@ def _collect_sqlite(path: Path, collector: Collector, limits: Limits) -> None:
         raise TrueupError(f"not a readable rosbag2 database ({error})", file=path, place="database") from None
 
 
-def _read_tables(database: sqlite3.Connection, path: Path, collector: Collector, limits: Limits) -> None:
+def _read_tables(
+    database: sqlite3.Connection, path: Path, collector: StreamCollector, limits: Limits
+) -> None:
     tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
     for table in ("topics", "messages"):
         if re.search(r"\bVIRTUAL\b|\bAS\b", str(tables.get(table, "AS")), re.IGNORECASE):
-            raise TrueupError(
-                f"not a rosbag2 database: no plain table {table!r}", file=path, place="database"
-            )
+            text = f"not a rosbag2 database: no plain table {table!r}"
+            raise TrueupError(text, file=path, place="database")
+    channels: dict[int, int] = {}
     for row in database.execute("SELECT id, name, type, serialization_format FROM topics LIMIT 4096"):
         number, name, kind, encoding = row
         if not isinstance(number, int) or not all(isinstance(text, str) for text in row[1:]):
             raise TrueupError("a topic with fields of the wrong type", file=path, place="table topics")
-        collector.channel(number, name[: limits.name_bytes], kind, encoding)
+        channels[number] = len(channels)
+        collector.channel(channels[number], name[: limits.name_bytes], kind, encoding)
     allowed = limits.spare_messages + path.stat().st_size // limits.bytes_per_message
-    rows = database.execute("SELECT topic_id, timestamp, data FROM messages")
-    for k, (number, time_ns, data) in enumerate(rows):
-        if (
-            k >= allowed
-            or not isinstance(number, int)
-            or not isinstance(time_ns, int)
-            or not isinstance(data, bytes)
-        ):
-            raise TrueupError(
-                "a message with fields of the wrong type, or too many", file=path, place=f"message {k}"
-            )
-        collector.add(
-            Message(number, 0, max(time_ns, 0), max(time_ns, 0), _unpacked(data, path, limits, k), k)
-        )
+    for k, row in enumerate(database.execute("SELECT topic_id, timestamp, data FROM messages")):
+        number, time_ns, data = row
+        if k >= allowed or [type(value) for value in row] != [int, int, bytes]:
+            text = "a message with fields of the wrong type, or too many"
+            raise TrueupError(text, file=path, place=f"message {k}")
+        data, time_ns = _unpacked(data, path, limits, k), max(time_ns, 0)
+        head = _RECORD.pack(5, 22 + len(data), channels.get(number, 0xFFFF), 0, time_ns, time_ns)
+        collector.add(Messages(head + data, [0], k))
 
 
 def _unpacked(data: bytes, path: Path, limits: Limits, number: int) -> bytes:

@@ -33,7 +33,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
     """Read any MCAP file with joint states as a Log; see `bags.read_streams` for its topics untouched."""
-    collector, damage = collect(path, limits=limits)
+    collector, damage = collect(path, limits)
     streams = collector.streams()
     table = collector.metadata.get(METADATA_NAME)
     if table is None:
@@ -41,9 +41,8 @@ def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
     try:
         log = _own(_decoded(table), streams)
     except TrueupError as error:
-        raise TrueupError(
-            error.message, file=path, place=error.place or f"metadata {METADATA_NAME!r}"
-        ) from None
+        place = error.place or f"metadata {METADATA_NAME!r}"
+        raise TrueupError(error.message, file=path, place=place) from None
     found = notes({}, damage)
     if RECOVERY_NAME in collector.metadata:
         found["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
@@ -69,38 +68,22 @@ def _decoded(table: dict[str, str]) -> _Table:
 
 
 def _own(table: _Table, streams: dict[str, Stream]) -> Log:
+    none = {signal: np.zeros((0, signal_width(signal, table.joint_names))) for signal in table.signals}
     clock = streams.get(STATE_TOPIC)
     if clock is None:
-        clock = _empty(table.joint_names)
-    elif clock.names != table.joint_names or f"{STATE_TOPIC}#2" in streams:
+        return Log(time=np.zeros(0), joint_names=table.joint_names, signals=none, meta=table.provenance)
+    if clock.names != table.joint_names or f"{STATE_TOPIC}#2" in streams:
         raise TrueupError("the joints of the messages are not those of the metadata", place=STATE_TOPIC)
-    columns = {
-        signal: _column(signal, table.joint_names, streams, clock) for signal in table.signals if len(clock)
-    }
+    columns = {signal: _column(signal, values.shape[1], streams, clock) for signal, values in none.items()}
     # the end of a file may have cut a row in two: rows that not every topic has are left out
     rows = clock.sequence
     for sequence, _ in columns.values():
         rows = np.intersect1d(rows, sequence, assume_unique=True)
-    none = {signal: np.zeros((0, signal_width(signal, table.joint_names))) for signal in table.signals}
-    signals = {signal: values[np.isin(sequence, rows)] for signal, (sequence, values) in columns.items()}
     return Log(
         time=clock.time_log[np.isin(clock.sequence, rows)],
         joint_names=table.joint_names,
-        signals=none | signals,
+        signals={signal: values[np.isin(sequence, rows)] for signal, (sequence, values) in columns.items()},
         meta=table.provenance,
-    )
-
-
-def _empty(names: tuple[str, ...]) -> Stream:
-    none = np.zeros(0)
-    return Stream(
-        topic=STATE_TOPIC,
-        message_type="sensor_msgs/JointState",
-        names=names,
-        time_header=none,
-        time_log=none,
-        sequence=np.zeros(0, np.int64),
-        columns={},
     )
 
 
@@ -113,10 +96,9 @@ def _place_of(signal: str) -> tuple[str, str]:
 
 
 def _column(
-    signal: str, joint_names: tuple[str, ...], streams: dict[str, Stream], clock: Stream
+    signal: str, width: int, streams: dict[str, Stream], clock: Stream
 ) -> tuple[NDArray[np.int64], FloatArray]:
     """Row numbers and values of one signal."""
-    width = signal_width(signal, joint_names)
     topic, column = _place_of(signal)
     stream = streams.get(topic, clock if width == 0 else None)
     if stream is None or (width and stream.columns.get(column, np.zeros((0, 0))).shape[1] != width):

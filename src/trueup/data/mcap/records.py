@@ -1,19 +1,18 @@
-"""What an MCAP file consists of, and how its fields are read: within their bounds and within limits.
-
-Walking through a file is in `mcap_scan`.
-"""
+"""What an MCAP file may ask for, what it yields, and chunks unpacked within those limits."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import lz4.frame  # type: ignore[import-untyped]
 import zstandard
+from mcap.records import Channel, Metadata, Schema
 
 from trueup.core.errors import TrueupError
+
+MAGIC = b"\x89MCAP0\r\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,44 +33,15 @@ class Limits:
     joints: int = 1024
 
 
-class Schema(NamedTuple):
-    """A message definition."""
+class Messages(NamedTuple):
+    """Message records as stored in `data`: where each begins, and the byte of the file that they came from."""
 
-    id: int
-    name: str
-    encoding: str
     data: bytes
-
-
-class Channel(NamedTuple):
-    """A topic."""
-
-    id: int
-    schema_id: int
-    topic: str
-    encoding: str
-    metadata: dict[str, str]
-
-
-class Message(NamedTuple):
-    """A message as it is stored; `place` is the byte in the file where its record, or its chunk, begins."""
-
-    channel_id: int
-    sequence: int
-    log_time: int
-    publish_time: int
-    data: bytes
+    starts: list[int]
     place: int
 
 
-class Metadata(NamedTuple):
-    """A named table of strings."""
-
-    name: str
-    values: dict[str, str]
-
-
-Item = Schema | Channel | Message | Metadata
+Item = Schema | Channel | Metadata | Messages
 
 
 class Damage(NamedTuple):
@@ -91,66 +61,21 @@ class MalformedError(Exception):
         self.resume, self.is_cut = resume, is_cut
 
 
-class Cursor:
-    """Reads fields from bytes and refuses to read past their end."""
-
-    def __init__(self, data: bytes, *, endian: str = "<", base: int = 0) -> None:
-        self.data, self.pos, self._endian, self._base = data, base, endian, base
-
-    def skip(self, size: int) -> int:
-        """Step over `size` bytes; returns where they begin."""
-        start = self.pos
-        if size > len(self.data) - start:
-            raise MalformedError(
-                f"{size} bytes expected at {start}, {max(len(self.data) - start, 0)} are left"
-            )
-        self.pos = start + size
-        return start
-
-    def align(self, size: int) -> None:
-        """Step to the next multiple of `size`, counted from the base."""
-        self.pos += -(self.pos - self._base) % size
-
-    def number(self, code: str, size: int) -> int:
-        """One integer of a struct code."""
-        start = self.skip(size)
-        return int(struct.unpack_from(self._endian + code, self.data, start)[0])
-
-    def text(self, limit: int) -> str:
-        """A length (u32) and as many bytes of UTF-8."""
-        size = self.number("I", 4)
-        if size > limit:
-            raise MalformedError(f"a name of {size} bytes, at most {limit} are read")
-        start = self.skip(size)
-        try:
-            return self.data[start : start + size].decode()
-        except UnicodeDecodeError:
-            raise MalformedError("a name that is not UTF-8") from None
-
-    def table(self, limit: int) -> dict[str, str]:
-        """A map of strings."""
-        end = self.number("I", 4) + self.pos
-        if end > len(self.data):
-            raise MalformedError("a table that runs past its record")
-        values: dict[str, str] = {}
-        while self.pos < end:
-            key = self.text(limit)
-            values[key] = self.text(limit)
-        return values
-
-
 def open_input(path: str | Path) -> BinaryIO:
     """Open an existing ordinary file to read."""
     try:
         if not Path(path).is_file():
             raise TrueupError("there is no such file", file=path)
-        return open(path, "rb")
+        return open(path, "rb", buffering=1 << 20)
     except (OSError, ValueError) as error:
         raise TrueupError(f"cannot be opened: {error}", file=path) from None
 
 
 def decompress(data: bytes, compression: str, size: int, *, partial: bool = False) -> bytes:
-    """Undo a chunk's compression, making at most `size` bytes; `partial` takes what a cut chunk yields."""
+    """Undo a chunk's compression, making at most `size` bytes; `partial` takes what a cut chunk yields.
+
+    The library's own function believes the size that the compressed data claims.
+    """
     try:
         if compression == "":
             out = data[:size]

@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-import zstandard
+from mcap.records import Channel, Metadata, Schema
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import replacing
-from trueup.data.mcap.container import MESSAGE, Indexed, McapFile
-from trueup.data.mcap.records import Channel, Damage, Limits, Message, Metadata, Schema
+from trueup.data.mcap.records import Damage, Item, Limits, Messages
 from trueup.data.mcap.scan import scan
-from trueup.data.mcap.write import RECOVERY_NAME
+from trueup.data.mcap.write import RECOVERY_NAME, open_writer
 
-_CHUNK_BYTES = 1 << 20
-_MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+_HEAD = struct.Struct(
+    "<QHIQQ"
+)  # of a message record, behind its opcode: length, channel, sequence, two times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,8 @@ def recover(path: str | Path, out: str | Path | None = None, *, limits: Limits |
         raise TrueupError(
             f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}"
         )
-    written = _write(source, target, definitions, limits, damage)
+    with replacing(target) as file:
+        written = _copy(source, file, definitions, limits, damage)
     return Recovery(
         messages=written,
         lost_estimate=_lost(source, definitions.messages, damage) + definitions.messages - written,
@@ -72,10 +72,10 @@ class _Definitions:
         self.metadata: list[Metadata] = []
         self.messages = 0
 
-    def take(self, item: Schema | Channel | Message | Metadata) -> None:
+    def take(self, item: Item) -> None:
         """Count or keep one item; the first definition of a number stays."""
-        if isinstance(item, Message):
-            self.messages += 1
+        if isinstance(item, Messages):
+            self.messages += len(item.starts)
         elif isinstance(item, Schema):
             if item.id:  # 0 means "no schema"
                 self.schemas.setdefault(item.id, item)
@@ -92,61 +92,33 @@ def _lost(source: Path, messages: int, damage: list[Damage]) -> int:
     return round(skipped * messages / max(size - skipped, 1))
 
 
-def _write(
-    source: Path, target: Path, definitions: _Definitions, limits: Limits | None, damage: list[Damage]
-) -> int:
-    with replacing(target) as file:
-        return _copy(source, file, definitions, limits, damage)
-
-
 def _copy(
     source: Path, file: IO[bytes], definitions: _Definitions, limits: Limits | None, damage: list[Damage]
 ) -> int:
     """Second pass: all definitions first, then every message whose channel is known."""
-
-    def write(data: bytes) -> None:
-        file.write(data)
-
-    out = McapFile(write, compression="zstd", compress=zstandard.ZstdCompressor(level=3).compress)
+    out = open_writer(file)
     for metadata in definitions.metadata:
-        out.metadata(metadata.name, metadata.values)
+        out.add_metadata(metadata.name, metadata.metadata)
     found = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage[:20])
     name = source.name.encode(errors="replace").decode()
-    out.metadata(RECOVERY_NAME, {"source": name, "damage": found})
-    for schema in definitions.schemas.values():
-        out.schema(schema.id, schema.name, schema.data, schema.encoding)
-    for channel in definitions.channels.values():
-        schema_id = channel.schema_id if channel.schema_id in definitions.schemas else 0
-        out.channel(channel.id, schema_id, channel.topic, channel.metadata, channel.encoding)
-    chunk, written = _Chunk(), 0
-    for item in scan(source, limits, []):
-        if isinstance(item, Message) and item.channel_id in definitions.channels:
-            chunk.add(item)
-            written += 1
-            if len(chunk.records) >= _CHUNK_BYTES:
-                chunk.flush(out)
-    chunk.flush(out)
+    out.add_metadata(RECOVERY_NAME, {"source": name, "damage": found})
+    schemas = {
+        old: out.register_schema(schema.name, schema.encoding, schema.data)
+        for old, schema in definitions.schemas.items()
+    }
+    channels = {
+        old: out.register_channel(
+            channel.topic, channel.message_encoding, schemas.get(channel.schema_id, 0), channel.metadata
+        )
+        for old, channel in definitions.channels.items()
+    }
+    written = 0
+    for item in (item for item in scan(source, limits, []) if isinstance(item, Messages)):
+        for start in item.starts:
+            length, channel, sequence, logged, published = _HEAD.unpack_from(item.data, start + 1)
+            if channel in channels:
+                data = item.data[start + 9 + 22 : start + 9 + length]
+                out.add_message(channels[channel], logged, data, published, sequence)
+                written += 1
     out.finish()
     return written
-
-
-class _Chunk:
-    """Messages on their way into the next chunk, and their index."""
-
-    def __init__(self) -> None:
-        self.records = bytearray()
-        self._index: dict[int, list[tuple[int, int]]] = {}
-
-    def add(self, message: Message) -> None:
-        """Append one message record."""
-        self._index.setdefault(message.channel_id, []).append((message.log_time, len(self.records)))
-        self.records += _MESSAGE_HEAD.pack(MESSAGE, 22 + len(message.data), *message[:4]) + message.data
-
-    def flush(self, out: McapFile) -> None:
-        """Write the chunk, if there is anything in it, and begin the next."""
-        if self._index:
-            pairs = {number: np.array(index, np.uint64) for number, index in self._index.items()}
-            indexed = [Indexed(number, pair[:, 0], pair[:, 1]) for number, pair in pairs.items()]
-            out.chunk(bytes(self.records), indexed)
-            self.records.clear()
-            self._index.clear()

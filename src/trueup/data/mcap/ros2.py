@@ -9,19 +9,25 @@
 A signal that a log does not have is an empty array in a JointState and has -1 as first covariance element in
 Imu and Odometry, both as ROS prescribes. ROS writes quaternions x y z w, a Log w x y z.
 
-For a given list of joints and signals every row has the same size, so the bytes of a row are laid out once
-and only stamps and numbers are filled in: that is what makes a row cheap enough for a 500 Hz loop. Reading
-messages of any layout is in `cdr`.
+For a given list of joints and signals every row has the same size, so the bytes of a row are laid out once (by
+mcap-ros2-support, which knows CDR but no message types) and only stamps and numbers are filled in: that is what makes
+a row cheap enough for a 500 Hz loop.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcap_ros2.writer import serialize_dynamic
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import SIGNALS
+from trueup.data.mcap.cdr import find_layout
+from trueup.data.mcap.records import Limits
+
+_UNLIMITED = Limits(joints=2**31, name_bytes=2**31)
 
 _TIME = "int32 sec\nuint32 nanosec\n"
 _HEADER = "builtin_interfaces/Time stamp\nstring frame_id\n"
@@ -97,115 +103,48 @@ def definition(message_type: str) -> str:
     return "".join(f"{separator}\nMSG: {name}\n{text}" if name else text for name, text in parts.items())
 
 
-@dataclass
-class _Cdr:
-    """One message being laid out: little-endian CDR, aligned from behind its header of 4 bytes."""
-
-    data: bytearray = field(default_factory=lambda: bytearray(b"\x00\x01\x00\x00"))
-    places: dict[str, int] = field(default_factory=dict)
-
-    def align(self, size: int) -> None:
-        self.data += bytes(-(len(self.data) - 4) % size)
-
-    def u32(self, value: int) -> None:
-        self.align(4)
-        self.data += struct.pack("<I", value)
-
-    def string(self, text: str) -> None:
-        raw = text.encode() + b"\x00"
-        self.u32(len(raw))
-        self.data += raw
-
-    def doubles(self, count: int, first: float = 0.0) -> int:
-        """Reserve `count` numbers, the first one preset; returns where they begin."""
-        if not count:  # CDR does not pad in front of elements that are not there
-            return len(self.data)
-        self.align(8)
-        start = len(self.data)
-        self.data += struct.pack("<d", first) + bytes(8 * (count - 1))
-        return start
-
-    def header(self, frame_id: str) -> None:
-        self.places["stamp"] = len(self.data)
-        self.data += bytes(8)
-        self.string(frame_id)
+def _message(message_type: str, fields: Mapping[str, int], joint_names: Sequence[str]) -> bytes:
+    """A message of zeros with room for `fields` (column -> number of values; absent ones marked as ROS prescribes)."""
+    message: dict[str, Any] = {column: [0.0] * width for column, width in fields.items()}
+    if message_type == "sensor_msgs/JointState":
+        message |= {"name": list(joint_names)}
+    elif message_type == "sensor_msgs/Imu":
+        columns = PLACES[IMU_TOPIC][1]
+        marks = {f"{column}_covariance": _covariance(9, column in fields) for column in columns}
+        message = {"header": {"frame_id": "imu"}, **marks}
+    elif message_type == "nav_msgs/Odometry":
+        pose, twist = _covariance(36, "position" in fields), _covariance(36, "linear" in fields)
+        message = {"header": {"frame_id": "world"}, "child_frame_id": "base"}
+        message |= {"pose": {"covariance": pose}, "twist": {"covariance": twist}}
+    name = message_type.replace("/", "/msg/")
+    return bytes(serialize_dynamic(name, definition(message_type))[name](message))
 
 
-def _joint_state(fields: dict[str, str], present: Sequence[str], joint_names: Sequence[str]) -> _Cdr:
-    message = _Cdr()
-    message.header("")
-    message.u32(len(joint_names))
-    for name in joint_names:
-        message.string(name)
-    for signal in fields.values():
-        width = len(joint_names) if signal in present else 0
-        message.u32(width)
-        place = message.doubles(width)
-        if signal in present:
-            message.places[signal] = place
-    return message
-
-
-def _imu(fields: dict[str, str], present: Sequence[str]) -> _Cdr:
-    message = _Cdr()
-    message.header("imu")
-    for signal in fields.values():
-        place = message.doubles(4 if signal in QUATERNIONS else 3)
-        if signal in present:
-            message.places[signal] = place
-        message.doubles(9, first=0.0 if signal in present else -1.0)
-    return message
-
-
-def _odometry(fields: dict[str, str], present: Sequence[str]) -> _Cdr:
-    message = _Cdr()
-    message.header("world")
-    message.string("base")
-    for signal in fields.values():
-        place = message.doubles(4 if signal in QUATERNIONS else 3)
-        if signal in present:
-            message.places[signal] = place
-    message.doubles(36, first=0.0 if "base_pos" in present else -1.0)
-    has_twist = "base_vel" in present and "base_quat" in present
-    place = message.doubles(6)
-    if has_twist:
-        message.places[BODY_VELOCITY] = place
-    message.doubles(36, first=0.0 if has_twist else -1.0)
-    return message
-
-
-def _array(signal: str, width: int) -> _Cdr:
-    message = _Cdr()
-    message.u32(0)  # layout.dim
-    message.u32(0)  # layout.data_offset
-    message.u32(width)
-    message.places[signal] = message.doubles(width)
-    return message
+def _covariance(count: int, is_present: bool) -> list[float]:
+    return [0.0 if is_present else -1.0] + [0.0] * (count - 1)
 
 
 @dataclass(frozen=True)
-class Topic:
-    """One channel of a log file: where its message record begins in the bytes of a row."""
+class RowTopic:
+    """One channel of a log file: where its message lies in the bytes of a row."""
 
-    channel_id: int
     name: str
     message_type: str
     signals: tuple[str, ...]
-    offset: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The MCAP message records of one row with all numbers zero, and where to write what.
+    """The messages of one row with all numbers zero, one behind the other, and where to write what.
 
-    places  signal -> (byte offset, number of float64); marks  offsets of (sequence u32, log time u64, publish
-    time u64); stamps  offsets of (seconds i32, nanoseconds u32)
+    places  signal -> (byte offset, number of float64); stamps  offsets of (seconds i32, nanoseconds u32)
     """
 
     template: bytes
-    topics: tuple[Topic, ...]
+    topics: tuple[RowTopic, ...]
     places: dict[str, tuple[int, int]]
-    marks: tuple[int, ...]
     stamps: tuple[int, ...]
 
 
@@ -220,41 +159,28 @@ def signal_width(signal: str, joint_names: Sequence[str]) -> int:
 def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
     """Lay out one row of a log that has these joints and signals."""
     widths = {signal: signal_width(signal, joint_names) for signal in signals}
-    messages: list[tuple[str, str, _Cdr]] = []
-    for topic, (message_type, fields) in PLACES.items():
-        if topic != STATE_TOPIC and not any(signal in widths for signal in fields.values()):
-            continue
-        if message_type == "sensor_msgs/JointState":
-            message = _joint_state(fields, signals, joint_names)
-        else:
-            message = (_imu if topic == IMU_TOPIC else _odometry)(fields, signals)
-        messages.append((topic, message_type, message))
     placed = {signal for _, fields in PLACES.values() for signal in fields.values()}
-    messages += [
-        (EXTRA_PREFIX + signal, "std_msgs/Float64MultiArray", _array(signal, width))
-        for signal, width in widths.items()
+    extra = {
+        EXTRA_PREFIX + signal: ("std_msgs/Float64MultiArray", {"data": signal})
+        for signal in widths
         if signal not in placed
-    ]
-    return _joined(messages, widths)
-
-
-def _joined(messages: list[tuple[str, str, _Cdr]], widths: dict[str, int]) -> RowLayout:
-    """Put the messages one behind the other as MCAP message records (opcode 5)."""
-    row = bytearray()
-    topics: list[Topic] = []
+    }
+    row, topics, stamps = bytearray(), list[RowTopic](), list[int]()
     places: dict[str, tuple[int, int]] = {}
-    marks: list[int] = []
-    stamps: list[int] = []
-    for channel_id, (name, message_type, message) in enumerate(messages, start=1):
-        signals = tuple(place for place in message.places if place in widths)
-        topics.append(Topic(channel_id, name, message_type, signals, len(row)))
-        row += struct.pack("<BQH", 5, 22 + len(message.data), channel_id)
-        marks.append(len(row))
-        row += bytes(20)
-        for place, offset in message.places.items():
-            if place == "stamp":
-                stamps.append(len(row) + offset)
-            else:
-                places[place] = (len(row) + offset, widths.get(place, 3))
-        row += message.data
-    return RowLayout(bytes(row), tuple(topics), places, tuple(marks), tuple(stamps))
+    for name, (message_type, fields) in (PLACES | extra).items():
+        present = {column: signal for column, signal in fields.items() if signal in widths}
+        if name != STATE_TOPIC and not present:
+            continue
+        named = tuple(present.values())
+        if name == ODOM_TOPIC and {"base_vel", "base_quat"} <= set(widths):
+            present["linear"] = BODY_VELOCITY
+        lengths = {column: widths.get(signal, 3) for column, signal in present.items()}
+        data = _message(message_type, lengths, joint_names)
+        layout, start = find_layout(message_type, data, _UNLIMITED), len(row)
+        if layout.stamp is not None:
+            stamps.append(start + layout.stamp)
+        for column, signal in present.items():
+            places[signal] = (start + layout.places[column][0] if lengths[column] else start, lengths[column])
+        row += data
+        topics.append(RowTopic(name, message_type, named, start, len(row)))
+    return RowLayout(bytes(row), tuple(topics), places, tuple(stamps))

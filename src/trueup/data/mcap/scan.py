@@ -1,40 +1,44 @@
 """MCAP files read from front to end: every size checked before it is believed, every checksum verified.
 
-The index is never relied on, so files that were cut short are read too. Damage is an error, or, with a list
-to note it in, stepped over: a chunk whose checksum fails is left out, and where the framing is lost the next
-chunk that proves itself by its checksum is searched for.
+What a record holds is read by the `mcap` package. The walk from record to record is here: the package's stream parses
+every entry of the index in Python, which takes longer than reading the messages, and ends at the first flaw. The index
+is never relied on, so files that were cut short are read too. Damage is an error, or, with a list to note it in,
+stepped over: a chunk whose checksum fails is left out, and where the framing is lost the next chunk that proves itself
+by its checksum is searched for.
 """
 
 from __future__ import annotations
 
+import io
 import mmap
 import re
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import Channel, Chunk, DataEnd, Metadata, Schema
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.container import CHANNEL, CHUNK, DATA_END, FOOTER, MAGIC, MESSAGE, METADATA, SCHEMA
 from trueup.data.mcap.records import (
-    Channel,
-    Cursor,
+    MAGIC,
     Damage,
     Item,
     Limits,
     MalformedError,
-    Message,
-    Metadata,
-    Schema,
+    Messages,
     decompress,
     open_input,
 )
 
 _HEAD = struct.Struct("<BQ")
-_MESSAGE = struct.Struct("<HIQQ")
-_CHUNK = struct.Struct("<QQQI")
+_MESSAGE_HEAD = 22
 _FOOTER_SIZE = 9 + 20 + len(MAGIC)
+_DEFINITIONS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel, Opcode.METADATA: Metadata}
 # a chunk's fixed fields, then its compression: what the search for the next chunk looks for
 _CHUNK_PATTERN = re.compile(
     rb"\x06[\s\S]{4}\x00{4}[\s\S]{20}\x00{4}[\s\S]{4}(?:\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4|\x00\x00\x00\x00)"
@@ -78,8 +82,6 @@ class _Scan:
         if self._is_data and not (self._damage and self._damage[-1].is_cut):
             self._note(self._size, MalformedError("the file ends before its data does", is_cut=True))
 
-    # Reading
-
     def _seek(self, offset: int) -> None:
         self._pos = self._file.seek(offset)
 
@@ -88,6 +90,10 @@ class _Scan:
         self._pos += len(data)
         self._crc = zlib.crc32(data, self._crc)
         return data
+
+    def _pass(self, length: int) -> None:
+        while length > 0:
+            length -= len(self._read(min(length, 1 << 20)))
 
     def _record(self, start: int) -> Iterator[Item]:
         crc = self._crc
@@ -102,16 +108,16 @@ class _Scan:
         if opcode == 0:
             raise MalformedError("a record of kind 0, which does not exist")
         try:
-            if opcode == DATA_END and self._is_data:
+            if opcode == Opcode.DATA_END and self._is_data:
                 self._end_data(self._read(length), crc)
-            elif opcode == FOOTER:
+            elif opcode == Opcode.FOOTER:
                 self._end_file(end)
-            elif opcode == CHUNK and self._is_data:
+            elif opcode == Opcode.CHUNK and self._is_data:
                 yield from self._chunk(self._read(length), start)
-            elif opcode == MESSAGE and self._is_data:
-                yield self._message(self._read(length), start)
-            elif opcode in (SCHEMA, CHANNEL) or (opcode == METADATA and self._is_data):
-                yield self._definition(opcode, self._body(length))
+            elif opcode == Opcode.MESSAGE and self._is_data:
+                yield from self._inside(head + self._read(length), start, False)
+            elif opcode in _DEFINITIONS and (self._is_data or opcode != Opcode.METADATA):
+                yield self._definition(opcode, length)
             else:
                 self._pass(length)
         except MalformedError as flaw:
@@ -119,52 +125,28 @@ class _Scan:
                 str(flaw), resume=end if flaw.resume is None else flaw.resume, is_cut=flaw.is_cut
             ) from None
 
-    def _body(self, length: int) -> bytes:
-        if length > self._limits.definition_bytes:
-            raise MalformedError(
-                f"a definition of {length} bytes, at most {self._limits.definition_bytes} are read"
-            )
-        return self._read(length)
-
-    def _pass(self, length: int) -> None:
-        while length > 0:
-            length -= len(self._read(min(length, 1 << 20)))
-
     # Records
 
-    def _definition(self, opcode: int, body: bytes) -> Item:
+    def _definition(self, opcode: int, length: int) -> Item:
+        if length > self._limits.definition_bytes:
+            limit = self._limits.definition_bytes
+            raise MalformedError(f"a definition of {length} bytes, at most {limit} are read")
+        return self._parsed(opcode, self._read(length))
+
+    def _parsed(self, opcode: int, body: bytes) -> Item:
         self._definitions_left -= 1
         if self._definitions_left < 0:
             raise self._refusal(f"more than {self._limits.definitions} definitions and topics")
-        cursor, limit = Cursor(body), self._limits.name_bytes
-        if opcode == SCHEMA:
-            schema_id, name, encoding = cursor.number("H", 2), cursor.text(limit), cursor.text(limit)
-            size = cursor.number("I", 4)
-            start = cursor.skip(size)
-            return Schema(schema_id, name, encoding, body[start : start + size])
-        if opcode == METADATA:
-            return Metadata(cursor.text(limit), cursor.table(self._limits.definition_bytes))
-        ids = cursor.number("H", 2), cursor.number("H", 2)
-        return Channel(
-            *ids, cursor.text(limit), cursor.text(limit), cursor.table(self._limits.definition_bytes)
-        )
-
-    def _message(self, body: bytes, start: int) -> Message:
-        if len(body) < _MESSAGE.size:
-            raise MalformedError("a message shorter than its head")
-        self._count_message()
-        return Message._make((*_MESSAGE.unpack_from(body), body[_MESSAGE.size :], start))
-
-    def _count_message(self) -> None:
-        self._messages_left -= 1
-        if self._messages_left < 0:
-            raise self._refusal(f"more messages than a file of {self._size} bytes can honestly hold")
+        item: Schema | Channel | Metadata = _parse(_DEFINITIONS[opcode], body)
+        texts = (getattr(item, field, "") for field in ("name", "encoding", "topic", "message_encoding"))
+        longest = max(len(text) for text in texts)
+        if longest > self._limits.name_bytes:
+            raise MalformedError(f"a name of {longest} letters, at most {self._limits.name_bytes} are read")
+        return item
 
     def _chunk(self, body: bytes, start: int, *, partial: bool = False) -> Iterator[Item]:
-        cursor = Cursor(body)
-        _, _, size, crc = _CHUNK.unpack_from(body, cursor.skip(_CHUNK.size))
-        compression = cursor.text(self._limits.name_bytes)
-        stored = cursor.number("Q", 8)
+        chunk = _parse(Chunk, body)
+        size = chunk.uncompressed_size
         if size > self._limits.chunk_bytes:
             raise MalformedError(
                 f"a chunk claims {size} bytes uncompressed, at most {self._limits.chunk_bytes} are read"
@@ -174,37 +156,38 @@ class _Scan:
             raise self._refusal(
                 f"it unpacks to more than {self._limits.expansion} times its {self._size} bytes"
             )
-        begin = cursor.pos if partial else cursor.skip(stored)
-        data = decompress(body[begin : begin + stored], compression, size, partial=partial)
-        if crc and not partial and zlib.crc32(data) != crc:
+        data = decompress(chunk.data, chunk.compression, size, partial=partial)
+        if chunk.uncompressed_crc and not partial and zlib.crc32(data) != chunk.uncompressed_crc:
             raise MalformedError("the checksum of a chunk differs")
         yield from self._inside(data, start, partial)
 
     def _inside(self, data: bytes, start: int, partial: bool) -> Iterator[Item]:
+        """The records of a chunk (or a single message): definitions one by one, then all messages together."""
+        starts: list[int] = []
         pos, end = 0, len(data)
+        unpack = _HEAD.unpack_from
         while pos < end:
-            opcode, length = _HEAD.unpack_from(data, pos) if end - pos >= _HEAD.size else (0, 0)
-            pos += _HEAD.size
-            if pos + length > end or opcode == 0:
+            opcode, length = unpack(data, pos) if end - pos >= 9 else (0, 0)
+            after = pos + 9 + length
+            if opcode == 0 or after > end or (opcode == Opcode.MESSAGE and length < _MESSAGE_HEAD):
                 if partial:
-                    return
+                    break
                 raise MalformedError(f"a record inside a chunk is damaged, {pos} bytes into it")
-            if opcode == MESSAGE and length >= _MESSAGE.size:
-                self._count_message()
-                channel, sequence, logged, published = _MESSAGE.unpack_from(data, pos)
-                yield Message(
-                    channel, sequence, logged, published, data[pos + _MESSAGE.size : pos + length], start
-                )
-            elif opcode == MESSAGE:
-                raise MalformedError("a message shorter than its head")
-            elif opcode in (SCHEMA, CHANNEL):
-                yield self._definition(opcode, data[pos : pos + length])
-            pos += length
+            if opcode == Opcode.MESSAGE:
+                starts.append(pos)
+            elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
+                yield self._parsed(opcode, data[pos + 9 : after])
+            pos = after
+        self._messages_left -= len(starts)
+        if self._messages_left < 0:
+            raise self._refusal(f"more messages than a file of {self._size} bytes can honestly hold")
+        if starts:
+            yield Messages(data, starts, start)
 
     # The end
 
     def _end_data(self, body: bytes, crc: int) -> None:
-        expected = Cursor(body).number("I", 4)
+        expected = _parse(DataEnd, body).data_section_crc
         self._is_data = False
         if expected and expected != crc and not self._damage:
             raise MalformedError("the checksum of the data differs")
@@ -214,28 +197,18 @@ class _Scan:
 
     def _check_summary(self, start: int) -> None:
         """Check what follows the data: a summary, if any, under its checksum, the footer and the magic."""
-        rest = self._size - start
-        if rest < _FOOTER_SIZE:
+        if self._size - start < _FOOTER_SIZE:
             raise MalformedError("the file ends before its footer", resume=self._size, is_cut=True)
         self._seek(start)
         self._crc = 0
-        self._pass(rest - _FOOTER_SIZE)
-        tail = self._read(9 + 16)
-        expected = self._read(4)
-        opcode, length, summary, _ = struct.unpack("<BQQQ", tail)
+        self._pass(self._size - start - _FOOTER_SIZE)
+        opcode, length, summary, _ = struct.unpack("<BQQQ", self._read(9 + 16))
+        found, (expected,) = self._crc, struct.unpack("<I", self._read(4))
         if self._read(len(MAGIC)) != MAGIC:
             raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        if (opcode, length) != (FOOTER, 20) or summary not in (0, start):
+        if (opcode, length) != (Opcode.FOOTER, 20) or summary not in (0, start):
             raise MalformedError("the footer is damaged", resume=self._size)
-        self._check_summary_crc(start, expected)
-
-    def _check_summary_crc(self, start: int, expected: bytes) -> None:
-        if expected == bytes(4):
-            return
-        self._seek(start)
-        self._crc = 0
-        self._pass(self._size - start - 4 - len(MAGIC))
-        if struct.pack("<I", self._crc) != expected:
+        if expected and expected != found:
             raise MalformedError("the checksum of the summary differs", resume=self._size)
 
     def _end_file(self, end: int) -> None:
@@ -271,15 +244,11 @@ class _Scan:
     def _rest_of_chunk(self, start: int) -> Iterator[Item]:
         """What a chunk that the end of the file cut short still holds."""
         self._seek(start)
-        if self._read(1) != bytes([CHUNK]):
-            return
-        self._seek(start + _HEAD.size)
-        if self._size - self._pos > self._limits.chunk_bytes:
-            return
-        try:
-            yield from self._chunk(self._read(self._size - self._pos), start, partial=True)
-        except MalformedError:
-            return
+        if self._read(_HEAD.size)[:1] == bytes([Opcode.CHUNK]):
+            try:
+                yield from self._chunk(self._read(self._limits.chunk_bytes), start, partial=True)
+            except MalformedError:
+                return
 
     def _next_chunk(self, start: int) -> int:
         """Where the next chunk begins that is whole by its checksum; the end of the file if there is none."""
@@ -296,10 +265,10 @@ class _Scan:
     def _is_whole(self, start: int) -> bool:
         """Whether a chunk that proves itself begins here; nothing large is read unless its sizes agree."""
         self._seek(start)
-        head = self._read(_HEAD.size + _CHUNK.size + 4 + 4 + 8)
+        head = self._read(_HEAD.size + 28 + 4 + 4 + 8)
         length, size, crc, named = _HEAD.unpack_from(head)[1], *struct.unpack_from("<QII", head, 25)
         stored = struct.unpack_from("<Q", head, 41 + named)[0] if len(head) >= 49 + named else 0
-        if not (size and crc and stored) or length != _CHUNK.size + 4 + named + 8 + stored:
+        if not (size and crc and stored) or length != 28 + 4 + named + 8 + stored:
             return False
         if stored > min(self._size - start, self._limits.chunk_bytes):
             return False
@@ -312,3 +281,12 @@ class _Scan:
             return False
         self._bytes_left, self._messages_left, self._definitions_left = before
         return count > 0
+
+
+def _parse(kind: Any, body: bytes) -> Any:
+    """Read a record's fields with the library; whatever it raises is a flaw of the file."""
+    try:
+        return kind.read(ReadDataStream(io.BytesIO(body)))
+    except (McapError, struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
+        name = kind.__name__.lower()
+        raise MalformedError(f"a {name} is damaged ({error or type(error).__name__})") from None

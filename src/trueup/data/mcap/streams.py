@@ -11,14 +11,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mcap.records import Channel, Schema
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import FloatArray
-from trueup.data.mcap.cdr import PARSERS, Cdr, Layout
-from trueup.data.mcap.records import Channel, Item, Limits, MalformedError, Message, Metadata, Schema
+from trueup.data.mcap.cdr import PARSERS, MessageLayout, find_layout
+from trueup.data.mcap.records import Item, Limits, MalformedError, Messages
 
-_BATCH, _BATCH_BYTES = 4096, 4 << 20
+_BATCH_BYTES = 4 << 20
+_AFTER_LENGTH = 22
+# the head of an MCAP message record; its own time of publication is not used
+_HEAD = np.dtype(
+    [
+        ("opcode", "u1"),
+        ("length", "<u8"),
+        ("channel", "<u2"),
+        ("sequence", "<u4"),
+        ("log_time", "<u8"),
+        ("", "<u8"),
+    ]
+)
 _LAYOUTS = 16  # different layouts in one batch of a topic
 _JOINT_SETS = 32  # different sets of joints on one topic
 
@@ -60,84 +74,89 @@ class Stream:
 
 
 class _Part(NamedTuple):
-    """Messages of one layout: `order` is their place among all of the topic."""
+    """Messages of one layout: `order` is their place among all of the topic, the rest as in Stream."""
 
     names: tuple[str, ...]
     order: NDArray[np.int64]
-    stamp_ns: NDArray[np.int64] | None
-    log_ns: NDArray[np.uint64]
+    time_header: FloatArray
+    time_log: FloatArray
     sequence: NDArray[np.int64]
     columns: dict[str, FloatArray]
 
 
+class _Batch(NamedTuple):
+    """Messages of one topic: heads of their records, where in `data` their bytes begin, and their place in the file."""
+
+    heads: NDArray[np.void]
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
 @dataclass
 class Topic:
-    """Gathers the messages of one topic and decodes them batch by batch."""
+    """Decodes the messages of one topic batch by batch."""
 
     name: str
     message_type: str
     path: str | Path
     limits: Limits
-    _pending: list[Message] = field(default_factory=list)
     _parts: dict[tuple[str, ...], list[_Part]] = field(default_factory=dict)
     _count: int = 0
-    _pending_bytes: int = 0
 
-    def add(self, message: Message) -> None:
-        """Take one message."""
-        self._pending.append(message)
-        self._pending_bytes += len(message.data)
-        if len(self._pending) >= _BATCH or self._pending_bytes >= _BATCH_BYTES:
-            self._decode()
-
-    def _decode(self) -> None:
-        batch, self._pending, self._pending_bytes = self._pending, [], 0
-        by_size: dict[int, list[int]] = {}
-        for k, message in enumerate(batch):
-            by_size.setdefault(len(message.data), []).append(k)
+    def add(self, batch: _Batch) -> None:
+        """Decode messages, those of one layout at once."""
+        sizes = batch.heads["length"].astype(np.int64) - _AFTER_LENGTH
         layouts = 0
-        for rows in by_size.values():
-            for part in self._parts_of(batch, np.array(rows)):
+        for size in np.unique(sizes):
+            for part in self._parts_of(batch, np.flatnonzero(sizes == size), int(size)):
                 layouts += 1
                 if layouts > _LAYOUTS:
-                    raise self._error(batch[0], "its messages hardly ever have the same layout twice")
+                    raise self._error(batch, 0, "its messages hardly ever have the same layout twice")
                 self._parts.setdefault(tuple(sorted(part.names)), []).append(part)
         if len(self._parts) > _JOINT_SETS:
-            raise self._error(batch[0], f"more than {_JOINT_SETS} different sets of joints")
-        self._count += len(batch)
+            raise self._error(batch, 0, f"more than {_JOINT_SETS} different sets of joints")
+        self._count += len(sizes)
 
-    def _parts_of(self, batch: list[Message], rows: NDArray[np.int64]) -> Iterator[_Part]:
+    def _parts_of(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> Iterator[_Part]:
         """Split messages of one size by layout; the first of those left gives the layout of the next part."""
-        size = len(batch[rows[0]].data)
-        block = np.frombuffer(b"".join(batch[k].data for k in rows), np.uint8).reshape(len(rows), size)
+        block = (
+            sliding_window_view(batch.data, size)[batch.starts[rows]]
+            if size
+            else np.zeros((len(rows), 0), np.uint8)
+        )
         while len(rows):
-            first = batch[rows[0]]
             try:
-                layout = PARSERS[self.message_type](Cdr(first.data, self.limits))
+                layout = find_layout(self.message_type, block[0].tobytes(), self.limits)
             except MalformedError as flaw:
-                raise self._error(first, str(flaw)) from None
+                raise self._error(batch, rows[0], str(flaw)) from None
             fixed = ~layout.varies(size)
             is_same = (block[:, fixed] == block[0, fixed]).all(axis=1)
-            yield self._part([batch[k] for k in rows[is_same]], rows[is_same], block[is_same], layout)
+            yield self._part(batch.heads[rows[is_same]], rows[is_same], block[is_same], layout)
             rows, block = rows[~is_same], block[~is_same]
 
     def _part(
-        self, messages: list[Message], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: Layout
+        self,
+        heads: NDArray[np.void],
+        rows: NDArray[np.int64],
+        block: NDArray[np.uint8],
+        layout: MessageLayout,
     ) -> _Part:
         def numbers(offset: int, count: int, kind: str) -> NDArray[np.generic]:
             piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])
             return piece.view(np.dtype(layout.endian + kind))
 
-        stamp_ns = None
+        time_header = np.full(len(rows), np.nan)
         if layout.stamp is not None:
             sec = numbers(layout.stamp, 1, "i4")[:, 0].astype(np.int64)
-            stamp_ns = sec * 1_000_000_000 + numbers(layout.stamp + 4, 1, "u4")[:, 0].astype(np.int64)
+            rest = numbers(layout.stamp + 4, 1, "u4")[:, 0].astype(np.int64)
+            time_header = seconds(sec * 1_000_000_000 + rest)
         return _Part(
             names=layout.names,
             order=rows + self._count,
-            stamp_ns=stamp_ns,
-            log_ns=np.array([message.log_time for message in messages], np.uint64),
-            sequence=np.array([message.sequence for message in messages], np.int64),
+            time_header=time_header,
+            time_log=seconds(heads["log_time"]),
+            sequence=heads["sequence"].astype(np.int64),
             columns={
                 name: numbers(*place).astype(np.float64)
                 for name, place in layout.places.items()
@@ -145,23 +164,20 @@ class Topic:
             },
         )
 
-    def _error(self, message: Message, text: str) -> TrueupError:
-        return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {message.place}")
+    def _error(self, batch: _Batch, row: int, text: str) -> TrueupError:
+        return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {batch.places[row]}")
+
+    def _refusal(self, text: str) -> TrueupError:
+        return TrueupError(f"topic {self.name!r} {text}", file=self.path, place=self.name)
 
     def streams(self, cells_left: int) -> tuple[list[Stream], int]:
         """The topic as streams, one per set of joints, the longest first; and the cells still allowed."""
-        if self._pending:
-            self._decode()
         streams: list[Stream] = []
         for parts in sorted(self._parts.values(), key=lambda parts: -sum(len(part.order) for part in parts)):
             wide = {column: values.shape[1] for part in parts for column, values in part.columns.items()}
             cells_left -= sum(len(part.order) for part in parts) * sum(wide.values())
             if cells_left < 0:
-                raise TrueupError(
-                    f"topic {self.name!r} would take more memory than the file warrants",
-                    file=self.path,
-                    place=self.name,
-                )
+                raise self._refusal("would take more memory than the file warrants")
             label = self.name if not streams else f"{self.name}#{len(streams) + 1}"
             streams.append(self._joined(label, parts, wide))
         return streams, cells_left
@@ -169,24 +185,16 @@ class Topic:
     def _joined(self, label: str, parts: list[_Part], wide: dict[str, int]) -> Stream:
         names = parts[0].names
         if len(set(names)) != len(names) and any(part.names != names for part in parts):
-            raise TrueupError(
-                f"topic {self.name!r} repeats a joint name in changing order", file=self.path, place=self.name
-            )
-        order = np.concatenate([part.order for part in parts])
-        sort = np.argsort(order, kind="stable")
-        columns = {column: self._column(column, width, parts)[sort] for column, width in wide.items()}
-        stamps = [
-            np.full(len(part.order), np.nan) if part.stamp_ns is None else seconds(part.stamp_ns)
-            for part in parts
-        ]
+            raise self._refusal("repeats a joint name in changing order")
+        sort = np.argsort(np.concatenate([part.order for part in parts]), kind="stable")
         return Stream(
             topic=label,
             message_type=self.message_type,
             names=names,
-            time_header=np.concatenate(stamps)[sort],
-            time_log=seconds(np.concatenate([part.log_ns for part in parts])[sort]),
+            time_header=np.concatenate([part.time_header for part in parts])[sort],
+            time_log=np.concatenate([part.time_log for part in parts])[sort],
             sequence=np.concatenate([part.sequence for part in parts])[sort],
-            columns=columns,
+            columns={column: self._column(column, width, parts)[sort] for column, width in wide.items()},
         )
 
     def _column(self, column: str, width: int, parts: list[_Part]) -> FloatArray:
@@ -198,58 +206,67 @@ class Topic:
             if values is None:
                 values = np.full((len(part.order), width), np.nan)
             elif values.shape[1] != width:
-                raise TrueupError(
-                    f"topic {self.name!r} changes the length of its arrays", file=self.path, place=self.name
-                )
+                raise self._refusal("changes the length of its arrays")
             elif part.names != names:
                 values = values[:, [part.names.index(name) for name in names]]
             blocks.append(values)
         return np.concatenate(blocks)
 
 
-class Collector:
-    """Turns what `mcap_records.scan` yields (or a database holds) into streams."""
+class StreamCollector:
+    """Turns what `scan` yields (or a database holds) into streams."""
 
-    def __init__(
-        self, path: str | Path, limits: Limits, *, cells: int, topics: frozenset[str] | None = None
-    ) -> None:
-        self.path, self._limits, self._cells, self._wanted = path, limits, cells, topics
+    def __init__(self, path: str | Path, limits: Limits, *, cells: int) -> None:
+        self.path, self._limits, self._cells = path, limits, cells
         self.metadata: dict[str, dict[str, str]] = {}
         self.skipped: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
         self._channels: dict[int, Channel] = {}
         self._topics: dict[tuple[str, str], Topic] = {}
         self._by_channel: dict[int, Topic | None] = {}
+        self._pending: list[Messages] = []
+        self._pending_bytes = 0
 
     def add(self, item: Item) -> None:
         """Take one item of the file."""
-        if isinstance(item, Message):
-            try:
-                topic = self._by_channel[item.channel_id]
-            except KeyError:
-                raise TrueupError(
-                    f"a message of channel {item.channel_id}, which is not declared",
-                    file=self.path,
-                    place=f"byte {item.place}",
-                ) from None
-            if topic is not None:
-                topic.add(item)
+        if isinstance(item, Messages):
+            self._pending.append(item)
+            self._pending_bytes += len(item.data)
+            if self._pending_bytes >= _BATCH_BYTES:
+                self._decode()
         elif isinstance(item, Schema):
             self._check(self._schemas.setdefault(item.id, item) == item, item.id)
         elif isinstance(item, Channel):
             self._check(self._channels.setdefault(item.id, item) == item, item.id)
             schema = self._schemas.get(item.schema_id)
-            self.channel(item.id, item.topic, schema.name if schema else "", item.encoding)
-        elif isinstance(item, Metadata):
-            self.metadata[item.name] = item.values  # the last one counts: a log may say more at its end
+            self.channel(item.id, item.topic, schema.name if schema else "", item.message_encoding)
+        else:
+            self.metadata[item.name] = item.metadata  # the last one counts: a log may say more at its end
+
+    def _decode(self) -> None:
+        """Hand the messages gathered so far to their topics."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if not pending:
+            return
+        counts = [len(item.starts) for item in pending]
+        begins = np.cumsum([0, *(len(item.data) for item in pending[:-1])])
+        starts = np.concatenate([item.starts for item in pending]) + np.repeat(begins, counts)
+        data = np.frombuffer(b"".join(item.data for item in pending), np.uint8)
+        heads = sliding_window_view(data, _HEAD.itemsize)[starts].view(_HEAD)[:, 0]
+        places = np.repeat([item.place for item in pending], counts)
+        for channel in np.unique(heads["channel"]).tolist():
+            rows = np.flatnonzero(heads["channel"] == channel)
+            if channel not in self._by_channel:
+                text = f"a message of channel {channel}, which is not declared"
+                raise TrueupError(text, file=self.path, place=f"byte {places[rows[0]]}")
+            topic = self._by_channel[channel]
+            if topic is not None:
+                topic.add(_Batch(heads[rows], data, starts[rows] + _HEAD.itemsize, places[rows]))
 
     def _check(self, is_same: bool, number: int) -> None:
         if not is_same:
-            raise TrueupError(
-                f"number {number} is declared twice, for different things",
-                file=self.path,
-                place=f"definition {number}",
-            )
+            text = f"number {number} is declared twice, for different things"
+            raise TrueupError(text, file=self.path, place=f"definition {number}")
 
     def channel(self, channel_id: int, topic: str, message_type: str, encoding: str) -> None:
         """Declare a channel; topics that nothing here can decode are remembered in `skipped`."""
@@ -257,22 +274,20 @@ class Collector:
         if encoding != "cdr" or short not in PARSERS:
             self.skipped[topic] = f"{message_type} ({encoding})"
             self._by_channel[channel_id] = None
-        elif self._wanted is not None and topic not in self._wanted:
-            self._by_channel[channel_id] = None
         else:
-            key = (topic, short)
-            self._by_channel[channel_id] = self._topics.setdefault(
-                key, Topic(topic, short, self.path, self._limits)
-            )
+            new = Topic(topic, short, self.path, self._limits)
+            self._by_channel[channel_id] = self._topics.setdefault((topic, short), new)
 
     def forget_channels(self) -> None:
         """The next file of the recording numbers its channels anew; topics go on."""
+        self._decode()
         self._schemas.clear()
         self._channels.clear()
         self._by_channel.clear()
 
     def streams(self) -> dict[str, Stream]:
         """Every stream by topic."""
+        self._decode()
         out: dict[str, Stream] = {}
         cells = self._cells
         for topic in self._topics.values():

@@ -10,25 +10,25 @@ the first row did not have is an error, because the file has no place for it.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import math
-import os
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 import numpy as np
-import zstandard
+from mcap.writer import Writer
 from numpy.typing import ArrayLike
 
+from trueup._version import __version__
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.container import Indexed, McapFile
+from trueup.data.mcap.recording_file import RecordingFile
 from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, RowLayout, definition, row_layout
 
 SCHEMA_VERSION = "1"
@@ -49,38 +49,68 @@ def nanoseconds(time_s: float) -> int:
     return whole * 1_000_000_000 + round((time_s - whole) * 1e9)
 
 
-class RowEncoder:
-    """Rows as MCAP message records: gathered here, handed to an McapFile as chunks."""
+def open_writer(output: IO[bytes] | RecordingFile) -> Writer:
+    """Begin an MCAP file with every byte under a checksum (chunks, data section, summary): `scan` finds any change."""
+    writer = Writer(output, chunk_size=_CHUNK_BYTES, enable_data_crcs=True)
+    writer.start("ros2", f"trueup {__version__}")
+    return writer
 
-    def __init__(self, joint_names: Sequence[str], signals: Sequence[str]) -> None:
+
+class Rows:
+    """Rows of a log as ROS 2 messages, handed to an MCAP writer behind their definitions and topics."""
+
+    def __init__(
+        self,
+        output: IO[bytes] | RecordingFile,
+        joint_names: Sequence[str],
+        signals: Sequence[str],
+        meta: Mapping[str, object],
+    ) -> None:
         self.joint_names, self.signals = tuple(joint_names), tuple(signals)
         if len(set(self.joint_names)) != len(self.joint_names):
-            raise TrueupError(
-                f"joint names must differ, found {', '.join(self.joint_names)}", place="joint_names"
-            )
+            names = ", ".join(self.joint_names)
+            raise TrueupError(f"joint names must differ, found {names}", place="joint_names")
         self.layout: RowLayout = row_layout(self.joint_names, self.signals)
         self._nan = {
             name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count
             for name, (_, count) in self.layout.places.items()
         }
-        self._rows = bytearray()
-        self._times: list[int] = []
         self.count = 0
+        table = self._table(meta)
+        self.writer = open_writer(output)
+        self.writer.add_metadata(METADATA_NAME, table)
+        schemas: dict[str, int] = {}
+        for topic in self.layout.topics:
+            kind = topic.message_type
+            if kind not in schemas:
+                text = definition(kind).encode()
+                schemas[kind] = self.writer.register_schema(kind.replace("/", "/msg/"), "ros2msg", text)
+            units = " ".join(SIGNALS[name][1] for name in topic.signals)
+            label = {"signals": " ".join(topic.signals), "units": units}
+            self.writer.register_channel(topic.name, "cdr", schemas[kind], label)
 
-    def __len__(self) -> int:
-        return len(self._times)
+    def note(self, meta: Mapping[str, object]) -> None:
+        """Write the metadata record again; where a file has several, the last one counts."""
+        self.writer.flush()
+        self.writer.add_metadata(METADATA_NAME, self._table(meta))
+        self.writer.flush()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes gathered since the last chunk."""
-        return len(self._rows)
+    def _table(self, meta: Mapping[str, object]) -> dict[str, str]:
+        try:
+            return {
+                "schema": SCHEMA_VERSION,
+                "joint_names": json.dumps(self.joint_names),
+                "signals": json.dumps(self.signals),
+                "units": json.dumps({name: SIGNALS[name][1] for name in self.signals}),
+                "provenance": json.dumps(dict(meta), allow_nan=False),
+            }
+        except (TypeError, ValueError, RecursionError) as error:
+            text = f"a log's meta must be plain strings, finite numbers and lists: {error}"
+            raise TrueupError(text, place="meta") from None
 
     def add(self, time_ns: int, values: Mapping[str, ArrayLike]) -> None:
         """Encode one row; nothing is kept of a row that is refused."""
         row = bytearray(self.layout.template)
-        mark = struct.pack("<IQQ", self.count & 0xFFFFFFFF, time_ns, time_ns)
-        for start in self.layout.marks:
-            row[start : start + 20] = mark
         stamp = struct.pack("<II", *divmod(time_ns, 1_000_000_000))
         for start in self.layout.stamps:
             row[start : start + 8] = stamp
@@ -89,8 +119,9 @@ class RowEncoder:
             encoded[BODY_VELOCITY] = _body_velocity(encoded["base_quat"], encoded["base_vel"])
         for name, (start, count) in self.layout.places.items():
             row[start : start + 8 * count] = encoded.get(name) or self._nan[name]
-        self._rows += row
-        self._times.append(time_ns)
+        number = self.count & 0xFFFFFFFF
+        for channel, topic in enumerate(self.layout.topics, start=1):
+            self.writer.add_message(channel, time_ns, row[topic.start : topic.stop], time_ns, number)
         self.count += 1
 
     def _encode(self, name: str, value: ArrayLike) -> bytes:
@@ -108,20 +139,6 @@ class RowEncoder:
             raise TrueupError(f"a row of {name!r} has {width} values, found {len(values)}", place=name)
         return (values[[1, 2, 3, 0]] if name in QUATERNIONS else values).tobytes()
 
-    def flush(self, file: McapFile) -> None:
-        """Write the rows gathered so far as one chunk."""
-        if not self._times:
-            return
-        times = np.array(self._times, np.uint64)
-        starts = np.arange(len(times), dtype=np.uint64) * np.uint64(len(self.layout.template))
-        indexed = [
-            Indexed(topic.channel_id, times, starts + np.uint64(topic.offset)) for topic in self.layout.topics
-        ]
-        rows = bytes(self._rows)
-        self._rows.clear()
-        self._times.clear()
-        file.chunk(rows, indexed)
-
 
 def _body_velocity(quat_xyzw: bytes, velocity: bytes) -> bytes:
     """World velocity in the base frame: v - 2 w (u x v) + 2 u x (u x v) for the quaternion (w, u)."""
@@ -130,39 +147,6 @@ def _body_velocity(quat_xyzw: bytes, velocity: bytes) -> bytes:
     cx, cy, cz = y * vz - z * vy, z * vx - x * vz, x * vy - y * vx
     bx, by, bz = y * cz - z * cy, z * cx - x * cz, x * cy - y * cx
     return struct.pack("<3d", vx + 2 * (bx - w * cx), vy + 2 * (by - w * cy), vz + 2 * (bz - w * cz))
-
-
-def _open_log(
-    write: Callable[[bytes], None], encoder: RowEncoder, meta: Mapping[str, object], level: int
-) -> McapFile:
-    """Begin an MCAP file: metadata record, definitions, topics."""
-    file = McapFile(write, compression="zstd", compress=zstandard.ZstdCompressor(level=level).compress)
-    units = {name: SIGNALS[name][1] for name in encoder.signals}
-    file.metadata(METADATA_NAME, _meta_table(encoder, meta))
-    types = list(dict.fromkeys(topic.message_type for topic in encoder.layout.topics))
-    for schema_id, name in enumerate(types, start=1):
-        file.schema(schema_id, name.replace("/", "/msg/"), definition(name).encode())
-    for topic in encoder.layout.topics:
-        label = {"signals": " ".join(topic.signals), "units": " ".join(units[name] for name in topic.signals)}
-        file.channel(topic.channel_id, types.index(topic.message_type) + 1, topic.name, label)
-    return file
-
-
-def _meta_table(encoder: RowEncoder, meta: Mapping[str, object]) -> dict[str, str]:
-    """The metadata record of a log: where a file has several, the last one counts."""
-    units = {name: SIGNALS[name][1] for name in encoder.signals}
-    try:
-        return {
-            "schema": SCHEMA_VERSION,
-            "joint_names": json.dumps(encoder.joint_names),
-            "signals": json.dumps(encoder.signals),
-            "units": json.dumps(units),
-            "provenance": json.dumps(dict(meta), allow_nan=False),
-        }
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TrueupError(
-            f"a log's meta must be plain strings, finite numbers and lists: {error}", place="meta"
-        ) from None
 
 
 class LogWriter:
@@ -187,71 +171,40 @@ class LogWriter:
     ) -> None:
         self.path = Path(path)
         self._joint_names, self._meta, self._flush_s = tuple(joint_names), dict(meta or {}), flush_s
-        self._file: McapFile | None = None
-        self._encoder: RowEncoder | None = None
+        self._rows: Rows | None = None
+        self._is_waiting = False
         self._first_s = self._wall_s = 0.0
         self._last_s = math.nan  # no step is known yet: the first row goes out at once
-        self._fd = self._create(overwrite)
+        self._output = RecordingFile(self.path, overwrite=overwrite)
         if signals is not None:
             self._start(signals)
 
-    def _create(self, overwrite: bool) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if overwrite else os.O_EXCL)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, flags, 0o644)
-        except FileExistsError:
-            raise TrueupError(
-                "there is a recording here already; choose another name", file=self.path
-            ) from None
-        except OSError as error:
-            raise TrueupError(f"cannot be written: {error.strerror}", file=self.path) from None
-
-    def _start(self, signals: Sequence[str]) -> tuple[RowEncoder, McapFile]:
-        self._encoder = RowEncoder(self._joint_names, signals)
-        self._file = _open_log(self._write, self._encoder, self._meta, level=1)
-        return self._encoder, self._file
-
-    def _write(self, data: bytes) -> None:
-        """Hand bytes to the kernel; on failure take back the part that was written."""
-        done = 0
-        try:
-            while done < len(data):
-                done += os.write(self._fd, data[done:] if done else data)
-        except OSError as error:
-            end = self._file.offset if self._file else 0
-            with contextlib.suppress(OSError):  # the first error is the one to tell
-                os.ftruncate(self._fd, end)
-                os.lseek(self._fd, end, os.SEEK_SET)
-            raise TrueupError(
-                f"could not be written: {error.strerror}", file=self.path, place=f"byte {end}"
-            ) from None
+    def _start(self, signals: Sequence[str]) -> Rows:
+        self._rows = Rows(self._output, self._joint_names, signals, self._meta)
+        self._output.flush()
+        return self._rows
 
     @property
     def rows(self) -> int:
         """Rows appended so far."""
-        return 0 if self._encoder is None else self._encoder.count
+        return 0 if self._rows is None else self._rows.count
 
     def append(self, time_s: float, **signals: ArrayLike) -> None:
         """Add one row: one value per joint (or per axis) and signal, quaternions as w x y z."""
-        if self._fd < 0:
+        if not self._output.is_open:
             raise TrueupError("this recording is closed; no row can follow", file=self.path)
         time_ns = nanoseconds(time_s)
-        if self._encoder is None or self._file is None:
-            encoder, file = self._start(tuple(signals))
-        else:
-            encoder, file = self._encoder, self._file
-        encoder.add(time_ns, signals)
-        if self._is_due(time_s, len(encoder)) or encoder.nbytes >= _CHUNK_BYTES:
-            encoder.flush(file)
+        (self._rows or self._start(tuple(signals))).add(time_ns, signals)
+        if self._is_due(time_s):
+            self.flush()
 
-    def _is_due(self, time_s: float, gathered: int) -> bool:
+    def _is_due(self, time_s: float) -> bool:
         """Whether waiting for the next row, a step from now, would keep the first one longer than allowed."""
         wall_s = time.monotonic()
         step_s = time_s - self._last_s
         self._last_s = time_s
-        if gathered == 1:
-            self._first_s, self._wall_s = time_s, wall_s
+        if not self._is_waiting:
+            self._is_waiting, self._first_s, self._wall_s = True, time_s, wall_s
         kept_s = time_s + step_s - self._first_s
         is_steady = step_s > 0.0 and kept_s < self._flush_s - 1e-9
         return not is_steady or wall_s - self._wall_s >= self._flush_s
@@ -259,29 +212,22 @@ class LogWriter:
     def note(self, meta: Mapping[str, object]) -> None:
         """Add to what the log says about itself, from now on also in the file."""
         self._meta |= meta
-        if self._encoder is not None and self._file is not None:
-            self.flush()
-            self._file.metadata(METADATA_NAME, _meta_table(self._encoder, self._meta))
+        if self._rows is not None:
+            self._rows.note(self._meta)
 
     def flush(self) -> None:
         """Hand every row so far to the kernel."""
-        if self._encoder is not None and self._file is not None:
-            self._encoder.flush(self._file)
+        self._is_waiting = False
+        if self._rows is not None:
+            self._rows.writer.flush()
 
     def close(self) -> None:
         """Write index and summary and close the file; safe to call twice."""
-        if self._fd < 0:
-            return
-        try:
-            if self._file is None:
-                self._start(())
-            self.flush()
-            if self._file is not None:
-                self._file.finish()
-            os.fsync(self._fd)
-        finally:
-            os.close(self._fd)
-            self._fd = -1
+        if self._output.is_open:
+            try:
+                (self._rows or self._start(())).writer.finish()
+            finally:
+                self._output.close()
 
     def __enter__(self) -> LogWriter:
         return self
@@ -295,19 +241,11 @@ class LogWriter:
 def write_log(log: Log, path: str | Path) -> Path:
     """Write a whole log as MCAP; the file appears complete or not at all."""
     buffer = io.BytesIO()
-
-    def write(data: bytes) -> None:
-        buffer.write(data)
-
-    encoder = RowEncoder(log.joint_names, tuple(log.signals))
     try:
-        file = _open_log(write, encoder, log.meta, level=3)
+        rows = Rows(buffer, log.joint_names, tuple(log.signals), log.meta)
         for row, time_s in enumerate(log.time.tolist()):
-            encoder.add(nanoseconds(time_s), {name: values[row] for name, values in log.signals.items()})
-            if encoder.nbytes >= _CHUNK_BYTES:
-                encoder.flush(file)
-        encoder.flush(file)
-        file.finish()
+            rows.add(nanoseconds(time_s), {name: values[row] for name, values in log.signals.items()})
+        rows.writer.finish()
         return write_atomic(path, buffer.getvalue())
     except TrueupError as error:
         raise TrueupError(error.message, file=path, place=error.place) from None

@@ -1,4 +1,4 @@
-"""From a path to a Table: picks the reader by the file's ending."""
+"""From a path to a Table: picks the format by the file's ending and reads the file in the guarded process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.guarded import read_guarded
-from trueup.data.tables.read_csv import read_csv
-from trueup.data.tables.read_npz import read_npz
-from trueup.data.tables.table import Table
+from trueup.core.guarded import GuardedProcess, GuardLimits
+from trueup.data.tables.load import unpack
+from trueup.data.tables.table import MIB, Table, allowed_bytes
 
 SUFFIXES = {
     ".csv": "csv",
@@ -23,7 +22,20 @@ SUFFIXES = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
-_NEEDS = {"parquet": "pyarrow", "hdf5": "h5py"}
+_LIBRARY = {"csv": "pyarrow", "parquet": "pyarrow", "hdf5": "h5py", "npz": "numpy"}
+_CPU_S, _BYTES_PER_S, _SPARE_BYTES = 0.8, 20e6, 160 * MIB
+
+# a server for each library: importing one takes longer than reading a file
+GUARDS = {
+    library: GuardedProcess(
+        "trueup.data.tables.load:load",
+        preload=[f"trueup.data.tables.load_{kind}" for kind, used in _LIBRARY.items() if used == library],
+        environment={
+            "ARROW_DEFAULT_MEMORY_POOL": "system"
+        },  # others reserve address space: it counts as memory
+    )
+    for library in ("pyarrow", "h5py", "numpy")
+}
 
 
 def table_format(path: Path) -> str | None:
@@ -52,12 +64,24 @@ def read_table(
             raise TrueupError("is no regular file" if file.exists() else "does not exist", file=file)
     except (OSError, ValueError) as error:
         raise TrueupError(f"cannot be opened: {error}", file=file) from None
-    if kind == "csv":
-        tabs = file.name.lower().endswith((".tsv", ".tsv.gz"))
-        return read_csv(file, wanted, delimiter=delimiter or ("\t" if tabs else ","), header=header)
-    if kind == "npz":
-        return read_npz(file, wanted)
-    package = _NEEDS[kind]
-    if importlib.util.find_spec(package) is None:
-        raise TrueupError(f"{kind} files need the package {package}: pip install 'trueup[data]'", file=file)
-    return read_guarded(kind, file, wanted)
+    library = _LIBRARY[kind]
+    if importlib.util.find_spec(library) is None:
+        raise TrueupError(f"{kind} files need the package {library}: pip install 'trueup[data]'", file=file)
+    tabs = file.name.lower().endswith((".tsv", ".tsv.gz"))
+    size = file.stat().st_size
+    allowed = allowed_bytes(size)
+    request = {
+        "kind": kind,
+        "file": str(file.absolute()),
+        "wanted": None if wanted is None else list(wanted),
+        "allowed": allowed,
+        "options": {"delimiter": delimiter or ("\t" if tabs else ","), "header": header}
+        if kind == "csv"
+        else {},
+    }
+    limits = GuardLimits(
+        cpu_s=_CPU_S + size / _BYTES_PER_S,
+        memory_bytes=4 * allowed + _SPARE_BYTES,  # columns of the library, columns in NumPy, the answer twice
+        answer_bytes=allowed + MIB,
+    )
+    return unpack(GUARDS[library].call(request, limits, file), file)

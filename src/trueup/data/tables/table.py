@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,10 @@ MAX_COLUMNS = 10_000
 # shrink 3 to 30 times when packed; a bomb shrinks 1000 times and more.
 FLOOR_BYTES = 64 * MIB
 RATIO = 64
+TEXT_FLOOR = 10 * MIB  # of packed text, read in half a second
 CEILING_BYTES = 2048 * MIB
+# Where `trueup` writes the description of a log beside the numbers.
+NOTE_MARK, NOTE_KEY = "# trueup-log ", b"trueup-log"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,29 +49,26 @@ class Table:
         """Refuse columns of different lengths: they cannot share one time base."""
         if len({len(values) for values in self.columns.values()}) > 1:
             text = ", ".join(f"{name}: {len(values)}" for name, values in list(self.columns.items())[:8])
-            raise TrueupError(
-                f"columns differ in length ({text}); map each rate as a [[file]] of its own", file=self.file
-            )
+            hint = "map each rate as a [[file]] of its own"
+            raise TrueupError(f"columns differ in length ({text}); {hint}", file=self.file)
 
 
-def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES, ratio: int = RATIO) -> int:
-    """Return how many bytes may come out of a file of this size."""
-    return min(max(floor, ratio * file_bytes), CEILING_BYTES)
+def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES) -> int:
+    """Return how many bytes of numbers may come out of a file of this size."""
+    return min(max(floor, RATIO * file_bytes), CEILING_BYTES)
 
 
-def count_values(shape: Sequence[int]) -> int:
-    """Return the number of values of a declared shape as a whole number that cannot overflow."""
-    return math.prod(int(n) for n in shape)
+def unpacked_bytes(file_bytes: int) -> int:
+    """Return how many bytes of text may come out of a gzip file of this size."""
+    return allowed_bytes(file_bytes, TEXT_FLOOR)
 
 
-def check_size(values: int, allowed: int, file: Path, place: str | None = None) -> None:
+def check_size(values: int, allowed: int, file: Path) -> None:
     """Refuse a table that would need more memory than its file may ask for."""
     if values * 8 > allowed:
+        text = f"holds {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold {allowed // MIB} MiB"
         raise TrueupError(
-            f"declares {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold "
-            f"{allowed // MIB} MiB. If it is genuine, cut it into shorter recordings or pack it less",
-            file=file,
-            place=place,
+            f"{text}. If it is genuine, cut it into shorter recordings or pack it less", file=file
         )
 
 
@@ -78,15 +77,11 @@ def check_names(names: Sequence[str], wanted: Iterable[str] | None, file: Path) 
     if len(names) > MAX_COLUMNS:
         raise TrueupError(f"has {len(names)} columns; at most {MAX_COLUMNS} are read", file=file)
     for name in wanted or ():
-        found = names.count(name)
+        found, place = names.count(name), f"column {name!r}"
         if found == 0:
-            raise TrueupError(
-                f"has no column {name!r}{_near(name, names)}", file=file, place=f"column {name!r}"
-            )
+            raise TrueupError(f"has no column {name!r}{_near(name, names)}", file=file, place=place)
         if found > 1:
-            raise TrueupError(
-                f"has {found} columns named {name!r}; rename them", file=file, place=f"column {name!r}"
-            )
+            raise TrueupError(f"has {found} columns named {name!r}; rename them", file=file, place=place)
 
 
 def _near(name: str, names: Sequence[str]) -> str:

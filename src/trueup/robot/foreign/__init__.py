@@ -1,1 +1,1 @@
-"""The walls that a stranger's model file passes: bounded XML, confined files, mended URDF, guarded compilation."""
+"""Model files of other people: bounded XML, confined file access, repaired URDF, compilation in a guarded process."""

@@ -1,130 +1,138 @@
-"""The first compilation of a stranger's model happens in another process, so that it can only fail, not harm.
+"""The first compilation of a stranger's model, in the guarded process, and the changes made to a model on the way.
 
-One helper process per Python process is started at the first use and ends with it (its input closes). It forks for
-every trial, so a trial costs milliseconds. Verdicts are kept by content, so that a robot is tried once.
+The engine may crash, hang or allocate without bound on hostile input. Answers are kept by content, so that a robot is
+tried once.
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
-import json
-import os
-import struct
-import subprocess
-import sys
-import threading
-from typing import IO
+import msgspec
+import mujoco
+import numpy as np
 
-from trueup.core.errors import TrueupError
-from trueup.robot.foreign.compile_child import Job, Verdict
+from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
+from trueup.core.hashes import sha256_of
 
-_LENGTH = struct.Struct(">I")
-_KEPT_VERDICTS = 256
+# What the engine's complaint tells us to change, and the name of the change.
+REPAIRS = {"balanceinertia": "balance", "larger than mjMINVAL": "bound", "inertia to shell": "shell"}
+MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
+_KEPT_ANSWERS = 256
+
+
+class CompileJob(msgspec.Struct, kw_only=True):
+    """One model to try, as text and bytes; nothing in it is a path that leads anywhere."""
+
+    xml: str
+    assets: dict[str, bytes] = {}
+    submodels: dict[str, bytes] = {}
+    dropped_meshes: list[str] = []
+    urdf: bool = False
+    repairs: list[str] = []  # of REPAIRS
 
 
 class CompileGuard:
-    """Owns the helper process; `judge` may be called from any thread."""
+    """Tries models in a guarded process and remembers what came of them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._helper: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-        self._verdicts: dict[bytes, Verdict] = {}
+        self.process = GuardedProcess(f"{__name__}:try_model")
+        self._answers: dict[str, Answer] = {}
 
-    def judge(self, job: Job) -> Verdict:
+    def judge(self, job: CompileJob, limits: GuardLimits) -> Answer:
         """Try the job, or return what an equal one gave before."""
-        key = _digest(job)
-        with self._lock:
-            verdict = self._verdicts.get(key)
-            if verdict is None:
-                verdict = self._ask(job)
-                if len(self._verdicts) >= _KEPT_VERDICTS:
-                    self._verdicts.pop(next(iter(self._verdicts)))
-                if verdict.kind != "timeout":  # a busy machine may have more time later
-                    self._verdicts[key] = verdict
-        return verdict
+        key = _digest(job, limits)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self.process.ask(job, limits)
+            if not answer.kind.endswith("_time"):  # a busy machine may have more time later
+                if len(self._answers) >= _KEPT_ANSWERS:
+                    self._answers.pop(next(iter(self._answers)), None)
+                self._answers[key] = answer
+        return answer
 
-    def start(self) -> None:
-        """Start the helper now, so that it imports the engine while the caller reads files."""
-        with self._lock:
-            self._running()
 
-    def close(self) -> None:
-        """End the helper process."""
-        helper, self._helper = self._helper, None
-        if helper is not None and self._owner == os.getpid():
-            assert helper.stdin is not None
-            assert helper.stdout is not None
-            helper.stdin.close()
-            helper.stdout.close()
-            helper.wait()
+def _digest(job: CompileJob, limits: GuardLimits) -> str:
+    files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
+    rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
+    return sha256_of(
+        [rest, *(part for name, data in files for part in (f"{len(name)} {name} {len(data)} ", data))]
+    )
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        # After a fork of the caller the pipes belong to the parent: a child starts a helper of its own.
-        if self._helper is None or self._owner != os.getpid() or self._helper.poll() is not None:
-            environment = os.environ | {
-                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-                "OPENBLAS_NUM_THREADS": "1",
-                "MALLOC_ARENA_MAX": "1",
-            }
-            command = [
-                sys.executable,
-                "-P",
-                "-c",
-                "from trueup.robot.foreign.compile_child import main; main()",
-            ]
-            self._helper = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
+
+def build(job: CompileJob) -> mujoco.MjSpec:
+    """Parse the job's text and make the same changes in the trial and in earnest."""
+    spec = mujoco.MjSpec.from_string(job.xml, include=job.submodels, assets=job.assets)
+    if "balance" in job.repairs:
+        spec.compiler.balanceinertia = True
+    if "bound" in job.repairs:
+        spec.compiler.boundmass, spec.compiler.boundinertia = MASS_FLOOR, INERTIA_FLOOR
+    if "shell" in job.repairs:
+        for mesh in spec.meshes:
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+    for name in job.dropped_meshes:
+        _drop_mesh(spec, name)
+    if job.urdf:
+        for body in spec.bodies:
+            _finish_urdf_body(body)
+        _exclude_neighbours(spec)
+    return spec
+
+
+def _drop_mesh(spec: mujoco.MjSpec, name: str) -> None:
+    for geom in [geom for geom in spec.geoms if geom.meshname == name]:
+        body = geom.parent
+        if not body.explicitinertial and (geom.contype or geom.conaffinity or geom.mass > 0):
+            raise ValueError(
+                f"body {body.name!r} takes its mass from mesh {name!r}, whose file cannot be read"
             )
-            self._owner = os.getpid()
-        return self._helper
-
-    def _ask(self, job: Job) -> Verdict:
-        helper = self._running()
-        assert helper.stdin is not None
-        assert helper.stdout is not None
-        try:
-            _send(job, helper.stdin)
-            prefix = helper.stdout.read(_LENGTH.size)
-            return Verdict(**json.loads(helper.stdout.read(_LENGTH.unpack(prefix)[0])))
-        except (OSError, struct.error, ValueError) as error:
-            helper.kill()
-            self._helper = None
-            raise TrueupError(f"the process that checks models ended unexpectedly: {error}") from None
+        spec.delete(geom)
+    mesh = spec.mesh(name)
+    if mesh is not None:
+        spec.delete(mesh)
 
 
-def _send(job: Job, sink: IO[bytes]) -> None:
-    xml = job.xml.encode()
-    header = {
-        "xml": len(xml),
-        "assets": {name: len(data) for name, data in job.assets.items()},
-        "submodels": {name: len(data) for name, data in job.submodels.items()},
-        "dropped_meshes": job.dropped_meshes,
-        "urdf": job.urdf,
-        "repairs": job.repairs,
-        "seconds": job.seconds,
-        "wall_seconds": job.wall_seconds,
-        "megabytes": job.megabytes,
-    }
-    text = json.dumps(header).encode()
-    for part in (_LENGTH.pack(len(text)) + text, xml, *job.assets.values(), *job.submodels.values()):
-        sink.write(part)
-    sink.flush()
+def _finish_urdf_body(body: mujoco.MjsBody) -> None:
+    """A link without <inertial> has no mass (its shapes would give it one); an IMU link becomes a site."""
+    if not body.explicitinertial and not body.joints and body.name != "world":
+        for geom in body.geoms:
+            geom.density = 0.0
+    if "imu" in body.name.lower() and not body.sites:
+        body.add_site(name=body.name)
 
 
-def _digest(job: Job) -> bytes:
-    total = hashlib.blake2b(digest_size=32)
-    for name, data in [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]:
-        total.update(f"{len(name)} {name} {len(data)} ".encode())
-        total.update(data)
-    total.update(f"{job.dropped_meshes} {job.urdf} {job.repairs} {job.megabytes}".encode())
-    return total.digest()
+def _exclude_neighbours(spec: mujoco.MjSpec) -> None:
+    """Let no part collide with the link that carries it, as the engine does itself unless that link is bolted."""
+    for body in spec.bodies:
+        if body.name == "world" or not body.joints:
+            continue
+        above = body.parent
+        while above.name != "world" and not above.joints:
+            spec.add_exclude(bodyname1=above.name, bodyname2=body.name)
+            above = above.parent
+
+
+def try_model(request: dict[str, object]) -> None:
+    """Parse, compile and evaluate the model once; called in the guarded process, which reports what is raised."""
+    try:
+        spec = build(msgspec.convert(request, CompileJob))
+        spec.compiler.usethread = False  # thread stacks would count against the memory limit
+        model = spec.compile()
+        field_name = _non_finite(model)
+        if field_name:
+            raise ValueError(f"numbers overflow: {field_name} is not finite after compilation")
+        mujoco.mj_forward(model, mujoco.MjData(model))
+    except Exception as error:
+        if "alloc" in str(error).lower():
+            raise MemoryError from None
+        raise
+
+
+def _non_finite(model: mujoco.MjModel) -> str:
+    """The name of an array of the model that holds a number which is not finite, "" if there is none."""
+    for name in dir(model):
+        value = None if name.startswith("_") else getattr(model, name)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+            return name
+    return ""
 
 
 GUARD = CompileGuard()
-atexit.register(GUARD.close)

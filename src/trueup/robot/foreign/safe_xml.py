@@ -25,7 +25,7 @@ FORBIDDEN = {"plugin", "extension", "instance"}
 # Attributes whose words are names, so that a joint may be called "inf".
 NAMES = {"name", "class", "childclass", "file", "filename", "data", "prefix", "model", "link", "target"} | {
     f"{kind}{number}"
-    for kind in (
+    for kind in [
         "joint",
         "body",
         "geom",
@@ -36,7 +36,7 @@ NAMES = {"name", "class", "childclass", "file", "filename", "data", "prefix", "m
         "tendon",
         "actuator",
         "objname",
-    )
+    ]
     for number in ("", "1", "2")
 }
 # The largest whole numbers taken from attributes that make the engine allocate or loop.

@@ -1,6 +1,6 @@
 """A model file from anywhere: it ends as an engine model or as a TrueupError with file and place, in bounded time.
 
-Three walls, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
+Three checks, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
 found and read inside the allowed folder (`files`, `urdf`), and a first compilation in a process of its own with
 limits (`compile_guard`). Only then is the text parsed here. A model whose files are small is refused after 1.5 s of
 processor time or 400 MB; meshes earn more, since reading them takes both. Time on the clock counts only against a trial
@@ -22,8 +22,8 @@ from pathlib import Path
 import mujoco
 
 from trueup.core.errors import TrueupError
-from trueup.robot.foreign.compile_child import INERTIA_FLOOR, MASS_FLOOR, REPAIRS, Job, Verdict, build
-from trueup.robot.foreign.compile_guard import GUARD
+from trueup.core.guarded import Answer, GuardLimits
+from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
 from trueup.robot.foreign.urdf import UrdfJoint, collect_urdf
@@ -83,7 +83,7 @@ def parse_model(path: Path, check: bool, root: Path | None = None) -> mujoco.MjS
 
 def read_model(path: Path, root: Path | None = None) -> CheckedModel:
     """Read a stranger's model file with all that it needs, checked."""
-    GUARD.start()
+    GUARD.process.start()
     start = time.thread_time()
     files = FileCollector(model=path, root=root)
     tree = files.read_xml(path)
@@ -115,53 +115,54 @@ def read_model(path: Path, root: Path | None = None) -> CheckedModel:
 def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
     xml, origin = write_xml(tree)
     asset_mb = sum(len(data) for data in files.assets.values()) / 1e6
-    job = Job(
+    job = CompileJob(
         xml=xml,
         assets=files.assets,
         submodels=files.submodels,
         dropped_meshes=files.dropped_meshes,
         urdf=tree.tag == "robot",
-        seconds=max(SECONDS - (time.thread_time() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
-        megabytes=MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb),
     )
-    verdict = _judge_with_repairs(job, files)
-    if verdict.kind != "ok":
-        raise _as_error(verdict, job, files.model, origin)
+    limits = GuardLimits(
+        cpu_s=max(SECONDS - (time.thread_time() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
+        memory_bytes=(MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb)) << 20,
+    )
+    answer = _judge_with_repairs(job, limits, files)
+    if answer.kind != "ok":
+        raise _as_error(answer, limits, files.model, origin)
     for note in files.notes:
         _log.info("%s, %s: %s", files.model, note.where, note.message)
     try:
         with quiet_engine():
             return build(job)
     except (ValueError, mujoco.FatalError) as error:
-        raise _as_error(Verdict(kind="error", message=str(error)), job, files.model, origin) from None
+        raise _as_error(Answer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: Job, files: FileCollector) -> Verdict:
-    """Try the model; where the engine itself names the change that it needs, make it and say so."""
+def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> Answer:
+    """Try the model; where the engine itself names the change that it needs, make the change and say so."""
     spent = 0.0
     while True:
-        verdict = GUARD.judge(job)
-        spent += verdict.seconds
-        repair = next((name for words, name in REPAIRS.items() if words in verdict.message), None)
-        if verdict.kind != "error" or repair is None or repair in job.repairs or spent > job.seconds:
-            return verdict
+        answer = GUARD.judge(job, limits)
+        spent += answer.cpu_s
+        repair = next((name for words, name in REPAIRS.items() if words in answer.message), None)
+        if answer.kind != "error" or repair is None or repair in job.repairs or spent > limits.cpu_s:
+            return answer
         job.repairs.append(repair)
-        message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(verdict.message.split())})"
-        files.notes.append(Note(code=f"repaired-{repair}", where=_element(verdict.message), message=message))
+        message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(answer.message.split())})"
+        files.notes.append(Note(code=f"repaired-{repair}", where=_element(answer.message), message=message))
 
 
-def _as_error(verdict: Verdict, job: Job, model: Path, origin: list[Node]) -> TrueupError:
-    if verdict.kind == "timeout":
-        limit = f"{job.wall_seconds:.0f} s on the clock" if verdict.message else f"{job.seconds:.1f} s"
-        message = f"MuJoCo did not finish compiling this model in {limit}; simplify its meshes or counts"
-        return TrueupError(message, file=model, place="compilation")
-    if verdict.kind == "memory":
-        message = f"compiling this model needs more than {job.megabytes} MB; lower its declared sizes"
-        return TrueupError(message, file=model, place="compilation")
-    if verdict.kind == "crash":
-        message = f"MuJoCo crashed on this model ({verdict.message}); the file is malformed or too deep"
-        return TrueupError(message, file=model, place="compilation")
-    message = " ".join(verdict.message.split())
+def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Node]) -> TrueupError:
+    refused = "MuJoCo did not finish compiling this model in {}; simplify its meshes or counts"
+    endings = {
+        "cpu_time": refused.format(f"{limits.cpu_s:.1f} s"),
+        "wall_time": refused.format(f"{limits.wall_s:.0f} s on the clock"),
+        "memory": f"compiling this model needs more than {limits.memory_bytes >> 20} MB; lower its declared sizes",
+        "crash": f"MuJoCo crashed on this model ({answer.message}); the file is malformed or too deep",
+    }
+    if answer.kind in endings:
+        return TrueupError(endings[answer.kind], file=model, place="compilation")
+    message = " ".join(answer.message.split())
     found = re.search(r"line (\d+)", message)
     if found and int(found.group(1)) < len(origin) and "model file" not in message:
         node = origin[int(found.group(1))]

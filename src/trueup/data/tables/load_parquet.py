@@ -1,27 +1,26 @@
-"""Parquet, inside the guarded process: sizes and types from the metadata before any page is read."""
+"""Parquet through pyarrow, in the guarded process: numbers, dates and lists of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as types
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import FloatArray, Table, allowed_bytes, check_names, check_size
+from trueup.data.tables.table import NOTE_KEY, FloatArray, Table, check_names
 
-NOTE_KEY = b"trueup-log"
 _THRIFT_LIMIT = 16 << 20  # of one string and of one list inside the file's metadata
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
 def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
-    """Read the wanted columns of a Parquet file. May crash on a damaged file: called by `guarded` only."""
-    pq: Any = import_module("pyarrow.parquet")
-
-    size = file.stat().st_size
+    """Read the wanted columns of a Parquet file."""
     opened = pq.ParquetFile(
         file,
         memory_map=False,
@@ -41,13 +40,10 @@ def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
             raise TrueupError(
                 f"holds {str(kind)[:80]} instead of numbers", file=file, place=f"column {name!r}"
             )
-    _check_metadata(opened.metadata, set(chosen), allowed_bytes(size), file)
-    table = opened.read(columns=chosen, use_threads=False) if chosen else None
-    columns = (
-        {name: _values(table.column(name), kinds[name], file, name) for name in chosen}
-        if table is not None
-        else {}
-    )
+    columns = {}
+    if chosen:
+        table = opened.read(columns=chosen, use_threads=False)
+        columns = {name: _values(table.column(name), kinds[name], file, name) for name in chosen}
     note = (schema.metadata or {}).get(NOTE_KEY, b"").decode()
     dates = tuple(name for name in chosen if kinds[name] == "date")
     return Table(file=file, columns=columns, names=names, timestamps=dates, note=note)
@@ -55,40 +51,18 @@ def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
 
 def _kind(kind: Any) -> str:
     """Return `number`, `date` or `list` for a type that can be read, "" for any other."""
-    t: Any = import_module("pyarrow.types")
-
-    if t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind):
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return "number"
-    if t.is_timestamp(kind):
+    if types.is_timestamp(kind):
         return "date"
-    if (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)) and (
-        t.is_integer(kind.value_type) or t.is_floating(kind.value_type)
+    if (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)) and (
+        types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
     ):
         return "list"
     return ""
 
 
-def _check_metadata(metadata: Any, chosen: set[str], allowed: int, file: Path) -> None:
-    """Add up what the chosen columns declare over all row groups."""
-    check_size(metadata.num_rows * len(chosen), allowed, file, "file metadata")
-    values = unpacked = 0
-    for g in range(metadata.num_row_groups):
-        group = metadata.row_group(g)
-        for k in range(group.num_columns):
-            chunk = group.column(k)
-            path = chunk.path_in_schema
-            if (
-                path in chosen or path.partition(".")[0] in chosen
-            ):  # `positions.list.element` is a list's path
-                values += max(chunk.num_values, 0)
-                unpacked += max(chunk.total_uncompressed_size, 0)
-        check_size(max(values, unpacked // 8), allowed, file, f"row group {g}")
-
-
 def _values(column: Any, kind: str, file: Path, name: str) -> FloatArray:
-    pa: Any = import_module("pyarrow")
-    pc: Any = import_module("pyarrow.compute")
-
     if kind == "date":
         factor = _NANOSECONDS[column.type.unit]
         return np.asarray(_numbers(column.cast(pa.int64())) * factor, np.float64)
@@ -106,6 +80,4 @@ def _values(column: Any, kind: str, file: Path, name: str) -> FloatArray:
 
 def _numbers(column: Any) -> FloatArray:
     """Return float64 values; a null is a missing value (NaN)."""
-    pa: Any = import_module("pyarrow")
-
     return np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)

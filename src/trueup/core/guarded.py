@@ -1,0 +1,304 @@
+"""One guarded child process: runs a function on a stranger's data, so that it can only fail, not harm.
+
+C libraries may crash, hang or allocate without bound on hostile input. `GuardedProcess` starts a server that imports
+such a library once and forks for every request, so that a request costs milliseconds. The fork has limits on processor
+time, time on the clock, memory and the size of its answer, may write no file, and works in a folder that no longer
+exists. Requests and answers are MessagePack, never pickle: what comes out of the fork is not trusted either.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+
+Function = Callable[[Any], Any]
+_WORD = 8  # bytes of a message's length
+_FORKS = hasattr(os, "fork")
+_ENDINGS = {
+    "memory": "it asks for more memory than a file of its size may; the file is damaged or too large",
+    "cpu_time": "its reader did not end in time; the file is damaged or made to hang",
+    "wall_time": "its reader did not end in time; the file is damaged or made to hang",
+    "size": "more comes out of it than a file of its size may hold",
+    "crash": "its reader crashed ({message}); the file is damaged",
+    "error": "{message}",
+}
+
+
+class GuardLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request may use; memory_bytes is counted above what the server itself has."""
+
+    cpu_s: float
+    memory_bytes: int
+    wall_s: float = (
+        60.0  # for a fork that waits without computing: a busy machine must not refuse a good file
+    )
+    answer_bytes: int = 1 << 20
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """How a request ended.
+
+    kind        ok; refused: the function raised a TrueupError; error: it raised another exception; or how the fork died
+    value       what the function returned
+    message     of the exception, or the name of the signal
+    cpu_s       processor time of the fork
+    peak_bytes  memory of the fork above what the server itself has
+    """
+
+    kind: Literal["ok", "refused", "error", "memory", "cpu_time", "wall_time", "size", "crash"]
+    value: Any = None
+    message: str = ""
+    place: str | None = None
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+
+
+class GuardedProcess:
+    """A server for one function, started at the first request and again after its death; for use by any thread.
+
+    function     "module:name"; takes and returns what MessagePack holds (arrays as bytes)
+    preload      modules to import before the first fork; one that is not installed is passed over
+    environment  variables set for the server
+    """
+
+    def __init__(
+        self, function: str, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._function, self._preload, self._environment = function, list(preload), dict(environment or {})
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self.last = Answer(kind="ok")
+        atexit.register(self.close)
+
+    def start(self) -> None:
+        """Start the server now, so that it imports its modules while the caller does other work."""
+        if _FORKS:
+            with self._lock:
+                self._running()
+
+    def call(self, request: object, limits: GuardLimits, file: Path) -> Any:
+        """Return what the function returns; every other ending is a TrueupError about `file`."""
+        try:
+            answer = self.ask(request, limits)
+        except TrueupError as error:
+            raise TrueupError(error.message, file=file) from None
+        if answer.kind == "refused":
+            raise TrueupError(answer.message, file=file, place=answer.place)
+        if answer.kind != "ok":
+            reason = _ENDINGS[answer.kind].format(message=answer.message)
+            raise TrueupError(f"cannot be read: {reason}", file=file)
+        return answer.value
+
+    def ask(self, request: object, limits: GuardLimits) -> Answer:
+        """Run the function on a request in a fork of the server (in this process where there is no fork)."""
+        if not _FORKS:
+            return _run(_find(self._function), request)
+        with self._lock:
+            server = self._running()
+            assert server.stdin is not None
+            assert server.stdout is not None
+            try:
+                _send(server.stdin, (limits, request))
+                reply = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=_Reply)
+            except BaseException as error:
+                self.close()  # Ctrl-C between request and reply would leave the reply to the next request
+                if not isinstance(error, (OSError, msgspec.DecodeError)):
+                    raise
+                raise TrueupError("the guarded process ended unexpectedly; try again") from None
+        self.last = reply.answer()
+        return self.last
+
+    def close(self) -> None:
+        """End the server, also under a request that waits; a fork of the process that started it leaves it alone."""
+        server, self._server = self._server, None
+        if server is not None and self._owner == os.getpid():
+            server.kill()
+            server.wait()
+            for pipe in (server.stdin, server.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        # after a fork of the caller the pipes belong to the parent: the fork starts a server of its own
+        if self._server is None or self._owner != os.getpid() or self._server.poll() is not None:
+            code = "import sys; from trueup.core.guarded import serve; serve(*sys.argv[1:])"
+            own = {
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+                "MALLOC_ARENA_MAX": "1",
+            }
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, self._function, *self._preload],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the caller's; the server ends when its input closes
+                env=os.environ | own | self._environment,
+            )
+            self._owner = os.getpid()
+        return self._server
+
+
+class _Reply(msgspec.Struct):
+    """What the server sends: how the fork died ("" if it did not) and the answer that the fork wrote."""
+
+    death: str
+    message: str
+    cpu_s: float
+    peak_bytes: int
+    data: bytes
+
+    def answer(self) -> Answer:
+        usage = {"cpu_s": self.cpu_s, "peak_bytes": self.peak_bytes}
+        if self.death:
+            return msgspec.convert({"kind": self.death, "message": self.message, **usage}, Answer)
+        try:
+            return msgspec.structs.replace(msgspec.msgpack.decode(self.data, type=Answer), **usage)
+        except msgspec.DecodeError:  # no whole answer, and yet no signal: nothing was left to encode it with
+            return msgspec.convert({"kind": "memory", **usage}, Answer)
+
+
+def serve(function: str, *preload: str) -> None:
+    """The server: answer requests on the standard streams until the input closes."""
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+    for module in preload:
+        with contextlib.suppress(ImportError):  # the caller has checked for the one that it needs
+            importlib.import_module(module)
+    run = _find(function)
+    while (data := _receive(sys.stdin.buffer)) is not None:
+        limits, request = msgspec.msgpack.decode(data)
+        del data
+        _send(sink, run_in_fork(run, request, msgspec.convert(limits, GuardLimits)))
+
+
+def _find(function: str) -> Function:
+    module, _, name = function.partition(":")
+    found: Function = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _send(sink: IO[bytes], message: object) -> None:
+    data = msgspec.msgpack.encode(message)
+    sink.write(len(data).to_bytes(_WORD, "little"))
+    sink.write(data)
+    sink.flush()
+
+
+def _receive(source: IO[bytes]) -> bytes | None:
+    head = source.read(_WORD)
+    return source.read(int.from_bytes(head, "little")) if len(head) == _WORD else None
+
+
+def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Reply:
+    """Run a function in a fork of this process under limits."""
+    before = _memory().own
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _limited(run, request, limits, writer)
+    os.close(writer)
+    data, death = _read_answer(reader, limits)
+    if death:
+        os.kill(child, signal.SIGKILL)
+    os.close(reader)
+    _, status, usage = os.wait4(child, 0)
+    message = ""
+    if not death and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        death = "cpu_time" if number in (signal.SIGPROF, signal.SIGXCPU) else "crash"
+        message = signal.Signals(number).name
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
+    return _Reply(death, message, usage.ru_utime + usage.ru_stime, max(0, peak), data)
+
+
+def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> None:
+    """In the fork: take the limits, run, answer, and leave without running any exit handler."""
+    import resource
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        seconds = math.ceil(limits.cpu_s) + 1  # in whole seconds only: the timer is the sharper limit
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        space = _memory().space
+        if space:
+            resource.setrlimit(resource.RLIMIT_AS, (space + limits.memory_bytes,) * 2)
+        # the timer's signal keeps its default action, which ends the process even inside a C loop
+        signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
+        # the server enforces wall_s; this one is for the death of the server
+        signal.setitimer(signal.ITIMER_REAL, 2 * limits.wall_s)
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(msgspec.msgpack.encode(_run(run, request)))
+    finally:
+        os._exit(0)
+
+
+def _run(run: Function, request: Any) -> Answer:
+    try:
+        return Answer(kind="ok", value=run(request))
+    except TrueupError as error:
+        return Answer(kind="refused", message=error.message, place=error.place)
+    except MemoryError:
+        return Answer(kind="memory")
+    except Exception as error:  # whatever a library raises on damaged data
+        text = " ".join(str(error).split())[:2000]
+        return Answer(kind="error", message=text or type(error).__name__)
+
+
+def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, str]:
+    """What the fork writes until it ends, and what it has to be killed for."""
+    deadline = time.monotonic() + limits.wall_s
+    parts: list[bytes] = []
+    left = limits.answer_bytes
+    while left >= 0:
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return b"", "wall_time"
+        part = os.read(reader, 1 << 20)
+        if not part:
+            return b"".join(parts), ""
+        parts.append(part)
+        left -= len(part)
+    return b"", "size"
+
+
+class _Memory(NamedTuple):
+    """Bytes of address space, and of memory that a fork inherits (files are mapped anew when touched)."""
+
+    space: int
+    own: int
+
+
+def _memory() -> _Memory:
+    try:
+        words = Path("/proc/self/statm").read_text().split()
+    except OSError:
+        return _Memory(0, 0)
+    space, resident, shared = (int(word) * os.sysconf("SC_PAGESIZE") for word in words[:3])
+    return _Memory(space, resident - shared)
