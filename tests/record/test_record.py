@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.hardware.driver import RobotState
 from trueup.hardware.watch import WatchCfg
-from trueup.record.record import Progress, RecordCfg, RecordResult, record, record_meta
+from trueup.record.record import RecordCfg, RecordingProgress, RecordResult, record, record_meta
 from trueup.record.sink import LogRows
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.plan import Plan
@@ -166,7 +166,7 @@ def test_imu_is_logged_where_there_is_one() -> None:
 
 
 def test_progress_is_shown_and_ends_at_the_end() -> None:
-    seen: list[Progress] = []
+    seen: list[RecordingProgress] = []
     run(FakeDriver(SPEC, start=AWAY), cfg=RecordCfg(progress_s=1e-6), on_progress=seen.append)
     assert [step.phase for step in seen][:: len(seen) - 1] == ["approach", "home"]
     assert seen[-1].seconds == pytest.approx(seen[-1].total_s)

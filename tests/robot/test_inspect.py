@@ -11,7 +11,7 @@ from foreign_robots import locate
 from test_untrusted import mesh, mjcf, urdf
 
 from trueup.core.errors import TrueupError
-from trueup.robot.inspection.inspect import Finding, Inspection, inspect_robot
+from trueup.robot.inspection.inspect import Inspection, Lint, inspect_robot
 from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.robot.spec import BaseSpec, JointSpec
 
@@ -46,7 +46,7 @@ def change_spec(robot: Robot, **changes: object) -> Robot:
     return Robot(spec=msgspec.structs.replace(robot.spec, **changes), model_path=robot.model_path)
 
 
-def found(inspection: Inspection, code: str) -> Finding:
+def found(inspection: Inspection, code: str) -> Lint:
     matches = [finding for finding in inspection.findings if finding.code == code]
     assert matches, f"{code} not among {[finding.code for finding in inspection.findings]}"
     assert matches[0].message

@@ -62,7 +62,7 @@ class Kind(enum.IntEnum):
 _KINDS = {int(kind): kind for kind in Kind}
 
 
-class Frame(NamedTuple):
+class Packet(NamedTuple):
     """A frame whose envelope is sound; its payload is not looked at yet."""
 
     kind: Kind
@@ -113,7 +113,7 @@ def encode(kind: Kind, sequence: int, time_s: float, payload: bytes = b"") -> by
     return body + _CRC.pack(zlib.crc32(body))
 
 
-def decode(data: bytes) -> Frame:
+def decode(data: bytes) -> Packet:
     """Return the frame in `data`; anything else than exactly one sound frame is a TrueupError."""
     size = len(data)
     if size < _HEADER.size + _CRC.size:
@@ -133,7 +133,9 @@ def decode(data: bytes) -> Frame:
         raise TrueupError(f"frame kind {kind} is not known", place="frame")
     if not math.isfinite(time_s):
         raise TrueupError(f"frame time must be finite, found {time_s}", place="frame")
-    return Frame(kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size])
+    return Packet(
+        kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size]
+    )
 
 
 def encode_command(sequence: int, time_s: float, command: Command) -> bytes:
@@ -148,7 +150,7 @@ def encode_rows(sequence: int, time_s: float, rows: FloatArray) -> bytes:
     return encode(Kind.COMMAND, sequence, time_s, _COUNT.pack(rows.shape[1]) + numbers)
 
 
-def command_rows(frame: Frame) -> FloatArray:
+def command_rows(frame: Packet) -> FloatArray:
     """Return (5, njoint): target_pos, target_vel, kp, kd, torque of a command frame, as they came."""
     _expect(frame, Kind.COMMAND)
     njoint = _joint_count(frame, _COUNT)
@@ -157,13 +159,13 @@ def command_rows(frame: Frame) -> FloatArray:
     return numbers.reshape(COMMAND_ROWS, njoint).astype(np.float64, copy=False)
 
 
-def parse_command(frame: Frame) -> Command:
+def parse_command(frame: Packet) -> Command:
     """Return the command of a frame."""
     target_pos, target_vel, kp, kd, torque = command_rows(frame)
     return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
 
 
-class Report(NamedTuple):
+class StateReport(NamedTuple):
     """A state as it travels: `numbers` are position, velocity, torque, temperature of the joints, then the IMU if any.
 
     acknowledged  the sequence of the newest command that was handled
@@ -199,7 +201,7 @@ class Report(NamedTuple):
         return state
 
 
-def encode_report(report: Report) -> bytes:
+def encode_report(report: StateReport) -> bytes:
     """Return the frame of a state as it travels."""
     sequence, time_s, njoint, has_imu, acknowledged, voltage, numbers = report
     head = _STATE.pack(njoint, has_imu, acknowledged & 0xFFFFFFFF, voltage)
@@ -212,7 +214,7 @@ def encode_state(state: RobotState, acknowledged: int) -> bytes:
     imu = [part for part in (state.imu_quat, state.imu_gyro, state.imu_acc) if part is not None]
     has_imu = len(imu) == 3
     return encode_report(
-        Report(
+        StateReport(
             sequence=state.sequence,
             time_s=state.time_s,
             njoint=len(state.joint_pos),
@@ -224,7 +226,7 @@ def encode_state(state: RobotState, acknowledged: int) -> bytes:
     )
 
 
-def parse_state(frame: Frame) -> tuple[RobotState, int]:
+def parse_state(frame: Packet) -> tuple[RobotState, int]:
     """Return the state of a frame and the sequence of the newest command that the robot had handled."""
     _expect(frame, Kind.STATE)
     njoint = _joint_count(frame, _STATE)
@@ -233,7 +235,7 @@ def parse_state(frame: Frame) -> tuple[RobotState, int]:
         raise TrueupError(f"a state says 0 or 1 for its IMU, found {has_imu}", place="frame")
     _expect_size(frame, _STATE.size + 8 * (4 * njoint + IMU_NUMBERS * has_imu))
     numbers = np.frombuffer(frame.payload, _NUMBER, -1, _STATE.size).astype(np.float64)
-    report = Report(frame.sequence, frame.time_s, njoint, has_imu, acknowledged, voltage, numbers)
+    report = StateReport(frame.sequence, frame.time_s, njoint, has_imu, acknowledged, voltage, numbers)
     return report.state(), acknowledged
 
 
@@ -245,7 +247,7 @@ def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:
     return encode(Kind.WELCOME, sequence, time_s, head + text)
 
 
-def parse_welcome(frame: Frame) -> Welcome:
+def parse_welcome(frame: Packet) -> Welcome:
     """Return what the robot said of itself."""
     _expect(frame, Kind.WELCOME)
     njoint = _joint_count(frame, _WELCOME)
@@ -273,7 +275,7 @@ def encode_tap(sequence: int, time_s: float, counts: TapCounts) -> bytes:
     return encode(Kind.TAP_COUNTS, sequence, time_s, _TAP.pack(*values))
 
 
-def parse_tap(frame: Frame) -> TapCounts:
+def parse_tap(frame: Packet) -> TapCounts:
     """Return the counts at the motors."""
     _expect(frame, Kind.TAP_COUNTS)
     _expect_size(frame, _TAP.size)
@@ -286,18 +288,18 @@ def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
     return encode(Kind.REFUSAL, sequence, time_s, reason.encode()[:1000])
 
 
-def parse_refusal(frame: Frame) -> str:
+def parse_refusal(frame: Packet) -> str:
     """Return why the robot said no."""
     _expect(frame, Kind.REFUSAL)
     return _text(frame.payload)
 
 
-def _expect(frame: Frame, kind: Kind) -> None:
+def _expect(frame: Packet, kind: Kind) -> None:
     if frame.kind is not kind:
         raise TrueupError(f"expected a {kind.name} frame, found {frame.kind.name}", place="frame")
 
 
-def _expect_size(frame: Frame, size: int) -> None:
+def _expect_size(frame: Packet, size: int) -> None:
     if len(frame.payload) != size:
         raise TrueupError(
             f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}",
@@ -305,7 +307,7 @@ def _expect_size(frame: Frame, size: int) -> None:
         )
 
 
-def _joint_count(frame: Frame, head: struct.Struct) -> int:
+def _joint_count(frame: Packet, head: struct.Struct) -> int:
     """Return the number of joints, the first field of every head."""
     if len(frame.payload) < head.size:
         raise TrueupError(f"a {frame.kind.name} frame is cut short", place="frame")

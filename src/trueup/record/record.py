@@ -25,14 +25,14 @@ from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of, sha256_of_file
 from trueup.hardware.driver import Driver, RobotState
 from trueup.hardware.loop import LoopCfg, LoopReport, run_loop
-from trueup.record.recording import Ended, Progress, RecordCfg, Recording, RecordResult
+from trueup.record.recording import Ended, RecordCfg, Recording, RecordingProgress, RecordResult
 from trueup.record.sink import RowSink
 from trueup.robot.excitation.excitation import plain
 from trueup.robot.excitation.plan import Plan, move_plan
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec, spec_to_toml
 
-__all__ = ["Ended", "Progress", "RecordCfg", "RecordResult", "check_plan", "record", "record_meta"]
+__all__ = ["Ended", "RecordCfg", "RecordResult", "RecordingProgress", "check_plan", "record", "record_meta"]
 _log = logging.getLogger(__name__)
 
 
@@ -43,7 +43,7 @@ def record(
     writer: RowSink,
     cfg: RecordCfg | None = None,
     *,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[RecordingProgress], None] | None = None,
     check_move: Callable[[Plan], None] | None = None,
 ) -> RecordResult:
     """Carry out the plan and log it. The driver is damped and closed in any case; the writer stays open.

@@ -50,7 +50,7 @@ class RecordCfg:
             raise TrueupError(f"move_fraction must lie in (0, 1], found {self.move_fraction}")
 
 
-class Progress(NamedTuple):
+class RecordingProgress(NamedTuple):
     """Where a recording is: phase "approach", "plan" or "home", seconds of it all, rows in the log."""
 
     phase: str
@@ -89,7 +89,7 @@ class Recording:
         first: RobotState,
         writer: RowSink,
         cfg: RecordCfg,
-        on_progress: Callable[[Progress], None] | None,
+        on_progress: Callable[[RecordingProgress], None] | None,
     ) -> None:
         self._spec, self._driver, self._writer, self._cfg = spec, driver, writer, cfg
         self._plan = join_plans(*parts.values())
@@ -228,7 +228,7 @@ class Recording:
             return
         self._progress_s = now + self._cfg.progress_s
         total = len(self._plan) * self._plan.dt
-        self._on_progress(Progress(self._phase(k), (k + 1) * self._plan.dt, total, self._rows))
+        self._on_progress(RecordingProgress(self._phase(k), (k + 1) * self._plan.dt, total, self._rows))
 
 
 def _starts(parts: Mapping[str, Plan | None]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.core.hashes import sha256_of
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
-from trueup.hardware.wire import Report, TapCounts
+from trueup.hardware.wire import StateReport, TapCounts
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 from trueup.twin.physics.physics import Plant
@@ -142,7 +142,7 @@ class Twin:
         """Return a reading of the present; every call is a new one."""
         return self.report(0).state()
 
-    def report(self, acknowledged: int) -> Report:
+    def report(self, acknowledged: int) -> StateReport:
         """The same as it goes over the wire; `acknowledged` is the sequence of the newest command."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         return self._readings.take(self._sequence, acknowledged)

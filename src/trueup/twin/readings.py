@@ -18,7 +18,7 @@ _BLOCK = 256  # readings whose noise is drawn at once
 class Readings:
     """Takes readings of a plant. Torque is what the motor drivers believe (reported, not given).
 
-    Noise, bias and what never changes are laid out in blocks, one row a reading, in the order of `wire.Report`;
+    Noise, bias and what never changes are laid out in blocks, one row a reading, in the order of `wire.StateReport`;
     a reading adds what is measured to its row.
     """
 
@@ -50,7 +50,7 @@ class Readings:
         self._stepped = slice(first, last)  # the numbers that come in steps
         self._step = np.repeat(steps, n)[self._stepped]
 
-    def take(self, sequence: int, acknowledged: int = 0) -> wire.Report:
+    def take(self, sequence: int, acknowledged: int = 0) -> wire.StateReport:
         """Return a reading of the present."""
         plant, n = self._plant, self._njoint
         numbers = self._next_row()
@@ -66,7 +66,7 @@ class Readings:
         if self._imu is not None:
             numbers[4 * n :] += self._imu
         time_s, voltage = plant.step_count * plant.dt, float(plant.motors.voltage)
-        return wire.Report(sequence, time_s, n, self.has_imu, acknowledged, voltage, numbers)
+        return wire.StateReport(sequence, time_s, n, self.has_imu, acknowledged, voltage, numbers)
 
     def _next_row(self) -> FloatArray:
         if self._row == len(self._block):

@@ -21,7 +21,7 @@ import numpy as np
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.twin_cfg import ServeCfg
-from trueup.hardware.wire import Frame, Kind
+from trueup.hardware.wire import Kind, Packet
 from trueup.twin.faults import PacketFaults
 from trueup.twin.firmware import Twin
 from trueup.twin.tap import TapFile
@@ -123,7 +123,7 @@ class TwinServer:
             self._heard_at = time.monotonic()
             self._obey(frame, address, ahead)
 
-    def _obey(self, frame: Frame, address: Address, ahead: float) -> None:
+    def _obey(self, frame: Packet, address: Address, ahead: float) -> None:
         match frame.kind:
             case Kind.COMMAND | Kind.TICK:
                 self._command(frame, address, ahead)
@@ -136,7 +136,7 @@ class TwinServer:
             case _:
                 self.twin.count("bad_frames")
 
-    def _command(self, frame: Frame, address: Address, ahead: float) -> None:
+    def _command(self, frame: Packet, address: Address, ahead: float) -> None:
         if frame.sequence <= self._newest:
             self.twin.count("repeated")
             if self._cfg.lockstep and frame.sequence == self._newest:
@@ -150,7 +150,7 @@ class TwinServer:
             self._answer = wire.encode_report(self.twin.report(self._newest))
             self._send(self._answer, address)
 
-    def _take(self, frame: Frame, ahead: float) -> None:
+    def _take(self, frame: Packet, ahead: float) -> None:
         try:
             rows = wire.command_rows(frame)
         except TrueupError:
@@ -161,7 +161,7 @@ class TwinServer:
             self._tap.command(rows)
         self.twin.command(rows, ahead)
 
-    def _greet(self, frame: Frame, address: Address) -> None:
+    def _greet(self, frame: Packet, address: Address) -> None:
         is_busy = time.monotonic() - self._heard_at < SILENCE_S
         if self._driver is not None and address != self._driver and is_busy:
             reason = "another driver has this robot; it is free a second after the other falls silent"

@@ -21,7 +21,7 @@ from trueup.hardware import wire
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
-from trueup.hardware.wire import Frame, Kind, TapCounts, Welcome
+from trueup.hardware.wire import Kind, Packet, TapCounts, Welcome
 from trueup.robot.load import Robot
 
 FloatArray = NDArray[np.float64]
@@ -207,7 +207,7 @@ class TwinDriver:
             else:
                 self._note(frame)
 
-    def _ask(self, packet: bytes, kind: Kind) -> Frame:
+    def _ask(self, packet: bytes, kind: Kind) -> Packet:
         """Send a question until it is answered."""
         deadline = time.monotonic() + self._timeout
         sock = self._need_socket()
@@ -226,7 +226,7 @@ class TwinDriver:
             else:
                 self._note(frame)
 
-    def _note(self, frame: Frame) -> int:
+    def _note(self, frame: Packet) -> int:
         """Keep a state if it is newer than what is kept; returns the sequence of the command it acknowledges."""
         if frame.kind is Kind.REFUSAL:
             raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
@@ -237,7 +237,7 @@ class TwinDriver:
             self._newest = state
         return acknowledged
 
-    def _receive(self) -> Frame | None:
+    def _receive(self) -> Packet | None:
         """Return the next sound frame, None when none comes within a short while."""
         sock = self._need_socket()
         while True:

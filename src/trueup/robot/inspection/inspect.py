@@ -20,7 +20,7 @@ Verdict = Literal["ready", "usable with warnings", "not usable"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Lint:
     """One thing worth knowing: how bad, a stable code, where, the evidence and its consequence, and the cure."""
 
     level: Level
@@ -68,7 +68,7 @@ class Inspection:
     counts: dict[str, int]
     joints: tuple[JointRow, ...]
     bodies: tuple[BodyRow, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Lint, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -148,7 +148,7 @@ def _subject(robot: Robot, checked: CheckedModel | None) -> Subject:
 
 def _unbuildable(robot: Robot, error: TrueupError) -> Inspection:
     fix = "correct the name in spec.toml, or the model file"
-    finding = Finding(
+    finding = Lint(
         level="error", code="does-not-build", where=error.place or "model", message=error.message, fix=fix
     )
     return Inspection(

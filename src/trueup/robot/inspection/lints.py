@@ -10,7 +10,7 @@ import numpy as np
 
 from trueup.core.toml import MAX_BYTES
 from trueup.robot.drafts.draft import make_draft
-from trueup.robot.inspection.inspect import Finding, Level, Subject
+from trueup.robot.inspection.inspect import Level, Lint, Subject
 from trueup.robot.inspection.lints_physics import PHYSICS_CHECKS
 from trueup.robot.load import SPEC_FILE
 
@@ -76,25 +76,25 @@ _GUESSES: dict[str, tuple[str, Level, str, str]] = {
 }
 
 
-def check_robot(subject: Subject) -> list[Finding]:
+def check_robot(subject: Subject) -> list[Lint]:
     """Run every check."""
-    findings: list[Finding] = []
+    findings: list[Lint] = []
     for check in (check_notes, check_guesses, check_limits, check_names, check_joint_list, *PHYSICS_CHECKS):
         findings.extend(check(subject))
     return findings
 
 
-def check_notes(subject: Subject) -> Iterator[Finding]:
+def check_notes(subject: Subject) -> Iterator[Lint]:
     """One finding for each kind of thing that was left out or mended while reading the file."""
     for code in dict.fromkeys(note.code for note in subject.notes):
         notes = [note for note in subject.notes if note.code == code]
         level, consequence, fix = _NOTES[code]
         more = f" (and {len(notes) - 1} more like it)" if len(notes) > 1 else ""
         message = f"{notes[0].message}{more}: {consequence}"
-        yield Finding(level=level, code=code, where=notes[0].where, message=message, fix=fix)
+        yield Lint(level=level, code=code, where=notes[0].where, message=message, fix=fix)
 
 
-def check_guesses(subject: Subject) -> Iterator[Finding]:
+def check_guesses(subject: Subject) -> Iterator[Lint]:
     """Numbers that nobody measured: those a draft made up, or that still bear their mark in spec.toml."""
     guesses = _guesses(subject)
     by_code: dict[str, list[tuple[str, str]]] = {}
@@ -105,9 +105,7 @@ def check_guesses(subject: Subject) -> Iterator[Finding]:
         level, consequence, fix = next(row[1:] for row in _GUESSES.values() if row[0] == code)
         joints = list(dict.fromkeys(joint for joint, _ in entries))
         message = f"guessed for {len(joints)} of its parts ({entries[0][1]}): {consequence}"
-        yield Finding(
-            level=level, code=code, where=_list(joints), message=message, fix=f"{fix} in {SPEC_FILE}"
-        )
+        yield Lint(level=level, code=code, where=_list(joints), message=message, fix=f"{fix} in {SPEC_FILE}")
 
 
 def _guesses(subject: Subject) -> dict[str, str]:
@@ -137,7 +135,7 @@ def marked_guesses(text: str) -> dict[str, str]:
     return guesses
 
 
-def check_limits(subject: Subject) -> Iterator[Finding]:
+def check_limits(subject: Subject) -> Iterator[Lint]:
     """Limits of the model file that the spec widens: the robot would hit its stops."""
     file = subject.file_model
     for joint in subject.robot.spec.joints:
@@ -151,10 +149,10 @@ def check_limits(subject: Subject) -> Iterator[Finding]:
                 f"[{low:.3f}, {high:.3f}]; the spec wins in simulation, the stops win on the robot"
             )
             fix = "make position in spec.toml no wider than the stops"
-            yield Finding(level="warning", code="limits-differ", where=joint.name, message=message, fix=fix)
+            yield Lint(level="warning", code="limits-differ", where=joint.name, message=message, fix=fix)
 
 
-def check_names(subject: Subject) -> Iterator[Finding]:
+def check_names(subject: Subject) -> Iterator[Lint]:
     """Sites and shapes that the spec names and the model lacks."""
     spec, model = subject.robot.spec, subject.model
     wanted = [
@@ -167,10 +165,10 @@ def check_names(subject: Subject) -> Iterator[Finding]:
             what = "site" if kind == mujoco.mjtObj.mjOBJ_SITE else "geom"
             message = f"the spec's {key} names the {what} {name!r}, which the model does not have"
             fix = f"correct {key} in {SPEC_FILE} or add the {what} to the model"
-            yield Finding(level="error", code="unknown-name", where=key, message=message, fix=fix)
+            yield Lint(level="error", code="unknown-name", where=key, message=message, fix=fix)
 
 
-def check_joint_list(subject: Subject) -> Iterator[Finding]:
+def check_joint_list(subject: Subject) -> Iterator[Lint]:
     """Joints of the model that the spec does not list."""
     model = subject.model
     listed = set(subject.robot.spec.joint_names)
@@ -180,7 +178,7 @@ def check_joint_list(subject: Subject) -> Iterator[Finding]:
     if passive and not any(key.startswith("passive ") for key in _guesses(subject)):
         message = f"{len(passive)} joints of the model are not in the spec: they swing freely"
         fix = "add a [[joint]] if a motor drives them"
-        yield Finding(level="note", code="passive-joints", where=_list(passive), message=message, fix=fix)
+        yield Lint(level="note", code="passive-joints", where=_list(passive), message=message, fix=fix)
 
 
 def _list(names: list[str]) -> str:

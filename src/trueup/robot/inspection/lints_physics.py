@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.robot.inspection.inspect import Finding, Level, Subject
+from trueup.robot.inspection.inspect import Level, Lint, Subject
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
 from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
 
@@ -27,7 +27,7 @@ RESTLESS = 1.0  # rad/s or m/s
 STAND_SLACK_M = 0.02
 
 
-def check_inertia(subject: Subject) -> Iterator[Finding]:
+def check_inertia(subject: Subject) -> Iterator[Lint]:
     """Inertias that no body of this mass and size has; small parts that are fixed to others do not matter."""
     model, data = subject.model, subject.data
     small = NEGLIGIBLE * float(model.body_mass.sum())
@@ -45,17 +45,17 @@ def check_inertia(subject: Subject) -> Iterator[Finding]:
                 f"it turns {(gyration / reach) ** 2:.0f} times too slowly"
             )
             fix = "check the units of its inertia (kg m2, not kg mm2 or g cm2)"
-            yield Finding(level="warning", code="inertia-too-large", where=name, message=message, fix=fix)
+            yield Lint(level="warning", code="inertia-too-large", where=name, message=message, fix=fix)
         elif reach > 0 and gyration < COMPACT_FACTOR * reach:
             message = (
                 f"its radius of gyration is {gyration * 1e3:.2f} mm in a body that reaches {reach * 1e3:.0f} mm: "
                 f"it turns as if it were a point"
             )
             fix = "check the units of its inertia (kg m2)"
-            yield Finding(level="warning", code="inertia-too-small", where=name, message=message, fix=fix)
+            yield Lint(level="warning", code="inertia-too-small", where=name, message=message, fix=fix)
         if volume > 0 and mass / volume > HEAVIEST:
             message = f"{mass:.3g} kg in a box of {volume * 1e6:.3g} cm3 is {mass / volume:.0f} kg/m3, denser than lead"
-            yield Finding(
+            yield Lint(
                 level="warning", code="too-dense", where=name, message=message, fix="check its mass (kg)"
             )
 
@@ -71,7 +71,7 @@ def _extent(
     return reach, float(np.prod(high - low))
 
 
-def check_triangle(subject: Subject) -> Iterator[Finding]:
+def check_triangle(subject: Subject) -> Iterator[Lint]:
     """Inertias in the file whose principal moments break A + B >= C."""
     for body in subject.file_spec.bodies:
         full = np.array(body.fullinertia)
@@ -88,12 +88,10 @@ def check_triangle(subject: Subject) -> Iterator[Finding]:
                 f"no body has them"
             )
             fix = "write its true inertia; MuJoCo balanced it here"
-            yield Finding(
-                level="warning", code="impossible-inertia", where=body.name, message=message, fix=fix
-            )
+            yield Lint(level="warning", code="impossible-inertia", where=body.name, message=message, fix=fix)
 
 
-def check_mass(subject: Subject) -> Iterator[Finding]:
+def check_mass(subject: Subject) -> Iterator[Lint]:
     """Moving parts without mass, a base that lost its mass, an odd total."""
     model, spec = subject.model, subject.robot.spec
     welded = np.bincount(model.body_weldid, weights=model.body_mass, minlength=model.nbody)
@@ -105,13 +103,13 @@ def check_mass(subject: Subject) -> Iterator[Finding]:
             f"{len(light)} parts move with {welded[light].max():.2g} kg or less: tiny forces throw them about"
         )
         where = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        yield Finding(
+        yield Lint(
             level="warning", code="tiny-mass", where=where, message=message, fix="give them their mass"
         )
     total = float(model.body_mass.sum())
     if not TOTAL_KG[0] <= total <= TOTAL_KG[1]:
         message = f"the whole robot has {total:.4g} kg"
-        yield Finding(
+        yield Lint(
             level="warning", code="odd-mass", where="robot", message=message, fix="check the units (kg)"
         )
     if spec.base.floating:
@@ -122,9 +120,7 @@ def check_mass(subject: Subject) -> Iterator[Finding]:
                 "the floating base and what is fixed to it have no mass: their mass got lost in the file"
             )
             fix = "give the root link an inertia"
-            yield Finding(
-                level="error", code="base-mass-lost", where=spec.base.body, message=message, fix=fix
-            )
+            yield Lint(level="error", code="base-mass-lost", where=spec.base.body, message=message, fix=fix)
     yield from _check_urdf_mass(subject, total)
 
 
@@ -137,17 +133,17 @@ def _carried(model: mujoco.MjModel, body: int, root: int) -> bool:
     return body == root
 
 
-def _check_urdf_mass(subject: Subject, total: float) -> Iterator[Finding]:
+def _check_urdf_mass(subject: Subject, total: float) -> Iterator[Lint]:
     if subject.checked is None or not subject.checked.is_urdf:
         return
     declared = subject.checked.urdf_mass
     if abs(total - declared) > 0.01 * max(declared, 0.1):
         message = f"the links of the URDF weigh {declared:.3f} kg together, the engine's model {total:.3f} kg"
         fix = "give every link with a joint an <inertial>; shapes of the others got the density of water"
-        yield Finding(level="warning", code="mass-differs", where="robot", message=message, fix=fix)
+        yield Lint(level="warning", code="mass-differs", where="robot", message=message, fix=fix)
 
 
-def check_overlap(subject: Subject) -> Iterator[Finding]:
+def check_overlap(subject: Subject) -> Iterator[Lint]:
     """Parts that push into each other in the default pose, the deepest first."""
     model, data = subject.model, subject.data
     depth: dict[str, float] = {}
@@ -161,10 +157,10 @@ def check_overlap(subject: Subject) -> Iterator[Finding]:
         if pair == deep[:SHOWN_PAIRS][-1] and len(deep) > SHOWN_PAIRS:
             message += f" (and {len(deep) - SHOWN_PAIRS} more pairs)"
         fix = "change the pose, shrink a shape, or exclude the pair with <contact><exclude>"
-        yield Finding(level="warning", code="pose-collides", where=pair, message=message, fix=fix)
+        yield Lint(level="warning", code="pose-collides", where=pair, message=message, fix=fix)
 
 
-def check_standing(subject: Subject) -> Iterator[Finding]:
+def check_standing(subject: Subject) -> Iterator[Lint]:
     """A floating robot needs shapes that carry it, at the height that the spec says."""
     spec, model, data = subject.robot.spec, subject.model, subject.data
     if not spec.base.floating:
@@ -177,7 +173,7 @@ def check_standing(subject: Subject) -> Iterator[Finding]:
         message = f"{what}: the robot falls through or cannot be asked which foot stands"
         fix = "add collision shapes to the model and name them in feet"
         level: Level = "warning" if solid else "error"
-        yield Finding(level=level, code="no-feet", where="feet", message=message, fix=fix)
+        yield Lint(level=level, code="no-feet", where="feet", message=message, fix=fix)
         return
     names = {
         mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in (*spec.contact_geoms, *spec.feet)
@@ -191,10 +187,10 @@ def check_standing(subject: Subject) -> Iterator[Finding]:
             f"{spec.base.stand_height:.3f} m: it starts in the air or in the floor"
         )
         fix = f"set stand_height = {height:.3f}"
-        yield Finding(level="warning", code="stand-height", where="base", message=message, fix=fix)
+        yield Lint(level="warning", code="stand-height", where="base", message=message, fix=fix)
 
 
-def check_strength(subject: Subject) -> Iterator[Finding]:
+def check_strength(subject: Subject) -> Iterator[Lint]:
     """Joints of a bolted robot whose torque limit cannot hold the default pose against gravity."""
     if subject.robot.spec.base.floating:
         return
@@ -205,10 +201,10 @@ def check_strength(subject: Subject) -> Iterator[Finding]:
                 f"gravity asks {needed:.2f} in the default pose, its limit is {joint.torque:.2f}: it sinks"
             )
             fix = "check torque and masses, or choose another default pose"
-            yield Finding(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
+            yield Lint(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
 
 
-def check_rotors(subject: Subject) -> Iterator[Finding]:
+def check_rotors(subject: Subject) -> Iterator[Lint]:
     """A floating robot without armature, damping and dry friction in any joint: a file that left the motors out."""
     model, index = subject.model, joint_index(subject.model, subject.robot)
     passive = (model.dof_armature, model.dof_damping, model.dof_frictionloss)
@@ -218,10 +214,10 @@ def check_rotors(subject: Subject) -> Iterator[Finding]:
         "no joint has armature, damping or dry friction: legs swing more easily than with motors and gears"
     )
     fix = "write armature (rotor inertia times gear ratio squared) into the model, or calibrate with a log"
-    yield Finding(level="note", code="no-joint-dynamics", where="joints", message=message, fix=fix)
+    yield Lint(level="note", code="no-joint-dynamics", where="joints", message=message, fix=fix)
 
 
-def check_servo(subject: Subject) -> Iterator[Finding]:
+def check_servo(subject: Subject) -> Iterator[Lint]:
     """Simulate a second of holding still: gains that shake or blow up at this physics rate."""
     speed = hold_still(subject)
     step = 1.0 / subject.robot.spec.physics_hz
@@ -234,7 +230,7 @@ def check_servo(subject: Subject) -> Iterator[Finding]:
             f"{np.sqrt(joint.kp / inertia) * step:.2f}, kd dt/I = {joint.kd * step / inertia:.2f}"
         )
         fix = "lower kp and kd, raise physics_hz, or give the joint its armature (rotor inertia times gear squared)"
-        yield Finding(level="warning", code="unstable-gains", where=joint.name, message=message, fix=fix)
+        yield Lint(level="warning", code="unstable-gains", where=joint.name, message=message, fix=fix)
 
 
 def hold_still(subject: Subject) -> FloatArray:

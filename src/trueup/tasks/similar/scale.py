@@ -23,7 +23,7 @@ from trueup.tasks.similar.laws import (
 )
 from trueup.tasks.similar.servo import ScaledServo, give_servo, scale_servo
 from trueup.tasks.similar.settle import Settled
-from trueup.tasks.similar.terms import Term, scale_term
+from trueup.tasks.similar.terms import ScaledTerm, scale_term
 from trueup.tasks.task import Servo, Task
 from trueup.world.randomization.randomize import Draw
 
@@ -40,7 +40,7 @@ class Number(NamedTuple):
 class ScaledReward(NamedTuple):
     """A reward term, its weight before and after, and whether it is late."""
 
-    term: Term
+    term: ScaledTerm
     weight: Number
     late: bool
 

@@ -25,7 +25,7 @@ class Argument(NamedTuple):
     law: str
 
 
-class Term(NamedTuple):
+class ScaledTerm(NamedTuple):
     """A call that makes a reward term, None if it cannot be written down; `unit` of what it returns, None: unknown."""
 
     name: str
@@ -34,23 +34,23 @@ class Term(NamedTuple):
     unit: Unit | None
 
 
-def scale_term(function: Callable[..., Any], laws: Laws, own: Mapping[tuple[str, str], float]) -> Term:
+def scale_term(function: Callable[..., Any], laws: Laws, own: Mapping[tuple[str, str], float]) -> ScaledTerm:
     """Scale a reward term; `own` has numbers, by (term, field), that follow a law of their own."""
     maker = function if inspect.isfunction(function) else type(function)
     name = _snake(maker.__name__)
     unit = TERMS.get(name)
     if getattr(rewards, maker.__name__, None) is not maker:
-        return Term(name, None, (), unit)
+        return ScaledTerm(name, None, (), unit)
     if maker is function:
-        return Term(name, f"{ALIAS}.{name}", (), unit)
+        return ScaledTerm(name, f"{ALIAS}.{name}", (), unit)
     if not dataclasses.is_dataclass(function):
-        return Term(name, None, (), unit)
+        return ScaledTerm(name, None, (), unit)
     fields = [field.name for field in dataclasses.fields(function) if field.init]
     arguments = tuple(
         _argument(field, getattr(function, field), laws, own.get((name, field))) for field in fields
     )
     inner = ", ".join(f"{argument.name}={argument.after!r}" for argument in arguments)
-    return Term(name, f"{ALIAS}.{maker.__name__}({inner})", arguments, unit)
+    return ScaledTerm(name, f"{ALIAS}.{maker.__name__}({inner})", arguments, unit)
 
 
 def _argument(name: str, value: Any, laws: Laws, own: float | None) -> Argument:

@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 STALL_SHARE = 0.3  # electrical power of a stalled motor at its torque limit, of torque limit x velocity limit
 
 
-class Draw:
+class TruthDraw:
     """Draws values of ranges by name for one seed."""
 
     def __init__(self, seed: int) -> None:
@@ -49,7 +49,7 @@ class Draw:
 
 def draw_truth(preset: Preset, spec: RobotSpec, nominal: Nominal, seed: int, label: str) -> Truth:
     """Draw everything that the preset leaves open."""
-    draw = Draw(seed)
+    draw = TruthDraw(seed)
     delay = preset.delay
     joint = _joint(draw, preset, nominal)
     return Truth(
@@ -74,7 +74,7 @@ def draw_truth(preset: Preset, spec: RobotSpec, nominal: Nominal, seed: int, lab
     )
 
 
-def _joint(draw: Draw, preset: Preset, nominal: Nominal) -> JointTruth:
+def _joint(draw: TruthDraw, preset: Preset, nominal: Nominal) -> JointTruth:
     section, n = preset.joint, len(nominal.armature)
 
     def moved(name: str, value: FloatArray) -> FloatArray:
@@ -90,7 +90,7 @@ def _joint(draw: Draw, preset: Preset, nominal: Nominal) -> JointTruth:
     )
 
 
-def _friction(draw: Draw, preset: Preset, coulomb: FloatArray) -> FrictionTruth | None:
+def _friction(draw: TruthDraw, preset: Preset, coulomb: FloatArray) -> FrictionTruth | None:
     section, n = preset.friction, len(coulomb)
     if section is None:
         return None
@@ -106,7 +106,7 @@ def _friction(draw: Draw, preset: Preset, coulomb: FloatArray) -> FrictionTruth 
     )
 
 
-def _transmission(draw: Draw, preset: Preset, spec: RobotSpec) -> TransmissionTruth | None:
+def _transmission(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> TransmissionTruth | None:
     section, n, limit = preset.transmission, spec.njoint, spec.torque_limit
     if section is None:
         return None
@@ -121,7 +121,7 @@ def _transmission(draw: Draw, preset: Preset, spec: RobotSpec) -> TransmissionTr
     )
 
 
-def _motor(draw: Draw, preset: Preset, spec: RobotSpec) -> MotorTruth | None:
+def _motor(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> MotorTruth | None:
     section, n = preset.motor, spec.njoint
     if section is None:
         return None
@@ -133,7 +133,7 @@ def _motor(draw: Draw, preset: Preset, spec: RobotSpec) -> MotorTruth | None:
     )
 
 
-def _supply(draw: Draw, preset: Preset, spec: RobotSpec) -> SupplyTruth | None:
+def _supply(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> SupplyTruth | None:
     section = preset.supply
     if section is None:
         return None
@@ -144,7 +144,7 @@ def _supply(draw: Draw, preset: Preset, spec: RobotSpec) -> SupplyTruth | None:
     return SupplyTruth(voltage=section.voltage, resistance=resistance, copper=copper)
 
 
-def _heat(draw: Draw, preset: Preset, spec: RobotSpec) -> HeatTruth | None:
+def _heat(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> HeatTruth | None:
     section, n = preset.heat, spec.njoint
     if section is None:
         return None
@@ -158,7 +158,7 @@ def _heat(draw: Draw, preset: Preset, spec: RobotSpec) -> HeatTruth | None:
     )
 
 
-def _body(draw: Draw, preset: Preset, names: tuple[str, ...]) -> BodyTruth | None:
+def _body(draw: TruthDraw, preset: Preset, names: tuple[str, ...]) -> BodyTruth | None:
     section, n = preset.body, len(names)
     if section is None:
         return None
@@ -170,7 +170,7 @@ def _body(draw: Draw, preset: Preset, names: tuple[str, ...]) -> BodyTruth | Non
     )
 
 
-def _payload(draw: Draw, preset: Preset, robot_mass: float) -> PayloadTruth | None:
+def _payload(draw: TruthDraw, preset: Preset, robot_mass: float) -> PayloadTruth | None:
     section = preset.payload
     if section is None:
         return None
@@ -178,7 +178,7 @@ def _payload(draw: Draw, preset: Preset, robot_mass: float) -> PayloadTruth | No
     return PayloadTruth(mass=mass, offset=draw("payload_offset", section.offset, 3))
 
 
-def _ground(draw: Draw, preset: Preset) -> GroundTruth | None:
+def _ground(draw: TruthDraw, preset: Preset) -> GroundTruth | None:
     section = preset.ground
     if section is None:
         return None

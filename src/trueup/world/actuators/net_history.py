@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
-class History(NamedTuple):
+class NetHistory(NamedTuple):
     """What was measured and commanded at `rate_hz`, (T, njoint) each; target_vel None: always zero.
 
     start  (nsim,) row at which each simulation begins
@@ -30,7 +30,7 @@ class History(NamedTuple):
     first: Rows
 
 
-def prime_from(sim: BatchSim, actuator: NetActuator, past: History) -> None:
+def prime_from(sim: BatchSim, actuator: NetActuator, past: NetHistory) -> None:
     """Fill the history of the batch's net with what came before."""
     spec, rate, first = actuator.net.spec, past.rate_hz, past.first
     ages = actuator.every * sim.physics_dt * np.arange(spec.depth, 0, -1)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.world.actuators.net_actuator import NetActuator
-from trueup.world.actuators.net_history import History, prime_from
+from trueup.world.actuators.net_history import NetHistory, prime_from
 from trueup.world.actuators.substep import ActuatorModel
 from trueup.world.batch import BatchSim
 from trueup.world.parameters.whole_robot import start_at
@@ -49,7 +49,7 @@ class Recorded:
     kd: FloatArray | None = None
     base_pos: FloatArray | None = None
     base_vel: FloatArray | None = None
-    history: History | None = None
+    history: NetHistory | None = None
 
     def tiled(self, count: int) -> Recorded:
         """All stretches `count` times, one copy after the other (without the history of learned servos)."""

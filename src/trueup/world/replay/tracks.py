@@ -17,7 +17,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import common_rate
 from trueup.robot.load import Robot
-from trueup.world.actuators.net_history import History
+from trueup.world.actuators.net_history import NetHistory
 from trueup.world.replay.playback import Recorded
 from trueup.world.replay.smoothing import smooth
 
@@ -75,7 +75,7 @@ class Tracks:
             kd=kd if _changes(kd) else self.kd[start],
             base_pos=None if self.base_pos is None else self.base_pos[start],
             base_vel=None if self.base_vel is None else self.base_vel[start],
-            history=History(self.rate_hz, self.pos, self.vel, self.target, self.target_vel, start, first),
+            history=NetHistory(self.rate_hz, self.pos, self.vel, self.target, self.target_vel, start, first),
         )
 
 
