@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
-from trueup.rl.settings import PpoCfg
+from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.frame import Frame
 from trueup.tasks.goals.commands import CommandCfg
 from trueup.world.push import PushCfg
@@ -113,9 +113,14 @@ class Task:
     pushes: PushCfg | None = None
     ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
-    ppo: PpoCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
+    learner: LearnerCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
     layout: Layout | None = None  # of a policy trained elsewhere: takes the place of observations and actions
 
     def __post_init__(self) -> None:
         if self.score not in self.rewards:
             raise TrueupError(f"task {self.name!r}: score {self.score!r} is not one of its rewards")
+
+
+def error_metric(task: Task) -> str | None:
+    """Name of the metric that says how far the robot is from what is asked of it; None: the task has only a score."""
+    return "velocity_error" if "velocity_error" in task.metrics else None

@@ -63,7 +63,7 @@ class Budget:
 
 def default_ppo(task: str) -> PpoCfg:
     """The settings that the task itself names."""
-    return load_task(task).ppo
+    return load_task(task).learner
 
 
 def write_config(cfg: RunCfg) -> str:
