@@ -18,11 +18,11 @@ from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading, gravity_in_body
+from trueup.policy.runner import Policy
 from trueup.robot.load import load_robot
 from trueup.tasks.goals.commands import VelocityCommand, VelocityCommands
 from trueup.tasks.load import load_task
 from trueup.tasks.step import Obs
-from trueup.train.play.frozen import Policy
 from trueup.twin.firmware import Twin, TwinCfg
 from trueup.twin.truth.truth import Truth
 

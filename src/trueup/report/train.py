@@ -28,7 +28,8 @@ _SHOWN = {
     "actuator_outside": ("actuator net outside its fitted range", "{:.1%}"),
     "std": ("standard deviation of actions", "{:.3f}"),
     "kl": ("divergence per update", "{:.4f}"),
-    "rate": ("step size", "{:.1e}"),
+    "learning_rate": ("learning rate", "{:.1e}"),
+    "alpha": ("temperature (SAC)", "{:.4f}"),
 }
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 

@@ -83,6 +83,7 @@ class SacCfg(LearnerCfg):
     warmup          transitions with uniformly random actions before the first gradient step
     limit           actions are limit * tanh(...)
     tau             share of the critic that its target takes over in every gradient step
+    alpha           temperature at the start; learned from then on
     entropy_target  wanted entropy per action dimension, of actions scaled to [-1, 1]
     hidden          hidden layers of actor and critics
     """
@@ -98,6 +99,7 @@ class SacCfg(LearnerCfg):
     tau: float = 0.005
     learning_rate: float = 1e-3
     limit: float = 2.0
+    alpha: float = 0.1
     entropy_target: float = -1.0
     hidden: tuple[int, ...] = (128, 128)
 
