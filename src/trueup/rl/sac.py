@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.policy.layers import as_layers
+from trueup.policy.layers import read_layers
 from trueup.policy.net import NetSpec, PolicyNet, read_normalizer
 from trueup.policy.normalizer import Normalizer
 from trueup.rl.env import Env, Floats, State, Step
@@ -182,7 +182,8 @@ class Sac:
 
     def policy(self) -> PolicyNet:
         """limit * tanh(m(s)): the actor without its noise."""
-        layers = as_layers(zip(self.actor.net.weight, self.actor.net.bias, strict=True))
+        view = {name: value.numpy() for name, value in self.actor.parameters.view.items()}
+        layers = read_layers(view, "actor")
         weight, bias = layers[-1]
         mean = (weight[: self.env.naction], bias[: self.env.naction])
         return PolicyNet(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,13 @@ def with_options(cfg: LearnerCfg, options: dict[str, Any]) -> LearnerCfg:
     """Settings with some replaced, e.g. {"gamma": 0.98, "net.latent": 8}; values as in JSON, or as text."""
     content = msgspec.to_builtins(cfg)
     for name, value in options.items():
-        *folders, last = name.split(".")
-        place, typed = content, cfg
-        for folder in (*folders, None):
-            known: list[str] = [entry.name for entry in fields(typed)] if is_dataclass(typed) else []
-            asked = last if folder is None else folder
-            if asked not in known or asked == "algorithm":
-                raise TrueupError(f"{cfg.algorithm} has no option {name!r}{did_you_mean(asked, known)}")
-            if folder is not None:
-                place, typed = place[folder], getattr(typed, folder)
+        *groups, last = name.split(".")
+        place: Any = content
+        for group in groups:
+            place = place.get(group) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last not in place or last == "algorithm":
+            known = did_you_mean(last, sorted(place if isinstance(place, dict) else content))
+            raise TrueupError(f"{cfg.algorithm} has no option {name!r}{known}")
         place[last] = value
     try:
         return msgspec.convert(content, type(cfg), strict=False)

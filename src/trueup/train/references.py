@@ -23,9 +23,12 @@ def task_reference(task: str | Task | Callable[[], Task]) -> str:
     if isinstance(task, Task):
         return name_object(task)
     file = inspect.getsourcefile(task)
-    if file is not None and Path(file).is_file() and task.__qualname__.isidentifier():
-        return f"{Path(file).absolute()}:{task.__qualname__}"
-    return name_object(task())  # of a notebook or within another function: no file can be named
+    named = file is not None and Path(file).is_file() and task.__qualname__.isidentifier()
+    if file is None or not named or task.__module__.startswith("trueup."):
+        return name_object(
+            task()
+        )  # built in, or of a notebook or within another function: no file can be named
+    return f"{Path(file).absolute()}:{task.__qualname__}"
 
 
 def robot_reference(robot: Robot | str | Path | None) -> str | None:
