@@ -47,6 +47,7 @@ class RunFolder:
         """The newest whole checkpoint."""
         found = self.checkpoints.newest()
         if found is None:
+            self.config()  # a folder that is no run is refused as such
             raise TrueupError("has no checkpoint yet", file=self.path)
         return found
 
