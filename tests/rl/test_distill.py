@@ -64,7 +64,7 @@ def test_an_episode_starts_with_an_empty_past(teacher):
     for _ in range(5):
         student.iterate()
     ages = student.env.age
-    frames = student.trace.frames
+    frames = student.past.frames
     for row in np.flatnonzero(ages < 5):
         empty = frames.shape[1] - ages[row]
         assert not frames[row, :empty].any()

@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.policy.history import History
 from trueup.policy.layers import Float32, forward
 from trueup.policy.net import PolicyNet
-from trueup.policy.trace import Trace
 
 
 class Observed(Protocol):
@@ -36,9 +36,9 @@ class PolicyRunner:
     def __init__(self, net: PolicyNet, nrow: int = 1) -> None:
         self.net = net
         self._last: Float32 = np.zeros((nrow, net.naction), np.float32)
-        self._trace: Trace | None = None
+        self._past: History | None = None
         if net.spec.steps:
-            self._trace = Trace(nrow, net.spec.steps, len(net.normalizer.mean) + net.naction)
+            self._past = History(nrow, net.spec.steps, len(net.normalizer.mean) + net.naction)
 
     def __call__(self, obs: Observed) -> Float32:
         """Actions (n, naction) of an environment's observations."""
@@ -47,20 +47,15 @@ class PolicyRunner:
     def act(self, actor: Float32, privileged: Float32 | None = None) -> Float32:
         """Actions (n, naction) of what a robot sees (n, nactor); only kind `privileged` needs the hidden factors."""
         x, kind = self.net.normalizer(actor), self.net.spec.kind
-        past = None if self._trace is None else self._trace.push(x, self._last)
-        if kind == "plain":
-            out = self._output(x)
-        elif kind == "privileged":
+        past = x if self._past is None else self._past.push(np.concatenate([x, self._last], axis=1))
+        if kind == "privileged":
             assert privileged is not None
             out = self.act_on_latent(x, self.latent(privileged))
+        elif kind == "latent":
+            out = self.act_on_latent(x, forward(self.net.encoder, past))
         else:
-            assert past is not None
-            out = (
-                self._output(past)
-                if kind == "action"
-                else self.act_on_latent(x, forward(self.net.encoder, past))
-            )
-        if self._trace is not None:
+            out = self._output(past)
+        if self._past is not None:
             self._last = out.copy()
         return out
 
@@ -75,8 +70,8 @@ class PolicyRunner:
 
     def restart(self, rows: NDArray[np.intp]) -> None:
         """Forget the past of rows whose episode ended."""
-        if self._trace is not None:
-            self._trace.restart(rows)
+        if self._past is not None:
+            self._past.frames[rows] = 0.0
             self._last[rows] = 0.0
 
     def _output(self, x: Float32) -> Float32:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from trueup.core.errors import TrueupError
+from trueup.policy.history import History
 from trueup.policy.layers import read_layers
 from trueup.policy.net import NetSpec, PolicyNet, read_net
 from trueup.policy.runner import PolicyRunner
-from trueup.policy.trace import Trace
 from trueup.rl.env import Env, Floats, State
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
@@ -35,15 +35,16 @@ class Distiller:
         self.env, self.cfg, self.seed, self.iteration = env, cfg, seed, 0
         self.teacher, self.stepper = PolicyRunner(teacher), Stepper(env)
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
-        self.trace = Trace(env.nenv, cfg.history, env.nactor + env.naction)
+        self.past = History(env.nenv, cfg.history, env.nactor + env.naction)
+        width = cfg.history * (env.nactor + env.naction)
         nout = len(teacher.encoder[-1][1]) if cfg.kind == "latent" else env.naction
-        sizes = (self.trace.width, *cfg.hidden, nout)
+        sizes = (width, *cfg.hidden, nout)
         self.parameters = Parameters(mlp_shapes("student", sizes))
         self.student = Mlp(self.parameters, "student", sizes, max(self.batch, env.nenv))
         self.student.initialize(torch.Generator().manual_seed(seed), last_gain=0.1)
         self.adam = Adam(self.parameters)
         size = cfg.steps * env.nenv
-        self._inputs, self._targets = torch.empty(size, self.trace.width), torch.empty(size, nout)
+        self._inputs, self._targets = torch.empty(size, width), torch.empty(size, nout)
         self.last_action: Floats = np.zeros((env.nenv, env.naction), np.float32)
 
     @property
@@ -57,7 +58,7 @@ class Distiller:
         for t in range(self.cfg.steps):
             self.last_action = self._act(t)
             ended = self.stepper.step(self.last_action).ended
-            self.trace.restart(ended)
+            self.past.frames[ended] = 0.0
             self.last_action[ended] = 0.0
         loss = self._update(np.random.default_rng([self.seed, self.iteration]))
         self.iteration += 1
@@ -78,7 +79,7 @@ class Distiller:
     def _act(self, t: int) -> Floats:
         obs, rows = self.stepper.obs, slice(t * self.env.nenv, (t + 1) * self.env.nenv)
         x = self.teacher.net.normalizer(obs.actor)
-        self._inputs[rows] = torch.from_numpy(self.trace.push(x, self.last_action))
+        self._inputs[rows] = torch.from_numpy(self.past.push(np.concatenate([x, self.last_action], axis=1)))
         out = self.student.forward(self._inputs[rows]).numpy().copy()
         if self.cfg.kind == "latent":
             self._targets[rows] = torch.from_numpy(self.teacher.latent(obs.privileged))
@@ -103,7 +104,7 @@ class Distiller:
         out = self.stepper.state() | self.adam.state("student")
         out |= {f"teacher/{name}": values for name, values in self.teacher.net.arrays().items()}
         return out | {
-            "trace": self.trace.frames,
+            "past": self.past.frames,
             "last_action": self.last_action,
             "learner/iteration": np.array(self.iteration),
         }
@@ -113,7 +114,7 @@ class Distiller:
         self.stepper.restore(state)
         self.teacher = PolicyRunner(read_net(self.teacher.net.spec, part(state, "teacher/")))
         self.adam.restore("student", state)
-        self.trace.frames[:] = state["trace"]
+        self.past.frames[:] = state["past"]
         self.last_action = np.array(state["last_action"], np.float32)
         self.iteration = int(state["learner/iteration"])
 

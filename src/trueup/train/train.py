@@ -12,6 +12,7 @@ import msgspec
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic, writing
+from trueup.policy.mlp import MlpPolicy
 from trueup.policy.net import PolicyNet
 from trueup.policy.runner import PolicyRunner
 from trueup.rl.learner import Learner, learner_class
@@ -20,7 +21,6 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.task import error_metric
 from trueup.train.config import Budget, RunCfg
-from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
 from trueup.train.nonfinite import replay_step
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
@@ -55,8 +55,9 @@ def train(
     extras = _extras(cfg, folder, budget)
     trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
     outcome = trainer.run(budget, show)
-    if folder.newest_policy().spec.kind != "privileged":
-        export_policy(folder, run_env(cfg, 1, threads=1))
+    net = folder.newest_policy()
+    if net.spec.kind != "privileged":
+        MlpPolicy(run_env(cfg, 1, threads=1).policy_spec(), net).save(folder.policy)
     return outcome
 
 

@@ -51,7 +51,7 @@ def facing(env: TaskEnv, camera: CameraCfg, qpos: NDArray[np.float64]) -> Camera
 
 
 def visual_model(env: TaskEnv) -> mujoco.MjModel:
-    """The robot of an environment on its ground, made to be looked at."""
+    """Model of an environment's robot on its ground, for rendering."""
     spec = build_spec(env.robot, ModelCfg(visual=True, floor=True))
     if env.climb is not None:
         env.climb.terrain.add_to(spec)
