@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 
 def bootstrap_timeouts(reward: Floats, index: NDArray[np.intp], last_value: Floats, gamma: float) -> None:
-    """Add gamma V(final state) in place where episodes were truncated; `index` are places in the flattened (T N,) rewards."""
+    """Add gamma V(final state) in place where episodes were truncated; `index` into the flattened (T N,) rewards."""
     reward.reshape(-1)[index] += np.float32(gamma) * last_value
 
 
