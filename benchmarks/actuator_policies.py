@@ -17,13 +17,13 @@ from parts import ACTUATORS, table
 from trueup.calibrate.actuator.climb import climb
 from trueup.calibrate.actuator.ladder import LadderCfg
 from trueup.policy.mlp import PolicySpec
+from trueup.policy.runner import PolicyRunner
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.build import with_servo
 from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run, train
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def policies_part(cfg: BenchCfg) -> tuple[Numbers, str]:
         run = _trained(_run_cfg(name, folder), folder / name, cfg.steps)
         home = assess_run(run)
         found = walk_on_twins(
-            lambda n: frozen(run.newest().arrays, n), _policy_spec(), PRESET, [int(twin)] * EPISODES
+            lambda n: PolicyRunner(run.newest_policy(), n), _policy_spec(), PRESET, [int(twin)] * EPISODES
         )
         facts = run.newest().facts
         return {
@@ -106,7 +106,7 @@ def _fits(twin: int, folder: Path) -> None:
 
 def _run_cfg(name: str, folder: Path) -> RunCfg:
     rungs = folder / "ladder" / "rungs"
-    plain = RunCfg(task=TASK, nenv=512, ppo=default_ppo(TASK))
+    plain = RunCfg(task=TASK, nenv=512, learner=default_learner(TASK))
     return {
         "nominal": replace(plain, randomize=False),
         "randomised": plain,

@@ -17,6 +17,7 @@ from trueup.hardware.twin_cfg import TwinCfg
 from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.reading import Reading, gravity_in_body
+from trueup.policy.runner import Policy
 from trueup.robot.load import load_robot
 from trueup.tasks.build import build
 from trueup.tasks.evaluate import evaluate
@@ -25,7 +26,6 @@ from trueup.tasks.load import load_task
 from trueup.tasks.signals import Signal
 from trueup.tasks.step import Obs
 from trueup.tasks.task import Task
-from trueup.train.play.frozen import Policy
 from trueup.twin.firmware import Twin
 from trueup.twin.truth.truth import Truth
 

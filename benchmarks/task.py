@@ -19,9 +19,9 @@ import numpy as np
 from mujoco.batch import Batch
 from results import publish
 
+from trueup.policy.runner import Policy
 from trueup.tasks.env import TaskEnv
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.play.frozen import Policy
 
 _SETTINGS = (
     {},

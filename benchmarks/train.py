@@ -30,13 +30,13 @@ from parts import TRAIN, table
 from train_hard import ASSESS_SEED, TASK, BenchCfg, adaptation, adr, continued, rough
 from train_race import RaceCfg, race
 
+from trueup.policy.runner import PolicyRunner
 from trueup.rl.ppo import Ppo
 from trueup.rl.settings import PpoCfg
 from trueup.tasks.env import EnvCfg
 from trueup.tasks.load import load_task, make_env
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run
 
 ASKED_ERROR = 0.15
@@ -125,7 +125,7 @@ Dots: assessments, nominal and without exploration; thin lines: while training, 
 
 
 def _to_target(cfg: BenchCfg, seed: int) -> dict[str, object]:
-    run = RunCfg(task=TASK, seed=seed, ppo=default_ppo(TASK))
+    run = RunCfg(task=TASK, seed=seed, learner=default_learner(TASK))
     budget = Budget(minutes=cfg.minutes, target=ASKED_ERROR, past_target=True, save_s=60.0)
     folder = continued(run, cfg.runs / f"target-{seed}", budget)
     facts, rows = folder.newest().facts, folder.read_metrics()
@@ -236,8 +236,8 @@ def update(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         rng = np.random.default_rng(k)
         ours.collector.collect(ours.actor, ours.rollout, rng)
         start = process_time()
-        ours.judge()
-        ours.learn(rng)
+        ours.compute_advantages()
+        ours.update(rng)
         times["trueup"].append(process_time() - start)
         with torch.inference_mode():
             for _ in range(settings.steps):
@@ -268,7 +268,7 @@ def overhead(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     numbers: dict[str, object] = {"overhead_ratio": found["stumble (random actions)"].ratio}
     trained = cfg.runs / f"target-{cfg.seeds[0]}"
     if trained.exists():
-        policy = frozen(RunFolder(trained).newest().arrays, 512)
+        policy = PolicyRunner(RunFolder(trained).newest_policy(), 512)
         found["walk (trained policy, noise of training)"] = measure_overhead(512, 0, 400, policy=policy)
         numbers["overhead_ratio_walking"] = list(found.values())[-1].ratio
     numbers["overhead_ratio_to_nominal"] = {name: one.task / one.nominal for name, one in found.items()}

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from on_twin import walk_on_twins
 from parts import TRAIN, table
 
-from trueup.rl.distill import DistillCfg
+from trueup.policy.runner import Policy, PolicyRunner
+from trueup.rl.settings import DistillCfg
 from trueup.robot.model import compile_model
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import FrozenPolicy, Policy, frozen
 from trueup.train.train import assess_run, train
 from trueup.twin.truth.truth import Truth
 
@@ -62,12 +62,12 @@ def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
 
     def one(name: str) -> dict[str, object]:
         task = _ROUGH[name]
-        run = RunCfg(task=task, seed=seed, nenv=512, ppo=default_ppo(task))
+        run = RunCfg(task=task, seed=seed, nenv=512, learner=default_learner(task))
         folder = continued(run, cfg.runs / f"{task}-{seed}", Budget(steps=cfg.steps, save_s=60.0))
         rows = folder.read_metrics()
         every = max(1, len(rows) // 20)
         curve = [[round(r["steps"] / 1e6, 1), round(r["terrain/level"], 2)] for r in rows[::every]]
-        return {"levels": curve, "success": _success(task, frozen(folder.newest().arrays))}
+        return {"levels": curve, "success": _success(task, PolicyRunner(folder.newest_policy()))}
 
     found = TRAIN.each("rough", list(_ROUGH), one, fresh=cfg.fresh)
     chart = Chart(
@@ -153,20 +153,20 @@ _TWINS = range(14_000, 14_030)
 
 def adaptation(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     seed = cfg.seeds[0]
-    base = RunCfg(task=HARD, seed=seed, nenv=512, ppo=default_ppo(TASK))
-    teacher_ppo = replace(base.ppo, net=replace(base.ppo.net, latent=8))
+    base = RunCfg(task=HARD, seed=seed, nenv=512, learner=default_learner(TASK))
+    teacher_ppo = replace(base.learner, net=replace(base.learner.net, latent=8))
     budget = Budget(steps=cfg.steps, save_s=60.0)
     robust = continued(base, cfg.runs / f"robust-{seed}", budget)
     blind = continued(replace(base, task=ONE_FRAME), cfg.runs / f"one-frame-{seed}", budget)
-    expert = continued(replace(base, ppo=teacher_ppo), cfg.runs / f"expert-{seed}", budget)
-    student_cfg = replace(base, ppo=teacher_ppo, teacher=str(expert.path), distill=DistillCfg())
+    expert = continued(replace(base, learner=teacher_ppo), cfg.runs / f"expert-{seed}", budget)
+    student_cfg = replace(base, learner=DistillCfg(), teacher=str(expert.path))
     rma = continued(student_cfg, cfg.runs / f"rma-{seed}", Budget(steps=cfg.steps // 3, save_s=60.0))
     policies: dict[str, Callable[[int], Policy]] = {
-        "robust, one frame": lambda n: frozen(blind.newest().arrays, n),
-        "robust": lambda n: frozen(robust.newest().arrays, n),
-        "RMA without adaptation": lambda n: _Unadapted(expert.newest().arrays),
-        "RMA": lambda n: frozen(rma.newest().arrays, n),
-        "expert": lambda n: frozen(expert.newest().arrays, n),
+        "robust, one frame": lambda n: PolicyRunner(blind.newest_policy(), n),
+        "robust": lambda n: PolicyRunner(robust.newest_policy(), n),
+        "RMA without adaptation": lambda n: _Unadapted(expert.newest_policy()),
+        "RMA": lambda n: PolicyRunner(rma.newest_policy(), n),
+        "expert": lambda n: PolicyRunner(expert.newest_policy(), n),
     }
     found = TRAIN.each(
         "adaptation",
@@ -271,18 +271,18 @@ class Factors:
         }[name]
 
 
-class _Unadapted(FrozenPolicy):
+class _Unadapted(PolicyRunner):
     """The expert with the latent of an average robot: factors at their means."""
 
-    def latent(self, obs):
-        mean = np.broadcast_to(self._privileged.mean.astype(np.float32), obs.privileged.shape)
-        return super().latent(obs._replace(privileged=mean))
+    def latent(self, privileged):
+        mean = self.net.privileged_normalizer.mean.astype(np.float32)
+        return super().latent(np.broadcast_to(mean, privileged.shape))
 
 
 # --- ADR ---
 def adr(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     seed = cfg.seeds[0]
-    base = RunCfg(task=HARD, seed=seed, nenv=512, ppo=default_ppo(TASK))
+    base = RunCfg(task=HARD, seed=seed, nenv=512, learner=default_learner(TASK))
     budget = Budget(steps=cfg.steps, save_s=60.0)
     fixed = continued(base, cfg.runs / f"robust-{seed}", budget)
     grown = continued(replace(base, adr=True), cfg.runs / f"adr-{seed}", budget)
@@ -291,7 +291,7 @@ def adr(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     def one(name: str) -> dict[str, object]:
         nominal = assess_run(folders[name], seed=ASSESS_SEED)
         shown = {"nominal": {"episodes": nominal.episodes, "falls": nominal.falls, "error": nominal.error}}
-        return shown | _on_hard_twins(lambda n: frozen(folders[name].newest().arrays, n))
+        return shown | _on_hard_twins(lambda n: PolicyRunner(folders[name].newest_policy(), n))
 
     found = TRAIN.each("adr", list(folders), one, fresh=cfg.fresh)
     rows = []

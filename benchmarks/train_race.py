@@ -18,13 +18,13 @@ import gymnasium
 import numpy as np
 import torch
 
+from trueup.policy.runner import PolicyRunner
 from trueup.rl.env import Floats, Obs
 from trueup.rl.ppo import Ppo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
-from trueup.train.config import default_ppo
+from trueup.train.config import default_learner
 from trueup.train.play.assess import assess
-from trueup.train.play.frozen import frozen
 
 
 @dataclass
@@ -75,7 +75,7 @@ def race(name: str, cfg: RaceCfg, seed: int = 0) -> dict[str, object]:
 
 
 def _ours(cfg: RaceCfg, seed: int) -> Contender:
-    ppo = Ppo(_env(cfg, seed), default_ppo(cfg.task), seed)
+    ppo = Ppo(_env(cfg, seed), default_learner(cfg.task), seed)
 
     def learn(seconds: float) -> int:
         before, end = ppo.steps_done, time.perf_counter() + seconds
@@ -83,7 +83,7 @@ def _ours(cfg: RaceCfg, seed: int) -> Contender:
             ppo.iterate()
         return ppo.steps_done - before
 
-    return Contender(learn, lambda obs: frozen(ppo.state())(obs))
+    return Contender(learn, lambda obs: PolicyRunner(ppo.policy())(obs))
 
 
 def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:
@@ -92,7 +92,7 @@ def _rsl_rl(cfg: RaceCfg, seed: int) -> Contender:
     from trueup.train.adapters.rsl_rl import RslRlEnv, groups, rsl_rl_config
 
     torch.manual_seed(seed)
-    ppo = default_ppo(cfg.task)
+    ppo = default_learner(cfg.task)
     with contextlib.redirect_stdout(io.StringIO()):
         runner = OnPolicyRunner(RslRlEnv(_env(cfg, seed)), rsl_rl_config(ppo), log_dir=None)
 
@@ -115,7 +115,7 @@ def _sb3(cfg: RaceCfg, seed: int) -> Contender:
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
-    ours = default_ppo(cfg.task)
+    ours = default_learner(cfg.task)
     makers = [_Maker(cfg.task, seed, k) for k in range(cfg.processes)]
     envs = VecNormalize(SubprocVecEnv(makers), gamma=ours.gamma)
     kwargs = {"net_arch": list(ours.net.actor), "log_std_init": math.log(ours.net.std)}

@@ -36,9 +36,9 @@ from train_hard import continued
 from transfer_page import CONDITIONS, page
 from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2, truth_world
 
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.policy.runner import PolicyRunner
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import frozen
 from trueup.train.train import assess_run, run_env
 
 Condition = Literal["nominal", "ranges", "estimate", "posterior", "learned", "truth"]
@@ -113,7 +113,7 @@ def measure(cfg: BenchCfg, key: str) -> Numbers:
     folder = trained(cfg, name, world, seed)  # type: ignore[arg-type]
     spec = run_env(folder.config(), 1, threads=1).policy_spec()
     walked = walk_on_twins(
-        lambda n: frozen(folder.newest().arrays, n),
+        lambda n: PolicyRunner(folder.newest_policy(), n),
         spec,
         world.preset,
         [world.seed] * cfg.episodes,
@@ -160,7 +160,7 @@ def run_cfg(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunCfg:
         seed=seed,
         nenv=cfg.nenv,
         threads=cfg.threads,
-        ppo=default_ppo(TASK),
+        learner=default_learner(TASK),
     )
     match name:
         case "nominal":

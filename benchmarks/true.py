@@ -27,11 +27,11 @@ from train_hard import ASSESS_SEED, TASK, continued
 from true_b2 import b2
 from true_zoo import zoo
 
+from trueup.policy.runner import Policy, PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import Assessment, assess
-from trueup.train.play.frozen import Policy, frozen
 from trueup.train.play.witness import open_witness
 from trueup.train.train import run_env
 
@@ -160,7 +160,7 @@ def twins(cfg: BenchCfg) -> tuple[Numbers, str]:
         else:
             folder = runs[name]
             spec = run_env(folder.config(), 1, threads=1).policy_spec()
-            make = lambda n: frozen(folder.newest().arrays, n)  # noqa: E731
+            make = lambda n: PolicyRunner(folder.newest_policy(), n)  # noqa: E731
         walked = walk_on_twins(make, spec, preset, [int(twin)])
         return {"error": walked.error, "falls": walked.falls, "power_w": walked.power}
 
@@ -199,7 +199,7 @@ def _ours(cfg: BenchCfg, seed: int) -> Numbers:
 
 def _folder(cfg: BenchCfg, seed: int) -> RunFolder:
     """A training of `train.py target`, if it was made; else one of its own."""
-    run = RunCfg(task=TASK, seed=seed, ppo=default_ppo(TASK))
+    run = RunCfg(task=TASK, seed=seed, learner=default_learner(TASK))
     return continued(run, cfg.runs / f"target-{seed}", Budget(minutes=cfg.minutes, save_s=60.0))
 
 
@@ -208,7 +208,7 @@ def _assess_run(folder: RunFolder, *, varied: bool) -> Assessment:
 
     run = replace(folder.config(), seed=ASSESS_SEED)
     env = run_env(run, EPISODES, stagger=False, randomize=varied, pushes=varied)
-    return assess(env, frozen(folder.newest().arrays, EPISODES), env.task.score)
+    return assess(env, PolicyRunner(folder.newest_policy(), EPISODES), env.task.score)
 
 
 def _foreign_once(cfg: BenchCfg, *, varied: bool) -> Numbers:

@@ -11,7 +11,7 @@ from typing import Protocol
 from parts import TRUE, Numbers, table
 from train_hard import ASSESS_SEED, continued
 
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.train import assess_run
 
 MODEL = "robot_model/b2/b2.xml"
@@ -76,7 +76,7 @@ def _train(cfg: B2Cfg, seed: int) -> Numbers:
         _trueup("robot", "init", str(model), "--out", str(robot))
         _trueup("task", "init", str(robot), "--like", "go2-velocity", "--out", str(task))
     name = f"{task}:b2_velocity"
-    run = RunCfg(task=name, seed=seed, ppo=default_ppo(name))
+    run = RunCfg(task=name, seed=seed, learner=default_learner(name))
     folder = continued(run, place / f"run-{seed}", Budget(minutes=cfg.minutes, save_s=60.0))
     facts, nominal = folder.newest().facts, assess_run(folder, seed=ASSESS_SEED)
     return {

@@ -29,6 +29,8 @@ from trueup.world.fitted.calibration import Calibration, read_calibration, write
 from trueup.world.fitted.sim_params import Word
 
 if TYPE_CHECKING:
+    from trueup.rl.settings import LearnerCfg
+    from trueup.tasks.task import Task
     from trueup.train.trained import TrainedRun
 
 
@@ -176,44 +178,60 @@ def _log(log: Log | str | Path, mapping: str | None) -> Log:
 
 
 def train(
-    task: str,
+    task: str | Task | Callable[[], Task],
     *,
     out: str | Path | None = None,
     minutes: float | None = None,
     steps: int | None = None,
     target: float | None = None,
     seed: int = 0,
-    robot: str | Path | None = None,
+    robot: Robot | str | Path | None = None,
     params: str | Path | Fit | Calibration | None = None,
     posterior: bool = True,
     actuator: str | Path | None = None,
+    learner: LearnerCfg | str | None = None,
     nenv: int = 0,
     resume: bool = False,
 ) -> TrainedRun:
     """Train a policy for a task; the run is in `out` (default runs/TASK).
 
-    robot     name or folder of a robot in place of the task's own, with the same joints
+    task      name, FILE.py:FUNCTION, a function that returns a Task, or a Task; a Task that is not built in is known to
+              this process only: to resume its run in another, give it again
+    robot     in place of the task's own, with the same joints
     params    a fit, or the folder of one: everything it fitted is drawn from its posterior
     posterior False: the fit's estimate in every simulation instead of draws
     actuator  folder of a learned actuator, which then drives the joints
+    learner   settings (`PpoCfg`, `SacCfg`) or the name of an algorithm; default: the task's own settings
     """
-    from trueup.train.config import Budget, RunCfg, default_ppo
+    from trueup.rl.settings import LearnerCfg
+    from trueup.tasks.load import load_task, name_object
+    from trueup.tasks.task import Task
+    from trueup.train.config import Budget, RunCfg, default_learner
+    from trueup.train.folder import RunFolder
+    from trueup.train.references import robot_reference, task_reference
     from trueup.train.train import train as train_run
     from trueup.train.trained import TrainedRun
 
-    path = Path(out) if out is not None else Path("runs") / task
+    name = task_reference(task)
+    path = (
+        Path(out)
+        if out is not None
+        else Path("runs") / (task if isinstance(task, str) else load_task(name).name)
+    )
+    if resume and isinstance(task, Task):
+        name = name_object(task, RunFolder(path).config().task)
     fit = params.calibration if isinstance(params, Fit) else params
     if isinstance(fit, Calibration):
         fit = path / "params" if resume else write_calibration(fit, path / "params")
     cfg = RunCfg(
-        task=task,
+        task=name,
         seed=seed,
         nenv=nenv,
-        robot=None if robot is None else str(robot),
+        robot=robot_reference(robot),
         params=None if fit is None else str(fit),
         posterior=posterior,
         actuator=None if actuator is None else str(actuator),
-        ppo=default_ppo(task),
+        learner=learner if isinstance(learner, LearnerCfg) else default_learner(name, learner),
     )
     budget = Budget(minutes=minutes, steps=steps, target=target)
     return TrainedRun(path=path, outcome=train_run(cfg, path, budget, resume=resume))

@@ -74,10 +74,18 @@ def test_the_end_tells_what_the_policy_is_worth_without_exploration():
     console = _console()
     outcome = Outcome(reason="steps", iteration=3, steps=1000, elapsed_s=60.0, metrics=METRICS)
     flags = {"flag/idling": 0.73, "flag/hopping": 0.02}
-    assessed = Assessment(episodes=100, seconds=20.0, falls=17, error=0.511, score=0.43, metrics=flags)
+    assessed = Assessment(
+        episodes=100,
+        seconds=20.0,
+        falls=17,
+        error=0.511,
+        score=0.43,
+        metrics=flags,
+        error_label="velocity error, m/s",
+    )
     print_outcome(Path("runs/walk"), outcome, assessed, console)
     text = " ".join(console.file.getvalue().split())
-    assert "100 episodes of 20 s: tracking error, m/s 0.511 score, at most 1 0.430 falls 17 of 100" in text
+    assert "100 episodes of 20 s: velocity error, m/s 0.511 score, at most 1 0.430 falls 17 of 100" in text
     assert "idling 73% of the time" in text
     assert "2% of the time" not in text
 

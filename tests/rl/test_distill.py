@@ -5,9 +5,9 @@ import pytest
 import torch
 from toy_env import ToyEnv
 
-from trueup.rl.distill import DistillCfg, Distiller
+from trueup.rl.distill import Distiller
 from trueup.rl.ppo import Ppo
-from trueup.rl.settings import NetCfg, PpoCfg
+from trueup.rl.settings import DistillCfg, NetCfg, PpoCfg
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7, latent=2, encoder=(16,))
 HIDDEN = 1.5
@@ -19,12 +19,12 @@ def teacher():
     for _ in range(40):
         ppo.iterate()
     ppo.close()
-    return {name: value.copy() for name, value in ppo.state().items()}
+    return ppo.policy()
 
 
 def _student(teacher, kind, seed=0):
-    cfg = DistillCfg(kind=kind, history=6, hidden=(64,), epochs=4, rate=3e-3)
-    return Distiller(ToyEnv(32, hidden=HIDDEN, seed=5), NET, teacher, cfg, seed=seed)
+    cfg = DistillCfg(kind=kind, history=6, hidden=(64,), epochs=4, learning_rate=3e-3)
+    return Distiller(ToyEnv(32, hidden=HIDDEN, seed=5), cfg, seed, teacher)
 
 
 @pytest.mark.parametrize("kind", ["latent", "action"])
@@ -55,7 +55,7 @@ def test_a_restored_student_continues_bit_for_bit(teacher):
 def test_the_teacher_does_not_change(teacher):
     student = _student(teacher, "action")
     student.iterate()
-    np.testing.assert_array_equal(student.state()["actor/actor/0/weight"], teacher["average/actor/0/weight"])
+    np.testing.assert_array_equal(student.state()["teacher/actor/0/weight"], teacher.actor[0][0])
     assert torch.isfinite(student.parameters.flat).all()
 
 
@@ -64,7 +64,7 @@ def test_an_episode_starts_with_an_empty_past(teacher):
     for _ in range(5):
         student.iterate()
     ages = student.env.age
-    frames = student.trace.frames
+    frames = student.past.frames
     for row in np.flatnonzero(ages < 5):
         empty = frames.shape[1] - ages[row]
         assert not frames[row, :empty].any()

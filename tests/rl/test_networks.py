@@ -91,7 +91,7 @@ def test_the_average_grows_with_the_training_up_to_its_span():
     average, seen = Average(parameters, span=2), []
     for k in range(1, 123):
         parameters.view["x"].fill_(float(k))
-        average.take()
+        average.update()
         seen.append(float(average.view["x"]))
     assert seen[:39] == [float(k) for k in range(1, 40)]  # the newest alone
     assert seen[39:42] == [39.5, 40.25, 41.125]  # (39 + 40) / 2, (39.5 + 41) / 2, (40.25 + 42) / 2

@@ -5,9 +5,9 @@ import pytest
 import torch
 from toy_env import ToyEnv
 
-from trueup.rl.collect import NonFiniteError
 from trueup.rl.ppo import Ppo
 from trueup.rl.settings import NetCfg, PpoCfg
+from trueup.rl.stepper import NonFiniteError
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32), std=0.7)
 CFG = PpoCfg(steps=16, minibatches=2, epochs=4, net=NET)
@@ -59,7 +59,7 @@ def test_a_restored_learner_continues_bit_for_bit(symmetry):
 def test_noise_stays_below_a_bound_that_falls():
     from dataclasses import replace
 
-    _, history = _learn(replace(CFG, entropy=0.1, quiet=(0.2, 1, 4)), 6)
+    _, history = _learn(replace(CFG, entropy=0.1, noise_schedule=(0.2, 1, 4)), 6)
     free, _ = _learn(replace(CFG, entropy=0.1), 6)
     bounds = [0.7 * (0.2 / 0.7) ** min(1.0, max(0, k - 1) / 3) for k in range(6)]
     assert all(row["std"] <= bound + 1e-6 for row, bound in zip(history, bounds, strict=True))
@@ -78,7 +78,7 @@ def test_time_outs_are_bootstrapped_from_the_final_state():
     plain = ppo.rollout.reward.copy()
     late = np.concatenate(ppo.rollout.timeouts)
     assert len(late) > 0
-    ppo.judge()
+    ppo.compute_advantages()
     added = (ppo.rollout.reward - plain).reshape(-1)
     assert np.flatnonzero(added).tolist() == sorted(late.tolist())
     import torch
@@ -93,7 +93,8 @@ def test_a_number_that_is_not_finite_is_found_in_its_step():
     with pytest.raises(NonFiniteError, match="reward") as found:
         ppo.iterate()
     assert found.value.step == 4
-    assert found.value.rows.tolist() == [3]
+    assert found.value.rows == [3]
+    np.testing.assert_array_equal(found.value.before["env/total"], 20)
 
 
 def test_statistics_are_symmetric_with_symmetry():
@@ -136,30 +137,30 @@ def test_the_mirror_exchanges_observations_factors_and_actions_of_half_a_minibat
 def test_the_actor_stops_when_the_policy_has_moved_far_enough():
     from dataclasses import replace
 
-    ppo = Ppo(ToyEnv(32), replace(CFG, rate=0.05), seed=0)
+    ppo = Ppo(ToyEnv(32), replace(CFG, learning_rate=0.05), seed=0)
     metrics = ppo.iterate()
     assert metrics["updates"] < CFG.epochs * CFG.minibatches
     assert metrics["kl"] > 4 * CFG.kl_target
-    assert ppo.rate == pytest.approx(0.05 / 1.5)
+    assert ppo.learning_rate == pytest.approx(0.05 / 1.5)
     ppo.close()
 
 
-def test_the_step_size_is_one_for_an_iteration_and_grows_when_nothing_moves():
+def test_the_learning_rate_is_one_for_an_iteration_and_grows_when_nothing_moves():
     from dataclasses import replace
 
-    ppo = Ppo(ToyEnv(32), replace(CFG, rate=1e-5), seed=0)
+    ppo = Ppo(ToyEnv(32), replace(CFG, learning_rate=1e-5), seed=0)
     metrics = ppo.iterate()
-    assert metrics["rate"] == 1e-5
+    assert metrics["learning_rate"] == 1e-5
     assert metrics["updates"] == CFG.epochs * CFG.minibatches
-    assert ppo.rate == pytest.approx(1.5e-5)
+    assert ppo.learning_rate == pytest.approx(1.5e-5)
     ppo.close()
 
 
 def test_a_policy_that_is_not_symmetric_yet_has_not_moved():
-    """What the mirror image is away from the policy is no step of learning, so the brake does not hold it."""
+    """What the mirror image is away from the policy is no step of learning, so the actor goes on updating."""
     from dataclasses import replace
 
-    ppo = Ppo(ToyEnv(32), replace(CFG, symmetry=True, rate=1e-5), seed=3)
+    ppo = Ppo(ToyEnv(32), replace(CFG, symmetry=True, learning_rate=1e-5), seed=3)
     ppo.actor.parameters.view["actor/2/bias"].copy_(torch.tensor([3.0, -3.0]))  # left and right pull apart
     metrics = ppo.iterate()
     assert metrics["updates"] == CFG.epochs * CFG.minibatches

@@ -27,21 +27,21 @@ def _same_in_parts(cfg, tmp_path):
 @pytest.mark.medium
 @pytest.mark.parametrize("task", task_names())
 def test_it_continues_bit_for_bit(tmp_path, task):
-    cfg = RunCfg(task=task, seed=2, nenv=8, threads=1, ppo=replace(PPO, symmetry="go2" in task))
+    cfg = RunCfg(task=task, seed=2, nenv=8, threads=1, learner=replace(PPO, symmetry="go2" in task))
     _same_in_parts(cfg, tmp_path)
 
 
 @pytest.mark.medium
 def test_ranges_that_grow_and_a_latent_continue_bit_for_bit(tmp_path):
     ppo = replace(PPO, net=replace(PPO.net, latent=4), symmetry=True)
-    _same_in_parts(RunCfg(task="go2-velocity", nenv=8, threads=1, adr=True, ppo=ppo), tmp_path)
+    _same_in_parts(RunCfg(task="go2-velocity", nenv=8, threads=1, adr=True, learner=ppo), tmp_path)
 
 
 @pytest.mark.medium
 @pytest.mark.parametrize("randomize", [False, True])
 def test_a_walking_task_is_assessed_nominal_and_randomised(tmp_path, randomize, monkeypatch):
     monkeypatch.setattr("trueup.train.train.load_task", _short)
-    train(RunCfg(task="go2-velocity", nenv=8, threads=1, ppo=PPO), tmp_path, Budget(steps=STEP))
+    train(RunCfg(task="go2-velocity", nenv=8, threads=1, learner=PPO), tmp_path, Budget(steps=STEP))
     result = assess_run(RunFolder(tmp_path), episodes=4, randomize=randomize)
     assert result.error > 0.0
     assert 0 <= result.falls <= 4

@@ -8,16 +8,17 @@ from test_trainer import CFG, STEP
 
 from trueup.core.errors import TrueupError
 from trueup.policy.mlp import load_policy
-from trueup.rl.distill import DistillCfg, Distiller
+from trueup.policy.runner import PolicyRunner
+from trueup.rl.distill import Distiller
+from trueup.rl.settings import DistillCfg
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.config import Budget, RunCfg, default_ppo
+from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import FrozenStudent, frozen
 from trueup.train.train import assess_run, make_learner, run_env, train
 
 
 def _student_cfg(teacher):
-    return replace(CFG, teacher=str(teacher), distill=DistillCfg(kind="action", history=5, hidden=(16,)))
+    return replace(CFG, teacher=str(teacher), learner=DistillCfg(kind="action", history=5, hidden=(16,)))
 
 
 def test_a_student_trains_resumes_and_is_assessed(tmp_path):
@@ -32,44 +33,47 @@ def test_a_student_trains_resumes_and_is_assessed(tmp_path):
     assert assess_run(RunFolder(tmp_path / "whole"), episodes=4).episodes == 4
 
 
-def test_the_frozen_student_does_what_the_learning_one_does(tmp_path):
+def test_the_policy_of_a_student_does_what_the_learning_one_does(tmp_path):
     train(CFG, tmp_path / "teacher", Budget(steps=STEP))
     learner = make_learner(_student_cfg(tmp_path / "teacher"))
     assert isinstance(learner, Distiller)
-    policy = frozen(learner.state(), CFG.nenv)
-    assert isinstance(policy, FrozenStudent)
-    obs = learner.obs
+    policy = PolicyRunner(learner.policy(), CFG.nenv)
+    assert policy.net.spec.kind == "action"
+    obs = learner.stepper.obs
     for t in range(3):
         action = policy(obs)
         np.testing.assert_allclose(action, learner._act(t), rtol=1e-4, atol=1e-6)
         step = learner.env.step(action)
-        learner.obs, learner.last_action, obs = step.obs, action, step.obs
+        learner.stepper.obs, learner.last_action, obs = step.obs, action, step.obs
 
 
 def test_a_teacher_without_latent_cannot_teach_one(tmp_path):
     train(CFG, tmp_path / "teacher", Budget(steps=STEP))
-    cfg = replace(CFG, teacher=str(tmp_path / "teacher"), distill=DistillCfg(kind="latent"))
+    cfg = replace(CFG, teacher=str(tmp_path / "teacher"), learner=DistillCfg(kind="latent"))
     with pytest.raises(TrueupError, match="--latent"):
         make_learner(cfg)
 
 
 @pytest.mark.parametrize("kind", ["latent", "action"])
-def test_an_exported_student_acts_as_the_frozen_one(tmp_path, kind):
+def test_an_exported_student_acts_as_the_one_in_its_checkpoint(tmp_path, kind):
     teacher = replace(
-        CFG, randomize=True, ppo=replace(CFG.ppo, net=replace(CFG.ppo.net, latent=2)), task="z1-reach"
+        CFG,
+        randomize=True,
+        learner=replace(CFG.learner, net=replace(CFG.learner.net, latent=2)),
+        task="z1-reach",
     )
     train(teacher, tmp_path / "teacher", Budget(steps=STEP))
     cfg = replace(
-        teacher, teacher=str(tmp_path / "teacher"), distill=DistillCfg(kind=kind, history=5, hidden=(16,))
+        teacher, teacher=str(tmp_path / "teacher"), learner=DistillCfg(kind=kind, history=5, hidden=(16,))
     )
     train(cfg, tmp_path / "student", Budget(steps=2 * STEP))
     folder = RunFolder(tmp_path / "student")
-    exported, policy = load_policy(folder.policy, nrow=3), frozen(folder.newest().arrays, 3)
+    exported, policy = load_policy(folder.policy, nrow=3), PolicyRunner(folder.newest_policy(), 3)
     env = make_env(load_task("z1-reach"), EnvCfg(nenv=3, threads=1))
     obs = env.reset()
     for k in range(8):
         action = policy(obs)
-        np.testing.assert_array_equal(exported(obs.actor), action)
+        np.testing.assert_array_equal(exported.act(obs.actor), action)
         obs = env.step(action).obs
         if k == 4:
             policy.restart(np.array([1]))
@@ -78,7 +82,7 @@ def test_an_exported_student_acts_as_the_frozen_one(tmp_path, kind):
 
 def test_students_meet_whole_ranges_at_once():
     task = "go2-velocity"
-    plain = RunCfg(task=task, nenv=2, threads=1, ppo=default_ppo(task))
-    student = replace(plain, teacher="somewhere", distill=DistillCfg())
+    plain = RunCfg(task=task, nenv=2, threads=1, learner=default_learner(task))
+    student = replace(plain, teacher="somewhere", learner=DistillCfg())
     assert run_env(plain, 2, training=True).variation.share == 0.0
     assert run_env(student, 2, training=True).variation.share == 1.0

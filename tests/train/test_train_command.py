@@ -46,6 +46,11 @@ def test_train_resume_and_what_is_printed(capsys, tmp_path):
         (("train", "pendulum-swingup", "--out", "RUN"), "--minutes, --steps or --target"),
         (("train", "pendulum", "--out", "RUN", "--steps", "1"), "did you mean 'pendulum-swingup'"),
         (("train", "--resume", "RUN", "--steps", "1"), "no run here"),
+        (
+            ("train", "pendulum-swingup", "--learner", "sac", "--symmetry", "True", "--out", "RUN"),
+            "sac has no option 'symmetry'",
+        ),
+        (("train", "pendulum-swingup", "--option", "gamma", "--out", "RUN"), "--option takes NAME=VALUE"),
         (("play", "RUN"), "no run here"),
         (("train", "--replay", "RUN/nan"), "no run here"),
     ],
@@ -54,6 +59,20 @@ def test_what_cannot_work_is_said_in_one_line(capsys, tmp_path, args, message):
     code, text = _run(capsys, *(arg.replace("RUN", str(tmp_path / "none")) for arg in args))
     assert code == 2
     assert message in text
+
+
+def test_another_learner_with_its_options(capsys, tmp_path):
+    options = ("--learner", "sac", "--option", "warmup=64", "batch=16", "hidden=[8,8]")
+    flags = ("--threads", 1, "--film-minutes", 0, "--steps", 192)
+    code, text = _run(capsys, "train", "pendulum-swingup", "--out", tmp_path / "run", *options, *flags)
+    assert code == 0
+    assert "temperature (SAC)" in text
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["nenv"], config["learner"]["algorithm"], config["learner"]["hidden"]) == (
+        16,
+        "sac",
+        [8, 8],
+    )
 
 
 def test_a_student_needs_a_teacher_that_exists(capsys, tmp_path):

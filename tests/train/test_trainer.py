@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.policy.runner import PolicyRunner
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.train.config import Budget, RunCfg, read_config
 from trueup.train.folder import RunFolder
-from trueup.train.play.frozen import frozen
-from trueup.train.train import assess_run, replay_mishap, run_env, train, tuned
+from trueup.train.train import assess_run, replay_dump, run_env, train, tuned
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32))
 CFG = RunCfg(
-    task="pendulum-swingup", seed=3, nenv=32, threads=1, ppo=PpoCfg(steps=8, minibatches=2, epochs=2, net=NET)
+    task="pendulum-swingup",
+    seed=3,
+    nenv=32,
+    threads=1,
+    learner=PpoCfg(steps=8, minibatches=2, epochs=2, net=NET),
 )
 STEP = 32 * 8
 
@@ -38,7 +42,7 @@ def test_a_run_leaves_config_metrics_board_and_checkpoint(tmp_path):
     assert read_config(tmp_path / "config.json") == CFG
     rows = RunFolder(tmp_path).read_metrics()
     assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
-    assert {"reward", "kl", "rate", "steps_per_s", "reward/swing_up"} <= rows[-1].keys()
+    assert {"reward", "kl", "learning_rate", "steps_per_s", "reward/swing_up"} <= rows[-1].keys()
     assert list((tmp_path / "tensorboard").iterdir())
     assert _final(tmp_path).facts["steps"] == 4 * STEP
 
@@ -125,7 +129,7 @@ def test_a_state_that_goes_bad_is_dumped_and_shown_again(tmp_path, monkeypatch):
         train(CFG, tmp_path, Budget(steps=100 * STEP))
     assert "--replay" in str(found.value)
     rows = json.loads((tmp_path / "nan" / "manifest.json").read_text())["facts"]["rows"]
-    assert replay_mishap(tmp_path / "nan") == [f"reward: rows {rows}"]
+    assert replay_dump(tmp_path / "nan") == [f"reward: rows {rows}"]
 
 
 def test_size_and_threads_are_chosen_and_recorded(tmp_path):
@@ -137,9 +141,9 @@ def test_size_and_threads_are_chosen_and_recorded(tmp_path):
 
 @pytest.mark.medium
 def test_training_swings_the_pendulum_up(tmp_path):
-    from trueup.train.config import default_ppo
+    from trueup.train.config import default_learner
 
-    cfg = RunCfg(task="pendulum-swingup", nenv=128, threads=1, ppo=default_ppo("pendulum-swingup"))
+    cfg = RunCfg(task="pendulum-swingup", nenv=128, threads=1, learner=default_learner("pendulum-swingup"))
     train(cfg, tmp_path, Budget(steps=70_000, save_s=600.0))
     result = assess_run(RunFolder(tmp_path), episodes=20)
     assert result.score > 0.7
@@ -148,19 +152,19 @@ def test_training_swings_the_pendulum_up(tmp_path):
     assert not result.reaches(0.99)
 
 
-def test_the_frozen_policy_is_the_actor_without_noise(tmp_path):
+def test_the_policy_of_ppo_is_its_actor_without_noise(tmp_path):
     import torch
 
     from trueup.rl.ppo import Ppo
 
     env = run_env(CFG, 8)
-    ppo = Ppo(env, CFG.ppo, 0)
+    ppo = Ppo(env, CFG.learner, 0)
     ppo.iterate()
     obs = env.reset()
     expected = ppo.actor.forward(
         torch.tensor(ppo.collector.actor_normalizer(obs.actor)), torch.empty(8, 0)
     ).numpy()
-    np.testing.assert_allclose(frozen(ppo.state())(obs), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(PolicyRunner(ppo.policy())(obs), expected, rtol=1e-4, atol=1e-6)
     ppo.close()
 
 
@@ -171,5 +175,5 @@ def test_a_run_leaves_a_policy_for_the_robot(tmp_path):
     policy = load_policy(tmp_path / "policy")
     assert (policy.spec.task, policy.spec.control_hz) == ("pendulum-swingup", 25.0)
     obs = run_env(CFG, 8).reset()
-    expected = frozen(RunFolder(tmp_path).newest().arrays)(obs)
-    np.testing.assert_array_equal(policy(obs.actor), expected)
+    expected = PolicyRunner(RunFolder(tmp_path).newest_policy())(obs)
+    np.testing.assert_array_equal(policy.act(obs.actor), expected)

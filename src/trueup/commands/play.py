@@ -12,8 +12,8 @@ from trueup.core.errors import TrueupError
 from trueup.core.outputs import OutFile
 
 if TYPE_CHECKING:
+    from trueup.policy.runner import Policy
     from trueup.tasks.env import TaskEnv
-    from trueup.train.play.frozen import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def run(verb: PlayVerb) -> int:
 
     from trueup.report.progress import progress_bar
     from trueup.train.play.show import film_policy
-    from trueup.train.stop import stop_wish
+    from trueup.train.stop import stop_on_signal
     from trueup.view.camera import CameraCfg
 
     console = Console()
@@ -95,8 +95,8 @@ def run(verb: PlayVerb) -> int:
     console.print(f"page   {view.url}   (Ctrl-C ends)", soft_wrap=True)
     end = None if verb.seconds is None else time.monotonic() + verb.seconds
     try:
-        with stop_wish() as wish:
-            view.run(lambda: wish.asked or (end is not None and time.monotonic() > end))
+        with stop_on_signal() as stop:
+            view.run(lambda: stop.requested or (end is not None and time.monotonic() > end))
     finally:
         view.close()
     return 0

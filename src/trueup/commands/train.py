@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ import tyro
 from trueup.core.outputs import OutFolder
 
 if TYPE_CHECKING:
+    from trueup.rl.settings import LearnerCfg
     from trueup.train.config import Budget, RunCfg
 
 
@@ -32,7 +33,7 @@ class TrainVerb:
     steps: int | None = None
     """Stop after this many control steps of all simulations together."""
     target: float | None = None
-    """Stop when an assessment reaches it: error below it and no falls; for tasks without velocities a score."""
+    """Stop when an assessment reaches it: error below it and no falls; for tasks without an error a score."""
     resume: OutFolder | None = None
     """Continue the run in this folder."""
     seed: int = 0
@@ -50,13 +51,17 @@ class TrainVerb:
     adr: bool = False
     """Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes."""
     nenv: int = 0
-    """Simulations; 0: measured at the start."""
+    """Simulations; 0: as suits the learner, or measured at the start."""
     threads: int = 0
     """Physics threads; 0: measured at the start."""
+    learner: Literal["ppo", "sac"] | None = None
+    """Algorithm, with its default settings; default: the task's own algorithm and settings."""
+    option: tuple[str, ...] = ()
+    """Settings of the learner, e.g. gamma=0.98 net.actor=[64,64]; `trueup/rl/settings.py` describes them."""
     symmetry: bool | None = None
-    """Learn from mirror images too, where the task offers them; default: as suits the task."""
+    """Learn from mirrored samples too (PPO), where the task offers a mirror; default: as suits the task."""
     latent: int = 0
-    """Size of a latent of the hidden factors that the policy sees (first phase of RMA); 0: none."""
+    """Size of a latent of the hidden factors that the policy sees (PPO, first phase of RMA); 0: none."""
     teacher: Path | None = None
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
@@ -66,7 +71,7 @@ class TrainVerb:
     save_seconds: float = 30.0
     """Time between checkpoints."""
     replay: Path | None = None
-    """Show the step of a dump (OUT/nan) again instead of training."""
+    """Do the step of a dump (OUT/nan) again, in which a number was not finite, instead of training."""
 
 
 def run(verb: TrainVerb) -> int:
@@ -78,11 +83,11 @@ def run(verb: TrainVerb) -> int:
     from trueup.report.run import write_run_page
     from trueup.report.train import print_outcome, training_display
     from trueup.train.folder import RunFolder
-    from trueup.train.train import assess_end, replay_mishap, run_origins, train
+    from trueup.train.train import assess_end, replay_dump, run_origins, train
 
     console = Console()
     if verb.replay is not None:
-        found = replay_mishap(verb.replay)
+        found = replay_dump(verb.replay)
         console.print("\n".join(found) or "every number is finite this time")
         return 1 if found else 0
     out = verb.resume or verb.out
@@ -103,12 +108,9 @@ def run(verb: TrainVerb) -> int:
 
 
 def _cfg(verb: TrainVerb) -> RunCfg:
-    from trueup.rl.distill import DistillCfg
     from trueup.rl.settings import PpoCfg
-    from trueup.train.config import RunCfg, default_ppo
+    from trueup.train.config import RunCfg
 
-    ppo = PpoCfg() if verb.task is None else default_ppo(verb.task)
-    net = replace(ppo.net, latent=verb.latent)
     return RunCfg(
         task=verb.task or "",
         seed=verb.seed,
@@ -120,10 +122,39 @@ def _cfg(verb: TrainVerb) -> RunCfg:
         actuator=None if verb.actuator is None else str(verb.actuator),
         randomize=verb.randomize,
         adr=verb.adr,
-        ppo=replace(ppo, symmetry=ppo.symmetry if verb.symmetry is None else verb.symmetry, net=net),
+        learner=PpoCfg() if verb.task is None else _learner(verb, verb.task),
         teacher=None if verb.teacher is None else str(verb.teacher),
-        distill=None if verb.teacher is None else DistillCfg(kind=verb.student),
     )
+
+
+def _learner(verb: TrainVerb, task: str) -> LearnerCfg:
+    """The task's settings or those of --learner, with the options given; a student's with --teacher."""
+    from trueup.core.errors import TrueupError
+    from trueup.rl.settings import DistillCfg
+    from trueup.train.config import default_learner, with_options
+
+    cfg = DistillCfg(kind=verb.student) if verb.teacher else default_learner(task, verb.learner)
+    options: dict[str, object] = {}
+    if verb.symmetry is not None:
+        options["symmetry"] = verb.symmetry
+    if verb.latent:
+        options["net.latent"] = verb.latent
+    for text in verb.option:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise TrueupError(f"--option takes NAME=VALUE, found {text!r}")
+        options[name] = _value(value)
+    return with_options(cfg, options)
+
+
+def _value(text: str) -> object:
+    """A number, list or word as it is written in JSON."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _budget(verb: TrainVerb) -> Budget:

@@ -11,6 +11,7 @@ from typing import Any
 from trueup.report.page import Cell, Page
 from trueup.report.traces import COLOURS
 from trueup.tasks.load import load_task
+from trueup.tasks.task import error_label, error_metric
 from trueup.train.folder import RunFolder
 
 Row = Mapping[str, float]
@@ -18,15 +19,25 @@ _POINTS = 400  # of a curve
 _MILLION = 1e6
 
 
+class _Error:
+    """The goal's error: the metric's name (empty: none), and how it is called."""
+
+    def __init__(self, metric: str | None, label: str) -> None:
+        self.metric, self.label = metric or "", label
+        self.name, _, self.unit = label.partition(", ")
+
+
 def write_run_page(run: str | Path) -> Path:
     """Write RUN/index.html from what the run has recorded so far."""
     folder = RunFolder(run)
     cfg, rows, assessed = folder.config(), folder.read_metrics(), _assessments(folder)
+    task = load_task(cfg.task, cfg.robot)
     page = Page(f"Training {cfg.task}", f"seed {cfg.seed}, {cfg.nenv} simulations")
     if rows:
-        _facts(page, rows, assessed)
+        error = _Error(error_metric(task), error_label(task))
+        _facts(page, rows, assessed, error)
         rows = rows[:: max(1, len(rows) // _POINTS)]
-        _progress(page, rows, assessed)
+        _progress(page, rows, assessed, error)
         _curriculum(page, rows, cfg.task)
         _flags(page, rows)
     films = sorted(folder.films.glob("*.mp4"))
@@ -41,7 +52,7 @@ def _assessments(folder: RunFolder) -> list[Row]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def _facts(page: Page, rows: Sequence[Row], assessed: Sequence[Row]) -> None:
+def _facts(page: Page, rows: Sequence[Row], assessed: Sequence[Row], error: _Error) -> None:
     last = rows[-1]
     facts: dict[str, Cell] = {
         "control steps": f"{last['steps'] / _MILLION:.2f} M",
@@ -49,20 +60,20 @@ def _facts(page: Page, rows: Sequence[Row], assessed: Sequence[Row]) -> None:
         "steps a second": f"{last['steps'] / last['elapsed_s']:,.0f}",
         "reward per step": last["reward"],
     }
-    if "velocity_error" in last:
-        facts["tracking error, exploring"] = f"{last['velocity_error']:.3f} m/s"
+    if error.metric in last:
+        facts[f"{error.name}, exploring"] = f"{last[error.metric]:.3f} {error.unit}"
     if assessed:
         newest = assessed[-1]
-        error = "" if newest["error"] is None else f"{newest['error']:.3f} m/s, "
-        facts["assessed"] = f"{error}{newest['falls']:.0f} falls"
+        found = "" if newest["error"] is None else f"{newest['error']:.3f} {error.unit}, "
+        facts["assessed"] = f"{found}{newest['falls']:.0f} falls"
     page.facts(facts)
 
 
-def _progress(page: Page, rows: Sequence[Row], assessed: Sequence[Row]) -> None:
+def _progress(page: Page, rows: Sequence[Row], assessed: Sequence[Row], error: _Error) -> None:
     page.section("Learning")
     page.plot(_curves(rows, {"reward": "reward per step"}, "reward per step"))
-    if any("velocity_error" in row for row in rows):
-        figure = _curves(rows, {"velocity_error": "exploring, in ranges that grow"}, "tracking error, m/s")
+    if any(error.metric in row for row in rows):
+        figure = _curves(rows, {error.metric: "exploring, in ranges that grow"}, error.label)
         if assessed:
             figure.add_scatter(
                 x=[row["steps"] / _MILLION for row in assessed],

@@ -20,7 +20,10 @@ from trueup.train.trainer import Outcome, Progress
 _SHOWN = {
     "reward": ("reward per step", "{:.4f}"),
     "episode_return": ("return of an episode", "{:.2f}"),
-    "velocity_error": ("tracking error, m/s", "{:.3f}"),
+    "velocity_error": ("velocity error, m/s", "{:.3f}"),
+    "settled_distance": ("settled distance, m", "{:.3f}"),
+    "object_distance": ("object distance, m", "{:.3f}"),
+    "pose_error": ("pose error, rad", "{:.3f}"),
     "turn_error": ("turning error, rad/s", "{:.3f}"),
     "terminated": ("falls per step", "{:.5f}"),
     "terrain/level": ("terrain level", "{:.2f}"),
@@ -28,7 +31,8 @@ _SHOWN = {
     "actuator_outside": ("actuator net outside its fitted range", "{:.1%}"),
     "std": ("standard deviation of actions", "{:.3f}"),
     "kl": ("divergence per update", "{:.4f}"),
-    "rate": ("step size", "{:.1e}"),
+    "learning_rate": ("learning rate", "{:.1e}"),
+    "alpha": ("temperature (SAC)", "{:.4f}"),
 }
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
@@ -90,7 +94,7 @@ def _print_assessed(assessed: Assessment, console: Console) -> None:
     """What leaves training may do worse than what explored: who needs the noise to move stands still without it."""
     console.print(f"the policy without exploration, {assessed.episodes} episodes of {assessed.seconds:g} s:")
     if assessed.error is not None:
-        console.print(f"  {'tracking error, m/s':32s} {assessed.error:.3f}")
+        console.print(f"  {assessed.error_label:32s} {assessed.error:.3f}")
     console.print(f"  {'score, at most 1':32s} {assessed.score:.3f}")
     console.print(f"  {'falls':32s} {assessed.falls} of {assessed.episodes}")
     for name, share in assessed.metrics.items():

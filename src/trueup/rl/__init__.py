@@ -1,1 +1,1 @@
-"""Learning algorithms that know no simulator: PPO, distillation, networks, running statistics."""
+"""Learning algorithms that know no simulator: PPO, SAC, distillation, networks, running statistics."""

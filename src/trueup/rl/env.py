@@ -1,4 +1,4 @@
-"""What a learner asks of an environment: many copies of one task, stepped together, NumPy in and out.
+"""The interface of environments: many simulations of one task, stepped together, NumPy in and out.
 
 `trueup.tasks` gives such environments; anything else with these attributes learns as well.
 """
@@ -16,9 +16,9 @@ State = dict[str, NDArray[np.generic]]
 
 
 class Obs(Protocol):
-    """What is seen, float32 (rows, n): by the actor, by the critic, and the hidden factors e of an episode.
+    """Observations, float32 (rows, n): of the actor, of the critic, and the hidden factors e of an episode.
 
-    The hidden factors are the last columns of what the critic sees.
+    The hidden factors are the last columns of the critic's observations.
     """
 
     @property
@@ -30,9 +30,9 @@ class Obs(Protocol):
 
 
 class Step(Protocol):
-    """What one step gave. Rows that ended are reset at once: `obs` is of the new episode, `last` of the old.
+    """Result of one control step. Rows that ended are reset at once: `obs` is of the new episode, `last` of the old.
 
-    `ended` (k,) are the rows that ended and `last` their k final observations, to bootstrap from where time ran out.
+    `ended` (k,) are the rows that ended and `last` their k final observations, to bootstrap truncated episodes from.
     """
 
     @property
@@ -69,7 +69,7 @@ class Mirror(Protocol):
 
 
 class Env(Protocol):
-    """`nenv` copies of one task. `state` and `restore` continue bit for bit."""
+    """`nenv` simulations of one task. `state` and `restore` continue bit for bit."""
 
     @property
     def nenv(self) -> int: ...

@@ -4,7 +4,7 @@
     A_t     = delta_t + gamma lambda (1 - done_t) A_{t+1}
     R_t     = A_t + V(s_t)
 
-An episode that ends because time ran out has not ended for the robot: gamma V(final state) belongs to its last reward.
+A truncated episode (time-out) has not ended for the robot: gamma V(final state) is added to its last reward.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 
 def bootstrap_timeouts(reward: Floats, index: NDArray[np.intp], last_value: Floats, gamma: float) -> None:
-    """Add gamma V(final state) in place where time ran out; `index` are places in the flattened (T N,) rewards."""
+    """Add gamma V(final state) in place where episodes were truncated; `index` into the flattened (T N,) rewards."""
     reward.reshape(-1)[index] += np.float32(gamma) * last_value
 
 

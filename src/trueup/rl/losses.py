@@ -1,4 +1,4 @@
-"""The losses of PPO (arXiv 1707.06347) with their derivatives, and the step size that follows the divergence.
+"""The losses of PPO (arXiv 1707.06347) with their derivatives, and the learning rate adapted to the KL divergence.
 
 Diagonal Gaussian policy with mean m and logarithm of the standard deviation s, per action:
     log p = sum_j [ -(a - m)^2 / (2 sigma^2) - s - log(2 pi)/2 ],   d log p/dm = (a - m)/sigma^2,
@@ -73,7 +73,7 @@ def value_loss(value: Tensor, old_value: Tensor, returns: Tensor, clip: float) -
 
 
 def adapted_rate(rate: float, kl: float, target: float, low: float = 1e-5, high: float = 1e-2) -> float:
-    """Step size for the next iteration: smaller when the policy moved more than twice the target, larger below half."""
+    """Learning rate of the next iteration: lower if the KL divergence was above twice the target, higher below half."""
     if kl > 2.0 * target:
         return max(low, rate / 1.5)
     if 0.0 < kl < 0.5 * target:

@@ -1,4 +1,4 @@
-"""Symmetry: left and right exchanged, for robots that have them.
+"""Mirror symmetry: left and right exchanged, for robots that have them.
 
 Half of each minibatch is replaced by its mirror image, which costs nothing and teaches both sides at once
 (data augmentation of arXiv 2403.04359, without making batches larger).
@@ -36,7 +36,7 @@ class Reflection:
 
 
 def factor_mirror(mirror: Mirror, nprivileged: int) -> tuple[NDArray[np.intp], Floats]:
-    """Index and sign of the hidden factors: they are the last columns of what the critic sees."""
+    """Index and sign of the hidden factors: the last columns of the critic's observations."""
     start = len(mirror.critic_index) - nprivileged
     return mirror.critic_index[start:] - start, mirror.critic_sign[start:]
 

@@ -1,41 +1,44 @@
-"""PPO (arXiv 1707.06347) for many simulations on few cores: collect, judge, learn; nothing else.
+"""PPO (arXiv 1707.06347) for many simulations on few cores: collect a rollout, compute advantages, update.
 
-One iteration is `steps` control steps of every copy, then `epochs` passes over them in `minibatches` parts. The actor's
-step size is the same for all of them and follows, from one iteration to the next, how far the policy moved. (Changed
-after every minibatch, as is common, it swings by a factor of fifty, and most steps move nothing.) Actor and critic
-share nothing, so they learn side by side on two cores; what either computes does not depend on that. Every iteration
-draws from a generator made from (seed, iteration): a checkpoint needs no random state.
+One iteration is `steps` control steps of every simulation, then `epochs` passes over them in `minibatches` parts. The
+actor's learning rate is the same for all of them and adapts, from one iteration to the next, to the KL divergence of
+the update. (Adapted after every minibatch, as is common, it swings by a factor of fifty, and most updates do nothing.)
+Actor and critic share no parameters, so they learn side by side on two cores; what either computes does not depend on
+that. Every iteration draws from a generator made from (seed, iteration): a checkpoint needs no random state.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.rl.collect import Collector, NonFiniteError
-from trueup.rl.env import Env, Floats, State
+from trueup.policy.layers import read_layers
+from trueup.policy.net import NetSpec, PolicyNet
+from trueup.rl.collect import Collector, Rollout
+from trueup.rl.env import Env, State
 from trueup.rl.gae import bootstrap_timeouts, gae
 from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
 from trueup.rl.mirror import Reflection
 from trueup.rl.nets.networks import Actor, Critic
-from trueup.rl.nets.parameters import Adam, Average, Parameters
-from trueup.rl.rollout import Rollout
+from trueup.rl.nets.parameters import Adam, Average
 from trueup.rl.settings import PpoCfg
+from trueup.rl.stepper import NonFiniteError
 
-BRAKE = 4.0  # times the divergence aimed at: far enough for one iteration
+KL_STOP = 4.0  # times `kl_target`: the actor's updates end there
 
 
 class Ppo:
-    """A learner and the environment it acts in; `iterate` until satisfied."""
+    """PPO and the environment it acts in."""
 
     def __init__(self, env: Env, cfg: PpoCfg, seed: int = 0) -> None:
         torch.set_num_threads(1)  # the simulator's threads and ours share the cores
-        self.env, self.cfg, self.seed, self.iteration, self.rate = env, cfg, seed, 0, cfg.rate
-        self.steps = cfg.steps
+        self.env, self.cfg, self.seed, self.iteration = env, cfg, seed, 0
+        self.learning_rate = cfg.learning_rate
         self.rollout = Rollout(env, cfg.steps)
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
         rows = max(self.batch, env.nenv)
@@ -54,28 +57,36 @@ class Ppo:
 
     @property
     def steps_done(self) -> int:
-        """Control steps of all copies together."""
-        return self.iteration * self.steps * self.env.nenv
-
-    def actions(self, t: int) -> Floats:
-        """What was done at step `t` of this iteration."""
-        return self.rollout.at(self.rollout.action, t).numpy().copy()
+        """Control steps of all simulations together."""
+        return self.iteration * self.cfg.steps * self.env.nenv
 
     def iterate(self) -> dict[str, float]:
-        """Collect, judge, learn; returns what is worth plotting."""
+        """Collect a rollout, compute advantages, update both networks."""
         rng = np.random.default_rng([self.seed, self.iteration])
         metrics = self.collector.collect(self.actor, self.rollout, rng)
-        self.judge()
-        metrics |= self.learn(rng)
-        self.average.take()
-        self.collector.learn_statistics(self.rollout, symmetric=self._reflection is not None)
+        self.compute_advantages()
+        metrics |= self.update(rng)
+        self.average.update()
+        self.collector.update_statistics(self.rollout, symmetric=self._reflection is not None)
         self.iteration += 1
         return metrics
 
-    def judge(self) -> None:
+    def policy(self) -> PolicyNet:
+        """The averaged actor, without its noise."""
+        view = {name: value.numpy() for name, value in self.average.view.items()}
+        latent = bool(self.cfg.net.latent)
+        return PolicyNet(
+            spec=NetSpec(kind="privileged" if latent else "plain"),
+            actor=read_layers(view, "actor"),
+            encoder=read_layers(view, "encoder"),
+            normalizer=deepcopy(self.collector.actor_normalizer),
+            privileged_normalizer=deepcopy(self.collector.privileged_normalizer) if latent else None,
+        )
+
+    def compute_advantages(self) -> None:
         """Values of all states, then advantages and returns.
 
-        What enters a network is in torch's own memory: the order of sums in a product may depend on alignment.
+        Inputs of networks are in torch's own memory: the order of sums in a product may depend on alignment.
         """
         rollout, cfg, collector = self.rollout, self.cfg, self.collector
         shape = rollout.reward.shape
@@ -91,17 +102,17 @@ class Ppo:
         advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
         rollout.advantage.numpy()[:] = advantage.reshape(-1)
 
-    def learn(self, rng: np.random.Generator) -> dict[str, float]:
-        """Train both networks on the rollout."""
-        parts = self._parts(rng)
+    def update(self, rng: np.random.Generator) -> dict[str, float]:
+        """Update both networks on the rollout."""
+        minibatches = self._minibatches(rng)
         if self.cfg.side_by_side:
-            waiting = self._second_core.submit(self._learn_critic, parts)
-            metrics = self._learn_actor(parts)
+            waiting = self._second_core.submit(self._update_critic, minibatches)
+            metrics = self._update_actor(minibatches)
             return metrics | waiting.result()
-        return self._learn_actor(parts) | self._learn_critic(parts)
+        return self._update_actor(minibatches) | self._update_critic(minibatches)
 
-    def _parts(self, rng: np.random.Generator) -> list[Tensor]:
-        """Indices of the samples of each minibatch, in the order in which they are learned."""
+    def _minibatches(self, rng: np.random.Generator) -> list[Tensor]:
+        """Indices of the samples of each minibatch, in the order in which they are used."""
         size = len(self.rollout.value)
         return [
             part
@@ -109,10 +120,10 @@ class Ppo:
             for part in torch.split(torch.from_numpy(rng.permutation(size)), self.batch)
         ]
 
-    def _learn_actor(self, parts: list[Tensor]) -> dict[str, float]:
+    def _update_actor(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
-        records, kl, most = [], 0.0, self._most_noise()
-        for part in parts:
+        records, kl, max_std = [], 0.0, self._max_std()
+        for part in minibatches:
             obs, action, old_mean = (
                 x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean)
             )
@@ -120,9 +131,11 @@ class Ppo:
             if self._reflection is not None:
                 self._reflection.actor(obs, privileged, action, old_mean)
             mean = actor.forward(obs, privileged)
-            own = slice(0 if self._reflection is None else len(mean) // 2, None)  # what was really done
+            own = slice(
+                0 if self._reflection is None else len(mean) // 2, None
+            )  # samples that are not mirrored
             kl = divergence(old_mean[own], rollout.log_std, mean[own], actor.log_std)
-            if kl > BRAKE * cfg.kl_target:
+            if kl > KL_STOP * cfg.kl_target:
                 break
             loss, grad_mean, grad_log_std, clipped = policy_loss(
                 action,
@@ -134,32 +147,32 @@ class Ppo:
                 entropy_weight=cfg.entropy,
             )
             actor.backward(grad_mean, grad_log_std)
-            self._move(actor.parameters, self.actor_adam, self.rate, "the actor's gradient")
-            actor.keep_exploring(most)
+            self._descend(self.actor_adam, self.learning_rate, "the actor's gradient")
+            actor.clamp_std(max_std)
             records.append(np.array([loss, kl, clipped]))
         loss, _, clipped = np.mean(records, axis=0)
-        used, self.rate = self.rate, adapted_rate(self.rate, kl, cfg.kl_target)
+        used, self.learning_rate = self.learning_rate, adapted_rate(self.learning_rate, kl, cfg.kl_target)
         return {
             "policy_loss": float(loss),
             "kl": kl,
             "clipped": float(clipped),
             "updates": float(len(records)),
-            "rate": used,
+            "learning_rate": used,
             "entropy": entropy(actor.log_std),
             "std": float(torch.exp(actor.log_std).mean()),
         }
 
-    def _most_noise(self) -> float:
-        """The bound of the standard deviation in this iteration: it falls by the same factor every time."""
-        if self.cfg.quiet is None:
+    def _max_std(self) -> float:
+        """The noise schedule's bound in this iteration: it falls by the same factor in each."""
+        if self.cfg.noise_schedule is None:
             return math.inf
-        (std, first, last), start = self.cfg.quiet, self.cfg.net.std
+        (std, first, last), start = self.cfg.noise_schedule, self.cfg.net.std
         share = min(1.0, max(0.0, (self.iteration - first) / (last - first)))
         return float(start * (std / start) ** share)
 
-    def _learn_critic(self, parts: list[Tensor]) -> dict[str, float]:
+    def _update_critic(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, critic, losses = self.rollout, self.critic, []
-        for part in parts:
+        for part in minibatches:
             obs, old, returns = (
                 x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns)
             )
@@ -168,44 +181,34 @@ class Ppo:
             value = critic.forward(obs)
             loss, grad = value_loss(value, old, returns, self.cfg.value_clip)
             critic.net.backward(grad[:, None])
-            self._move(critic.parameters, self.critic_adam, self.cfg.critic_rate, "the critic's gradient")
+            self._descend(self.critic_adam, self.cfg.critic_learning_rate, "the critic's gradient")
             losses.append(loss)
         return {"value_loss": float(np.mean(losses))}
 
-    def _move(self, parameters: Parameters, adam: Adam, rate: float, what: str) -> None:
-        norm = parameters.clip_gradient(self.cfg.max_gradient)
+    def _descend(self, adam: Adam, learning_rate: float, what: str) -> None:
+        norm = adam.parameters.clip_gradient(self.cfg.max_gradient)
         if not np.isfinite(norm):
-            raise NonFiniteError(what, self.rollout.steps, np.empty(0, np.intp))
-        adam.step(rate)
+            raise NonFiniteError(what)
+        adam.step(learning_rate)
 
     # --- checkpoints ---
     def state(self) -> State:
-        """Everything needed to go on bit for bit, as named arrays."""
-        out = self.collector.state()
-        for name, network, adam in self._learners():
-            out |= {f"{name}/{key}": value.numpy() for key, value in network.view.items()}
-            out[f"{name}_adam/mean"], out[f"{name}_adam/square"] = adam.mean.numpy(), adam.square.numpy()
-            out[f"{name}_adam/steps"] = np.array(adam.steps)
+        """Everything needed to continue bit for bit, as named arrays."""
+        out = self.collector.state() | self.actor_adam.state("actor") | self.critic_adam.state("critic")
         out |= {f"average/{key}": value.numpy() for key, value in self.average.view.items()}
-        return out | {"learner/iteration": np.array(self.iteration), "learner/rate": np.array(self.rate)}
+        return out | {
+            "learner/iteration": np.array(self.iteration),
+            "learner/learning_rate": np.array(self.learning_rate),
+        }
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
         self.collector.restore(state)
-        for name, network, adam in self._learners():
-            for key, view in network.view.items():
-                view.copy_(torch.from_numpy(state[f"{name}/{key}"]))
-            adam.mean.copy_(torch.from_numpy(state[f"{name}_adam/mean"]))
-            adam.square.copy_(torch.from_numpy(state[f"{name}_adam/square"]))
-            adam.steps = int(state[f"{name}_adam/steps"])
-        self.average.restore(state, int(state["learner/iteration"]))
-        self.iteration, self.rate = int(state["learner/iteration"]), float(state["learner/rate"])
-
-    def _learners(self) -> list[tuple[str, Parameters, Adam]]:
-        return [
-            ("actor", self.actor.parameters, self.actor_adam),
-            ("critic", self.critic.parameters, self.critic_adam),
-        ]
+        self.actor_adam.restore("actor", state)
+        self.critic_adam.restore("critic", state)
+        self.iteration = int(state["learner/iteration"])
+        self.learning_rate = float(state["learner/learning_rate"])
+        self.average.restore(state, self.iteration)
 
     def close(self) -> None:
         """End the second thread."""

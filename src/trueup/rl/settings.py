@@ -1,13 +1,27 @@
-"""Settings of the learner: plain data, so that a task can name its own without loading a learner."""
+"""Settings of the learners: plain data, so that a task can name its own without loading a learner.
+
+Adding an algorithm: its module, and here its Cfg and its line in `LEARNERS`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+
+class LearnerCfg:
+    """Base of all learners' settings: frozen dataclasses whose `algorithm` names them in files and on the command line.
+
+    Each also has `nenv`, the number of simulations that suits it; 0: measured on the machine.
+    """
+
+    algorithm: str
+    nenv: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetCfg:
-    """Sizes of the networks.
+    """Sizes of the networks of PPO.
 
     actor, critic  hidden layers
     latent         numbers in z = mu(e) that the actor also sees (RMA, arXiv 2107.04034); 0: none
@@ -24,19 +38,23 @@ class NetCfg:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PpoCfg:
+class PpoCfg(LearnerCfg):
     """Settings of PPO; the defaults suit locomotion with some hundred simulations.
 
-    kl_target     how far the policy may move in an iteration; the actor stops learning at four times that
-    rate          of the actor at the start; follows `kl_target` from then on
-    critic_rate   fixed
-    max_gradient  length to which gradients are shortened
-    quiet         (std, first, last): a bound of the noise that falls to `std` between these iterations; None: no bound
-    average       iterations over which the policy that leaves training is averaged; 1: it is the newest one
-    symmetry      half of each minibatch is seen in the mirror, where the environment offers one
-    side_by_side  critic on a second core
+    steps           control steps of every simulation in an iteration
+    kl_target       KL divergence of policies wanted per iteration; the actor stops updating at four times that
+    learning_rate   of the actor at the start; adapted to `kl_target` from then on
+    critic_learning_rate   fixed
+    max_gradient    norm to which gradients are clipped
+    noise_schedule  (std, first, last): an upper bound of the standard deviation of actions that falls to `std` between
+                    these iterations; None: no bound
+    average         iterations over which the policy that leaves training is averaged; 1: it is the newest one
+    symmetry        half of each minibatch is mirrored, where the environment offers a mirror
+    side_by_side    critic on a second core
     """
 
+    algorithm: Literal["ppo"] = "ppo"
+    nenv: int = 0
     steps: int = 24
     epochs: int = 5
     minibatches: int = 4
@@ -46,11 +64,65 @@ class PpoCfg:
     value_clip: float = 0.2
     entropy: float = 0.005
     kl_target: float = 0.01
-    rate: float = 1e-3
-    critic_rate: float = 1e-3
+    learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
     max_gradient: float = 1.0
-    quiet: tuple[float, int, int] | None = None
+    noise_schedule: tuple[float, int, int] | None = None
     average: int = 20
     symmetry: bool = False
     side_by_side: bool = True
     net: NetCfg = field(default_factory=NetCfg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SacCfg(LearnerCfg):
+    """Settings of SAC (soft actor-critic).
+
+    steps           control steps of every simulation in an iteration, followed by `updates` gradient steps
+    batch           transitions of a minibatch, drawn from the last `buffer` transitions
+    warmup          transitions with uniformly random actions before the first gradient step
+    limit           actions are limit * tanh(...)
+    tau             share of the critic that its target takes over in every gradient step
+    alpha           temperature at the start; learned from then on
+    entropy_target  wanted entropy per action dimension, of actions scaled to [-1, 1]
+    hidden          hidden layers of actor and critics
+    """
+
+    algorithm: Literal["sac"] = "sac"
+    nenv: int = 16
+    steps: int = 4
+    updates: int = 16
+    batch: int = 256
+    buffer: int = 100_000
+    warmup: int = 2000
+    gamma: float = 0.98
+    tau: float = 0.005
+    learning_rate: float = 1e-3
+    limit: float = 2.0
+    alpha: float = 0.1
+    entropy_target: float = -1.0
+    hidden: tuple[int, ...] = (128, 128)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillCfg(LearnerCfg):
+    """Settings of a student that imitates a teacher's latent or its actions; `history` in control steps."""
+
+    algorithm: Literal["distill"] = "distill"
+    nenv: int = 0
+    kind: Literal["latent", "action"] = "latent"
+    history: int = 50
+    hidden: tuple[int, ...] = (128, 64)
+    steps: int = 8
+    epochs: int = 1
+    minibatches: int = 4
+    learning_rate: float = 5e-4
+
+
+# Cfg -> module and class; loaded when used, since learners need torch
+LEARNERS: dict[type[LearnerCfg], tuple[str, str]] = {
+    PpoCfg: ("trueup.rl.ppo", "Ppo"),
+    SacCfg: ("trueup.rl.sac", "Sac"),
+    DistillCfg: ("trueup.rl.distill", "Distiller"),
+}
+ALGORITHMS: dict[str, type[LearnerCfg]] = {cfg.algorithm: cfg for cfg in LEARNERS}

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
 from trueup.core.errors import TrueupError, did_you_mean
@@ -15,7 +16,21 @@ from trueup.tasks import zoo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
 
-__all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "task_names"]
+__all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "name_object", "task_names"]
+
+
+_OBJECT = "object:"
+_objects: dict[str, Task] = {}  # Task objects of this process that have no name of their own
+
+
+def name_object(task: Task, name: str | None = None) -> str:
+    """A name by which `load_task` finds this Task object in this process; the built-in one if it is a built-in task."""
+    if name is None and task.name in task_names() and load_task(task.name) == task:
+        return task.name
+    names = (f"{_OBJECT}{task.name}" + (f"#{k}" if k > 1 else "") for k in count(1))
+    name = name or next(key for key in names if _objects.get(key, task) == task)
+    _objects[name] = task
+    return name
 
 
 def task_names() -> tuple[str, ...]:
@@ -45,6 +60,13 @@ def _on_robot(task: Task, robot: str) -> Task:
 
 
 def _named(name: str) -> Task:
+    if name.startswith(_OBJECT):
+        if name not in _objects:
+            raise TrueupError(
+                f"{name!r} is a Task object of another process: give it again with tu.train(task, out=RUN, "
+                "resume=True), or train on a function that returns it (FILE.py:FUNCTION), which a run can record"
+            )
+        return _objects[name]
     if is_own_code(name):
         own = own_function(name)()
         if not isinstance(own, Task):

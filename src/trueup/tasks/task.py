@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
-from trueup.rl.settings import PpoCfg
+from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.frame import Frame
 from trueup.tasks.goals.goal import GoalCfg
 from trueup.tasks.signals import Signal
@@ -121,9 +121,20 @@ class Task:
     ramp_s: tuple[float, float] = (0.0, 0.0)  # in training, ranges and pushes grow between these
     terrain: TerrainCfg | None = None
     scene: Scene = field(default_factory=Scene)  # what stands around the robot, further robots included
-    ppo: PpoCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
+    learner: LearnerCfg = field(default_factory=PpoCfg)  # settings that are known to learn it
     layout: Layout | None = None  # of a policy trained elsewhere: takes the place of observations and actions
 
     def __post_init__(self) -> None:
         if self.score not in self.rewards:
             raise TrueupError(f"task {self.name!r}: score {self.score!r} is not one of its rewards")
+
+
+def error_metric(task: Task) -> str | None:
+    """The metric that tells how far a policy is from the task's goal; None for tasks without one."""
+    return task.goal.error[0] if task.goal.error is not None and task.goal.error[0] in task.metrics else None
+
+
+def error_label(task: Task) -> str:
+    """Name and unit of the error for people, such as "velocity error, m/s"; empty for tasks without one."""
+    name = error_metric(task)
+    return "" if name is None or task.goal.error is None else f"{name.replace('_', ' ')}, {task.goal.error[1]}"

@@ -1,29 +1,31 @@
-"""What a run is: everything that decides its outcome, recorded beside it."""
+"""RunCfg and Budget: everything that decides the outcome of a run, recorded with it, and when it ends."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from trueup.core.errors import TrueupError
-from trueup.rl.distill import DistillCfg
-from trueup.rl.settings import PpoCfg
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.tasks.load import load_task
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunCfg:
-    """Decides, with the code, every parameter that training produces; a resumed run uses what was recorded.
+    """Determines, with the code, every parameter that training produces; a resumed run uses the recorded RunCfg.
 
+    task           name, FILE.py:FUNCTION, or object:NAME of a Task object that only its own process has
     nenv, threads  0: measured at the start, then recorded; threads do not change results
     robot          name or folder of a robot to train on in place of the task's own; the same joints
     params         params.json of a calibration: everything fitted is drawn from its posterior
     posterior      False: the calibration's estimate in every simulation instead of draws
     actuator       folder of a learned actuator that drives the joints
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
-    teacher        folder of the run whose policy teaches, with `distill`
+    learner        settings of the learner; their type selects it
+    teacher        folder of the run whose policy teaches a student (`DistillCfg`)
     """
 
     task: str
@@ -36,14 +38,13 @@ class RunCfg:
     actuator: str | None = None
     randomize: bool = True
     adr: bool = False
-    ppo: PpoCfg = field(default_factory=PpoCfg)
+    learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
-    distill: DistillCfg | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When to stop and how often to do what does not change the outcome; times are of the whole run, resumed or not.
+    """When a run ends, and intervals of work that does not change its outcome; times include those before a resume.
 
     minutes, steps   whichever comes first; steps are control steps of all simulations together
     target           stop when an assessment reaches it (see `assess`), unless `past_target`: then only record it
@@ -61,21 +62,55 @@ class Budget:
     assess_minutes: float = 1.0
 
 
-def default_ppo(task: str) -> PpoCfg:
-    """The settings that the task itself names."""
-    return load_task(task).ppo
+def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
+    """The settings that the task itself names, or those of another algorithm ("ppo", "sac")."""
+    own = load_task(task).learner
+    if algorithm is None or algorithm == own.algorithm:
+        return own
+    if algorithm not in ALGORITHMS:
+        raise TrueupError(f"no learner {algorithm!r}{did_you_mean(algorithm, sorted(ALGORITHMS))}")
+    return ALGORITHMS[algorithm]()
+
+
+def with_options(cfg: LearnerCfg, options: dict[str, Any]) -> LearnerCfg:
+    """Settings with some replaced, e.g. {"gamma": 0.98, "net.latent": 8}; values as in JSON, or as text."""
+    content = msgspec.to_builtins(cfg)
+    for name, value in options.items():
+        *groups, last = name.split(".")
+        place: Any = content
+        for group in groups:
+            place = place.get(group) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last not in place or last == "algorithm":
+            known = did_you_mean(last, sorted(place if isinstance(place, dict) else content))
+            raise TrueupError(f"{cfg.algorithm} has no option {name!r}{known}")
+        place[last] = value
+    try:
+        return msgspec.convert(content, type(cfg), strict=False)
+    except msgspec.ValidationError as error:
+        raise TrueupError(f"{cfg.algorithm} cannot take {options}: {error}") from None
 
 
 def write_config(cfg: RunCfg) -> str:
-    """As JSON text."""
+    """As JSON text; `learner` holds its `algorithm`, by which it is read again."""
     return msgspec.json.format(msgspec.json.encode(cfg), indent=1).decode() + "\n"
 
 
 def read_config(path: Path) -> RunCfg:
     """Read what `write_config` wrote."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunCfg)
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        if "learner" not in content:
+            raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
+        return msgspec.convert(content, RunCfg, dec_hook=_read_learner)
     except OSError:
         raise TrueupError("no run here: config.json is missing", file=path.parent) from None
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except msgspec.MsgspecError as error:
         raise TrueupError(f"is not a run's config: {error}", file=path) from None
+
+
+def _read_learner(kind: type[Any], content: Any) -> LearnerCfg:
+    """Called for the one type that msgspec does not know: LearnerCfg."""
+    algorithm = content.get("algorithm") if isinstance(content, dict) else None
+    if algorithm not in ALGORITHMS:
+        raise msgspec.ValidationError(f"no learner {algorithm!r}; known: {', '.join(ALGORITHMS)}")
+    return msgspec.convert(content, ALGORITHMS[algorithm])

@@ -1,4 +1,4 @@
-"""RunFolder: where everything of a run is, and the scalars that grow with it."""
+"""RunFolder: the files of a run, and Scalars: its metrics, appended in every iteration."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from trueup.core.checkpoint import Checkpoint, Checkpoints
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
+from trueup.policy.net import NetSpec, PolicyNet, read_net
+from trueup.rl.stepper import part
 from trueup.train.config import RunCfg, read_config, write_config
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+POLICY = "policy"  # in checkpoints: the fact that declares the policy's kind, and the prefix of its arrays
 
 
 class RunFolder:
@@ -41,8 +47,16 @@ class RunFolder:
         """The newest whole checkpoint."""
         found = self.checkpoints.newest()
         if found is None:
+            self.config()  # a folder that is no run is refused as such
             raise TrueupError("has no checkpoint yet", file=self.path)
         return found
+
+    def newest_policy(self) -> PolicyNet:
+        """The policy of the newest whole checkpoint."""
+        found = self.newest()
+        if POLICY not in found.facts:
+            raise TrueupError("its checkpoint is of an earlier version of trueup: train anew", file=self.path)
+        return read_net(msgspec.convert(found.facts[POLICY], NetSpec), part(found.arrays, f"{POLICY}/"))
 
     def read_metrics(self) -> list[dict[str, float]]:
         """One record an iteration; a torn last line is left out."""
@@ -55,8 +69,8 @@ class RunFolder:
                     break
         return rows
 
-    def forget_after(self, iteration: int) -> None:
-        """Drop the records of iterations that a resumed run will do again."""
+    def drop_metrics_after(self, iteration: int) -> None:
+        """Remove the records of iterations that a resumed run will repeat."""
         rows = [row for row in self.read_metrics() if row["iteration"] <= iteration]
         if self.metrics.exists():
             write_atomic(self.metrics, "".join(json.dumps(row) + "\n" for row in rows))
@@ -66,7 +80,7 @@ class Scalars:
     """Appends an iteration's numbers to metrics.jsonl and to TensorBoard."""
 
     def __init__(self, folder: RunFolder, iteration: int) -> None:
-        folder.forget_after(iteration)
+        folder.drop_metrics_after(iteration)
         make_folder(folder.path)
         with writing(folder.metrics):
             self._file = folder.metrics.open("a", buffering=1)
@@ -86,7 +100,7 @@ class Scalars:
 
 
 def _board(path: Path, iteration: int) -> SummaryWriter | None:
-    """A writer for TensorBoard, or None where it is not installed; what a resumed run does again is purged."""
+    """A writer for TensorBoard, or None where it is not installed; iterations that a resumed run repeats are purged."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

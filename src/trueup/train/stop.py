@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish: the first asks the loop to save and end, the second ends at once."""
+"""Stop requests: the first Ctrl-C asks the training loop to save and end, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from types import FrameType
 
 
 @dataclass
-class StopWish:
-    """`asked` becomes true with the first Ctrl-C or SIGTERM."""
+class StopFlag:
+    """`requested` becomes true with the first Ctrl-C or SIGTERM."""
 
-    asked: bool = False
+    requested: bool = False
 
 
 @contextmanager
-def stop_wish() -> Iterator[StopWish]:
-    """Turn SIGINT and SIGTERM into a wish while the block runs; outside the main thread nothing changes."""
-    wish = StopWish()
+def stop_on_signal() -> Iterator[StopFlag]:
+    """SIGINT and SIGTERM set the flag while the block runs; outside the main thread signals are left alone."""
+    flag = StopFlag()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield flag
         return
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        if wish.asked:
+    def request(number: int, frame: FrameType | None) -> None:
+        if flag.requested:
             raise KeyboardInterrupt
-        wish.asked = True
+        flag.requested = True
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield wish
+        yield flag
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

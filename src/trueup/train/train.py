@@ -1,4 +1,4 @@
-"""`train`: from a task's name to a trained run; everything the command line does, without the printing."""
+"""`train`: from a RunCfg to a trained run; everything the command line does, without the printing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import msgspec
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic, writing
-from trueup.rl.distill import Distiller
-from trueup.rl.learner import Learner
-from trueup.rl.ppo import Ppo
+from trueup.policy.mlp import MlpPolicy
+from trueup.policy.net import PolicyNet
+from trueup.policy.runner import PolicyRunner
+from trueup.rl.learner import Learner, learner_class
+from trueup.rl.settings import DistillCfg
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
+from trueup.tasks.task import error_metric
 from trueup.train.config import Budget, RunCfg
-from trueup.train.export import export_policy
 from trueup.train.folder import RunFolder
-from trueup.train.mishap import replay
-from trueup.train.play.assess import ASSESS_SEED, EPISODES, ERROR, Assessment, assess
-from trueup.train.play.frozen import Policy, frozen
+from trueup.train.nonfinite import replay_step
+from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
 from trueup.train.play.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.train.tune import choose
@@ -31,7 +32,7 @@ from trueup.world.randomization.adr import AdrCfg
 
 ORIGINS_FILE = "origins.json"
 _FILM_S = 4.0
-_NEAR = 2.0  # exploring in randomised simulations, the error is larger than in an assessment
+_NEAR = 2.0  # times the target: with exploration and randomisation the error is larger than in an assessment
 
 
 def train(
@@ -54,16 +55,19 @@ def train(
     extras = _extras(cfg, folder, budget)
     trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
     outcome = trainer.run(budget, show)
-    if cfg.distill is not None or not cfg.ppo.net.latent:
-        export_policy(folder, run_env(cfg, 1, threads=1))
+    net = folder.newest_policy()
+    if net.spec.kind != "privileged":
+        MlpPolicy(run_env(cfg, 1, threads=1).policy_spec(), net).save(folder.policy)
     return outcome
 
 
 def tuned(cfg: RunCfg) -> RunCfg:
     """Fill in the numbers of simulations and threads that are left to this machine."""
-    load_task(cfg.task, cfg.robot)  # a name that does not exist is the first thing to say
+    load_task(cfg.task, cfg.robot)  # a name that does not exist is refused before anything is measured
     choice = choose(
-        lambda nenv, threads: run_env(cfg, nenv, threads=threads), nenv=cfg.nenv, threads=cfg.threads
+        lambda nenv, threads: run_env(cfg, nenv, threads=threads),
+        nenv=cfg.nenv or cfg.learner.nenv,
+        threads=cfg.threads,
     )
     return replace(cfg, nenv=choice.nenv, threads=choice.threads)
 
@@ -80,18 +84,15 @@ def write_origins(folder: RunFolder, cfg: RunCfg) -> None:
 
 
 def make_learner(cfg: RunCfg) -> Learner:
-    """PPO, or the student of a teacher."""
-    env = run_env(cfg, cfg.nenv, training=True)
-    if cfg.distill is None:
-        return Ppo(env, cfg.ppo, cfg.seed)
-    if cfg.teacher is None:
-        raise TrueupError("a student needs a teacher: --teacher RUN")
-    folder = RunFolder(cfg.teacher)
-    if cfg.distill.kind == "latent" and not folder.config().ppo.net.latent:
+    """The learner that the type of `cfg.learner` selects, in its environment; a student with its teacher's policy."""
+    is_student = isinstance(cfg.learner, DistillCfg)
+    if is_student != (cfg.teacher is not None):
         raise TrueupError(
-            "this teacher has no latent to estimate: train it with --latent 8", file=cfg.teacher
+            "a student (distill) needs a teacher, and no other learner takes one: --teacher RUN"
         )
-    return Distiller(env, folder.config().ppo.net, folder.newest().arrays, cfg.distill, cfg.seed)
+    more = () if cfg.teacher is None else (RunFolder(cfg.teacher).newest_policy(),)
+    env = run_env(cfg, cfg.nenv, training=True)
+    return learner_class(cfg.learner)(env, cfg.learner, cfg.seed, *more)
 
 
 def run_env(
@@ -106,8 +107,8 @@ def run_env(
 ) -> TaskEnv:
     """The environment of a run, or one alike with another number of simulations; None means as in the run.
 
-    Without `randomize` every simulation has the estimates of the run's calibration, or the robot's own numbers.
-    `training`: ranges grow and commands come suddenly; else ranges are whole from the start and commands gentle.
+    Without `randomize` every simulation has the estimates of the run's calibration, or the robot's nominal parameters.
+    `training`: ranges grow and commands change in steps; else ranges are full from the start and commands rate-limited.
     """
     randomize = cfg.randomize if randomize is None else randomize
     env_cfg = EnvCfg(
@@ -124,7 +125,7 @@ def run_env(
         stagger=stagger,
     )
     task = load_task(cfg.task, cfg.robot)
-    if cfg.distill is not None:  # its teacher walks already: what is easy at first would teach it nothing
+    if isinstance(cfg.learner, DistillCfg):  # its teacher walks already: no easy start is needed
         task = replace(task, ramp_s=(0.0, 0.0))
     return make_env(task, env_cfg)
 
@@ -134,28 +135,27 @@ def assess_run(
 ) -> Assessment:
     """Assess the newest checkpoint of a run on episodes that training never saw; nominal or randomised."""
     cfg = replace(folder.config(), seed=seed)
-    return _assess(cfg, frozen(folder.newest().arrays, episodes), episodes, randomize)
+    return _assess(cfg, folder.newest_policy(), episodes, randomize)
 
 
 def assess_end(folder: RunFolder) -> Assessment:
-    """Assess the policy that a run has ended with, and keep the result with the run's other assessments."""
+    """Assess the policy at the end of a run, and append the result to the run's assessments."""
     result = assess_run(folder)
-    _keep(folder, int(folder.newest().facts["steps"]), result)
+    _append(folder, int(folder.newest().facts["steps"]), result)
     return result
 
 
-def replay_mishap(dump: Path) -> list[str]:
-    """Do the step of a dump again; returns what is not finite."""
+def replay_dump(dump: Path) -> list[str]:
+    """Do the step of a dump (RUN/nan) again; returns what is not finite."""
     cfg = RunFolder(dump.parent).config()
-    return replay(dump, lambda: run_env(cfg, cfg.nenv, training=True))
+    return replay_step(dump, run_env(cfg, cfg.nenv, training=True))
 
 
-def _assess(cfg: RunCfg, policy: Policy, episodes: int, randomize: bool) -> Assessment:
-    """A policy that sees the hidden factors cannot do without them: it is always assessed randomised."""
-    task = load_task(cfg.task)
-    randomize = randomize or (cfg.ppo.net.latent > 0 and cfg.distill is None)
+def _assess(cfg: RunCfg, net: PolicyNet, episodes: int, randomize: bool) -> Assessment:
+    """A policy that needs the hidden factors is always assessed with randomisation."""
+    randomize = randomize or net.spec.kind == "privileged"
     env = run_env(cfg, episodes, stagger=False, randomize=randomize, pushes=randomize)
-    return assess(env, policy, task.score, task.rates.episode_s)
+    return assess(env, PolicyRunner(net, episodes), env.task.score, env.task.rates.episode_s)
 
 
 def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, ...]:
@@ -163,12 +163,12 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
     if budget.film_minutes > 0:
         extras.append(Periodic(60.0 * budget.film_minutes, lambda learner: _film(cfg, folder, learner)))
     if budget.target is not None:
-        target = budget.target
+        target, error = budget.target, error_metric(load_task(cfg.task))
         extras.append(
             Periodic(
                 60.0 * budget.assess_minutes,
                 lambda learner: _reached(cfg, folder, learner, target) and not budget.past_target,
-                lambda metrics: metrics.get(ERROR, 0.0) < _NEAR * target,
+                lambda metrics: error is None or metrics[error] < _NEAR * target,
             )
         )
     return tuple(extras)
@@ -177,19 +177,19 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
 def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
     env = run_env(cfg, 1, threads=1, stagger=False)
     path = folder.films / f"{learner.steps_done:010d}.mp4"
-    film_policy(env, frozen(learner.state()), path, seconds=_FILM_S, width=320, height=240)
+    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S, width=320, height=240)
     return False
 
 
 def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) -> bool:
-    """Assess on episodes that were never met before and keep the result; true if it reaches the target."""
-    policy = frozen(learner.state(), EPISODES)
-    result = _assess(replace(cfg, seed=ASSESS_SEED + learner.iteration), policy, EPISODES, randomize=False)
-    _keep(folder, learner.steps_done, result, reached=result.reaches(target))
+    """Assess on episodes that training never saw and record the result; true if it reaches the target."""
+    seeded = replace(cfg, seed=ASSESS_SEED + learner.iteration)
+    result = _assess(seeded, learner.policy(), EPISODES, randomize=False)
+    _append(folder, learner.steps_done, result, reached=result.reaches(target))
     return result.reaches(target)
 
 
-def _keep(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
+def _append(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
     record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score, **more}
     path = folder.path / "assessments.jsonl"
     with writing(path), path.open("a") as file:

@@ -1,4 +1,4 @@
-"""TrainedRun: a run that can be looked at: assessed, filmed, exported."""
+"""TrainedRun: the result of `tu.train`, to be assessed, filmed and exported."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class TrainedRun:
         return film_policy(*open_run(self.path), Path(path), seconds=seconds)
 
     def policy(self) -> MlpPolicy:
-        """What a robot needs."""
+        """The exported policy: what a robot needs."""
         return load_policy(RunFolder(self.path).policy)

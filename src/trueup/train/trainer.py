@@ -1,4 +1,4 @@
-"""The loop of a run: iterate, record, save, stop. What it computes depends on the RunCfg alone, not on the clock."""
+"""Trainer: the loop of a run: iterate, record, checkpoint, stop. Its outcome depends on RunCfg, not on the clock."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from trueup.core.checkpoint import Checkpoint
 from trueup.core.errors import TrueupError
-from trueup.rl.collect import NonFiniteError
 from trueup.rl.learner import Learner
+from trueup.rl.stepper import NonFiniteError
 from trueup.train.config import Budget, RunCfg
-from trueup.train.folder import RunFolder, Scalars
-from trueup.train.mishap import dump
-from trueup.train.stop import stop_wish
+from trueup.train.folder import POLICY, RunFolder, Scalars
+from trueup.train.nonfinite import write_dump
+from trueup.train.stop import stop_on_signal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands. `fraction` of the budget, `left_s` by the present pace; None without a limit."""
+    """Progress of a run: `fraction` of the budget, `left_s` at the present pace; None without a limit."""
 
     iteration: int
     steps: int
@@ -43,9 +45,9 @@ class Outcome:
 
 @dataclass
 class Periodic:
-    """Something done now and then, beside the training: films, assessments. True from `run` ends the training.
+    """Work at intervals beside the training: films, assessments. True from `run` ends the training.
 
-    `worth` tells from an iteration's metrics whether it is worth the time.
+    `worth` tells from an iteration's metrics whether `run` is worth its time.
     """
 
     every_s: float
@@ -60,7 +62,7 @@ class Periodic:
 class Trainer:
     """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit.
 
-    `started` is the monotonic time from which the run's clock counts: getting ready belongs to it.
+    `started` is the monotonic time from which the run's time counts: it includes the preparation.
     """
 
     def __init__(
@@ -93,22 +95,24 @@ class Trainer:
 
     @property
     def elapsed_s(self) -> float:
-        """Wall clock of the whole run; what was lost to a kill is not counted twice."""
+        """Wall-clock time of the whole run; iterations lost to a kill are not counted twice."""
         return self._before_s + time.monotonic() - self._start
 
     def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> Outcome:
-        """Train until the budget is spent, a target is reached or somebody presses Ctrl-C; always ends saved."""
+        """Train until the budget is spent, a target is reached or a stop is requested; ends with a checkpoint."""
         scalars, pace = Scalars(self.folder, self.learner.iteration), _Pace(self)
         metrics: dict[str, float] = {}
         try:
-            with stop_wish() as wish:
+            with stop_on_signal() as stop:
                 reason = _spent(budget, self)
                 while reason is None:
                     metrics = self._iterate()
                     progress = pace.progress(budget, metrics)
                     scalars.add(_record(progress))
                     show(progress)
-                    reason = "interrupted" if wish.asked else self._extras(metrics) or _spent(budget, self)
+                    reason = (
+                        "interrupted" if stop.requested else self._extras(metrics) or _spent(budget, self)
+                    )
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
                         self.save()
         finally:
@@ -123,29 +127,31 @@ class Trainer:
         )
 
     def save(self) -> Path:
-        """Write a checkpoint."""
+        """Write a checkpoint: the learner's state, and its policy with the declared kind."""
+        net = self.learner.policy()
         facts = {
+            POLICY: msgspec.to_builtins(net.spec),
             "iteration": self.learner.iteration,
             "steps": self.learner.steps_done,
             "elapsed_s": self.elapsed_s,
             "task": self.cfg.task,
         }
-        path = self.folder.checkpoints.save(
-            self.learner.iteration, Checkpoint(arrays=self.learner.state(), facts=facts)
-        )
+        arrays = self.learner.state() | {f"{POLICY}/{name}": values for name, values in net.arrays().items()}
+        path = self.folder.checkpoints.save(self.learner.iteration, Checkpoint(arrays=arrays, facts=facts))
         self._saved = time.monotonic()
         return path
 
     def _iterate(self) -> dict[str, float]:
-        before = {name: value.copy() for name, value in self.learner.state().items()}
         try:
             return self.learner.iterate()
         except NonFiniteError as error:
-            place = dump(self.folder.path / "nan", self.learner, before, error)
+            place = write_dump(self.folder.path / "nan", self.learner.iteration, error)
+            where, what_next = "", "resuming the run from its last checkpoint leads there again"
+            if error.step is not None:
+                where = f", step {error.step}, rows {error.rows[:8]}"
+                what_next = f"state and action are kept: `trueup train --replay {place}` shows the step again"
             raise TrueupError(
-                f"{error.what} is not finite in iteration {self.learner.iteration}, step {error.step}, "
-                f"rows {error.rows[:8].tolist()}; state and action are kept: "
-                f"`trueup train --replay {place}` shows the step again",
+                f"{error.what} is not finite in iteration {self.learner.iteration}{where}; {what_next}",
                 file=place,
             ) from error
 

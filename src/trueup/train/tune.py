@@ -1,4 +1,4 @@
-"""How many simulations and threads: measured on this machine with the task itself, before a run starts."""
+"""Chooses the numbers of simulations and threads by measuring the task on this machine, before a run starts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from trueup.core.machine import usable_cores
 from trueup.rl.env import Env
 
 _SIZES = (512, 1024, 2048)
-_ENOUGH = 0.75  # of the best pace: half as many simulations need about two thirds of the steps for the same
+_ENOUGH = (
+    0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What was chosen, and control steps per second of each (simulations, threads) that was tried."""
+    """The chosen numbers, and control steps per second of each (simulations, threads) that was measured."""
 
     nenv: int
     threads: int
@@ -29,8 +31,8 @@ def choose(
 ) -> Choice:
     """Try sizes and threads; a number that is not 0 is taken as given.
 
-    Takes the smallest batch that comes near the best pace, since small batches with many updates learn more from each
-    step; below 512 learning becomes unreliable.
+    Takes the smallest number of simulations with nearly the best pace: with fewer, PPO learns more from each step;
+    below 512 learning becomes unreliable.
     """
     cores = usable_cores()
     sizes, counts = (nenv,) if nenv else _SIZES, (threads,) if threads else tuple(sorted({1, cores}))

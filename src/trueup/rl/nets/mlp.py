@@ -74,7 +74,7 @@ class Mlp:
     def backward(self, grad: Tensor, *, to_input: bool = False) -> Tensor:
         """Write the gradients of the parameters, given that of the output (n, nout).
 
-        With `to_input`, returns the gradient of the input (n, nin), a buffer; else what it returns has no meaning.
+        With `to_input`, returns the gradient of the input (n, nin), a buffer; else the returned tensor has no meaning.
         """
         n, ones = len(grad), self._ones[: len(grad)]
         for k in range(len(self.weight) - 1, -1, -1):

@@ -39,13 +39,9 @@ class Actor:
         """Mean action (n, nact) of normalised observations; a buffer that the next call overwrites."""
         if self.encoder is None:
             return self.net.forward(obs)
-        return self.forward_latent(obs, self.encoder.forward(privileged))
-
-    def forward_latent(self, obs: Tensor, latent: Tensor) -> Tensor:
-        """Mean action for a latent from elsewhere: a student's estimate."""
         joined = self._joined[: len(obs)]
         joined[:, : self.nobs] = obs
-        joined[:, self.nobs :] = latent
+        joined[:, self.nobs :] = self.encoder.forward(privileged)
         return self.net.forward(joined)
 
     def backward(self, grad_mean: Tensor, grad_log_std: Tensor) -> None:
@@ -55,9 +51,9 @@ class Actor:
             self.encoder.backward(grad[:, self.nobs :])
         self.parameters.grad_view["log_std"].copy_(grad_log_std)
 
-    def keep_exploring(self, most: float) -> None:
-        """Hold the standard deviation between its floor and `most`."""
-        self.log_std.clamp_(min=math.log(self.cfg.min_std), max=math.log(most))
+    def clamp_std(self, highest: float) -> None:
+        """Clamp the standard deviation between `min_std` and `highest`."""
+        self.log_std.clamp_(min=math.log(self.cfg.min_std), max=math.log(highest))
 
 
 class Critic:

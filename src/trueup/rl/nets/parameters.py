@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 _ALIGN = 16  # floats in 64 bytes
-_GROWTH = 40  # iterations of training for one more in the mean
+_GROWTH = 40  # iterations after which the span grows by one
 
 
 class Parameters:
@@ -39,7 +39,7 @@ class Parameters:
         return flat[start : start + math.prod(shape)].view(shape)
 
     def clip_gradient(self, limit: float) -> float:
-        """Shorten the gradient to length `limit` if it is longer; returns its length before."""
+        """Clip the gradient to norm `limit`; returns its norm before."""
         norm = float(self.grad.norm())
         if norm > limit:
             self.grad.mul_(limit / norm)
@@ -56,37 +56,55 @@ class Adam:
         self._scratch = torch.empty_like(parameters.flat)
         self.steps = 0
 
-    def step(self, rate: float) -> None:
-        """Move the parameters against the gradient; `rate` may differ from call to call."""
+    def step(self, learning_rate: float) -> None:
+        """Move the parameters against the gradient; the learning rate may differ from call to call."""
         self.steps += 1
         grad = self.parameters.grad
         self.mean.lerp_(grad, 1.0 - self.beta1)
         self.square.mul_(self.beta2).addcmul_(grad, grad, value=1.0 - self.beta2)
         torch.sqrt(self.square, out=self._scratch)
         self._scratch.div_(math.sqrt(1.0 - self.beta2**self.steps)).add_(self.eps)
-        self.parameters.flat.addcdiv_(self.mean, self._scratch, value=-rate / (1.0 - self.beta1**self.steps))
+        self.parameters.flat.addcdiv_(
+            self.mean, self._scratch, value=-learning_rate / (1.0 - self.beta1**self.steps)
+        )
+
+    def state(self, name: str) -> dict[str, NDArray[np.generic]]:
+        """Parameters (NAME/...) and moments (NAME_adam/...) as arrays, views where possible."""
+        out: dict[str, NDArray[np.generic]] = {
+            f"{name}/{key}": view.numpy() for key, view in self.parameters.view.items()
+        }
+        out[f"{name}_adam/mean"], out[f"{name}_adam/square"] = self.mean.numpy(), self.square.numpy()
+        return out | {f"{name}_adam/steps": np.array(self.steps)}
+
+    def restore(self, name: str, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Continue from `state`."""
+        for key, view in self.parameters.view.items():
+            view.copy_(torch.from_numpy(state[f"{name}/{key}"]))
+        self.mean.copy_(torch.from_numpy(state[f"{name}_adam/mean"]))
+        self.square.copy_(torch.from_numpy(state[f"{name}_adam/square"]))
+        self.steps = int(state[f"{name}_adam/steps"])
 
 
 class Average:
     """The mean of the parameters over about the last `span` iterations, at most the last fortieth of all.
 
-    p += (x - p) / min(1 + k / 40, span) at the k-th (k / 40 rounded down). PPO's newest policy wanders about a good
-    one; the mean of the last ones is steadier (Polyak and Juditsky, 1992). While much is learnt in every iteration a
-    long mean lags behind, so it grows with the training.
+    p += (x - p) / min(1 + k / 40, span) at the k-th (k / 40 rounded down): Polyak averaging (Polyak and Juditsky,
+    1992). PPO's newest policy varies around a good one; the mean of the last ones varies less. While much is learned in
+    every iteration a long mean lags behind, so its span grows with the training.
     """
 
     def __init__(self, parameters: Parameters, span: int) -> None:
-        self.parameters, self.span, self.taken = parameters, max(1, span), 0
+        self.parameters, self.span, self.count = parameters, max(1, span), 0
         self.flat = parameters.flat.clone()
         self.view = parameters.views(self.flat)
 
-    def take(self) -> None:
-        """Let the parameters as they are now count."""
-        self.taken += 1
-        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.taken // _GROWTH, self.span))
+    def update(self) -> None:
+        """Take in the present parameters."""
+        self.count += 1
+        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.count // _GROWTH, self.span))
 
-    def restore(self, arrays: Mapping[str, NDArray[np.generic]], taken: int) -> None:
-        """Continue from `average/NAME` of a checkpoint, what `view` held after `taken` iterations."""
+    def restore(self, arrays: Mapping[str, NDArray[np.generic]], count: int) -> None:
+        """Continue from `average/NAME` of a checkpoint, written after `count` updates."""
         for name, view in self.view.items():
             view.copy_(torch.from_numpy(arrays[f"average/{name}"]))
-        self.taken = taken
+        self.count = count

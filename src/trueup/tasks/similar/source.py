@@ -155,4 +155,4 @@ def _mirror(reason: str | None) -> Iterator[str]:
         return
     yield f"        # {reason}"
     yield "        symmetric=False,"
-    yield "        ppo=replace(like.ppo, symmetry=False),"
+    yield "        learner=replace(like.learner, symmetry=False),"

@@ -100,5 +100,5 @@ def go2_clip() -> Task:
         randomize=locomotion_ranges("base"),
         ramp_s=(25.0, 75.0),
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
-        ppo=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=1.0)),
+        learner=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=1.0)),
     )

@@ -31,5 +31,5 @@ def pendulum_swingup() -> Task:
         terminations={},
         score="swing_up",
         start=Start(joint_pos=3.1, joint_vel=1.0),
-        ppo=PpoCfg(steps=16, gamma=0.98, entropy=0.0, net=NetCfg(actor=(64, 64), critic=(64, 64))),
+        learner=PpoCfg(steps=16, gamma=0.98, entropy=0.0, net=NetCfg(actor=(64, 64), critic=(64, 64))),
     )

@@ -120,5 +120,5 @@ def so101_push() -> Task:
             "delay": Draw(operation="set", low=0.0, high=0.02, each=False, factor=True),
         },
         sensors=SensorCfg(joint_pos_rad=0.005, joint_vel_rad_s=0.1),
-        ppo=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=0.8)),
+        learner=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=0.8)),
     )

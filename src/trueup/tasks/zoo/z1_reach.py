@@ -56,5 +56,5 @@ def z1_reach() -> Task:
             "delay": Draw(operation="set", low=0.0, high=0.02, each=False, factor=True),
         },
         sensors=SensorCfg(joint_pos_rad=0.002, joint_vel_rad_s=0.1),
-        ppo=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=0.6)),
+        learner=PpoCfg(gamma=0.97, kl_target=0.02, net=NetCfg(std=0.6)),
     )

@@ -22,7 +22,7 @@ from trueup.rl.settings import PpoCfg
 
 
 class RslRlEnv(VecEnv):
-    """An Env as rsl_rl wants it. Episodes end by the task's own clock; `episode_length_buf` only tells."""
+    """An Env behind rsl_rl's interface. The task itself truncates episodes; `episode_length_buf` only reports."""
 
     def __init__(self, env: Env, episode_steps: int = 1000) -> None:
         self.env = env
@@ -48,7 +48,7 @@ class RslRlEnv(VecEnv):
 
 
 def rsl_rl_config(cfg: PpoCfg | None = None) -> dict[str, Any]:
-    """rsl_rl's configuration that says what a PpoCfg says."""
+    """rsl_rl's configuration with the values of a PpoCfg."""
     cfg = cfg or PpoCfg()
     gaussian = {"class_name": "GaussianDistribution", "init_std": cfg.net.std, "std_type": "log"}
 
@@ -75,7 +75,7 @@ def rsl_rl_config(cfg: PpoCfg | None = None) -> dict[str, Any]:
             "gamma": cfg.gamma,
             "lam": cfg.lam,
             "entropy_coef": cfg.entropy,
-            "learning_rate": cfg.rate,
+            "learning_rate": cfg.learning_rate,
             "max_grad_norm": cfg.max_gradient,
             "use_clipped_value_loss": True,
             "schedule": "adaptive",

@@ -20,7 +20,7 @@ from trueup.rl.env import Env, Floats
 
 
 class Sb3Env(VecEnv):
-    """An Env as Stable-Baselines3 wants it; final observations and time-outs are in the infos."""
+    """An Env behind Stable-Baselines3's interface; final observations and time-outs are in the infos."""
 
     def __init__(self, env: Env, action_limit: float = 10.0) -> None:
         self.env, self.render_mode = env, None

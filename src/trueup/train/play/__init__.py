@@ -1,1 +1,1 @@
-"""Policies that run: frozen, assessed, measured, watched; those of others too."""
+"""Running trained policies: assessment, measurement, films; policies trained elsewhere too."""

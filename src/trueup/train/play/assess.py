@@ -1,4 +1,4 @@
-"""Assessment: what a policy is worth, over whole episodes and the whole range of commands, without exploration."""
+"""Assessment: how well a policy does, over whole episodes and the whole range of commands, without exploration."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from trueup.policy.runner import Policy
 from trueup.tasks.env import TaskEnv
-from trueup.train.play.frozen import Policy
+from trueup.tasks.task import error_label, error_metric
 from trueup.train.play.measure import Measure
 
-ERROR, TURN_ERROR = "velocity_error", "turn_error"
+TURN_ERROR = "turn_error"
 EPISODES = 100
-ASSESS_SEED = 1_000_000  # rows that no training draws
+ASSESS_SEED = 1_000_000  # a stream of random numbers that no training uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,7 @@ class Assessment:
     """Means over all steps of all episodes; None where a task or robot does not have it.
 
     falls   episodes that ended before their time
-    error   mean length of the error of linear velocity, m/s
+    error   mean of the goal's error, whose name and unit are `error_label`
     score   mean of the task's score, in [0, 1]
     turn_error        mean error of the turning rate, rad/s
     power_w           mean of the sum of |torque x joint velocity|, W
@@ -35,6 +36,7 @@ class Assessment:
     error: float | None
     score: float
     metrics: dict[str, float]
+    error_label: str = ""
     turn_error: float | None = None
     power_w: float | None = None
     swing_m: float | None = None
@@ -53,7 +55,7 @@ class Assessment:
 def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> Assessment:
     """Run one episode in every row of an environment that does not stagger its episodes.
 
-    A row that falls begins anew; its later steps count in the means, the fall counts once.
+    A row that falls is reset and goes on; its later steps count in the means, and the fall counts once.
     """
     obs = env.reset()
     policy.restart(np.arange(env.nenv))
@@ -73,14 +75,16 @@ def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> A
                 sums[name] = sums.get(name, 0.0) + value
     finally:
         env.watch = None
+    error = error_metric(env.task)
     means = {name: value / steps for name, value in sums.items()} | measure.metrics
     return Assessment(
         episodes=env.nenv,
         seconds=seconds,
         falls=int(fallen.sum()),
-        error=means.get(ERROR),
+        error=None if error is None else means[error],
         score=means[f"reward/{score}"],
         metrics=means,
+        error_label=error_label(env.task),
         turn_error=means.get(TURN_ERROR),
         power_w=measure.power_w,
         swing_m=measure.swings.median(),

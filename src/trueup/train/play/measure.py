@@ -1,4 +1,4 @@
-"""Measure: what a policy does in every control step of an assessment, whoever trained it."""
+"""Measure: metrics, power, swing heights and motion at rest over the control steps of an assessment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_REST_S = 1.0
 
 
 class Measure:
-    """Watches the frames of an environment; means are over all steps of all rows.
+    """Is called with the frame of every control step; means are over all steps of all rows.
 
     Power is the sum of |torque x joint velocity|. A row is at rest when it was asked to stand still for over a second.
     """

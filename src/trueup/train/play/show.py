@@ -1,4 +1,4 @@
-"""What a policy looks like: an episode's positions, and a film of them."""
+"""Films of a policy: an episode's positions, rendered."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
-from trueup.train.play.frozen import Policy
 from trueup.view.film import CameraCfg, film, visual_model
 
 

@@ -1,19 +1,35 @@
-"""From an ONNX file and its written layout to an environment and a policy that acts in it."""
+"""Policies trained elsewhere: from an ONNX file and its layout to an environment and a policy that acts in it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout, read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
+from trueup.policy.layers import Float32
+from trueup.policy.runner import Observed, Policy
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Task
 from trueup.tasks.witness import witness_env
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
-from trueup.train.play.frozen import Policy
-from trueup.train.play.play import Exported
+
+
+class OnnxPolicy:
+    """A network that acts on what the actor sees."""
+
+    def __init__(self, net: OnnxNet) -> None:
+        self.net = net
+
+    def __call__(self, obs: Observed) -> Float32:
+        return self.net(obs.actor)
+
+    def restart(self, rows: NDArray[np.intp]) -> None:
+        self.net.restart(rows)
 
 
 def open_witness(
@@ -32,7 +48,7 @@ def open_witness(
                 f"has {found} {what}, but layout {said.name!r} has {asked}: they do not belong together",
                 file=onnx,
             )
-    return env, Exported(net)
+    return env, OnnxPolicy(net)
 
 
 def assess_witness(

@@ -50,7 +50,7 @@ class RlTrainer:
             lam=cfg.lam,
             entropy=0.0,
             kl_target=cfg.kl_target,
-            critic_rate=cfg.critic_rate,
+            critic_learning_rate=cfg.critic_rate,
             net=net,
         )
         self.ppo = Ppo(self.env, ppo, seed)
@@ -69,7 +69,7 @@ class RlTrainer:
         return self.ppo.iteration >= self.cfg.iterations
 
     def iterate(self) -> None:
-        """Collect, judge, learn."""
+        """Collect a rollout, compute advantages, update."""
         self.metrics = self.ppo.iterate()
         newest = self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0)
         self.low = np.minimum(self.low, newest.min(axis=0))
