@@ -75,7 +75,7 @@ def test_a_film_of_one_command_asks_for_it_throughout():
     episode_qpos(env, KeepPose(env.naction), 0.2, (0.4, 0.1, -0.3))
     np.testing.assert_allclose(env.frame.asked[0], [0.4, 0.1, -0.3])
     arm = make_env(load_task("pendulum-swingup"), EnvCfg(nenv=1, threads=1))
-    with pytest.raises(TrueupError, match="takes no velocity command"):
+    with pytest.raises(TrueupError, match="takes no command"):
         episode_qpos(arm, KeepPose(1), 0.2, (0.4, 0.1, -0.3))
 
 
