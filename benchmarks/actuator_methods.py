@@ -21,7 +21,8 @@ from actuator_cma import HIDDEN, WINDOW_S, WINDOWS, CmaTrainer
 from actuator_logs import twin_logs
 from parts import ACTUATORS
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.nets.uan import uan
 from trueup.calibrate.nets.uan.gradient import GradientCfg
 from trueup.calibrate.nets.uan.rl import RlCfg
@@ -89,7 +90,7 @@ def measure(seed: int, cpu_s: float) -> Numbers:
     robot = load_robot("pendulum")
     with tempfile.TemporaryDirectory() as folder:
         logs = twin_logs(robot, "harmonic", seed, Path(folder), gain=False)
-        base = calibrate(robot, logs.train, CalibrateCfg(holdout=0.0, check=False)).calibration
+        base = calibrate(robot, logs.train, CalibrateCfg(holdout_share=0.0, check=False)).calibration
     out: Numbers = {"pace": whole(robot, logs.unseen, base, None)}
     for method in METHODS:
         out[method] = curve(robot, logs.train, logs.unseen, base, method, cpu_s)

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trueup.calibrate import calibrate as stage
-from trueup.calibrate.actuator import climb as ladder_stage
+from trueup.calibrate.actuator import ladder as ladder_stage
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import RungResult
-from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
-from trueup.calibrate.calibrate import CalibrateCfg, Fit
+from trueup.calibrate.actuator.ladder import Ladder
+from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.score_logs import LogScores, score_logs
+from trueup.calibrate.score import LogScores, score_logs
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.record.session import record as record  # the stage's own function is the verb
@@ -124,12 +126,12 @@ def actuator(
 ) -> ClimbedLadder:
     """Fit actuator models from ideal PD to learned ones and recommend one; `rungs` stands for that of `cfg`.
 
-    The other options are those of `trueup.calibrate.actuator.climb.climb`.
+    The other options are those of `trueup.calibrate.actuator.ladder.run_ladder`.
     """
     cfg = cfg or LadderCfg()
     robot = load_robot(robot) if isinstance(robot, str) else robot
     given = [logs] if isinstance(logs, Log | str | Path) else logs
-    ladder = ladder_stage.climb(
+    ladder = ladder_stage.run_ladder(
         robot,
         [_log(log, mapping) for log in given],
         replace(cfg, rungs=rungs or cfg.rungs),

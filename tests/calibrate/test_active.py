@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate.active import BASELINES, ActiveCfg, plan_active
-from trueup.calibrate.data.motion import NUMBERS, MotionSpace
-from trueup.calibrate.fit.populations import Populations
-from trueup.calibrate.judge.fisher import Forecaster, deviations, worth
+from trueup.calibrate.active.forecast import Forecaster, deviations, worth
+from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
+from trueup.calibrate.active.plan import BASELINES, ActiveCfg, plan_active
 from trueup.core.errors import TrueupError
 from trueup.record.record import check_plan
 from trueup.robot.excitation.limits import LimitCfg, joint_bounds

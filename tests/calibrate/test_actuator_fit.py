@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trueup.calibrate.actuator.actuator_fit import FORMS, make_samples, train_supervised
+from trueup.calibrate.nets.supervised import FORMS, make_samples, train_supervised
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg
 from trueup.cli import main
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file

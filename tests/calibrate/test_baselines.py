@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.baselines import BASELINES, Objective
-from trueup.calibrate.fit.checkpoint import FitState
-from trueup.calibrate.fit.fit import FitCfg, Fitter
-from trueup.calibrate.fit.problem import ProblemCfg, make_problem
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import BASELINES, CalibrateCfg, FitCfg
+from trueup.calibrate.fit.baselines import Objective
+from trueup.calibrate.fit.fit import Fitter
+from trueup.calibrate.fit.problem import make_problem
+from trueup.calibrate.fit.search import FitState
+from trueup.core.checkpoint import Checkpoint
 from trueup.robot.load import load_robot
 
 ROBOT = load_robot("go2")
@@ -22,10 +24,7 @@ CFG = CalibrateCfg(params="delay", physics_hz=200.0, check=False)
 @pytest.fixture(scope="module")
 def problem():
     log = planted_log(ROBOT, ONLY, seconds=6.0)
-    cfg = ProblemCfg(
-        params="delay", tie="none", bodies=(), free_base=False, physics_hz=200.0, window=WindowCfg()
-    )
-    return make_problem(ROBOT, [log], cfg, whole=True)
+    return make_problem(ROBOT, [log], replace(CFG, fit=FitCfg(method="random")))
 
 
 @pytest.mark.medium
@@ -49,10 +48,9 @@ def test_a_random_search_that_is_resumed_ends_as_if_it_had_never_stopped(problem
     whole = Fitter(problem, FitCfg(method="random", evaluations=64)).run()
     first = Fitter(problem, FitCfg(method="random", evaluations=32))
     first.run()
-    state = FitState(
-        method="random", x=first.state.x, best=first.state.best, best_cost=first.state.best_cost, batches=1
-    )
-    rest = Fitter(problem, FitCfg(method="random", evaluations=64)).run(resumed=state)
+    state = FitState(x=first.state.x, best=first.state.best, best_cost=first.state.best_cost, batches=1)
+    stopped = Checkpoint(arrays={}, facts=msgspec.to_builtins(state))
+    rest = Fitter(problem, FitCfg(method="random", evaluations=64)).run(resumed=stopped)
     np.testing.assert_array_equal(rest.x, whole.x)
 
 

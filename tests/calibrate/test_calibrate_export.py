@@ -10,7 +10,7 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.export import export_calibration, export_robot
-from trueup.calibrate.judge.rules import RULES
+from trueup.calibrate.rules import RULES
 from trueup.calibrate.tables import TableCfg
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot

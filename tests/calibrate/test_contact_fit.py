@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from planted_logs import contact_log
 
-from trueup.calibrate.data.base_channels import BASE_CHANNELS, rotation_between
-from trueup.calibrate.data.windows import WindowCfg, cut_windows
-from trueup.calibrate.fit.fit import FitCfg, Fitter
+from trueup.calibrate.config import FitCfg, WindowCfg
+from trueup.calibrate.data.cutting import BASE_CHANNELS, rotation_between
+from trueup.calibrate.data.windows import cut_windows
+from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import Problem
-from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, parameters_for
+from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg
 from trueup.calibrate.judge.judge import judge
-from trueup.calibrate.judge.rules import CONTACT
+from trueup.calibrate.parameters import parameters_for
+from trueup.calibrate.rules import CONTACT
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot

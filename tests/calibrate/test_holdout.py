@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trueup.calibrate.data.holdout import by_gain, gain_of, hold_out
+from trueup.calibrate.data.logs import by_gain, gain_of, hold_out
 from trueup.data.log import Log
 
 RATE = 100.0

@@ -5,15 +5,14 @@ import numpy as np
 import pytest
 from planted_logs import RATE, draw_truth, planted_log
 
-from trueup.calibrate.data.windows import WindowCfg, cut_windows
-from trueup.calibrate.fit.fit import FitCfg, Fitter
-from trueup.calibrate.fit.problem import Problem
-from trueup.calibrate.fit.residuals import Shooting, as_delivered, fit_sim_cfg, parameters_for
-from trueup.calibrate.fit.stops import near_stops
-from trueup.calibrate.fit.time_step import step_effect, step_notes
+from trueup.calibrate.config import FitCfg, WindowCfg
+from trueup.calibrate.data.windows import cut_windows
+from trueup.calibrate.fit.fit import Fitter
+from trueup.calibrate.fit.problem import Problem, step_effect, step_notes
+from trueup.calibrate.fit.residuals import Shooting, as_delivered, fit_sim_cfg
 from trueup.calibrate.judge.judge import judge
-from trueup.calibrate.judge.rules import HUNG, SETS
-from trueup.calibrate.parameters import make_parameters, parameter_names
+from trueup.calibrate.parameters import make_parameters, near_stops, parameter_names, parameters_for
+from trueup.calibrate.rules import HUNG, SETS
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
 from trueup.world.batch import BatchSim

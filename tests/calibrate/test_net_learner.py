@@ -29,9 +29,9 @@ def test_regression_brings_torques_where_they_should_be():
     x = rng.normal(0, 0.3, (400, 12, 2, 4)).astype(np.float32)
     wanted = (0.5 * np.sin(4 * x[:, :, 0, 0]) - 0.1 * np.arange(12)).astype(np.float32)
     made_before = made.torques(x)
-    lessons, rows = made.lessons(x, wanted), torch.arange(400)
-    first = made.regress(lessons, rows, 5e-3)
+    regressions, rows = made.regressions(x, wanted), torch.arange(400)
+    first = made.regress(regressions, rows, 5e-3)
     assert first == pytest.approx(float((((made_before - wanted) / made.net.scale) ** 2).mean()), rel=1e-3)
     for _ in range(150):
-        last = made.regress(lessons, rows, 5e-3)
+        last = made.regress(regressions, rows, 5e-3)
     assert last < 0.1 * first

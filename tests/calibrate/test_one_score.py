@@ -5,16 +5,14 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 import trueup as tu
-from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.ladder import LadderCfg
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.rollouts import roll
-from trueup.calibrate.actuator.score.score import error_of, score_rung
-from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.fit import FitCfg
-from trueup.calibrate.score_logs import score_logs, sim_of
+from trueup.calibrate.actuator.score import error_of, roll, score_rung
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
+from trueup.calibrate.score import score_logs, sim_of
 from trueup.report.calibration.calibrate import fit_page
 from trueup.report.calibration.score_logs import facts_of
 from trueup.robot.load import load_robot
@@ -75,7 +73,7 @@ def test_the_report_shows_the_same_number(fit):
 @pytest.mark.medium
 def test_a_rung_scores_as_the_calibration_that_it_is():
     logs = [planted_log(ROBOT, draw_truth(ROBOT, 2), seconds=5.0, seed=k) for k in range(2)]
-    ladder = climb(ROBOT, logs[:1], LadderCfg(rungs="pd,delay", long_s=(2.0,)), holdout=logs[1:])
+    ladder = run_ladder(ROBOT, logs[:1], LadderCfg(rungs="pd,delay", long_s=(2.0,)), holdout=logs[1:])
     for name in ("pd", "delay"):
         scored = next(r.scores for r in ladder.file.rungs if r.rung == name)
         found = score_logs(ROBOT, logs[1:], ladder.actuators[name].params)

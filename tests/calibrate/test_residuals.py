@@ -5,12 +5,12 @@ import pytest
 from planted_logs import RATE, draw_truth, planted_log
 
 import trueup.calibrate.fit.residuals as module
-from trueup.calibrate.data.noise import position_noise, quantum
-from trueup.calibrate.data.windows import WindowCfg, cut_windows, saturated
-from trueup.calibrate.fit.limbs import colour
-from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, parameters_for
-from trueup.calibrate.judge.rules import PACE
-from trueup.calibrate.parameters import make_parameters
+from trueup.calibrate.config import WindowCfg
+from trueup.calibrate.data.cutting import position_noise, quantum
+from trueup.calibrate.data.windows import cut_windows, saturated
+from trueup.calibrate.fit.residuals import Shooting, colour, fit_sim_cfg
+from trueup.calibrate.parameters import make_parameters, parameters_for
+from trueup.calibrate.rules import PACE
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot

@@ -8,11 +8,9 @@ from residual_logs import residual_log
 
 from trueup.calibrate.nets.net_design import blank_net
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape
-from trueup.calibrate.nets.uan.adjoint import torque_gradient
-from trueup.calibrate.nets.uan.data import make_tracks
-from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer
+from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, torque_gradient
 from trueup.calibrate.nets.uan.inverse import lacking_torque
-from trueup.calibrate.nets.uan.rollout import Rollouts
+from trueup.calibrate.nets.uan.rollout import Rollouts, make_tracks
 from trueup.calibrate.nets.uan.uan import UanCfg, choose_windows, make_problem, uan_spec
 from trueup.robot.load import load_robot
 
@@ -54,7 +52,7 @@ def test_the_gradient_is_that_of_the_engine():
 
 
 def test_without_a_net_the_adjoint_is_the_impulse_response_backwards():
-    from trueup.calibrate.nets.uan.adjoint import LinearJoints
+    from trueup.calibrate.nets.uan.gradient import LinearJoints
 
     a, b = np.array([[[1.0, 0.1], [-0.2, 0.9]]]), np.array([[[0.0], [0.5]]])
     loss_grad = np.zeros((4, 1, 1))

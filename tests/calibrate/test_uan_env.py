@@ -3,9 +3,8 @@
 import numpy as np
 from residual_logs import residual_log
 
-from trueup.calibrate.nets.uan.data import make_tracks
-from trueup.calibrate.nets.uan.env import UanEnv, uan_reward
-from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer
+from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer, UanEnv, uan_reward
+from trueup.calibrate.nets.uan.rollout import make_tracks
 from trueup.calibrate.nets.uan.uan import UanCfg, make_problem, uan_spec
 from trueup.robot.load import load_robot
 

@@ -12,8 +12,7 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.nets.net_design import settings_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape
-from trueup.calibrate.nets.uan.race import Race
-from trueup.calibrate.nets.uan.regress import RegressCfg, RegressTrainer
+from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer
 from trueup.calibrate.nets.uan.uan import UanCfg, make_problem, make_tracks, make_trainer, train_uan, uan_spec
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg

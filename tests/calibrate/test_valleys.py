@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from planted_logs import planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.fit import FitCfg, Fitter
-from trueup.calibrate.fit.problem import ProblemCfg, make_problem
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg
+from trueup.calibrate.fit.fit import Fitter
+from trueup.calibrate.fit.problem import make_problem
 from trueup.calibrate.judge.valleys import measured, settled, valleys
 from trueup.robot.load import load_robot
 
@@ -18,10 +18,7 @@ TRUTH = {"kp": np.array([16.0]), "armature": np.array([0.015]), "friction": np.a
 
 def problem(params: str):
     log = planted_log(ANKLE, TRUTH, seconds=8.0, size=0.04)
-    cfg = ProblemCfg(
-        params=params, tie="none", bodies=(), free_base=False, physics_hz=200.0, window=WindowCfg()
-    )
-    return make_problem(ANKLE, [log], cfg)
+    return make_problem(ANKLE, [log], CalibrateCfg(params=params, physics_hz=200.0))
 
 
 def deviation(jacobian: np.ndarray) -> np.ndarray:

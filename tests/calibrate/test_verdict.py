@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from trueup.calibrate.judge.uncertainty import Posterior
-from trueup.calibrate.judge.valley_pairs import inseparable, pairs, unlike_joints
-from trueup.calibrate.judge.verdict import Evidence, verdicts, word_for
+from trueup.calibrate.judge.verdict import Evidence, estimates, inseparable, pairs, unlike_joints, word_for
 from trueup.world.fitted.fit_parameter import FitParameter
 
 
@@ -87,8 +86,8 @@ def test_the_partner_is_named_with_what_would_tell_them_apart():
     both = [parameter("kp"), parameter("armature")]
     covariance = np.array([[0.09, 0.0891], [0.0891, 0.09]])
     seen = replace(CLEAR, deviation=0.3, ends=(-0.6, 0.6), doubted=True)
-    words = verdicts(both, Posterior(covariance=covariance, correlation_time_s=np.zeros(1)), [seen, seen])
-    assert [one.word for one in words] == ["weak", "weak"]
+    words = estimates(both, Posterior(covariance=covariance, correlation_time_s=np.zeros(1)), [seen, seen])
+    assert [one.verdict for one in words] == ["weak", "weak"]
     assert "cannot be told from armature" in words[0].advice
     assert "gravity" in words[0].advice
 

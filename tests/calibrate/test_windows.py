@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.data.windows import WindowCfg, cut_windows
+from trueup.calibrate.config import WindowCfg
+from trueup.calibrate.data.windows import cut_windows
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import resample

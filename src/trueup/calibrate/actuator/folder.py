@@ -14,12 +14,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from trueup.calibrate.actuator.closed_loop import Tracked
+from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
-from trueup.calibrate.actuator.score.closed_loop import Tracked
-from trueup.calibrate.actuator.score.long import LongRun
-from trueup.calibrate.actuator.score.score import Scores
+from trueup.calibrate.actuator.score import Scores
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.hashes import sha256_of
@@ -145,7 +145,7 @@ def read_ladder(path: str | Path) -> LadderFile:
     return _read(file / LADDER_FILE if file.is_dir() else file, LadderFile)
 
 
-def problem_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
+def rung_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
     """A hash of what a rung is fitted to, judged on, and how."""
     return sha256_of((f"{rung} {settings}", *(log.sha256 for log in (*train, *held))))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
 from trueup.calibrate.nets.net_design import stand_of
 from trueup.data.log import Log
@@ -68,7 +67,7 @@ class Actuator:
         if self.rung.kind == "residual" or not logs or not all("joint_torque" in log for log in logs):
             return None
         if self.net is not None:
-            left = [torque_left(self.net, log) for log in logs]
+            left = [_torque_left(self.net, log) for log in logs]
         else:
             left = [_servo_torque(robot, log, self.params) - log["joint_torque"] for log in logs]
         return float(np.sqrt((np.concatenate(left) ** 2).mean(axis=0)).mean())
@@ -104,3 +103,11 @@ def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatAr
     if np.isfinite(stall).any():
         asked = limit_torque(Envelope(torque_max=stall, speed_max=speed), asked, velocity)
     return np.clip(asked, -limit, limit)
+
+
+def _torque_left(net: ActuatorNet, log: Log) -> FloatArray:
+    """(T, njoint) measured torque that a torque net does not predict from the log's own motion, N m."""
+    from trueup.calibrate.nets.supervised import make_samples
+
+    samples = make_samples([log], net.spec)
+    return net(samples.inputs.astype(np.float64)) - samples.torque

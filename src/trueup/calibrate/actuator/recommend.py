@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.score import Error, Scores
+from trueup.calibrate.actuator.score import PositionError, Scores
 
 _LEARNED = ("torque", "residual")
 
@@ -30,7 +30,7 @@ class StepCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     rung: str
     physics_hz: float
-    whole: Error
+    whole: PositionError
 
 
 def recommend(

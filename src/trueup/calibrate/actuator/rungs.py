@@ -1,38 +1,26 @@
-"""The rungs of the ladder as data, simplest first, and which of them a set of logs can support.
-
-A rung adds one idea to the one below. Fitted rungs begin where a simpler one ended. A rung that the data cannot support
-is named with its reason and left out of the race, never dropped in silence.
-"""
+"""The rungs of the ladder as data, simplest first. A rung adds one idea to the one below and starts from its fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trueup.calibrate.data.cutting import saturated
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.data.check.check import check_log
-from trueup.data.log import Log
-from trueup.robot.load import Robot
-from trueup.robot.reference import log_reference
-from trueup.world.replay.smoothing import smooth
 
 Kind = Literal["ideal", "params", "torque", "residual"]
 UanMethod = Literal["inverse", "gradient", "rl"]
-_ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo's
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
     """One model of the actuators.
 
-    kind    ideal: the spec as it is; params: numbers of the simulator; torque: a model of the motor's torque, learned
+    kind    ideal: the spec as it is; params: parameters of the simulator; torque: the motor's torque, learned
             from measured torque; residual: a torque added to the servo's, learned from positions
-    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.judge.rules`
+    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.rules`
     alone   only `adds` is fitted, not the common set
-    start   rung whose result this one begins at, or stands on
-    net     form of the learned model, as `calibrate.actuator.actuator_fit` names it
+    start   rung whose fit this one starts from or builds on
+    net     form of the learned model, as `calibrate.nets.supervised` names it
     """
 
     name: str
@@ -152,25 +140,3 @@ def params_of(rung: Rung, common: str) -> str:
     if rung.alone:
         return rung.adds
     return f"{common},{rung.adds}" if rung.adds else common
-
-
-def common_params(robot: Robot, logs: Sequence[Log]) -> str:
-    """`servo` where the spec's gains cannot be the servo's (it would saturate most of the time), else `pace`."""
-    for log in logs:
-        if (saturated(robot, log, smooth(log)[1]).mean(axis=0) > _ALWAYS).any():
-            return "servo"
-    return "pace"
-
-
-def lacking(robot: Robot, logs: Sequence[Log], rung: Rung) -> str:
-    """Why these logs cannot support a rung; "" if they can."""
-    if rung.kind != "torque":
-        return ""
-    without = [log for log in logs if "joint_torque" not in log]
-    if without:
-        return f"needs measured torque: {len(without)} of {len(logs)} logs have none"
-    for log in logs:
-        for finding in check_log(log, log_reference(robot.spec)).findings:
-            if finding.code in ("torque_unsigned", "torque_sign"):
-                return f"needs torque with its sign: {finding.evidence}"
-    return ""

@@ -1,4 +1,12 @@
-"""One log cut into windows: start rows, what is judged, commands before and within.
+"""How noisy a log is, from the log alone.
+
+Position noise: a sixth difference kills motion (a 10 Hz motion at 200 Hz by 1e-3) and passes white noise with a known
+gain; its median absolute value is blind to the few samples at which commands jump. Velocity noise: what is left between
+the logged velocity and the derivative of position, so that a velocity that lags counts for little.
+
+The floating base in a fit: where it starts, what of it is compared, and with which noise.
+
+One log cut into windows: start rows, what is judged, commands before and within.
 
 The arrays of a log are a `Part`; `windows` stacks the parts of all logs. Windows end where gains change; only where
 they never rest for the length of a window do windows run across changes, and the simulation follows the gains.
@@ -6,6 +14,7 @@ they never rest for the length of a window do windows run across changes, and th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,19 +22,118 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.data.base_channels import base_part
-from trueup.calibrate.data.noise import position_noise, true_velocity, velocity_noise
+from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
-from trueup.world.replay.smoothing import smooth
+from trueup.world.replay.tracks import smooth
 
 FloatArray = NDArray[np.float64]
+_ORDER = 6
+_GAIN = math.sqrt(math.comb(2 * _ORDER, _ORDER))
+_MAD = 1.4826  # standard deviations per median absolute deviation of a normal
+_Part = dict[str, "FloatArray | NDArray[np.bool_]"]
+BASE_CHANNELS = 12  # position, rotation vector, velocity, turning rate; three each
+_SIGNALS = ("base_pos", "base_quat", "base_vel", "imu_gyro")
 Rows = NDArray[np.intp]
 Part = dict[str, "FloatArray | NDArray[np.bool_]"]
 SATURATED = 0.98  # of the torque limit
 _ALWAYS = 0.5  # of the samples
 _AFTER_S = 0.05  # a joint still carries the error of a saturated moment for about this long
+
+
+def position_noise(position: FloatArray) -> FloatArray:
+    """Return the standard deviation of the noise of each column, at least what its quantisation makes."""
+    step = quantum(position)
+    if len(position) <= 4 * _ORDER:
+        return np.maximum(step / math.sqrt(12), 1e-5)
+    left = np.diff(position, _ORDER, axis=0)
+    spread = _MAD * np.median(np.abs(left), axis=0) / _GAIN
+    return np.maximum(np.maximum(spread, step / math.sqrt(12)), 1e-5)
+
+
+def quantum(values: FloatArray) -> FloatArray:
+    """Return the step of which all differences in a column are multiples, 0 where there is none."""
+    out = np.zeros(values.shape[1])
+    for k, column in enumerate(values.T):
+        steps = np.diff(np.unique(column))
+        steps = steps[steps > 1e-9]
+        if len(steps) >= 2:
+            parts = steps / steps.min()
+            out[k] = steps.min() if np.abs(parts - np.round(parts)).max() < 0.01 else 0.0
+    return out
+
+
+def velocity_noise(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
+    """Return the standard deviation of each velocity column about the derivative of position."""
+    return np.maximum(np.sqrt(((velocity - derivative) ** 2).mean(axis=0)), 1e-3)
+
+
+def true_velocity(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
+    """Velocity columns whose scale is plainly wrong against the derivative of position, brought to it.
+
+    Only a velocity that follows the derivative closely is touched, and only by a constant factor.
+    """
+    power = np.maximum((derivative**2).sum(axis=0), 1e-12)
+    both = (velocity * derivative).sum(axis=0)
+    alike = both / np.sqrt(power * np.maximum((velocity**2).sum(axis=0), 1e-12))
+    scale = both / power
+    wrong = (alike > _ALIKE) & (np.abs(scale - 1.0) > _SCALE)
+    return velocity / np.where(wrong, scale, 1.0)
+
+
+_ALIKE, _SCALE = 0.95, 0.05
+
+
+def need_base(logs: Sequence[Log]) -> None:
+    """Refuse logs without the state of their base."""
+    for log in logs:
+        for name in _SIGNALS:
+            if name not in log:
+                raise TrueupError(
+                    f"a free base needs {', '.join(_SIGNALS)} in the log, {name!r} is missing; record with odometry "
+                    "(or motion capture), or hold the base in the air and fit with base fixed",
+                    place=name,
+                )
+
+
+def base_part(
+    part: _Part, log: Log, start: NDArray[np.intp], rows: NDArray[np.intp], keep: NDArray[np.bool_]
+) -> _Part:
+    """Add start state and channels of the base to a log's windows."""
+    after = rows + 1
+    moving = [log[name][after] for name in ("base_pos", "base_vel", "imu_gyro")]
+    measured = [moving[0], np.zeros_like(moving[0]), *moving[1:]]
+    turn = np.full(3, 2.0 * position_noise(log["base_quat"]).max())
+    noise = [position_noise(log[name]) for name in ("base_pos", "base_vel", "imu_gyro")]
+    part["base_pos"] = np.concatenate([log["base_pos"], log["base_quat"]], axis=1)[start]
+    part["base_vel"] = np.concatenate([log["base_vel"], log["imu_gyro"]], axis=1)[start]
+    part["base_quat"] = log["base_quat"][after]
+    part["measured"] = np.concatenate([part["measured"], *measured], axis=-1)
+    part["judged"] = np.concatenate(
+        [part["judged"], np.repeat(keep[:, :, None], BASE_CHANNELS, axis=2)], axis=-1
+    )
+    part["sigma"] = np.concatenate([part["sigma"], noise[0], turn, noise[1], noise[2]])
+    return part
+
+
+def base_seen(qpos: FloatArray, qvel: FloatArray, measured_quat: FloatArray) -> FloatArray:
+    """(..., 12) channels of a simulated base: qpos (..., 7), qvel (..., 6), against measured (..., 4)."""
+    turn = rotation_between(measured_quat, qpos[..., 3:7])
+    return np.concatenate([qpos[..., :3], turn, qvel], axis=-1)
+
+
+def rotation_between(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Rotation vector (..., 3) that takes orientation a to b (w x y z), in a's frame."""
+    aw, av = a[..., :1], -a[..., 1:]
+    bw, bv = b[..., :1], b[..., 1:]
+    w = aw * bw - (av * bv).sum(axis=-1, keepdims=True)
+    v = aw * bv + bw * av + np.cross(av, bv)
+    v, w = np.where(w < 0, -v, v), np.abs(w)
+    size = np.linalg.norm(v, axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(size, w)
+    scale: FloatArray = np.where(size > 1e-9, angle / np.maximum(size, 1e-12), 2.0)
+    return scale * v
 
 
 @dataclass(frozen=True, kw_only=True)

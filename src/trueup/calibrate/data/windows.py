@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.data.base_channels import need_base
-from trueup.calibrate.data.cutting import Cut, Part, cut_log, padded, saturated
+from trueup.calibrate.config import WindowCfg
+from trueup.calibrate.data.cutting import Cut, Part, cut_log, need_base, padded
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, rate_of
@@ -23,40 +23,10 @@ from trueup.world.replay.playback import Recorded
 from trueup.world.replay.tracks import require_finite
 
 FloatArray = NDArray[np.float64]
-__all__ = ["WindowCfg", "Windows", "cut_windows", "saturated"]
 _WINDOWS = 8
 _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for
 _MOST_OF_DATA = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowCfg:
-    """How logs are cut.
-
-    window_s   judged part of a window; None: an eighth of the data, between 0.5 and 2 s (with a free base 0.1 s and no
-               warm-up); inf: whole logs, open loop
-    warm_up_s  simulated before it and not judged
-    max_windows  more than these are thinned evenly: minutes of data say little more and cost as much
-    max_delay_s  commands this old may still be under way at a window's start
-    """
-
-    window_s: float | None = None
-    warm_up_s: float = 0.3
-    max_windows: int = 40
-    max_delay_s: float = 0.04
-
-    def __post_init__(self) -> None:
-        if self.max_windows < 1:
-            raise TrueupError("max_windows must be at least 1")
-        if (self.window_s is not None and self.window_s <= 0) or self.warm_up_s < 0:
-            raise TrueupError("window_s must be positive, warm_up_s not negative")
-
-    def judged_s(self, logs: Sequence[Log]) -> float:
-        """Length of a window's judged part for these logs; enough windows for their scatter to mean something."""
-        if self.window_s is not None:
-            return self.window_s
-        return float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +102,7 @@ def cut_windows(
 
 def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -> tuple[Cut, int]:
     """Rows of windows for these logs, and how many windows at most."""
-    window_s, warm_up_s, most = cfg.judged_s(logs), cfg.warm_up_s, cfg.max_windows
+    window_s, warm_up_s, most = _judged_s(cfg, logs), cfg.warm_up_s, cfg.max_windows
     if free_base and cfg.window_s is None:
         # soon after a contact two motions have nothing in common any more
         window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
@@ -150,6 +120,13 @@ def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -
             f"{warm_up_s} s of warm-up; record at least 10 s, or ask for shorter windows"
         )
     return cut, most
+
+
+def _judged_s(cfg: WindowCfg, logs: Sequence[Log]) -> float:
+    """Length of the compared part of a window; enough windows for their scatter to mean something."""
+    if cfg.window_s is not None:
+        return cfg.window_s
+    return float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
 
 
 def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:

@@ -19,7 +19,6 @@ from trueup.calibrate.fit.residuals import Shooting
 from trueup.calibrate.fit.search import POPULATION, Bounds, Search, evolve
 
 FloatArray = NDArray[np.float64]
-BASELINES = ("random", "lbfgsb", "pace")
 _USUAL = {"random": 2048, "lbfgsb": 5000, "pace": 20_000}  # evaluations of whole logs
 _WIDTH = 2.0  # prior widths around the nominal that random draws cover
 _DIFFERENCE = 1e-3  # prior widths

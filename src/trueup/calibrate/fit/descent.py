@@ -12,16 +12,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from trueup.calibrate.config import Loss
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 
 FloatArray = NDArray[np.float64]
-Loss = Literal["linear", "huber"]
 Watch = Callable[[FloatArray, float], None]
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with

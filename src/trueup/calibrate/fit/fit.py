@@ -12,21 +12,21 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fit.baselines import BASELINES, run_baseline
-from trueup.calibrate.fit.checkpoint import Checkpoint, FitState
-from trueup.calibrate.fit.descent import Descent, Loss, Point
+from trueup.calibrate.config import BASELINES, FitCfg
+from trueup.calibrate.fit.baselines import run_baseline
+from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import Search, draw_starts, evolve
+from trueup.calibrate.fit.search import FitState, Search, draw_starts, evolve
+from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
-Method = Literal["auto", "local", "global", "random", "lbfgsb", "pace"]
 Progress = Callable[[float], None]
 Watch = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)
@@ -38,34 +38,6 @@ _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
 _EXPLAINED = 3.0  # noises left over: the coarse physics leaves one or two
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitCfg:
-    """How to search.
-
-    method     "local": from the prior; "auto": from the best of draws around it; "global": from where CMA-ES ends.
-               Baselines: "random" (best of many draws), "lbfgsb" (10 x position MSE + velocity MSE), "pace" (CMA-ES
-               on whole rollouts)
-    starts     local fits at most; no more once one explains the data down to its noise
-    iterations at most, per start
-    evaluations  of a global search or baseline; None: as many as is usual for it
-    budget_s   give up after this time with the best so far
-    loss       "huber": samples beyond three noises count linearly
-    """
-
-    method: Method = "auto"
-    starts: int = 2
-    iterations: int = 40
-    tolerance: float = 1e-4
-    evaluations: int | None = None
-    budget_s: float | None = None
-    loss: Loss = "linear"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.starts, self.iterations) < 1 or (self.evaluations or 1) < 1:
-            raise TrueupError("starts, iterations and evaluations must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,28 +67,28 @@ class Fitter:
         *,
         progress: Progress | None = None,
         watch: Watch | None = None,
-        checkpoint: Checkpoint | None = None,
+        state_file: StateFile | None = None,
     ) -> None:
         """`watch` sees every point that is better than all before it (under the weights of its moment)."""
         self.problem, self.cfg = problem, cfg
         self._progress, self._watch = progress or (lambda fraction: None), watch or (lambda x: None)
-        self._checkpoint = checkpoint
+        self._state_file = state_file
         self.fine = Descent(problem.fine, cfg.loss)
         self.rough = Descent(problem.rough or problem.fine, cfg.loss)
         self._end: Point | None = None
         self._began = time.monotonic()
         self._phase_steps = 0
-        self.state = FitState(method=cfg.method)
+        self.state = FitState()
 
-    def run(self, start: FloatArray | None = None, resumed: FitState | None = None) -> Solution:
+    def run(self, start: FloatArray | None = None, resumed: Checkpoint | None = None) -> Solution:
         """Fit; Ctrl-C ends it with the best point so far."""
         interrupted = converged = False
         first = self._inside(np.zeros(self.problem.fine.nparameter) if start is None else start)
         self.state.x = self.state.best = first.tolist()
         if resumed is not None:
-            self.state = resumed
-            if resumed.sigma:
-                self.problem.fine.sigma = np.array(resumed.sigma)
+            self.state = _state_of(resumed)
+            if self.state.sigma:
+                self.problem.fine.sigma = np.array(self.state.sigma)
         try:
             converged = self._run(first)
         except _OutOfTimeError:
@@ -252,7 +224,7 @@ class Fitter:
 
     # --- what happens between steps ---
     def _seen(self, x: FloatArray, cost: float) -> None:
-        """Keep the best, tell the watchers, save, mind the time."""
+        """Records the best point, notifies, checkpoints, enforces the budget."""
         state = self.state
         state.x = x.tolist()
         state.iterations += 1
@@ -263,8 +235,7 @@ class Fitter:
         if self.cfg.method not in BASELINES:
             low, high = _SHARE[state.phase], _SHARE[state.phase + 1]
             self._progress(low + (high - low) * (1.0 - np.exp(-self._phase_steps / _USUAL_STEPS)))
-        if self._checkpoint is not None:
-            self._checkpoint.save(state)
+        self._save()
         if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
             raise _OutOfTimeError
 
@@ -276,8 +247,11 @@ class Fitter:
         if phase in (3, 4):
             state.best, state.best_cost = state.x, 1e300
         self._watch(np.array(state.x))
-        if self._checkpoint is not None:
-            self._checkpoint.save(state, now=True)
+        self._save(now=True)
+
+    def _save(self, *, now: bool = False) -> None:
+        if self._state_file is not None:
+            self._state_file.save(Checkpoint(arrays={}, facts=msgspec.to_builtins(self.state)), now=now)
 
     def _weigh(self, at: Point) -> None:
         """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
@@ -298,3 +272,10 @@ class Fitter:
         low, high = self.fine.low, self.fine.high
         margin = _INSIDE * (high - low)
         return np.clip(x, low + margin, high - margin)
+
+
+def _state_of(resumed: Checkpoint) -> FitState:
+    try:
+        return msgspec.convert(resumed.facts, FitState)
+    except msgspec.ValidationError as error:
+        raise TrueupError(f"this is not the state of a fit: {error}; start anew without --resume") from None

@@ -104,6 +104,11 @@ class Profiler:
             rise = np.where(doubtful, self._rises(outs, moved, turns), rise)
         return np.maximum(rise, 0.0)
 
+    def cost_of(self, k: int) -> float:
+        """Cost at the solution of what parameter k's limb feels."""
+        limb = self.descent.owner[k]
+        return float(self.here.sum() if limb < 0 else self.here[limb])
+
     # --- inside ---
     def _ends(self, side: float) -> FloatArray:
         """Distance (nparameter,) of one end from the estimate, on the straight line."""

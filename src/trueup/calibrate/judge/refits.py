@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d  # type: ignore[attr-defined]
 from scipy.special import chdtri
 
-from trueup.calibrate.data.base_channels import BASE_CHANNELS
+from trueup.calibrate.data.cutting import BASE_CHANNELS
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 from trueup.calibrate.judge.uncertainty import Part, information
 

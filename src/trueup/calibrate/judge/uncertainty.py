@@ -24,7 +24,7 @@ replay with at most about sqrt(1 + phi^2) times the estimate's error. Without mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -144,11 +144,15 @@ def posterior(
     )
 
 
+def scaled(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), correlations kept."""
+    return replace(found, covariance=found.covariance * np.outer(factor, factor))
+
+
 def widened(found: Posterior, factor: FloatArray) -> Posterior:
     """Multiply standard errors by `factor` (nparameter,), up to the prior's."""
-    wide = np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
-    return Posterior(
-        covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
+    return scaled(
+        found, np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
     )
 
 
@@ -157,9 +161,7 @@ def with_model_error(found: Posterior, bread: FloatArray, factor: FloatArray) ->
     root = np.sqrt(factor)
     covariance = found.covariance + bread * np.outer(root, root)
     narrow = np.minimum(1.0, np.maximum(found.deviation, 1.0) / np.sqrt(np.diag(covariance)))
-    return Posterior(
-        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
-    )
+    return replace(found, covariance=covariance * np.outer(narrow, narrow))
 
 
 def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -> Posterior:
@@ -183,7 +185,7 @@ def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if too_wide(narrowed(10.0**middle)) else (low, middle)
-    return Posterior(covariance=narrowed(10.0**high), correlation_time_s=found.correlation_time_s)
+    return replace(found, covariance=narrowed(10.0**high))
 
 
 def model_error_factor(

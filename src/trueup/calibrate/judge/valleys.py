@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fit.descent import Descent, Loss
+from trueup.calibrate.config import Loss
+from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 

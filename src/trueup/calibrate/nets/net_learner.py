@@ -18,7 +18,7 @@ from trueup.rl.nets.parameters import Adam, Parameters
 _CHUNK = 32_768  # rows of a product: buffers of some tens of megabytes
 
 
-class Lesson(NamedTuple):
+class Regression(NamedTuple):
     """What one group should learn: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
 
     inputs: Tensor
@@ -120,29 +120,33 @@ class NetLearner:
         self.adam.step(rate)
         return norm
 
-    def lessons(self, inputs: Float32, torque: Float32) -> list[Lesson]:
+    def regressions(self, inputs: Float32, torque: Float32) -> list[Regression]:
         """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
         made = []
         for g, group in enumerate(self.net.spec.groups):
             columns = list(group)
             x = (inputs[:, columns] - self.net.mean[g][:, None]) / self.net.std[g][:, None]
             x = x.reshape(len(x), len(group), -1)
-            made.append(Lesson(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32))))
+            made.append(
+                Regression(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32)))
+            )
         return made
 
-    def regress(self, lessons: Sequence[Lesson], rows: Tensor, rate: float, decay: float = 0.0) -> float:
+    def regress(
+        self, regressions: Sequence[Regression], rows: Tensor, rate: float, decay: float = 0.0
+    ) -> float:
         """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
         spec, loss = self.net.spec, 0.0
         share = 1.0 / (len(rows) * spec.njoint)
         self.parameters.grad.zero_()
         own = self.parameters.grad_view["context"]
-        for mlp, group, lesson in zip(self.mlps, spec.groups, lessons, strict=True):
+        for mlp, group, regression in zip(self.mlps, spec.groups, regressions, strict=True):
             joints = torch.tensor(group).repeat(len(rows))
-            x = lesson.inputs[rows].reshape(len(joints), -1)
+            x = regression.inputs[rows].reshape(len(joints), -1)
             torque, slope = self._torque(
                 mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints
             )
-            miss = (torque - lesson.torque[rows].reshape(-1)) / self._scale[joints]
+            miss = (torque - regression.torque[rows].reshape(-1)) / self._scale[joints]
             loss += share * float(miss @ miss)
             grad = 2.0 * share * miss * slope / self._scale[joints]
             back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)

@@ -13,8 +13,7 @@ from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.report.calibration.actuator_motion import motion_sections
-from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart
+from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
 
 _WIDE = 110  # characters that titles and all columns need

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.score_logs import JointErrors, LogScores, ModelScore
+from trueup.calibrate.score import JointErrors, LogScores, ModelScore
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.fit_parameter import FitParameter, belongs_to_stand
-from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
 
 FloatArray = NDArray[np.float64]
 SCHEMA = 2

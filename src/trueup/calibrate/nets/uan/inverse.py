@@ -17,8 +17,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.nets.uan.data import Rows
-from trueup.calibrate.nets.uan.rollout import Rollouts
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows
 from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.world.batch import BatchSim
 

@@ -13,10 +13,13 @@ simulated  the motion as the net itself makes it, from commands alone: no distur
 A net inside the loop changes what it sees: a whole step can be too far. So a round ends with a search along its step,
 by the end of every log, which is kept back; without progress there the training ends. The best weights are the result,
 unless the base itself replays that part better: then it is a net of zeros.
+
+Several ways of learning in a race: each has one round, and the one that leads on the part kept back goes on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,10 +27,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trueup.calibrate.nets.net_learner import Lesson, NetLearner
-from trueup.calibrate.nets.uan.data import Rows
+from trueup.calibrate.nets.net_learner import NetLearner, Regression
 from trueup.calibrate.nets.uan.inverse import lacking_torque
-from trueup.calibrate.nets.uan.rollout import Rollouts
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows
 from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.rl.nets.parameters import Adam
 
@@ -89,7 +91,7 @@ class RegressTrainer:
         self.best = learner.parameters.flat.numpy().copy()
         self.best_error = np.inf
         self._first = learner.parameters.flat.numpy().copy()  # at the beginning of the round
-        self._lessons: list[Lesson] = []
+        self._regressions: list[Regression] = []
         shape = (learner.net.spec.njoint, len(learner.net.spec.signals))
         self.low: Float32 = np.full(shape, np.inf, np.float32)
         self.high: Float32 = np.full(shape, -np.inf, np.float32)
@@ -111,15 +113,15 @@ class RegressTrainer:
 
     def iterate(self) -> None:
         """Some steps; at the beginning of a round the replays that it learns from, at its end the search."""
-        if not self._lessons:
+        if not self._regressions:
             self._begin()
         cfg, steps, njoint = self.cfg, self._steps(self.round), self.learner.net.spec.njoint
         rng = np.random.default_rng([self.seed, self.round, self.at])
         shape = (min(_AT_ONCE, steps - self.at), max(1, cfg.batch // njoint))
-        for rows in torch.from_numpy(rng.integers(0, len(self._lessons[0].torque), shape)):
+        for rows in torch.from_numpy(rng.integers(0, len(self._regressions[0].torque), shape)):
             falling = 0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * self.at / steps))
             rate = cfg.rate * falling * (1.0 if self.round == 0 else 0.5)
-            self.learner.regress(self._lessons, rows, rate, cfg.decay)
+            self.learner.regress(self._regressions, rows, rate, cfg.decay)
             self.at += 1
         if self.at == steps:
             self._end()
@@ -147,7 +149,7 @@ class RegressTrainer:
         inputs = np.concatenate([part[rows] for part, rows in zip(lacking.inputs, cut, strict=True)])
         torque = np.concatenate([part[rows] for part, rows in zip(lacking.torque, cut, strict=True)])
         wanted = torque + self.learner.torques(inputs)
-        self._lessons = self.learner.lessons(inputs, wanted.astype(np.float32))
+        self._regressions = self.learner.regressions(inputs, wanted.astype(np.float32))
         self.low, self.high = np.minimum(self.low, lacking.low), np.maximum(self.high, lacking.high)
         flat[:] = now
         if self.at == 0:
@@ -163,7 +165,7 @@ class RegressTrainer:
             error = late_error(self.rollouts.run(self.learner.actuator(), self.starts).error, self.kept)
             if error < self.best_error:
                 self.best_error, self.best[:] = error, flat
-        self.round, self.at, self._lessons = self.round + 1, 0, []
+        self.round, self.at, self._regressions = self.round + 1, 0, []
         if not self.best_error < before:
             self.round = self.cfg.rounds
         flat[:] = self.best
@@ -193,3 +195,65 @@ class RegressTrainer:
         adam.steps, self.round, self.at = (int(number) for number in state["place"])
         self.best_error = float(state["best_error"][0])
         self.low, self.high = np.array(state["range"], np.float32)
+
+
+class Race:
+    """A trainer made of trainers; who leads after the first round only gets better, so it leads to the end."""
+
+    def __init__(self, runners: Sequence[RegressTrainer]) -> None:
+        self.runners = list(runners)
+
+    @property
+    def leader(self) -> RegressTrainer:
+        """The best so far."""
+        return min(self.runners, key=lambda one: one.best_error)
+
+    @property
+    def low(self) -> Float32:
+        return self.leader.low
+
+    @property
+    def high(self) -> Float32:
+        return self.leader.high
+
+    @property
+    def done(self) -> bool:
+        return self._waiting is None and self.leader.done
+
+    @property
+    def progress(self) -> float:
+        """Share that is done: first rounds of all, then the leader's others."""
+        if self.done:
+            return 1.0
+        first = self.runners[0].first_share
+        more = max((one.progress - first for one in self.runners), default=0.0)
+        passed = sum(min(one.progress, first) for one in self.runners) + max(0.0, more)
+        return passed / (1.0 + first * (len(self.runners) - 1))
+
+    def iterate(self) -> None:
+        """Some steps of whose turn it is."""
+        (self._waiting or self.leader).iterate()
+
+    def result(self) -> ActuatorNet:
+        """The leader's net, or the base."""
+        return self.leader.result()
+
+    @property
+    def _waiting(self) -> RegressTrainer | None:
+        """The first that has not had its round."""
+        return next((one for one in self.runners if one.round == 0), None)
+
+    # --- checkpoints ---
+    def state(self) -> State:
+        """What a resumed training needs, of all."""
+        return {
+            f"{k}/{name}": part for k, one in enumerate(self.runners) for name, part in one.state().items()
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from `state`."""
+        for k, one in enumerate(self.runners):
+            start = f"{k}/"
+            one.restore(
+                {name.removeprefix(start): part for name, part in state.items() if name.startswith(start)}
+            )

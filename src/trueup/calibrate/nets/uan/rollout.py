@@ -1,27 +1,55 @@
-"""Short replays under a learned actuator: from recorded states, with what the net saw at each of its steps."""
+"""Logs as a learned actuator's training sees them: laid end to end on one clock, with the noise of their encoders.
+
+A window is a start row from which enough rows of the same log follow.
+
+Short replays under a learned actuator: from recorded states, with what the net saw at each of its steps.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.data.cutting import position_noise
+from trueup.calibrate.data.logs import by_gain, in_order
 from trueup.calibrate.fit.residuals import fit_sim_cfg
-from trueup.calibrate.nets.uan.data import Rows, Tracks
+from trueup.data.log import Log
+from trueup.data.resample import at_rate, common_rate
 from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.robot.load import Robot
 from trueup.world.actuators.net_actuator import NetActuator, put_settings, with_net
 from trueup.world.actuators.substep import SubstepState
 from trueup.world.batch import BatchSim
+from trueup.world.replay import tracks as sim_tracks
 from trueup.world.replay.playback import FollowedGains, begin, set_gains
 
 FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 
-class Rollout(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class NoisyTracks(sim_tracks.Tracks):
+    """Logs end to end; noise (njoint,) of the encoders, rad."""
+
+    noise: FloatArray
+
+
+def make_tracks(robot: Robot, logs: Sequence[Log]) -> NoisyTracks:
+    """Lay logs end to end on one clock, cut where gains change for long."""
+    ordered = [in_order(robot, log) for log in logs]
+    rate = common_rate(ordered)
+    parts = [part for log in ordered for part in by_gain(at_rate(log, rate))]
+    laid = sim_tracks.lay_tracks(robot, parts)
+    noise = np.sqrt(np.mean([position_noise(part["joint_pos"]) ** 2 for part in parts], axis=0))
+    return NoisyTracks(noise=noise, **{one.name: getattr(laid, one.name) for one in fields(laid)})
+
+
+class NetRollout(NamedTuple):
     """Windows run side by side.
 
     signals  (depth + K, nsignal, nwindow, njoint) what the net saw: `depth` steps before the start, then every step
@@ -61,7 +89,7 @@ class Rollouts:
     def __init__(
         self,
         robot: Robot,
-        tracks: Tracks,
+        tracks: NoisyTracks,
         net: ActuatorNet,
         nwindow: int,
         length: int,
@@ -91,7 +119,7 @@ class Rollouts:
         begin(sim, recorded)
         self._follow.at(0)
 
-    def run(self, net: ActuatorNet, rows: Rows) -> Rollout:
+    def run(self, net: ActuatorNet, rows: Rows) -> NetRollout:
         """Run the windows under a net of the same spec."""
         self.actuator.forward.load(net)
         self.actuator.net = net
@@ -103,7 +131,7 @@ class Rollouts:
             self.step(rows + t)
             error[:, t] = self.error(rows + t + 1)
         error[self.sim.diverged] = 0.0
-        return Rollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
+        return NetRollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
 
     def step(self, rows: Rows) -> None:
         """Carry out the commands of rows of the log."""

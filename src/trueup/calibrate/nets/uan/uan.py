@@ -24,13 +24,11 @@ from numpy.typing import NDArray
 from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape
 from trueup.calibrate.nets.uan.config import UanCfg as UanCfg
-from trueup.calibrate.nets.uan.data import Rows, Tracks, make_tracks
-from trueup.calibrate.nets.uan.gradient import GradientTrainer, Windows
-from trueup.calibrate.nets.uan.race import Race
-from trueup.calibrate.nets.uan.regress import RegressTrainer, Replays, Way
+from trueup.calibrate.nets.uan.gradient import GradientTrainer, StartRows
+from trueup.calibrate.nets.uan.regress import Race, RegressTrainer, Replays, Way
 from trueup.calibrate.nets.uan.rl import RlTrainer
-from trueup.calibrate.nets.uan.rollout import Rollouts
-from trueup.calibrate.nets.uan.state import StateFile
+from trueup.calibrate.nets.uan.rollout import NoisyTracks, Rollouts, Rows, make_tracks
+from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
@@ -40,6 +38,7 @@ from trueup.world.fitted.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]
+STATE_FILE = "uan.safetensors"
 _KEPT = 0.15  # of every log, at its end: to choose the weights by
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _WHOLE_S = 20.0  # of a log replayed in one piece
@@ -64,15 +63,17 @@ def train_uan(
     tracks = make_tracks(robot, logs)
     trainer = _trainer(robot, tracks, base, cfg)
     key = _key(tracks, cfg, uan_spec(robot, tracks, base, cfg))
-    state = None if folder is None else StateFile(folder, key)
+    state = None
+    if folder is not None:
+        state = StateFile(Path(folder) / STATE_FILE, key, what="training", every_s=5.0)
     found = state.load() if state is not None and resume else None
     if found is not None:
-        trainer.restore(found)
+        trainer.restore(found.arrays)
     _run(trainer, state, progress or (lambda share: None))
     return with_range(trainer.result(), trainer.low, trainer.high)
 
 
-def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> Trainer:
+def _trainer(robot: Robot, tracks: NoisyTracks, base: Calibration | None, cfg: UanCfg) -> Trainer:
     """What learns; several ways of the inverse method race each other."""
     stand = stand_of(base)
 
@@ -109,16 +110,16 @@ class Trainer(Protocol):
 
 
 class UanProblem(NamedTuple):
-    """Windows in a batch, a net of zeros with its normalisation, and what the base leaves per joint, rad."""
+    """StartRows in a batch, a net of zeros with its normalisation, and what the base leaves per joint, rad."""
 
     rollouts: Rollouts
     blank: ActuatorNet
-    windows: Windows
+    windows: StartRows
     unit: FloatArray
 
 
 def make_problem(
-    robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg, stand: tuple[Setting, ...] = ()
+    robot: Robot, tracks: NoisyTracks, spec: NetSpec, cfg: UanCfg, stand: tuple[Setting, ...] = ()
 ) -> UanProblem:
     """Build the batch and measure what the base leaves; `stand` is what holds the robot, no part of the net."""
     windows = choose_windows(tracks, cfg)
@@ -158,17 +159,17 @@ def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
         while not trainer.done:
             trainer.iterate()
             if state is not None:
-                state.save(trainer.state())
+                state.save(Checkpoint(arrays=trainer.state(), facts={}))
             progress(trainer.progress)
     except KeyboardInterrupt:
         if state is not None:
-            state.save(trainer.state(), now=True)
+            state.save(Checkpoint(arrays=trainer.state(), facts={}), now=True)
         raise
     if state is not None:
         state.clear()
 
 
-def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
+def uan_spec(robot: Robot, tracks: NoisyTracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
     """The spec of the net."""
     is_rl = cfg.method == "rl"  # a learner that acts from outside does so once a row, and is a step behind
     spec = NetSpec(
@@ -204,7 +205,7 @@ def _step(rate_hz: float, cfg: UanCfg) -> float:
     return min((row_s * k / substeps for k in parts), key=lambda dt: abs(math.log(dt / cfg.dt_s)))
 
 
-def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:
+def choose_windows(tracks: NoisyTracks, cfg: UanCfg) -> StartRows:
     """Start rows for learning, and evenly spread ones in the last part of every log."""
     warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
     train, late = tracks.starts(length, (0.0, 1.0 - _KEPT)), tracks.starts(length, (1.0 - _KEPT, 1.0))
@@ -215,11 +216,11 @@ def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:
     if not len(late):
         late = train
     spread = np.linspace(0, len(late) - 1, min(len(late), cfg.windows)).astype(np.intp)
-    return Windows(train=train, kept=late[spread], warm_up=warm_up)
+    return StartRows(train=train, kept=late[spread], warm_up=warm_up)
 
 
 def measured_blank(
-    rollouts: Rollouts, blank: ActuatorNet, windows: Windows, cfg: UanCfg
+    rollouts: Rollouts, blank: ActuatorNet, windows: StartRows, cfg: UanCfg
 ) -> tuple[ActuatorNet, FloatArray]:
     """The net of zeros with normalisation and torque scale from the base's own rollouts; its error (njoint,), rad."""
     rows: Rows = np.linspace(0, len(windows.train) - 1, rollouts.nwindow).astype(np.intp)
@@ -242,5 +243,5 @@ def with_range(net: ActuatorNet, low: NDArray[np.float32], high: NDArray[np.floa
     return replace(net, low=least - margin, high=most + margin)
 
 
-def _key(tracks: Tracks, cfg: UanCfg, spec: NetSpec) -> str:
+def _key(tracks: NoisyTracks, cfg: UanCfg, spec: NetSpec) -> str:
     return sha256_of((f"{cfg} {spec}", tracks.measured, tracks.target))

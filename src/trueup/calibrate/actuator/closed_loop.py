@@ -60,7 +60,7 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class TwinRun:
     """What the twin did under the controller, (T, njoint) each, and where it began."""
 
     reference: FloatArray
@@ -68,7 +68,7 @@ class Recorded:
     start_pos: FloatArray
 
 
-def run_on_twin(robot: Robot, driver: str, cfg: LoopCfg | None = None) -> Recorded:
+def run_on_twin(robot: Robot, driver: str, cfg: LoopCfg | None = None) -> TwinRun:
     """Run the controller on a twin in lock-step."""
     cfg = cfg or LoopCfg()
     if not driver.startswith("twin:"):
@@ -83,13 +83,13 @@ def run_on_twin(robot: Robot, driver: str, cfg: LoopCfg | None = None) -> Record
         _go_to(robot, link, reference[0], cfg.rate_hz)
         start = link.read().joint_pos
         moved = track(reference, start, lambda command: _sent(robot, link, command), cfg)
-        return Recorded(reference=reference, joint_pos=moved, start_pos=start)
+        return TwinRun(reference=reference, joint_pos=moved, start_pos=start)
     finally:
         link.close()
 
 
 def predict(
-    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: Recorded, cfg: LoopCfg | None = None
+    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun, cfg: LoopCfg | None = None
 ) -> Tracked:
     """Run the same controller on the model and compare."""
     cfg = cfg or LoopCfg()

@@ -65,7 +65,7 @@ def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: f
     moved = joint_seen(batch, play(batch, recorded, record=("qpos",))["qpos"])[0]
     robot_reach = float(np.abs(log["joint_pos"][: len(once)] - once).max())
     diverged = bool(batch.diverged.any())
-    return judge(moved, targets, len(once), len(period), rate, robot_reach, diverged=diverged)
+    return judged_run(moved, targets, len(once), len(period), rate, robot_reach, diverged=diverged)
 
 
 def _longest_gain(log: Log, name: str) -> FloatArray | None:
@@ -76,7 +76,7 @@ def _longest_gain(log: Log, name: str) -> FloatArray | None:
     return log[name][first : first + 1]
 
 
-def judge(
+def judged_run(
     moved: FloatArray,
     targets: FloatArray,
     once: int,

@@ -5,13 +5,13 @@ import pytest
 from planted_logs import draw_truth, planted_log
 
 import trueup as tu
-from trueup.calibrate.actuator import climb as stage
-from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator import ladder as stage
+from trueup.calibrate.actuator.closed_loop import LoopCfg, predict, run_on_twin, track
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
-from trueup.calibrate.actuator.ladder import LadderCfg
+from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.closed_loop import LoopCfg, predict, run_on_twin, track
 from trueup.cli import main
 from trueup.commands.actuator import ActuatorVerb, run
 from trueup.core.errors import TrueupError
@@ -33,7 +33,7 @@ def planted(seed: int):
 @pytest.fixture(scope="module")
 def climbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ladder")
-    return folder, climb(ROBOT, [planted(1), planted(2)], CFG, holdout=[planted(9)], folder=folder)
+    return folder, run_ladder(ROBOT, [planted(1), planted(2)], CFG, holdout=[planted(9)], folder=folder)
 
 
 @pytest.mark.medium
@@ -77,10 +77,10 @@ def test_resume_fits_nothing_again_and_other_data_is_another_problem(climbed, mo
 
     monkeypatch.setattr(stage, "fit_rung", never)
     logs = [planted(1), planted(2)]
-    again = climb(ROBOT, logs, CFG, holdout=[planted(9)], folder=folder, resume=True)
+    again = run_ladder(ROBOT, logs, CFG, holdout=[planted(9)], folder=folder, resume=True)
     assert again.file == ladder.file
     with pytest.raises(AssertionError, match="fitted again"):
-        climb(ROBOT, logs, CFG, holdout=[planted(8)], folder=folder, resume=True)
+        run_ladder(ROBOT, logs, CFG, holdout=[planted(8)], folder=folder, resume=True)
 
 
 @pytest.mark.medium
@@ -97,17 +97,16 @@ def test_a_stop_loses_no_rung_that_is_done(tmp_path, monkeypatch):
     monkeypatch.setattr(stage, "fit_rung", stopped)
     cfg = LadderCfg(rungs="pd,delay", long_s=(), physics_hz=200.0, check=False)
     with pytest.raises(KeyboardInterrupt):
-        climb(ROBOT, [planted(1)], cfg, folder=tmp_path)
-    climb(ROBOT, [planted(1)], cfg, folder=tmp_path, resume=True)
+        run_ladder(ROBOT, [planted(1)], cfg, folder=tmp_path)
+    run_ladder(ROBOT, [planted(1)], cfg, folder=tmp_path, resume=True)
     assert fitted == ["pd", "stopped", "delay"]
 
 
 @pytest.mark.medium
 def test_the_verb_climbs_from_files_and_prints_the_recommendation(tmp_path, capsys):
     files = tuple(write_log_file(planted(k), tmp_path / f"{k}.mcap") for k in (1, 2))
-    verb = ActuatorVerb(
-        logs=files, robot="pendulum", out=tmp_path / "out", rungs="delay", physics=200.0, page=False
-    )
+    cfg = LadderCfg(rungs="delay", physics_hz=200.0)
+    verb = ActuatorVerb(logs=files, robot="pendulum", out=tmp_path / "out", page=False, cfg=cfg)
     assert run(verb) == 0
     shown = capsys.readouterr().out
     assert "PD + delay" in shown
@@ -169,7 +168,7 @@ def test_a_rung_that_cannot_be_fitted_does_not_take_the_others_with_it(monkeypat
 
     monkeypatch.setattr(stage, "fit_rung", failing)
     cfg = LadderCfg(rungs="pd,pace", long_s=(), physics_hz=200.0, check=False)
-    by = {r.rung: r for r in climb(ROBOT, [planted(1)], cfg).file.rungs}
+    by = {r.rung: r for r in run_ladder(ROBOT, [planted(1)], cfg).file.rungs}
     assert by["pd"].status == "done"
     assert by["delay"].reason == "could not be fitted: something is wrong with it"
     assert by["pace"].reason == "stands on delay, which is not there"

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trueup.calibrate.data.prepare import in_order
+from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
@@ -26,7 +26,7 @@ from trueup.data.resample import resample
 from trueup.models.actuator_net import Activation, ActuatorNet, Layer, NetSpec, Signal
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
-from trueup.world.replay.smoothing import smooth
+from trueup.world.replay.tracks import smooth
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]

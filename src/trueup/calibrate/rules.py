@@ -1,4 +1,4 @@
-"""Which names a fit knows, how each is scaled, and the sets of names that belong together."""
+"""Tables by parameter name: how a fit scales each, sets of names, and what to record so that the data show it."""
 
 from __future__ import annotations
 
@@ -109,3 +109,65 @@ SETS: dict[str, tuple[str, ...]] = {
 NEVER_TIED = frozenset(
     {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
 )  # set by hand; axes that mirror
+# what to record so that the data show a parameter
+SHOWS = {
+    "armature": "fast motion: chirp or multisine up to 10 Hz, strong accelerations",
+    "damping": "constant speeds, slow and fast: triangle waves at several rates",
+    "friction": "slow reversals and steps with rests: triangle waves below 0.5 Hz",
+    "encoder_bias": "slow motion over the whole range, so that gravity's torque tells the true angle",
+    "delay": "sharp commands: steps, PRBS or a chirp up to 10 Hz",
+    "stiffness": "slow motion over the whole range",
+    "kp": "large slow motion against gravity, or a known load: only a known torque shows what the servo gives",
+    "kd": "fast motion with a second gain kd",
+    "torque_limit": "large steps that reach the torque limit",
+    "stall_torque": "large steps that reach the torque limit",
+    "no_load_speed": "large fast swings that reach the speed limit",
+    "mass_scale": "slow motion over the whole range (gravity) with known gains",
+    "com_offset": "holds in many different poses",
+    "inertia_shape": "fast turns about several axes: whole-limb swings up to the speed limit",
+    "torque_offset": "slow approaches of the same poses from both sides",
+    "stop_low": "slow pushes against the lower stop",
+    "stop_high": "slow pushes against the upper stop",
+    "stop_stiffness": "pushes of several strengths against the stop",
+    "stop_damping": "fast arrivals at the stop",
+    "tilt": "slow motion of all limbs over their whole range",
+    "mount_stiffness": "swings of all limbs together, slow to fast",
+    "mount_damping": "swings of all limbs together that stop at once",
+    "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
+    "friction_dqs": "a ladder of slow speeds",
+    "friction_alpha": "a ladder of slow speeds",
+    "friction_kl": "the same motion with a second load (a known extra mass)",
+    "friction_kls": "holds and slow starts with a second load",
+    "friction_km": "the same motion with a second load (a known extra mass)",
+    "friction_ke": "the same motion with a second load (a known extra mass)",
+    "friction_kms": "holds and slow starts with a second load",
+    "friction_kes": "holds and slow starts with a second load",
+    "friction_kmq": "the load driving the motor: lowering a heavy mass",
+    "friction_keq": "the motor driving the load: lifting a heavy mass",
+    "contact_friction": "sliding contacts: pushes and turns on the ground",
+    "contact_timeconst": "landings and drops",
+    "contact_dampratio": "landings and drops from several heights",
+}
+
+# what to record to tell two parameters apart
+SEPARATES = {
+    frozenset(
+        {"armature", "delay"}
+    ): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
+    frozenset(
+        {"armature", "mass_scale"}
+    ): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
+    frozenset(
+        {"damping", "friction"}
+    ): "triangle waves at a slow and a fast speed: only damping grows with speed",
+    frozenset({"damping", "kd"}): "the same motion with a second kd",
+    frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
+    frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
+    frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
+    frozenset(
+        {"armature", "kp"}
+    ): "large slow motion against gravity, or a known load: swings show only their ratio",
+    frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
+    frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
+    frozenset({"friction", "kp"}): "steps of several sizes with rests between",
+}

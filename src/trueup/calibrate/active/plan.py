@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.data.motion import NUMBERS, MotionSpace
-from trueup.calibrate.fit.populations import Populations
-from trueup.calibrate.judge.fisher import Forecaster, deviations, weak_of
+from trueup.calibrate.active.forecast import Forecaster, deviations, weak_of
+from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
+from trueup.calibrate.judge.checks import recorded_drivers
 from trueup.calibrate.judge.verdict import VISIBLE, is_close
 from trueup.core.errors import TrueupError
+from trueup.hardware.drivers.open import same_twin
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import LimitCfg, joint_bounds
 from trueup.robot.excitation.plan import Plan, clock, join_plans
@@ -251,6 +252,26 @@ class _Planner:
     def _meta(self) -> dict[str, object]:
         names = [self._result.estimates[k].parameter.label for k in self._weak]
         return {"kind": "active", "seed": self._cfg.seed, "for": names}
+
+
+def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
+    """Return the driver to record from for this calibration, and a remark for the user.
+
+    `asked` is what the user named, which wins. Only twins are started because a file says so: a file must not choose
+    which code runs or which address is spoken to.
+    """
+    found = recorded_drivers(result)
+    names = ", ".join("unknown" if name is None else name for name in found) or "unknown"
+    if asked is not None:
+        known = [name for name in found if name is not None]
+        differs = bool(known) and (same_twin(asked) or asked) not in known
+        remark = f"warning: --driver {asked} is another robot than the calibration's logs came from ({names})"
+        return asked, remark if differs else ""
+    if len(found) == 1 and found[0] is not None and same_twin(found[0]):
+        return found[0], f"driver {found[0]}, as in the calibration's logs"
+    raise TrueupError(
+        f"which robot shall be recorded? The calibration's logs came from: {names}. Name it with --driver"
+    )
 
 
 def _rms(values: FloatArray) -> float:

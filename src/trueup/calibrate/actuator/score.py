@@ -1,4 +1,6 @@
-"""How well an actuator model predicts motion it has not seen: at horizons, over whole logs, in torque, over minutes.
+"""Logs replayed under one actuator model: whole, or cut at a horizon and restarted from recorded states.
+
+How well an actuator model predicts motion it has not seen: at horizons, over whole logs, in torque, over minutes.
 
 Errors are root mean squares of joint position, averaged over joints (rad). Standard errors come from drawing blocks (a
 second of a whole rollout, or a window) with replacement: neighbouring samples are not independent.
@@ -11,19 +13,34 @@ from collections.abc import Sequence
 import msgspec
 
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.actuator.score.rollouts import roll
-from trueup.calibrate.judge.score import bootstrap, error_blocks
+from trueup.calibrate.score import bootstrap, error_blocks
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 from trueup.world.batch import SimCfg
-from trueup.world.replay.replayed import Replay, joint_rmse
+from trueup.world.replay.replay import Replay, ReplayCfg, joint_rmse, replay_logs
 
 HORIZONS_S = (0.1, 1.0)  # besides one step and whole logs
 _DRAWS = 300
 
 
-class Error(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+def roll(
+    robot: Robot,
+    logs: Sequence[Log],
+    actuator: Actuator,
+    sim: SimCfg,
+    *,
+    horizon_s: float | None = None,
+    most: int = 400,
+) -> list[Replay]:
+    """Replay logs, one result each; with a horizon, those that are long enough, from at most `most` states."""
+    if horizon_s is not None:
+        logs = [log for log in logs if len(log) > max(1, round(horizon_s * rate_of(log)))]
+    cfg = ReplayCfg(sim=sim, window_s=horizon_s, most=max(1, most // max(1, len(logs))))
+    return replay_logs(robot, logs, cfg, prepare=actuator.apply, build=actuator.simulation)
+
+
+class PositionError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A position error.
 
     seconds  horizon; None: whole logs, open loop
@@ -48,19 +65,19 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     diverged  a simulation of an unseen motion blew up
     """
 
-    held: list[Error]
-    train: Error
-    groups: dict[str, Error] = {}
+    held: list[PositionError]
+    train: PositionError
+    groups: dict[str, PositionError] = {}
     torque: float | None = None
     diverged: bool = False
 
     @property
-    def whole(self) -> Error:
+    def whole(self) -> PositionError:
         """Over whole unseen logs."""
         return self.held[-1]
 
     @property
-    def motion(self) -> Error:
+    def motion(self) -> PositionError:
         """The same, where only the motion is new."""
         return self.groups.get("motion", self.whole)
 
@@ -98,8 +115,10 @@ def _horizons(held: Sequence[Log], dt: float) -> list[float]:
     return [dt, *(s for s in HORIZONS_S if dt < s < longest)]
 
 
-def error_of(replays: Sequence[Replay], seconds: float | None) -> Error:
+def error_of(replays: Sequence[Replay], seconds: float | None) -> PositionError:
     """The error of replays and its standard error over blocks."""
     joints = joint_rmse(replays)
     drawn = bootstrap(error_blocks(replays), _DRAWS).mean(axis=1)
-    return Error(seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist())
+    return PositionError(
+        seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist()
+    )
