@@ -141,7 +141,7 @@ def test_bad_logs_are_refused_with_a_remedy():
 def test_a_fit_needs_sane_settings():
     with pytest.raises(TrueupError, match="at least 1"):
         FitCfg(starts=0)
-    with pytest.raises(TrueupError, match="fraction"):
+    with pytest.raises(TrueupError, match="between 0 and 0.8"):
         CalibrateCfg(holdout_share=1.5)
 
 

@@ -6,8 +6,8 @@ from planted_logs import RATE, draw_truth, planted_log
 
 import trueup.calibrate.fit.residuals as module
 from trueup.calibrate.config import WindowCfg
-from trueup.calibrate.data.cutting import position_noise, quantum
-from trueup.calibrate.data.windows import cut_windows, saturated
+from trueup.calibrate.data.cutting import position_noise, quantum, saturated
+from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.residuals import Shooting, colour, fit_sim_cfg
 from trueup.calibrate.parameters import make_parameters, parameters_for
 from trueup.calibrate.rules import PACE

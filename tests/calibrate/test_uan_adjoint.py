@@ -9,9 +9,9 @@ from residual_logs import residual_log
 from trueup.calibrate.nets.net_design import blank_net
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape
 from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, torque_gradient
-from trueup.calibrate.nets.uan.inverse import lacking_torque
+from trueup.calibrate.nets.uan.inverse import missing_torque
 from trueup.calibrate.nets.uan.rollout import Rollouts, make_tracks
-from trueup.calibrate.nets.uan.uan import UanCfg, choose_windows, make_problem, uan_spec
+from trueup.calibrate.nets.uan.uan import UanCfg, choose_windows, make_problem
 from trueup.robot.load import load_robot
 
 PENDULUM = load_robot("pendulum")
@@ -19,7 +19,7 @@ PENDULUM = load_robot("pendulum")
 
 def problem(cfg: UanCfg):
     tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=0, seconds=6.0)])
-    return make_problem(PENDULUM, tracks, uan_spec(PENDULUM, tracks, None, cfg), cfg)
+    return make_problem(PENDULUM, tracks, None, cfg)
 
 
 @pytest.mark.medium
@@ -32,10 +32,10 @@ def test_the_gradient_is_that_of_the_engine():
 
     def loss() -> float:
         rollout = made.rollouts.run(learner.actuator(), rows)
-        return trainer._loss(rollout.error, len(trainer._inputs(rollout)))[0]
+        return trainer._loss(rollout.error, len(rollout.inputs(learner.net.spec)))[0]
 
     rollout = made.rollouts.run(learner.actuator(), rows)
-    inputs = trainer._inputs(rollout)
+    inputs = rollout.inputs(learner.net.spec)
     _, loss_grad = trainer._loss(rollout.error, len(inputs))
     torque_grad = trainer._torque_gradient(rows, inputs, loss_grad)
     flat = inputs.reshape(-1, *inputs.shape[2:])
@@ -64,19 +64,19 @@ def test_without_a_net_the_adjoint_is_the_impulse_response_backwards():
 
 
 @pytest.mark.medium
-def test_the_lacking_torque_makes_the_simulator_follow_the_log():
+def test_the_missing_torque_makes_the_simulator_follow_the_log():
     cfg = UanCfg(hidden=(8,), context=0, windows=2)
     made = problem(replace(cfg, windows=2))
     tracks = made.rollouts.tracks
     net = blank_net(made.blank.spec, (8,), 0, scale=np.ones(1))
     whole = Rollouts(PENDULUM, tracks, net, 1, len(tracks.target) - 2, 1000.0)
-    before = lacking_torque(whole, net, np.array([0]), 0)
-    found = lacking_torque(whole, net, np.array([0]), 4)
+    before = missing_torque(whole, net, np.array([0]), 0)
+    found = missing_torque(whole, net, np.array([0]), 4)
     hidden = found.torque[0][100:-100, 0]
     error, speed = found.inputs[0][100:-100, 0, 0, 0], -found.inputs[0][100:-100, 0, 1, 0]
     limit = PENDULUM.spec.torque_limit[0]
     truth = limit * (-0.02 * np.tanh(speed / 0.1) + 0.01 * np.tanh(20 * error))
-    assert np.sqrt((before.error**2).mean()) > 1e-3
+    assert np.sqrt((before.before.error**2).mean()) > 1e-3
     assert np.sqrt(((hidden - truth) ** 2).mean()) < 0.5 * np.sqrt((truth**2).mean())
 
 
@@ -84,7 +84,7 @@ def test_windows_kept_back_lie_at_the_end_of_each_log():
     logs = [residual_log(PENDULUM, seed=k, seconds=6.0) for k in range(2)]
     tracks = make_tracks(PENDULUM, logs)
     windows = choose_windows(tracks, UanCfg(window_s=0.3, warm_up_s=0.1))
-    place = (windows.kept - tracks.first[windows.kept]) / (tracks.last - tracks.first)[windows.kept]
+    place = (windows.held - tracks.first[windows.held]) / (tracks.last - tracks.first)[windows.held]
     assert place.min() >= 0.84
     assert (
         (windows.train + 80 < tracks.last[windows.train]) & (windows.train >= tracks.first[windows.train])

@@ -1,4 +1,4 @@
-"""An actuator net while it learns: parameters and derivatives on the learner's buffers, to and from ActuatorNet."""
+"""An actuator net in training: weights and derivatives on the learner's buffers, to and from ActuatorNet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
 
+State = dict[str, NDArray[np.generic]]
 _CHUNK = 32_768  # rows of a product: buffers of some tens of megabytes
 
 
 class Regression(NamedTuple):
-    """What one group should learn: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
+    """Data of one group: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
 
     inputs: Tensor
     torque: Tensor
@@ -62,38 +63,63 @@ class NetLearner:
         self._scale = torch.from_numpy(like.scale)
         self._limit = torch.tensor(spec.limit, dtype=torch.float32)
 
+    def copy(self) -> Float32:
+        """A flat copy of the weights."""
+        flat: Float32 = self.parameters.flat.numpy().copy()
+        return flat
+
+    def put(self, flat: Float32) -> None:
+        """Take over the weights of a flat copy."""
+        self.parameters.flat.numpy()[:] = flat
+
     def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
         """The present weights, or those of a flat copy, as a net."""
-        now, mine = self.parameters.flat.clone(), self.parameters.flat
-        if flat is not None:
-            mine.copy_(torch.from_numpy(flat))
+        now = self.copy()
+        self.put(now if flat is None else flat)
         layers = tuple(
             tuple((w.numpy().copy(), b.numpy().copy()) for w, b in zip(mlp.weight, mlp.bias, strict=True))
             for mlp in self.mlps
         )
         made = replace(self.net, layers=layers, context=self.context.numpy().copy())
-        mine.copy_(now)
+        self.put(now)
         return made
 
     def silent(self, flat: Float32) -> Float32:
         """A flat copy with last layers of zeros: the same features, no torque."""
-        now, mine = self.parameters.flat.clone(), self.parameters.flat
-        mine.copy_(torch.from_numpy(flat))
+        now = self.copy()
+        self.put(flat)
         for mlp in self.mlps:
             mlp.weight[-1].zero_()
             mlp.bias[-1].zero_()
-        made: Float32 = mine.numpy().copy()
-        mine.copy_(now)
+        made = self.copy()
+        self.put(now)
         return made
+
+    def restart_adam(self) -> None:
+        """Forget the moments of earlier steps."""
+        self.adam = Adam(self.parameters)
+
+    def state(self) -> State:
+        """Weights and moments, for a checkpoint."""
+        mean, square = (part.numpy().copy() for part in (self.adam.mean, self.adam.square))
+        return {"flat": self.copy(), "mean": mean, "square": square, "adam_steps": np.array(self.adam.steps)}
+
+    def restore(self, state: State) -> None:
+        """Continue from `state`."""
+        self.put(np.array(state["flat"], np.float32))
+        self.adam.mean.numpy()[:], self.adam.square.numpy()[:] = state["mean"], state["square"]
+        self.adam.steps = int(state["adam_steps"])
 
     def input_gradient(self, inputs: Float32) -> Float32:
         """dtau/dinput, shaped as the inputs."""
-        out = np.empty_like(inputs)
+        spec, out = self.net.spec, np.empty_like(inputs)
         for g, rows, x, joints in self._parts(inputs):
             y = self.mlps[g].forward(x)
             _, slope = self._torque(y[:, 0], joints)
-            back = self.mlps[g].backward(slope[:, None], to_input=True)
-            self._write(out, g, rows, back.numpy())
+            back = self.mlps[g].backward(slope[:, None], to_input=True).numpy()
+            group = list(spec.groups[g])
+            part = back[:, : spec.ninput].reshape(-1, len(group), len(spec.signals), len(spec.taps))
+            out[rows, group] = part / self.net.std[g][:, None]
         return out
 
     def step(
@@ -114,10 +140,8 @@ class NetLearner:
                 self.parameters.grad_view["context"].index_add_(0, joints, back[:, spec.ninput :])
             self._sum += self.parameters.grad
         self.parameters.grad.copy_(self._sum)
-        norm = self.parameters.clip_gradient(_MOST_GRADIENT)
-        if decay:
-            self.parameters.flat.mul_(1.0 - rate * decay)
-        self.adam.step(rate)
+        norm = float(self.parameters.grad.norm())
+        self._descend(rate, decay)
         return norm
 
     def regressions(self, inputs: Float32, torque: Float32) -> list[Regression]:
@@ -152,10 +176,14 @@ class NetLearner:
             back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)
             if self.shape.context:
                 own.index_add_(0, joints, back[:, spec.ninput :])
+        self._descend(rate, decay)
+        return loss
+
+    def _descend(self, rate: float, decay: float) -> None:
+        """A step of Adam with decoupled weight decay."""
         if decay:
             self.parameters.flat.mul_(1.0 - rate * decay)
         self.adam.step(rate)
-        return loss
 
     def torques(self, inputs: Float32) -> NDArray[np.float64]:
         """Torques (rows, njoint) of inputs."""
@@ -186,12 +214,3 @@ class NetLearner:
         limit = self._limit[joints]
         bent = torch.tanh(y * scale / limit)
         return limit * bent, scale * (1.0 - bent**2)
-
-    def _write(self, out: Float32, g: int, rows: slice, back: Float32) -> None:
-        spec, group = self.net.spec, list(self.net.spec.groups[g])
-        shape = (-1, len(group), len(spec.signals), len(spec.taps))
-        part = back[:, : spec.ninput].reshape(shape) / self.net.std[g][:, None]
-        out[rows, group] = part
-
-
-_MOST_GRADIENT = 1e9

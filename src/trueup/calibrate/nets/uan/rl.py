@@ -1,15 +1,13 @@
-"""The environment in which UAN is learned by reinforcement (arXiv 2502.10894): every joint of every window is a row.
+"""UAN by reinforcement learning, as published (arXiv 2502.10894): PPO on windows of the logs.
 
-A row sees the last steps of its own position and velocity error, and its joint's number as a context; its action is a
-residual torque. All joints of a window share one simulation and begin together at a recorded state. Reward, with dq the
-simulated minus the recorded position:
+In its environment every joint of every window is a row. A row sees the last steps of its own position and velocity
+error, and its joint's number as a context; its action is a residual torque. All joints of a window share one simulation
+and begin together at a recorded state. Reward, with dq the simulated minus the recorded position:
 
     r = -1.5 |dq| + 4 exp(-100 dq^2) + 4 exp(-300 dq^2) + 5 exp(-1000 dq^2) + 0.5 exp(-0.5 |a_t - a_{t-1}|)
 
-dq in rad as published, or in multiples of `unit`: what is left of a fitted simulator is a few milliradians, where
-those kernels are flat.
-
-UAN by reinforcement, as published (arXiv 2502.10894): PPO on windows of the logs, every joint a row.
+dq in rad as published, or in multiples of `unit`: the error of a fitted simulator is a few milliradians, where those
+kernels are flat.
 """
 
 from __future__ import annotations
@@ -21,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.nets.uan.rollout import Rollouts, Rows
+from trueup.calibrate.nets.net_learner import State
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, SignalRange
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_net import ActuatorNet, Float32, Layer
 from trueup.policy.normalizer import EPS
@@ -29,8 +28,7 @@ from trueup.rl.ppo import Ppo
 from trueup.rl.settings import NetCfg, PpoCfg
 
 FloatArray = NDArray[np.float64]
-State = dict[str, NDArray[np.generic]]
-_UNIT_RAD = 0.05  # what the base leaves is brought to the middle of the published kernels
+_UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
 
 
 class Seen(NamedTuple):
@@ -42,7 +40,7 @@ class Seen(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What a step gave."""
+    """Result of a step."""
 
     obs: Seen
     reward: Float32
@@ -88,7 +86,7 @@ class UanEnv:
         self._mean, self._std = blank.mean[group][:, :, None], blank.std[group][:, :, None]
 
     def reset(self) -> Seen:
-        """Begin all windows anew."""
+        """Start all windows at random rows."""
         picks = (self._random.uniform(1)[:, 0] * len(self.starts)).astype(np.intp)
         self._rows[:] = self.starts[np.minimum(picks, len(self.starts) - 1)]
         self.rollouts.actuator.seen = []
@@ -192,10 +190,7 @@ class RlTrainer:
             net=net,
         )
         self.ppo = Ppo(self.env, ppo, seed)
-        shape = (blank.spec.njoint, len(blank.spec.signals))
-        self.low: Float32 = np.full(shape, np.inf, np.float32)
-        self.high: Float32 = np.full(shape, -np.inf, np.float32)
-        self.metrics: dict[str, float] = {}
+        self.range = SignalRange(blank.spec)
 
     @property
     def progress(self) -> float:
@@ -207,11 +202,10 @@ class RlTrainer:
         return self.ppo.iteration >= self.cfg.iterations
 
     def iterate(self) -> None:
-        """Collect, judge, learn."""
-        self.metrics = self.ppo.iterate()
+        """Collect rollouts, compute advantages, update."""
+        self.ppo.iterate()
         newest = self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0)
-        self.low = np.minimum(self.low, newest.min(axis=0))
-        self.high = np.maximum(self.high, newest.max(axis=0))
+        self.range.widen(newest.min(axis=0), newest.max(axis=0))
 
     def result(self) -> ActuatorNet:
         """The mean action as a net; the learner's own normalisation is folded into the first layer."""
@@ -229,9 +223,9 @@ class RlTrainer:
 
     def state(self) -> State:
         """What a resumed training needs."""
-        return {**self.ppo.state(), "range": np.stack([self.low, self.high])}
+        return {**self.ppo.state(), "range": self.range.state()}
 
     def restore(self, state: State) -> None:
-        """Go on from `state`; windows begin anew."""
+        """Continue from `state`; windows begin anew."""
         self.ppo.restore({name: value for name, value in state.items() if name != "range"})
-        self.low, self.high = np.array(state["range"], np.float32)
+        self.range.restore(state["range"])
