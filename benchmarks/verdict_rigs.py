@@ -33,7 +33,7 @@ from rig_cases import EFFECTS, MAKERS, RIGS, SETS, Case, log_of, make_case, rig_
 
 from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.config import CalibrateCfg
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Estimate
 
 Numbers = dict[str, object]
 Row = dict[str, object]

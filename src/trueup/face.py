@@ -27,8 +27,7 @@ from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.report.calibration.calibrate import fit_text, write_fit_page
 from trueup.report.calibration.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
-from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
-from trueup.world.fitted.sim_params import Word
+from trueup.world.fitted.calibration import Calibration, Word, read_calibration, write_calibration
 
 if TYPE_CHECKING:
     from trueup.train.trained import TrainedRun

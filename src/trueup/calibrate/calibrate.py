@@ -30,9 +30,8 @@ from trueup.core.checkpoint import StateFile
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.calibration import Calibration, Effort, write_calibration
+from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, SimParams, write_calibration
 from trueup.world.fitted.fit_parameter import FitParameter
-from trueup.world.fitted.sim_params import SCHEMA, SimParams
 
 FloatArray = NDArray[np.float64]
 _LOG = logging.getLogger(__name__)

@@ -22,8 +22,7 @@ from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
 from trueup.robot.load import SPEC_FILE, Robot, load_robot
 from trueup.robot.model import compile_model
 from trueup.robot.spec import JointSpec, RobotSpec, spec_to_toml
-from trueup.world.fitted.calibration import Calibration, write_calibration
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Calibration, Estimate, write_calibration
 
 Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
 LOSSES_FILE = "LOSSES.md"

@@ -1,9 +1,9 @@
-"""What a motion would tell: the Fisher information of many plans at once, from finite-difference rollouts.
+"""Fisher information of many plans at once, from finite-difference rollouts.
 
 A plan's information is F = sum_t J_t^T W J_t with J the change of the measured positions per prior width of each
-parameter, around draws of the posterior; directions that the earlier fit left open are differenced along themselves
-(see `valleys`). W is what the earlier fit found a sample to be worth: its residuals' size and their memory (samples
-that repeat each other count once). What is known already is the inverse of the earlier covariance, so that
+parameter, around draws of the posterior; weak directions of the earlier fit are differenced along themselves (see
+`valleys`). W is the weight of a sample by the residuals of the earlier fit: their size and their correlation time
+(correlated samples count once). With the earlier covariance as prior,
 
     C_after = (C_before^-1 + F)^-1.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.data.windows import Windows
-from trueup.calibrate.fit.residuals import Jacobian, Shooting, fit_sim_cfg
+from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, window_products
 from trueup.calibrate.judge.valleys import along, widest_axes
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
@@ -30,7 +30,7 @@ _MAX_DELAY_S = 0.04
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What K plans would do and tell.
+    """Motion and information of K plans.
 
     information  (ndraw, K, nparameter, nparameter), in prior widths
     joint_pos    (K, T, njoint) simulated at the posterior mean
@@ -68,7 +68,7 @@ class Forecaster:
             at_x = shooting.residuals(x[None])[0]
             jacobian = shooting.jacobian(x, at_x)
             jacobian = along(shooting, x, jacobian, widest_axes(shooting, x, self._covariance))
-            found.append(_products(jacobian))
+            found.append(window_products(jacobian))
             if len(found) == 1:
                 path = (at_x * self._sigma)[:, settle:]
         return Forecast(information=np.array(found), joint_pos=path)
@@ -89,7 +89,7 @@ class Forecaster:
         return next(iter(self._shootings.values()))
 
     def _shooting(self, targets: FloatArray) -> tuple[Shooting, int]:
-        """The problem whose windows are the plans; what is 'measured' is zero, so that residuals are the motion."""
+        """The problem whose windows are the plans; 'measured' is zero, so that residuals are the motion."""
         settle = round(_SETTLE_S * self.rate_hz)
         windows = _windows(self.robot, targets, settle, self.rate_hz, self._sigma)
         count = len(targets)
@@ -100,12 +100,6 @@ class Forecaster:
         return shooting, settle
 
 
-def _products(jacobian: Jacobian) -> FloatArray:
-    """(K, p, p): J J^T of every window of (p, K, T, nchannel)."""
-    flat = [jacobian[:, k].reshape(len(jacobian), -1).astype(np.float64) for k in range(jacobian.shape[1])]
-    return np.array([part @ part.T for part in flat])
-
-
 def deviations(before: FloatArray, information: FloatArray) -> FloatArray:
     """Standard errors in prior widths (..., nparameter) after information (..., p, p); `before` is a precision."""
     covariance = np.linalg.inv(before + information)
@@ -113,7 +107,7 @@ def deviations(before: FloatArray, information: FloatArray) -> FloatArray:
 
 
 def worth(misfit: Misfit, rate_hz: float) -> FloatArray:
-    """(njoint,) noise that a white sample would have to carry to tell as little as one of the earlier fit's did."""
+    """(njoint,) noise of a white sample with as little information as one sample of the earlier fit."""
     left, noise = np.array(misfit.left), np.array(misfit.noise)
     repeats = np.sqrt(np.maximum(1.0, np.array(misfit.memory_s) * rate_hz))
     return np.asarray(np.maximum(left, noise) * repeats, np.float64)
@@ -141,14 +135,8 @@ def _windows(robot: Robot, targets: FloatArray, settle: int, rate_hz: float, sig
         joint_names=robot.spec.joint_names,
         past=past,
         target=target,
-        target_vel=None,
-        torque=None,
         pos=start,
         vel=np.zeros((count, njoint)),
-        base_pos=None,
-        base_vel=None,
-        kp=None,
-        kd=None,
         measured=np.zeros(target.shape),
         judged=judged,
         sigma=sigma,

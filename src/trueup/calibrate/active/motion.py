@@ -1,28 +1,24 @@
-"""Motions as numbers that a search can move: a bounded Fourier series around a pose, per joint, from rest to rest.
+"""Motions as vectors for a search: a bounded Fourier series around a pose, per joint, from rest to rest.
 
     d(t) = w(t) [c A + sum_m A(f_m) (s_m sin 2 pi f_m t + k_m cos 2 pi f_m t)],    A(f) = min(A, v / w, a / w^2)
 
-with w(t) swelling from zero and fading to zero. A motion that leaves its bounds of distance, speed or acceleration is
-made smaller as a whole, so every vector of numbers is a motion that a robot may be asked for.
+with a window w(t) that rises from zero and falls to zero. A motion that leaves its bounds of distance, speed or
+acceleration is scaled down as a whole, so every vector is a motion within the robot's limits.
 
-CMA-ES for several limbs at once: each has its own search, and one batch of candidates serves them all.
-
-Candidate k of the batch is made of candidate k of every limb. Limbs must not feel each other, or be one limb.
+CMA-ES runs for several limbs at once: each limb has its own search, and candidate k of the batch is made of candidate k
+of every limb. Limbs must be dynamically independent, or be one limb.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
+from trueup.calibrate.fit.search import cma_es
 from trueup.robot.excitation.limits import Bounds, fit_into
 from trueup.robot.excitation.plan import min_jerk
 
@@ -54,9 +50,8 @@ class MotionSpace:
         for k, motion in enumerate(numbers):
             for j, bounds in enumerate(self.bounds):
                 if bounds.amplitude > 0.0:
-                    wave = np.pad(
-                        basis[j] @ motion[j], 1
-                    )  # rows before and after count for the ends' acceleration
+                    # a row before and after: they count for the ends' acceleration
+                    wave = np.pad(basis[j] @ motion[j], 1)
                     out[k, :, j] += fit_into(wave, bounds, 1.0 / self.rate_hz)[1:-1]
         return out
 
@@ -109,16 +104,6 @@ class Populations:
 
 
 def _search(size: int, population: int, seed: int) -> Any:
-    if find_spec("cma") is None:
-        raise TrueupError("active excitation needs CMA-ES: `pip install 'trueup[calibrate]'`")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it misses a plotting library that is not used
-        cma = import_module("cma")
-    options = {
-        "bounds": [-_MOST_NUMBER, _MOST_NUMBER],
-        "popsize": population,
-        "seed": seed + 1,
-        "verbose": -9,
-    }
     start = 0.3 * np.random.default_rng(seed).standard_normal(size)
-    return cma.CMAEvolutionStrategy(start, _SPREAD, options)
+    bounds = [-_MOST_NUMBER, _MOST_NUMBER]
+    return cma_es(start, _SPREAD, {"bounds": bounds, "popsize": population, "seed": seed + 1})

@@ -28,8 +28,7 @@ from trueup.robot.excitation.limits import LimitCfg, joint_bounds
 from trueup.robot.excitation.plan import Plan, clock, join_plans
 from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot
-from trueup.world.fitted.calibration import Calibration
-from trueup.world.fitted.sim_params import Estimate, Word
+from trueup.world.fitted.calibration import Calibration, Estimate, Word
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
 FloatArray = NDArray[np.float64]

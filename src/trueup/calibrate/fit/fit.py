@@ -22,7 +22,7 @@ from trueup.calibrate.fit.baselines import run_baseline
 from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import FitState, Search, draw_starts, evolve
+from trueup.calibrate.fit.search import FitState, Search, evolve
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
@@ -34,6 +34,8 @@ _PHASES = ("search", "descend", "mix", "approach", "fine")
 _SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # of the time, done when a phase begins
 _ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
 _BATCH = 16  # candidates simulated together
+_DRAWS = 48  # of a start
+_SPREAD = 1.5  # of the draws, prior widths: nominal values are often worse than their authors think
 _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
@@ -144,7 +146,10 @@ class Fitter:
         if cfg.method == "local":
             return [first]
         rng = np.random.default_rng(cfg.seed)
-        sets = [first[None], *(draw_starts(rng, first, bounds) for _ in range(max(1, cfg.starts - 1)))]
+        sets = [first[None]]
+        for _ in range(max(1, cfg.starts - 1)):
+            draws = first + _SPREAD * rng.standard_normal((_DRAWS, len(first)))
+            sets.append(np.clip(draws, *bounds))
         costs = [self._limb_costs(part) for part in sets]
         found = [self.rough.mix(np.vstack(sets), np.vstack(costs))]
         found += [self.rough.mix(part, cost) for part, cost in zip(sets[1:], costs[1:], strict=True)]

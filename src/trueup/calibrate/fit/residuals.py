@@ -139,6 +139,12 @@ def as_delivered(cfg: SimCfg) -> SimCfg:
     return replace(cfg, model=replace(cfg.model, base=base), actuator=actuator, friction=None)
 
 
+def window_products(jacobian: Jacobian) -> FloatArray:
+    """(nwindow, p, p): J J^T of every window of (p, nwindow, L, nchannel), in double precision."""
+    flat = [jacobian[:, w].reshape(len(jacobian), -1).astype(np.float64) for w in range(jacobian.shape[1])]
+    return np.array([part @ part.T for part in flat])
+
+
 class Shooting:
     """The misfit of a robot's windows as a function of x (see `parameters`)."""
 

@@ -1,4 +1,4 @@
-"""Where a fit is, and where it looks first: draws around the prior, and CMA-ES where the package `cma` is installed."""
+"""The state of a fit, and the search by CMA-ES, for which the package `cma` must be installed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from trueup.core.errors import TrueupError
 FloatArray = NDArray[np.float64]
 Bounds = tuple[FloatArray, FloatArray]
 STATE_FILE = "fit.safetensors"
-DRAWS = 48
 POPULATION = 32
-_SPREAD = 1.5  # prior widths: nominal values are often worse than their authors think
+_EVALUATIONS = 48
 _STEP = 0.5  # first step size of CMA-ES, in prior widths
 
 
@@ -65,13 +64,6 @@ class Search:
     progress: Callable[[float], None]
 
 
-def draw_starts(
-    rng: np.random.Generator, first: FloatArray, bounds: Bounds, count: int = DRAWS
-) -> FloatArray:
-    """Return (count, nparameter) points around `first`, inside the bounds."""
-    return np.clip(first + _SPREAD * rng.standard_normal((count, len(first))), *bounds)
-
-
 def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
     """A CMA-ES engine (Hansen, arXiv 1604.00772): `ask` for candidates, `tell` their costs."""
     if find_spec("cma") is None:
@@ -87,7 +79,7 @@ def evolve(search: Search, start: FloatArray) -> FloatArray:
     A resumed search keeps its mean and its spreads, not its correlations.
     """
     assert search.costs is not None
-    state, most = search.state, search.evaluations or DRAWS
+    state, most = search.state, search.evaluations or _EVALUATIONS
     options: dict[str, object] = {
         "bounds": [list(search.bounds[0]), list(search.bounds[1])],
         "popsize": POPULATION,

@@ -33,8 +33,7 @@ from trueup.calibrate.judge.verdict import (
     ratio,
     unlike_joints,
 )
-from trueup.world.fitted.calibration import Misfit, Ratio
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
 FloatArray = NDArray[np.float64]
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # commands that travel less than this, in all, excite nothing

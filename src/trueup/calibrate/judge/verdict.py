@@ -31,9 +31,8 @@ from trueup.calibrate.judge.profile import SURE
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.parameters import tied
 from trueup.calibrate.rules import NEVER_TIED, SEPARATES, SHOWS
-from trueup.world.fitted.calibration import Ratio
+from trueup.world.fitted.calibration import Estimate, Ratio, Word
 from trueup.world.fitted.fit_parameter import FitParameter
-from trueup.world.fitted.sim_params import Estimate, Word
 from trueup.world.parameters.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]

@@ -1,13 +1,9 @@
-"""Figures of an actuator ladder's page: the ladder itself, error against horizon, hysteresis loops.
-
-Unseen motion on the page of an actuator ladder: rungs beside what was measured, joint by joint, and as loops.
-"""
+"""Figures and sections of an actuator ladder's page: errors by rung and by horizon, unseen motion, hysteresis loops."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,30 +14,36 @@ from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import roll
 from trueup.data.log import Log
+from trueup.report.calibration.plots import chart
 from trueup.report.page import Page
 from trueup.report.traces import COLOURS, joint_traces
 
 FloatArray = NDArray[np.float64]
 _MRAD = 1e3
-_WHOLE_S = 20.0  # where whole logs stand on the axis of horizons
+_WHOLE_S = 20.0  # place of whole logs on the axis of horizons
 _SHOWN_S, _MOST_SHOWN = 6.0, 5
 _MOVING = 0.3  # of the way of the liveliest seconds, or the liveliest joint: still motion
 
 
 def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
     """Return errors on unseen and on fitted data, rung by rung, simplest on top."""
-    figure = import_module("plotly.graph_objects").Figure()
-    shown = [result for result in results if result.scores is not None]
-    labels = [rung_named(result.rung).title for result in shown]
-    held = [result.scores.motion for result in shown if result.scores is not None]
-    train = [result.scores.train for result in shown if result.scores is not None]
+    shown = [(result.rung, result.scores) for result in results if result.scores is not None]
+    labels = [rung_named(rung).title for rung, _ in shown]
+    held, train = [scores.motion for _, scores in shown], [scores.train for _, scores in shown]
+    figure = chart(
+        34 * len(labels) + 130,
+        {"title": {"text": "whole-rollout position error, mrad"}}
+        | _log_axis([_MRAD * error.mean for error in (*held, *train)]),
+        {"autorange": "reversed", "automargin": True},
+        l=190,
+    )
     figure.add_bar(
         x=[_MRAD * error.mean for error in held],
         y=labels,
         error_x={"array": [_MRAD * error.se for error in held], "thickness": 1.4},
         orientation="h",
         name="unseen motion",
-        marker={"color": [COLOURS[2] if result.rung == chosen else COLOURS[1] for result in shown]},
+        marker={"color": [COLOURS[2] if rung == chosen else COLOURS[1] for rung, _ in shown]},
         hovertemplate="%{y}: %{x:.2f} mrad on unseen motion<extra></extra>",
     )
     figure.add_scatter(
@@ -53,9 +55,9 @@ def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
         hovertemplate="%{y}: %{x:.2f} mrad on what it was fitted to<extra></extra>",
     )
     other = [
-        (rung_named(r.rung).title, r.scores.groups["gain"])
-        for r in shown
-        if r.scores is not None and len(r.scores.groups) > 1 and "gain" in r.scores.groups
+        (rung_named(rung).title, scores.groups["gain"])
+        for rung, scores in shown
+        if len(scores.groups) > 1 and "gain" in scores.groups
     ]
     if other:
         figure.add_scatter(
@@ -66,29 +68,25 @@ def ladder_chart(results: Sequence[RungResult], chosen: str) -> Any:
             marker={"color": COLOURS[4], "symbol": "diamond-open", "size": 9, "line": {"width": 2}},
             hovertemplate="%{y}: %{x:.2f} mrad under a new gain<extra></extra>",
         )
-    figure.update_layout(
-        template="none",
-        height=34 * len(labels) + 130,
-        margin={"l": 190, "r": 16, "t": 40, "b": 54},
-        xaxis={"title": {"text": "whole-rollout position error, mrad"}}
-        | _log_axis([_MRAD * error.mean for error in (*held, *train)]),
-        yaxis={"autorange": "reversed", "automargin": True},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    )
     return figure
 
 
 def horizon_chart(results: Sequence[RungResult]) -> Any:
     """Return the error on unseen data against how far ahead is predicted, a line per rung."""
-    figure = import_module("plotly.graph_objects").Figure()
-    for k, result in enumerate(r for r in results if r.scores is not None):
-        assert result.scores is not None
-        held = result.scores.held
+    shown = [(result.rung, result.scores.held) for result in results if result.scores is not None]
+    horizon = {"type": "log", "title": {"text": "horizon"}, "tickvals": [0.005, 0.02, 0.1, 1.0, _WHOLE_S]}
+    figure = chart(
+        430,
+        {**horizon, "ticktext": ["5 ms", "20 ms", "0.1 s", "1 s", "whole"]},
+        {"title": {"text": "mrad"}} | _log_axis([_MRAD * error.mean for _, held in shown for error in held]),
+        t=90,
+    )
+    for k, (rung, held) in enumerate(shown):
         figure.add_scatter(
             x=[_WHOLE_S if error.seconds is None else error.seconds for error in held],
             y=[_MRAD * error.mean for error in held],
             error_y={"array": [_MRAD * error.se for error in held], "thickness": 1, "width": 2},
-            name=rung_named(result.rung).title,
+            name=rung_named(rung).title,
             mode="lines+markers",
             line={
                 "color": COLOURS[k % len(COLOURS)],
@@ -96,20 +94,6 @@ def horizon_chart(results: Sequence[RungResult]) -> Any:
             },
             hovertemplate="%{y:.3g} mrad",
         )
-    figure.update_layout(
-        template="none",
-        height=430,
-        margin={"l": 70, "r": 16, "t": 90, "b": 54},
-        xaxis={
-            "type": "log",
-            "title": {"text": "horizon"},
-            "tickvals": [0.005, 0.02, 0.1, 1.0, _WHOLE_S],
-            "ticktext": ["5 ms", "20 ms", "0.1 s", "1 s", "whole"],
-        },
-        yaxis={"title": {"text": "mrad"}}
-        | _log_axis([_MRAD * e.mean for r in results if r.scores is not None for e in r.scores.held]),
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    )
     return figure
 
 
@@ -128,7 +112,12 @@ def hysteresis_loops(command: FloatArray, moved: Mapping[str, FloatArray], joint
 
     command (T,) and every trace of `moved` (T,), rad.
     """
-    figure = import_module("plotly.graph_objects").Figure()
+    figure = chart(
+        430,
+        {"title": {"text": f"command of {joint}, rad"}, "zeroline": False},
+        {"title": {"text": "position minus command, mrad"}},
+        t=70,
+    )
     for k, (name, position) in enumerate(moved.items()):
         figure.add_scatter(
             x=command.astype(np.float32),
@@ -138,14 +127,6 @@ def hysteresis_loops(command: FloatArray, moved: Mapping[str, FloatArray], joint
             line={"color": COLOURS[k % len(COLOURS)], "width": 2.4 if k == 0 else 1.2},
             hovertemplate="%{y:.1f} mrad",
         )
-    figure.update_layout(
-        template="none",
-        height=430,
-        margin={"l": 70, "r": 16, "t": 70, "b": 54},
-        xaxis={"title": {"text": f"command of {joint}, rad"}, "zeroline": False},
-        yaxis={"title": {"text": "position minus command, mrad"}},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    )
     return figure
 
 

@@ -14,8 +14,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Page, Status
 from trueup.report.traces import joint_traces
-from trueup.world.fitted.calibration import Calibration, Predictive, Ratio
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Calibration, Estimate, Predictive, Ratio
 
 _COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from trueup.world.batch import BatchSim
+from trueup.world.fitted.calibration import Word
 from trueup.world.fitted.posterior import Fitted
-from trueup.world.fitted.sim_params import Word
 from trueup.world.parameters.table import PARAMETERS
 from trueup.world.randomization.randomize import Ranges
 from trueup.world.randomization.targets import parts_of
