@@ -1,7 +1,4 @@
-"""Which parameters a fit has: made from names, the robot's nominal values and the rules of scaling.
-
-Where joints met their stops in the data: a fit must begin there, for a stop that is never met has no slope.
-"""
+"""The parameters of a fit: made from names, the robot's nominal values and the rules of scaling."""
 
 from __future__ import annotations
 
@@ -150,7 +147,10 @@ def _sideless(name: str) -> str:
 
 
 def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[FitParameter, ...]:
-    """Drop stops that the joints stayed away from, and begin the others where the joint was held."""
+    """Drop stops that the joints stayed away from, and begin the others where the joint was held.
+
+    A stop that is never touched has no derivative.
+    """
     out: list[FitParameter] = []
     for entry in parameters:
         if entry.name not in ("stop_low", "stop_high"):

@@ -10,7 +10,7 @@ from trueup.world.fitted.fit_parameter import Mode, Scale
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How a parameter is scaled: bounds, offset of the logarithm, prior mean (None: nominal) and width.
+    """Scaling of a parameter: bounds, offset of the logarithm, prior mean (None: nominal) and width.
 
     name       parameter of the simulation, where it is not the rule's own
     shared     one value for all joints
@@ -41,7 +41,7 @@ def _share(mean: float) -> Rule:
     return Rule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
 
 
-# Bounds of PACE (arXiv 2509.06342) where it has them; widths are what modellers' guesses are worth.
+# Bounds of PACE (arXiv 2509.06342) where it has them; widths are usual errors of nominal values.
 RULES: dict[str, Rule] = {
     "armature": Rule(low=1e-4, high=0.2, scale="log", width=1.0),
     "damping": Rule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),

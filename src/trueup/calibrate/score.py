@@ -1,6 +1,6 @@
 """How well a simulator replays logs: open loop and in windows, per joint, with the spread over blocks of time.
 
-A saved fit on new logs, without a refit: the errors of the calibrated and of the nominal simulator.
+`score` scores a fit; `score_logs` compares a saved fit with the nominal simulator on new logs, without a refit.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,7 +82,8 @@ def _ends(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class JointErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class JointErrors:
     """Position errors per joint, rad; means are over joints."""
 
     rmse: list[float]
@@ -97,26 +97,31 @@ class JointErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def mae_mean(self) -> float:
         return float(np.mean(self.mae))
 
-    @classmethod
-    def of(cls, replays: Sequence[Replay]) -> JointErrors:
-        """Over all samples of replays."""
-        return cls(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
+
+def joint_errors(replays: Sequence[Replay]) -> JointErrors | None:
+    """Over all samples of replays; None without any."""
+    if not replays:
+        return None
+    return JointErrors(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScore:
-    """One simulator on logs: over all of them, and log by log.
+    """One simulator on logs.
 
-    windows  from recorded states every 0.5 s, over the logs that are long enough; None: none is
-    diverged  logs in which the simulation blew up
+    open_loop  errors over whole logs; windows: over windows of 0.5 s from recorded states, None: all logs are shorter
+    replays, cut  replays of each log: whole, and in windows
     """
 
     open_loop: JointErrors
     windows: JointErrors | None
-    logs: tuple[JointErrors, ...]
-    log_windows: tuple[JointErrors | None, ...]
-    diverged: int
     replays: tuple[Replay, ...]
+    cut: tuple[list[Replay], ...]
+
+    @property
+    def diverged(self) -> int:
+        """Logs in which the simulation blew up."""
+        return sum(bool(one.diverged.any()) for one in self.replays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,13 +182,8 @@ def sim_of(robot: Robot, params: Calibration | None) -> SimCfg:
 
 def _score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None) -> ModelScore:
     whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
-    cut = [window_replays(robot, [log], sim, prepare=prepare) for log in logs]
-    windows = [one for found in cut for one in found]
-    return ModelScore(
-        open_loop=JointErrors.of(whole),
-        windows=JointErrors.of(windows) if windows else None,
-        logs=tuple(JointErrors.of([one]) for one in whole),
-        log_windows=tuple(JointErrors.of(found) if found else None for found in cut),
-        diverged=sum(bool(one.diverged.any()) for one in whole),
-        replays=tuple(whole),
-    )
+    cut = tuple(window_replays(robot, [log], sim, prepare=prepare) for log in logs)
+    found = joint_errors(whole)
+    assert found is not None
+    windows = joint_errors([one for part in cut for one in part])
+    return ModelScore(open_loop=found, windows=windows, replays=tuple(whole), cut=cut)

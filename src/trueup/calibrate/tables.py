@@ -1,6 +1,6 @@
-"""Joint tables of a calibrated robot in the words of others: URDF, Isaac Lab, mjlab; with what each cannot hold.
+"""Joint tables of a calibrated robot for URDF, Isaac Lab and mjlab, with the parameters that each cannot hold.
 
-Numbers are read off a simulation that the calibration was applied to, so that they are those that were fitted.
+Values are read from a simulation that the calibration was applied to.
 """
 
 from __future__ import annotations

@@ -145,5 +145,5 @@ def _windows(robot: Robot, targets: FloatArray, settle: int, rate_hz: float, sig
 
 
 def weak_of(result: Calibration) -> NDArray[np.intp]:
-    """Numbers of the parameters that the data so far has not identified."""
+    """Numbers of the parameters that are not identified."""
     return np.flatnonzero([estimate.verdict != "identified" for estimate in result.estimates])

@@ -1,12 +1,11 @@
-"""Active excitation: the motion that would best show what an earlier calibration could not tell.
+"""Active excitation: the motion that best shows the weak parameters of an earlier calibration.
 
-Segment after segment, from rest to rest, a Fourier motion is sought that makes the trace of the covariance of the weak
-parameters smallest (A-optimal, what is known already included), by CMA-ES on the Fisher information of batched
-rollouts, averaged over draws of the posterior. Limbs that do not feel each other are sought side by side in the same
-rollouts. Every segment is rehearsed (position, velocity, torque, self-collision); what the rehearsal makes smaller
-stays smaller. It ends when the predicted standard errors reach the target, when the time is used up, or when a segment
-brought nothing nearer, and says which.
-After SPI-Active (arXiv 2505.14266) and ASID (arXiv 2404.12308).
+Segment after segment, from rest to rest, CMA-ES searches for the Fourier motion that minimises the trace of the
+covariance of the weak parameters (A-optimal design, with the earlier posterior as prior), from the Fisher information
+of batched rollouts, averaged over draws of the posterior. Independent limbs are searched side by side in the same
+rollouts. Every segment is rehearsed (position, velocity, torque, self-collision); joints that the rehearsal scales down
+stay scaled down. The plan ends when the predicted standard errors reach the target, when the time is used up, or when a
+segment improved none of them. After SPI-Active (arXiv 2505.14266) and ASID (arXiv 2404.12308).
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 FloatArray = NDArray[np.float64]
 BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
 _STILL_S = 0.25  # rest between segments
-_FARTHEST = 20  # times the time allowed: farther than that no length is predicted
+_FARTHEST = 20  # times the time allowed: no longer plan is predicted
 _PENALTY = 10.0
-_NEARER = 0.95  # of its standard error before a segment, at least, for another segment to be worth its time
+_NEARER = 0.95  # of its standard error before a segment: a smaller one makes another segment worth its time
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveCfg:
-    """How to seek.
+    """How to search.
 
     seconds      at most, of the whole plan; segment_s: of one motion from rest to rest
     target       standard error over prior width at which a parameter is known well enough
@@ -94,7 +93,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class ActivePlan:
-    """A rehearsed plan with what it should tell.
+    """A rehearsed plan with its predicted information.
 
     reached   every weak parameter should be known to the target afterwards
     seconds_needed  of such motion until then; None: no length will do
@@ -128,7 +127,7 @@ def plan_active(
 
 
 class _Planner:
-    """One plan under way: segments so far and what is known after them."""
+    """A plan in the making."""
 
     def __init__(
         self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]
@@ -147,7 +146,7 @@ class _Planner:
         for k in range(self._segments):
             segment = self._segment(k, known)
             parts.append(segment)
-            before, known = self._after(known), known + self._told(segment)
+            before, known = self._after(known), known + self._information(segment)
             if not self._more_would_help(before, self._after(known)):
                 break
         whole = rehearse(self._robot, replace(join_plans(*parts), meta=self._meta()), self._cfg.rehearse)
@@ -155,12 +154,12 @@ class _Planner:
         return self._judged(whole)
 
     def _more_would_help(self, before: FloatArray, after: FloatArray) -> bool:
-        """Whether a parameter above the target came nearer; what no motion shows does not keep the search going."""
+        """Whether a standard error above the target fell; parameters that no motion shows do not prolong the search."""
         is_open = after > self._cfg.target
         return bool((after[is_open] < _NEARER * before[is_open]).any())
 
     def _segment(self, number: int, known: FloatArray) -> Plan:
-        """The best motion found from here, rehearsed; joints that it had to make smaller stay so."""
+        """The best motion found, rehearsed; joints that the rehearsal scaled down stay so."""
         cfg = self._cfg
         rows = round(cfg.segment_s * cfg.rate_hz)
         space = MotionSpace(
@@ -186,7 +185,7 @@ class _Planner:
         return passed.plan
 
     def _costs(self, targets: FloatArray, known: FloatArray) -> FloatArray:
-        """(K, nlimb): trace of the weak parameters that a limb feels, and a penalty for torque beyond the limit."""
+        """(K, nlimb): trace over the weak parameters that affect a limb, and a penalty for torque beyond the limit."""
         found = self._forecast(targets)
         trace = (deviations(known[:, None], found.information) ** 2).mean(axis=0)[:, self._weak]
         owner, limb = self._forecast.owner[self._weak], self._forecast.limb
@@ -198,7 +197,7 @@ class _Planner:
         return np.stack(columns, axis=1)
 
     def _torque(self, targets: FloatArray, path: FloatArray) -> FloatArray:
-        """(K, njoint) largest servo torque over what may be used."""
+        """(K, njoint) largest servo torque over the allowed one."""
         spec = self._robot.spec
         asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
         allowed = self._cfg.rehearse.torque_fraction * spec.torque_limit
@@ -209,19 +208,19 @@ class _Planner:
         spread = deviations(known, np.zeros_like(known))
         return np.asarray(np.sqrt((spread**2).mean(axis=0))[self._weak], np.float64)
 
-    def _told(self, plan: Plan) -> FloatArray:
+    def _information(self, plan: Plan) -> FloatArray:
         """(ndraw, nparameter, nparameter) information of a plan."""
         return self._forecast(plan.target_pos[None]).information[:, 0]
 
     def _judged(self, whole: Rehearsal) -> ActivePlan:
         before = self._forecast.before
-        told = self._told(whole.plan)
-        after = self._after(before + told)
+        gained = self._information(whole.plan)
+        after = self._after(before + gained)
         others: dict[str, float] = {}
         for kind in BASELINES:
             other = excite(self._robot.spec, self._usual(kind, whole.plan.seconds))
             passed = rehearse(self._robot, other, self._cfg.rehearse)
-            others[kind] = _rms(self._after(before + self._told(passed.plan)))
+            others[kind] = _rms(self._after(before + self._information(passed.plan)))
         return ActivePlan(
             rehearsal=whole,
             expected=tuple(
@@ -229,16 +228,16 @@ class _Planner:
                 for k, value in zip(self._weak, after, strict=True)
             ),
             reached=bool((after <= self._cfg.target).all()),
-            seconds_needed=self._needed(told, whole.plan.seconds),
+            seconds_needed=self._needed(gained, whole.plan.seconds),
             before=_rms(self._after(before[None])),
             after=_rms(after),
             others=others,
         )
 
-    def _needed(self, told: FloatArray, seconds: float) -> float | None:
-        """Time until all are identified if information goes on to come as it does."""
+    def _needed(self, gained: FloatArray, seconds: float) -> float | None:
+        """Time until all are identified if information grows in proportion to time."""
         for share in np.geomspace(0.05, _FARTHEST, 120):
-            if (self._after(self._forecast.before + share * told) <= self._cfg.target).all():
+            if (self._after(self._forecast.before + share * gained) <= self._cfg.target).all():
                 return float(share * seconds)
         return None
 
@@ -256,8 +255,8 @@ class _Planner:
 def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
     """Return the driver to record from for this calibration, and a remark for the user.
 
-    `asked` is what the user named, which wins. Only twins are started because a file says so: a file must not choose
-    which code runs or which address is spoken to.
+    `asked` is the driver that the user named, which wins. Only twins are started because a file says so: a file must
+    not choose which code runs or which address is contacted.
     """
     found = recorded_drivers(result)
     names = ", ".join("unknown" if name is None else name for name in found) or "unknown"

@@ -1,8 +1,8 @@
 """Does the model predict a controller's behaviour? A small tracking controller runs on the model and on the twin.
 
 An outer loop reads joint positions and corrects the command, u = r + a (r - q) + b int (r - q) dt, |u - r| bounded. The
-corrections depend on what the actuators do, so errors of the model feed back, as they do under a policy. Only for
-twins: commands that depend on the answer cannot be rehearsed before they move a robot.
+corrections depend on the actuators' response, so errors of the model feed back, as they do under a policy. Only for
+twins: commands that depend on the response cannot be rehearsed before they move a robot.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, kw_only=True)
 class TwinRun:
-    """What the twin did under the controller, (T, njoint) each, and where it began."""
+    """The twin's motion under the controller, (T, njoint) each, and its start."""
 
     reference: FloatArray
     joint_pos: FloatArray

@@ -1,7 +1,7 @@
-"""Rollouts of seconds and of minutes: does a model stay where it belongs, or drift away?
+"""Rollouts of seconds and of minutes: does a model stay bounded, or drift away?
 
-The commands of a held-out log are played to its end and back, again and again. The first and the last passage get the
-same commands: where they differ, the model drifts. How far a joint may be from its command the robot itself shows.
+The commands of a held-out log are played to its end and back, again and again. The first and the last passage have the
+same commands: where they differ, the model drifts. The robot's own distance from its commands sets the bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Logs replayed under one actuator model: whole, or cut at a horizon and restarted from recorded states.
-
-How well an actuator model predicts motion it has not seen: at horizons, over whole logs, in torque, over minutes.
+"""How well an actuator model predicts motion it has not seen: at horizons, over whole logs, and in torque.
 
 Errors are root mean squares of joint position, averaged over joints (rad). Standard errors come from drawing blocks (a
 second of a whole rollout, or a window) with replacement: neighbouring samples are not independent.

@@ -1,9 +1,8 @@
-"""Logs made ready for a fit: refused or accepted, in the robot's joint order, on one even clock.
+"""Logs prepared for a fit: refused or accepted, in the robot's joint order, on one even clock, a part held out.
 
-What is kept back for scoring: a gain that the fit has not seen, whole motions, or the end of the one log.
-
-A simulator that only replays the motion it was fitted to has proved little. A log with several gains, each for some
-seconds, is as good as several logs; one whose gains change for moments (torque off, a soft start) stays whole.
+Held out for scoring is a gain that the fit has not seen, whole motions, or the end of the one log: a simulator that
+only replays the motion it was fitted to has proved little. A log with several gains, each for some seconds, is as good
+as several logs; one whose gains change for moments (torque off, a soft start) stays whole.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from trueup.world.replay.tracks import require_finite
 _SHORTEST_S = 5.0  # in all
 _CHECKED_S = 5.0  # of a single log
 _SHORTEST_GAIN_S = 2.0  # a part with one gain that is shorter is left out
-_TRAIN_S = 4.0  # less is not held against a fit
-_HELD_S, _TRAIN_LEAST_S = 1.0, 2.0  # less cannot be scored, or fitted
+_TRAIN_S = 4.0  # left for the fit, or no gain is held out
+_HELD_S, _TRAIN_LEAST_S = 1.0, 2.0  # shortest parts to score on, and to fit
 Gain = tuple[float, ...]
 
 
@@ -141,9 +140,9 @@ def split_logs(
 
 
 def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) -> Split:
-    """Keep about `fraction` back.
+    """Hold out about `fraction`.
 
-    fits_gains  kp or kd are fitted: two gains are then needed to fit, and only a third may be kept back
+    fits_gains  kp or kd are fitted: two gains are then needed to fit, and only a third may be held out
     """
     parts = [part for log in logs for part in by_gain(log)]
     if fraction <= 0.0:
@@ -178,7 +177,7 @@ def _words(gain: Gain, parts: Sequence[Log]) -> str:
 
 
 def is_active(log: Log) -> bool:
-    """Whether a log was recorded for what an earlier fit lacked: such a motion is needed whole."""
+    """Whether a log is an active excitation for an earlier fit: such a motion is needed whole."""
     excitation = log.meta.get("excitation")
     return isinstance(excitation, dict) and excitation.get("kind") == "active"
 

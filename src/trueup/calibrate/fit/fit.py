@@ -1,9 +1,9 @@
-"""A fit from its start to its solution: where to look, the way down, the last steps with the fine physics.
+"""A fit from its start to its solution, from coarse to fine.
 
-The way goes from coarse to fine. A search gives starts; each is followed down with coarse physics on some of the
-windows; each limb takes the best of the ends. Then all windows with the fine physics, first with the Jacobian of the
-coarse one, last with their own; each channel is weighed by what it really left over (noise and model error alike).
-Baselines (`random`, `lbfgsb`, `pace`) do their own search and end there.
+A search gives starts; each is descended from with coarse physics on some of the windows; each limb takes the best of
+the ends. Then all windows with the fine physics, first with the Jacobian of the coarse one, then with their own; each
+channel is weighted by its residuals (noise and model error alike). Baselines (`random`, `lbfgsb`, `pace`) do their own
+search and end there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Progress = Callable[[float], None]
 Watch = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)
 _PHASES = ("search", "descend", "mix", "approach", "fine")
-_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # of the time, done when a phase begins
+_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # usual progress when a phase begins
 _ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
 _BATCH = 16  # candidates simulated together
 _DRAWS = 48  # of a start
@@ -39,12 +39,12 @@ _SPREAD = 1.5  # of the draws, prior widths: nominal values are often worse than
 _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
-_EXPLAINED = 3.0  # noises left over: the coarse physics leaves one or two
+_EXPLAINED = 3.0  # residuals in standard deviations of noise: the coarse physics leaves one or two
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """Where a fit ended: x, its cost, and what the uncertainty needs."""
+    """The end of a fit: x, its cost, residuals and Jacobian."""
 
     x: FloatArray
     cost: float
@@ -60,7 +60,7 @@ class _OutOfTimeError(Exception):
 
 
 class Fitter:
-    """A fit under way; `state.best` is always the best point so far."""
+    """A running fit; `state.best` is always the best point so far."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Fitter:
         watch: Watch | None = None,
         state_file: StateFile | None = None,
     ) -> None:
-        """`watch` sees every point that is better than all before it (under the weights of its moment)."""
+        """`watch` is called with every point that is better than all before it (under the present weights)."""
         self.problem, self.cfg = problem, cfg
         self._progress, self._watch = progress or (lambda fraction: None), watch or (lambda x: None)
         self._state_file = state_file
@@ -159,7 +159,7 @@ class Fitter:
         return [self._inside(x) for x in found[: cfg.starts]]
 
     def _descend_all(self) -> None:
-        """Follow starts down until one explains the data; else each limb from the end that suits it."""
+        """Descend from the starts until one explains the data; else each limb from its best end."""
         state = self.state
         while len(state.ends) < len(state.starts):
             point = self._descend(self.rough, np.array(state.x), _ROUGH)
@@ -177,7 +177,7 @@ class Fitter:
             self._enter(2, self.rough.mix(ends, self._limb_costs(ends)))
 
     def _approach(self) -> None:
-        """To the fine physics with the coarse one's Jacobian; weighed anew before and after."""
+        """Descend with the fine physics and the coarse one's Jacobian; weights are re-estimated before and after."""
         fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
         x = np.array(self.state.x)
         self._weigh(self.fine.at(x))
@@ -227,7 +227,7 @@ class Fitter:
             progress=self._progress,
         )
 
-    # --- what happens between steps ---
+    # --- between steps ---
     def _seen(self, x: FloatArray, cost: float) -> None:
         """Records the best point, notifies, checkpoints, enforces the budget."""
         state = self.state
@@ -245,7 +245,7 @@ class Fitter:
             raise _OutOfTimeError
 
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
-        """Begin a phase; costs of another physics or under other weights do not compare."""
+        """Begin a phase; costs of other physics or weights are not comparable."""
         state = self.state
         _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
         state.phase, state.x = phase, list(map(float, x))
@@ -259,7 +259,7 @@ class Fitter:
             self._state_file.save(Checkpoint(arrays={}, facts=msgspec.to_builtins(self.state)), now=now)
 
     def _weigh(self, at: Point) -> None:
-        """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
+        """Weight each channel by the root mean square of its residuals, at least its noise."""
         shooting = self.problem.fine
         left = self.fine.channel_left_over(at) * shooting.sigma
         shooting.sigma = np.maximum(shooting.windows.sigma, left)

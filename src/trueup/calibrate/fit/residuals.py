@@ -1,12 +1,11 @@
-"""Which joints feel which: limbs on a held base move each for itself, so one rollout can carry a change in each.
+"""Residuals of many parameter vectors at once: every window under every vector is one simulation of a batch.
 
-This is the column grouping of Curtis, Powell and Reid for sparse Jacobians, read off the kinematic tree instead of a
-sparsity pattern: a go2 in the air has four limbs, and 48 of its 49 columns share 12 rollouts.
+The batches are built once and reset for every evaluation. A residual is (simulated - measured) / sigma, zero where a
+sample is not compared; the encoder's bias shifts both the start state and the compared positions.
 
-Residuals of many parameter vectors at once: every window under every vector is one simulation of a batch.
-
-The batches are built once and set back for every evaluation. A residual is (simulated - measured) / sigma, zero where a
-sample is not judged; the encoder's bias shifts both the start state and what is compared.
+Limbs on a held base move independently, so one rollout can carry a change in each: the column grouping of Curtis,
+Powell and Reid for sparse Jacobians, read off the kinematic tree. A go2 in the air has four limbs, and 48 of its 49
+columns share 12 rollouts.
 """
 
 from __future__ import annotations
@@ -32,11 +31,9 @@ from trueup.world.replay.replay import at_rate
 FloatArray = NDArray[np.float64]
 Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
-_DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
+_DIVERGED = 1e3  # residual of a simulation that blew up
 _STEP = 0.01  # of a finite difference, in prior widths
-_STEP_IN_CONTACT = (
-    0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
-)
+_STEP_IN_CONTACT = 0.1  # a foot that touches a step earlier makes a jump, which a longer difference averages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +41,9 @@ class Colouring:
     """Columns of a Jacobian in groups that share a rollout.
 
     groups  parameter numbers of each group
-    reach   (nparameter, njoint) bool: joints whose motion a parameter can change
+    reach   (nparameter, njoint) bool: joints whose motion a parameter affects
     limb    (njoint,) limb of each joint, from 0
-    owner   (nparameter,) limb that alone feels a parameter; -1: several do
+    owner   (nparameter,) the only limb that a parameter affects; -1: several
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -56,7 +53,7 @@ class Colouring:
 
 
 def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
-    """Group parameters whose reaches do not meet, first fit in order."""
+    """Group parameters whose reaches are disjoint, first fit in order."""
     limb_of_joint, limb_of_body = _limbs(sim)
     reach = np.zeros((len(parameters), len(limb_of_joint)), bool)
     for k, entry in enumerate(parameters):
@@ -85,7 +82,7 @@ def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
 
 
 def _owner(reach: NDArray[np.bool_], limb: NDArray[np.intp]) -> int:
-    """The one limb that is reached; a parameter that nothing feels goes with limb 0."""
+    """The only limb that is reached; a parameter without effect goes with limb 0."""
     touched = np.unique(limb[reach])
     return -1 if len(touched) > 1 else int(touched[0]) if len(touched) else 0
 
@@ -146,7 +143,7 @@ def window_products(jacobian: Jacobian) -> FloatArray:
 
 
 class Shooting:
-    """The misfit of a robot's windows as a function of x (see `parameters`)."""
+    """Residuals of a robot's windows as a function of x (see `fit_parameter`), by multiple shooting."""
 
     def __init__(
         self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg

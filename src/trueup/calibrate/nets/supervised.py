@@ -1,14 +1,14 @@
 """Actuator nets from measured torque (Hwangbo et al., arXiv 1901.08652), and the linear filter beside them.
 
-Inputs are what the log has: command minus measured position, measured velocity, at the taps; the target is the measured
-joint torque. The command is taken as it was sent, so the net learns the delay too, and the simulator's own is left out
-of its settings. A linear filter is solved by least squares; nets by Adam until the last tenth of every log, which they
-do not see, stops getting better.
+Inputs come from the log: command minus measured position, measured velocity, at the taps; the target is the measured
+joint torque. The command is taken as it was sent, so the net learns the delay too, and the simulator's own delay is
+left out of its settings. A linear filter is solved by least squares; nets are trained by Adam with early stopping on
+the held-out last tenth of every log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trueup.calibrate.data.logs import in_order
+from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import resample
-from trueup.models.actuator_net import Activation, ActuatorNet, Layer, NetSpec, Signal
+from trueup.models.actuator_net import Activation, ActuatorNet, NetSpec, Signal
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import smooth
 
 FloatArray = NDArray[np.float64]
-Progress = Callable[[float], None]
 Form = Literal["fir", "net", "long"]
-_KEPT = 0.1  # of every log, at its end
+_HELD = 0.1  # of every log, at its end
 _PATIENCE = 15  # passes without progress
 _MARGIN = 0.1  # of the width of the fitted range
 _RIDGE = 1e-6
@@ -74,11 +74,11 @@ FORMS: dict[Form, SupervisedCfg] = {
 
 
 class Samples(NamedTuple):
-    """Inputs (rows, njoint, nsignal, ntap), measured torques (rows, njoint), and rows kept back."""
+    """Inputs (rows, njoint, nsignal, ntap), measured torques (rows, njoint), and held-out rows."""
 
     inputs: NDArray[np.float32]
     torque: NDArray[np.float32]
-    kept: NDArray[np.bool_]
+    held: NDArray[np.bool_]
 
 
 def train_supervised(
@@ -100,8 +100,8 @@ def train_supervised(
     ordered = [in_order(robot, log) for log in logs]
     spec = _spec(robot, ordered[0].rate_hz, base, cfg)
     samples = make_samples(ordered, spec)
-    scale = np.maximum(samples.torque[~samples.kept].std(axis=0), 1e-6)
-    now = samples.inputs[~samples.kept][..., 0].astype(np.float64)
+    scale = np.maximum(samples.torque[~samples.held].std(axis=0), 1e-6)
+    now = samples.inputs[~samples.held][..., 0].astype(np.float64)
     blank = blank_net(spec, cfg.hidden, cfg.context, scale=scale, signals=now)
     net = _learned(blank, samples, cfg, progress) if cfg.hidden else _solved(blank, samples)
     margin = _MARGIN * (net.high - net.low)
@@ -127,8 +127,8 @@ def make_samples(logs: Sequence[Log], spec: NetSpec) -> Samples:
         stacked = np.stack([signals[name] for name in spec.signals], axis=-1).astype(np.float32)
         rows = np.arange(spec.depth - 1, len(log))
         inputs = np.moveaxis(stacked[rows[:, None] - np.array(spec.taps)], 1, -1)
-        kept = rows >= (1.0 - _KEPT) * len(log)
-        parts.append((inputs, log["joint_torque"][rows].astype(np.float32), kept))
+        held = rows >= (1.0 - _HELD) * len(log)
+        parts.append((inputs, log["joint_torque"][rows].astype(np.float32), held))
     return Samples(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -149,14 +149,14 @@ def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: Supervise
 
 
 def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
-    """The linear filter of least squares, on all but the rows kept back."""
+    """The linear filter of least squares, on all but the held-out rows."""
     layers = []
     for k, group in enumerate(blank.spec.groups):
         columns = list(group)
-        x = (samples.inputs[~samples.kept][:, columns] - blank.mean[k][:, None]) / blank.std[k][:, None]
+        x = (samples.inputs[~samples.held][:, columns] - blank.mean[k][:, None]) / blank.std[k][:, None]
         flat = x.reshape(-1, blank.spec.ninput).astype(np.float64)
         flat = np.concatenate([flat, np.ones((len(flat), 1))], axis=1)
-        y = (samples.torque[~samples.kept][:, columns] / blank.scale[columns]).reshape(-1)
+        y = (samples.torque[~samples.held][:, columns] / blank.scale[columns]).reshape(-1)
         gram = flat.T @ flat
         found = np.linalg.solve(gram + _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), flat.T @ y)
         layers.append(((found[None, :-1].astype(np.float32), found[-1:].astype(np.float32)),))
@@ -169,34 +169,30 @@ class _Module(nn.Module):
     def __init__(self, blank: ActuatorNet, cfg: SupervisedCfg) -> None:
         super().__init__()
         self.blank, sizes = blank, (blank.spec.ninput + cfg.context, *cfg.hidden, 1)
-        self.stacks = nn.ModuleList(
-            nn.ModuleList(nn.Linear(n, m) for n, m in pairwise(sizes)) for _ in blank.spec.groups
-        )
+        activation = nn.ELU if cfg.activation == "elu" else nn.Softsign
+        self.stacks = nn.ModuleList()
+        for _ in blank.spec.groups:
+            layers = [layer for n, m in pairwise(sizes) for layer in (nn.Linear(n, m), activation())]
+            self.stacks.append(nn.Sequential(*layers[:-1]))
         self.context = nn.Parameter(torch.randn(blank.spec.njoint, cfg.context))
-        self.activation = nn.ELU() if cfg.activation == "elu" else nn.Softsign()
 
     def group(self, k: int, x: Tensor) -> Tensor:
         """(rows, joints of the group) outputs of normalised inputs (rows, joints, ninput)."""
         own = self.context[list(self.blank.spec.groups[k])].expand(len(x), -1, -1)
-        x = torch.cat([x, own], dim=2)
-        stack = self.stacks[k]
-        assert isinstance(stack, nn.ModuleList)
-        for place, layer in enumerate(stack):
-            x = layer(x)
-            x = self.activation(x) if place < len(stack) - 1 else x
-        return x[..., 0]
+        out: Tensor = self.stacks[k](torch.cat([x, own], dim=2))
+        return out[..., 0]
 
     def actuator(self) -> ActuatorNet:
         """The present weights as a net."""
-        layers = []
-        for stack in self.stacks:
-            assert isinstance(stack, nn.ModuleList)
-            layers.append(tuple(_numbers(layer) for layer in stack if isinstance(layer, nn.Linear)))
-        return replace(self.blank, layers=tuple(layers), context=self.context.detach().numpy().copy())
-
-
-def _numbers(layer: nn.Linear) -> Layer:
-    return layer.weight.detach().numpy().copy(), layer.bias.detach().numpy().copy()
+        layers = tuple(
+            tuple(
+                (one.weight.detach().numpy().copy(), one.bias.detach().numpy().copy())
+                for one in stack.modules()
+                if isinstance(one, nn.Linear)
+            )
+            for stack in self.stacks
+        )
+        return replace(self.blank, layers=layers, context=self.context.detach().numpy().copy())
 
 
 def _learned(
@@ -207,7 +203,7 @@ def _learned(
     adam = torch.optim.Adam(net.parameters(), lr=cfg.rate)
     falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, cfg.passes, eta_min=0.02 * cfg.rate)
     data = [_tensors(blank, samples, k) for k in range(len(blank.spec.groups))]
-    train, kept = np.flatnonzero(~samples.kept), torch.from_numpy(np.flatnonzero(samples.kept))
+    train, held = np.flatnonzero(~samples.held), torch.from_numpy(np.flatnonzero(samples.held))
     best, waited, result = np.inf, 0, net.actuator()
     for done in range(cfg.passes):
         for part in np.array_split(rng.permutation(train), max(1, len(train) // cfg.batch)):
@@ -217,7 +213,7 @@ def _learned(
             adam.step()
         falling.step()
         with torch.no_grad():
-            now = float(_loss(net, data, kept))
+            now = float(_loss(net, data, held))
         waited = 0 if now < best else waited + 1
         if now < best:
             best, result = now, net.actuator()

@@ -1,13 +1,11 @@
-"""One parameter of a fit as data: what it is, its bounds and prior, and its scaled coordinate x.
+"""One parameter of a fit: its bounds, prior and scaled coordinate x; and the writer of fitted values into a simulation.
 
 A fit works in x, the distance from the prior in prior widths: t = log(value + offset) or value, x = (t - t_prior) /
 width. There the prior is a unit normal, a step of one is a plausible change for every parameter, and zero friction can
 be reached although friction is scaled by its logarithm.
 
-Writes fitted values, one per simulation and parameter, into a simulation.
-
-The fit's rollouts, a calibration's estimate, draws from its posterior and the settings of a learned actuator all go
-through here.
+The fit's rollouts, a calibration's estimate, draws from its posterior and the settings of a learned actuator are all
+written by `ParamWriter`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Replay of logs: the recorded commands in the simulator, from recorded states.
+"""Replay of logs: the recorded commands in the simulator, from recorded states, and the errors of positions.
 
 Open loop: one simulation per log, from the first sample to the last. Windows (multiple shooting): logs are cut into
 windows, each starts from the state recorded there, and all run side by side in one batch. Everything that scores a
-model against logs calls `replay_logs`, so that a number means the same everywhere.
-
-What a replay gives, and the project's number for it: root mean square per joint, then the mean over joints.
+model against logs calls `replay_logs`, so that a number means the same everywhere: root mean square per joint, then the
+mean over joints.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The state of a log with its noise taken out: where a replay starts.
+"""Logs of one rate laid end to end, so that any of their rows can be the start of a simulation.
 
-Logs of one rate laid end to end, so that any of their rows can be the start of a simulation.
-
-A replay starts in the smoothed state (see `smoothing`), not in single samples: encoders are quantised, and a driver's
-velocity lags or is scaled wrongly on many robots; the error of one sample would be charged to the model.
+A replay starts in the smoothed state, not in single samples: encoders are quantised, and a driver's velocity lags or is
+scaled wrongly on many robots; the error of one sample would be attributed to the model.
 """
 
 from __future__ import annotations
