@@ -28,7 +28,7 @@ from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
-from trueup.calibrate.score import score_logs
+from trueup.calibrate.score_logs import score_logs
 from trueup.core.errors import TrueupError
 from trueup.data.files import read_log
 from trueup.data.log import Log

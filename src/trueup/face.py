@@ -18,7 +18,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.config import CalibrateCfg, Tie
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.score import LogScores, score_logs
+from trueup.calibrate.score_logs import LogScores, score_logs
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.record.session import record as record  # the stage's own function is the verb

@@ -12,8 +12,8 @@ from made_calibration import made_calibration
 from opened import opened
 
 from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.judge.scores import Scored
 from trueup.calibrate.judge.uncertainty import Posterior
-from trueup.calibrate.score import Scored
 from trueup.data.log import Log
 from trueup.report.calibration.calibrate import fit_text, next_recording, write_fit_page
 from trueup.robot.load import load_robot

@@ -20,12 +20,11 @@ from trueup.calibrate.fit.fit import Fitter, Progress, Solution
 from trueup.calibrate.fit.problem import Problem, make_problem, problem_key, step_effect, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.calibrate.judge.checks import found_alarms, predictive_check
 from trueup.calibrate.judge.judge import judge, still_joints
+from trueup.calibrate.judge.scores import Scored, found_alarms, predictive_check, score
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
-from trueup.calibrate.score import Scored, score
 from trueup.core.checkpoint import StateFile
 from trueup.data.log import Log
 from trueup.robot.load import Robot

@@ -39,9 +39,7 @@ def climbed(tmp_path_factory):
     folder, real = tmp_path_factory.mktemp("ladder"), fits.train_net
     weak = made_net("pendulum", taps=tuple(range(20)), limit=(0.05,), dt_s=0.005)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            fits, "train_net", lambda rung, lesson: weak if rung.name == "uan" else real(rung, lesson)
-        )
+        patch.setattr(fits, "train_net", lambda rung, *job: weak if rung.name == "uan" else real(rung, *job))
         return folder, run_ladder(ROBOT, [planted(1)], CFG, holdout=[planted(9)], folder=folder)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.active.forecast import Forecaster, deviations, weak_of
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
-from trueup.calibrate.judge.checks import recorded_drivers
+from trueup.calibrate.judge.scores import recorded_drivers
 from trueup.calibrate.judge.verdict import VISIBLE, is_close
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import same_twin

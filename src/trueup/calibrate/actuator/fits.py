@@ -66,7 +66,7 @@ def fit_rung(rung: Rung, job: Job) -> Actuator:
     else:
         base = job.below[rung.start].params
         assert base is not None
-        net = _trained(rung, job, base)
+        net = train_net(rung, job, base)
         fitted = Actuator(rung=rung, params=base if stand_of(base) else None, net=net, notes=net.spec.notes)
     if job.state is not None:  # the fit is done
         shutil.rmtree(job.state, ignore_errors=True)
@@ -102,7 +102,7 @@ def _calibrated(rung: Rung, job: Job) -> Actuator:
     return Actuator(rung=rung, params=result, notes=tuple(n for n in result.notes if "held out" not in n))
 
 
-def _trained(rung: Rung, job: Job, base: Calibration) -> ActuatorNet:
+def train_net(rung: Rung, job: Job, base: Calibration) -> ActuatorNet:
     """The net of a rung on the simulator that `base` has fitted."""
     seed = job.cfg.seed
     if rung.kind == "residual":

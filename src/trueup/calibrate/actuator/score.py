@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.score import bootstrap, error_blocks
+from trueup.calibrate.judge.scores import bootstrap, error_blocks
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot

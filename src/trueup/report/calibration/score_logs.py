@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.score import JointErrors, LogScores, joint_errors
+from trueup.calibrate.score_logs import JointErrors, LogScores, joint_errors
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.world.replay.replay import Replay
