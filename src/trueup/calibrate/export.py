@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from trueup.calibrate.tables import TABLES, TableCfg
+from trueup.calibrate.tables import TABLES, joint_table
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
@@ -57,15 +57,15 @@ class Export:
 
 
 def export_calibration(
-    robot: Robot, result: Calibration, to: Format, out: str | Path, cfg: TableCfg | None = None
+    robot: Robot, result: Calibration, to: Format, out: str | Path, physics_hz: float | None = None
 ) -> Export:
-    """Write the calibrated robot in one of the formats into the folder `out`."""
+    """Write the calibrated robot in one of the formats into the folder `out`; tables are for steps of `physics_hz`."""
     if to == "mjcf":
         return export_robot(robot, result, out)
     if to not in TABLES:
         raise TrueupError(f"no export called {to!r}; there are mjcf, {', '.join(TABLES)}")
     folder = _empty(out)
-    name, text, losses = TABLES[to](robot, result, cfg or TableCfg())
+    name, text, losses = TABLES[to](joint_table(robot, result, physics_hz))
     write_atomic(folder / name, text)
     return _finished(folder, result, losses)
 

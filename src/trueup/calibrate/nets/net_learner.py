@@ -200,8 +200,7 @@ class NetLearner:
             size = max(1, _CHUNK // len(group))
             for start in range(0, len(inputs), size):
                 rows = slice(start, start + size)
-                part = inputs[rows][:, list(group)]
-                part = (part - net.mean[g][:, None]) / net.std[g][:, None]
+                part = net.group_inputs(g, inputs[rows])
                 joints = torch.tensor(group).repeat(len(part))
                 x = torch.from_numpy(part.reshape(len(joints), -1))
                 yield g, rows, torch.cat([x, self.context[joints]], dim=1), joints

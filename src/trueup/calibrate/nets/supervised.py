@@ -153,7 +153,7 @@ def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
     layers = []
     for k, group in enumerate(blank.spec.groups):
         columns = list(group)
-        x = (samples.inputs[~samples.held][:, columns] - blank.mean[k][:, None]) / blank.std[k][:, None]
+        x = blank.group_inputs(k, samples.inputs[~samples.held])
         flat = x.reshape(-1, blank.spec.ninput).astype(np.float64)
         flat = np.concatenate([flat, np.ones((len(flat), 1))], axis=1)
         y = (samples.torque[~samples.held][:, columns] / blank.scale[columns]).reshape(-1)
@@ -227,9 +227,8 @@ def _learned(
 def _tensors(blank: ActuatorNet, samples: Samples, k: int) -> tuple[Tensor, Tensor]:
     """Normalised inputs (rows, joints, ninput) and torques of a group."""
     columns = list(blank.spec.groups[k])
-    x = (samples.inputs[:, columns] - blank.mean[k][:, None]) / blank.std[k][:, None]
     y = samples.torque[:, columns] / blank.scale[columns]
-    return torch.from_numpy(x.reshape(len(x), len(columns), -1)), torch.from_numpy(y)
+    return torch.from_numpy(blank.group_inputs(k, samples.inputs)), torch.from_numpy(y)
 
 
 def _loss(net: _Module, data: list[tuple[Tensor, Tensor]], rows: Tensor) -> Tensor:
