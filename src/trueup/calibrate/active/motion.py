@@ -71,7 +71,7 @@ class MotionSpace:
 
 
 class Populations:
-    """Candidates (population, njoint, numbers) asked and told by limb."""
+    """Candidates (population, njoint, numbers) of one CMA-ES search per limb."""
 
     def __init__(self, limb: NDArray[np.intp], numbers: int, population: int, *, seed: int) -> None:
         self._limb, self._numbers = limb, numbers

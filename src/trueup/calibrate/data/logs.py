@@ -172,8 +172,8 @@ def _words(gain: Gain, parts: Sequence[Log]) -> str:
     """A gain in words, for the parts it is of."""
     names = [name for name in ("kp", "kd") if any(f"target_{name}" in part for part in parts)]
     each = np.array_split(np.array(gain), len(names))
-    told = ", ".join(f"{name} {values.mean():.4g}" for name, values in zip(names, each, strict=True))
-    return f"{told} (mean over joints)"
+    shown = ", ".join(f"{name} {values.mean():.4g}" for name, values in zip(names, each, strict=True))
+    return f"{shown} (mean over joints)"
 
 
 def is_active(log: Log) -> bool:

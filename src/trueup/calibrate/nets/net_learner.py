@@ -148,12 +148,9 @@ class NetLearner:
         """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
         made = []
         for g, group in enumerate(self.net.spec.groups):
-            columns = list(group)
-            x = (inputs[:, columns] - self.net.mean[g][:, None]) / self.net.std[g][:, None]
-            x = x.reshape(len(x), len(group), -1)
-            made.append(
-                Regression(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32)))
-            )
+            wanted = torque[:, list(group)].astype(np.float32)
+            x = self.net.group_inputs(g, inputs)
+            made.append(Regression(torch.from_numpy(x), torch.from_numpy(wanted)))
         return made
 
     def regress(

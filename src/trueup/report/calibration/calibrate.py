@@ -236,7 +236,7 @@ def _parameters(page: Page, result: Calibration) -> None:
     page.plot(
         intervals(result.estimates),
         "Estimates with 95 % intervals, in prior widths from the prior: an interval as wide as the prior (-2 to 2) "
-        "says that the data told nothing.",
+        "means that the data hold no information about it.",
     )
     ends = ("95 % from", "to", "unit", "verdict")
     columns = ("parameter", "estimate", "+-", *ends, "nominal", "nearest partner")

@@ -160,7 +160,7 @@ class Misfit(Strict, frozen=True, kw_only=True):
 
     @property
     def structured(self) -> bool:
-        """Whether the model lacks something: much more is left than noise."""
+        """Whether residuals are much larger than noise: the model lacks something."""
         return bool(np.median(np.array(self.left) / np.array(self.noise)) > 2.0)
 
 
