@@ -108,7 +108,7 @@ def curve(
         cfg = replace(cfg, method=method)
     tracks = uan.make_tracks(robot, train)
     began, scoring, found, seen = time.process_time(), 0.0, [], -1.0
-    problem = uan.make_problem(robot, tracks, base, cfg)
+    problem = uan.make_uan_problem(robot, tracks, base, cfg)
     trainer = CmaTrainer(problem, cfg.seed) if method == "cma" else uan.make_trainer(problem, cfg)
     while not trainer.done:
         trainer.iterate()

@@ -11,7 +11,7 @@ from trueup.calibrate.nets.net_learner import NetLearner, NetShape
 from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, torque_gradient
 from trueup.calibrate.nets.uan.inverse import missing_torque
 from trueup.calibrate.nets.uan.rollout import Rollouts, make_tracks
-from trueup.calibrate.nets.uan.uan import UanCfg, choose_windows, make_problem
+from trueup.calibrate.nets.uan.uan import UanCfg, choose_windows, make_uan_problem
 from trueup.robot.load import load_robot
 
 PENDULUM = load_robot("pendulum")
@@ -19,7 +19,7 @@ PENDULUM = load_robot("pendulum")
 
 def problem(cfg: UanCfg):
     tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=0, seconds=6.0)])
-    return make_problem(PENDULUM, tracks, None, cfg)
+    return make_uan_problem(PENDULUM, tracks, None, cfg)
 
 
 @pytest.mark.medium

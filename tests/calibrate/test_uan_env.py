@@ -5,7 +5,7 @@ from residual_logs import residual_log
 
 from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer, UanEnv, uan_reward
 from trueup.calibrate.nets.uan.rollout import make_tracks
-from trueup.calibrate.nets.uan.uan import UanCfg, make_problem
+from trueup.calibrate.nets.uan.uan import UanCfg, make_uan_problem
 from trueup.robot.load import load_robot
 
 PENDULUM = load_robot("pendulum")
@@ -14,7 +14,7 @@ CFG = UanCfg(method="rl", hidden=(8, 8), windows=4, window_s=0.4, warm_up_s=0.1,
 
 def made():
     tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=0, seconds=6.0)])
-    return make_problem(PENDULUM, tracks, None, CFG)
+    return make_uan_problem(PENDULUM, tracks, None, CFG)
 
 
 def test_the_reward_is_the_published_one():

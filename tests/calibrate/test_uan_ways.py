@@ -13,7 +13,7 @@ from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.nets.net_design import settings_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape
 from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer
-from trueup.calibrate.nets.uan.uan import UanCfg, make_problem, make_tracks, make_trainer, train_uan
+from trueup.calibrate.nets.uan.uan import UanCfg, make_tracks, make_trainer, make_uan_problem, train_uan
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
@@ -25,7 +25,7 @@ PENDULUM = load_robot("pendulum")
 def trained(way: str, log, **settings) -> RegressTrainer:
     cfg = replace(SMALL, regress=RegressCfg(ways=(way,), **settings))
     tracks = make_tracks(PENDULUM, [log])
-    problem = make_problem(PENDULUM, tracks, None, cfg)
+    problem = make_uan_problem(PENDULUM, tracks, None, cfg)
     trainer = make_trainer(problem, cfg)
     while not trainer.done:
         trainer.iterate()
@@ -54,7 +54,7 @@ def test_a_step_that_goes_too_far_is_cut_and_no_progress_ends_the_training():
 
 def test_a_silent_copy_keeps_the_features_and_gives_no_torque():
     tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=1, seconds=4.0)])
-    blank = make_problem(PENDULUM, tracks, None, SMALL).blank
+    blank = make_uan_problem(PENDULUM, tracks, None, SMALL).blank
     learner = NetLearner(blank, NetShape(hidden=(16, 16), last_gain=1.0), seed=0)
     flat = learner.parameters.flat.numpy().copy()
     net, silent = learner.actuator(flat), learner.actuator(learner.silent(flat))
@@ -100,7 +100,7 @@ def test_a_race_is_resumed_runner_by_runner():
     tracks = make_tracks(PENDULUM, [log])
 
     def made() -> Race:
-        return Race([make_trainer(make_problem(PENDULUM, tracks, None, one), one) for one in ways])
+        return Race([make_trainer(make_uan_problem(PENDULUM, tracks, None, one), one) for one in ways])
 
     race, again = made(), made()
     for _ in range(3):  # the first is done, the second in the middle of its round

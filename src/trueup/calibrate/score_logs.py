@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup.calibrate.data.logs import check, in_order
 from trueup.calibrate.fit.residuals import as_delivered
-from trueup.calibrate.judge.scores import Prepare, window_replays
+from trueup.calibrate.judge.scores import window_replays
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
@@ -17,7 +17,7 @@ from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.parameters.able_to_set import able_to_set
-from trueup.world.replay.replay import Replay, ReplayCfg, joint_mae, joint_rmse, replay_logs
+from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, joint_mae, joint_rmse, replay_logs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from planted_logs import draw_truth, planted_log
 
 import trueup as tu
 from trueup.calibrate.actuator import ladder as stage
-from trueup.calibrate.actuator.closed_loop import LoopCfg, predict, run_on_twin, track
+from trueup.calibrate.actuator.closed_loop import TrackingCfg, predict, run_on_twin, track
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import run_ladder
@@ -130,7 +130,7 @@ def test_the_face_is_reached_through_calibrate():
 
 
 def test_an_outer_loop_follows_a_perfect_servo_and_bounds_its_corrections():
-    cfg = LoopCfg()
+    cfg = TrackingCfg()
     reference = np.linspace(0.0, 0.2, 50)[:, None]
     moved = track(reference, np.zeros(1), lambda command: command, cfg)
     assert np.abs(moved - reference).max() < 0.05
@@ -150,7 +150,7 @@ def test_the_closed_loop_check_refuses_what_is_not_a_twin():
 @pytest.mark.medium
 def test_the_model_of_an_ideal_twin_predicts_the_controller(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    cfg = LoopCfg(seconds=4.0)
+    cfg = TrackingCfg(seconds=4.0)
     recorded = run_on_twin(ROBOT, "twin:ideal?seed=1", cfg)
     found = predict(ROBOT, Actuator(rung=rung_named("pd")), SIM, recorded, cfg)
     assert found.difference < 0.05 * found.twin

@@ -31,7 +31,7 @@ Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopCfg:
+class TrackingCfg:
     """The controller: gains of the outer loop (1, 1/s), most correction (rad), and what it tracks."""
 
     a: float = 0.5
@@ -68,9 +68,9 @@ class TwinRun:
     start_pos: FloatArray
 
 
-def run_on_twin(robot: Robot, driver: str, cfg: LoopCfg | None = None) -> TwinRun:
+def run_on_twin(robot: Robot, driver: str, cfg: TrackingCfg | None = None) -> TwinRun:
     """Run the controller on a twin in lock-step."""
-    cfg = cfg or LoopCfg()
+    cfg = cfg or TrackingCfg()
     if not driver.startswith("twin:"):
         raise TrueupError(
             f"the closed-loop check moves the robot with commands that cannot be rehearsed: it runs on twins "
@@ -89,10 +89,10 @@ def run_on_twin(robot: Robot, driver: str, cfg: LoopCfg | None = None) -> TwinRu
 
 
 def predict(
-    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun, cfg: LoopCfg | None = None
+    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun, cfg: TrackingCfg | None = None
 ) -> Tracked:
     """Run the same controller on the model and compare."""
-    cfg = cfg or LoopCfg()
+    cfg = cfg or TrackingCfg()
     batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), cfg.rate_hz))
     actuator.apply(batch)
     none = np.zeros((1, 0, robot.spec.njoint))
@@ -113,7 +113,7 @@ def predict(
     )
 
 
-def track(reference: FloatArray, start: FloatArray, servo: Servo, cfg: LoopCfg) -> FloatArray:
+def track(reference: FloatArray, start: FloatArray, servo: Servo, cfg: TrackingCfg) -> FloatArray:
     """Run the outer loop; returns the position after every command, (T, njoint)."""
     position, total = start, np.zeros_like(start)
     moved = np.empty_like(reference)

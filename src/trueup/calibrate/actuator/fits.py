@@ -36,7 +36,7 @@ _ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class RungJob:
     """What a rung is fitted to, and the fits of the rungs below.
 
     common   the set of parameters that fitted rungs share
@@ -57,7 +57,7 @@ class Job:
     start: Calibration | None = None
 
 
-def fit_rung(rung: Rung, job: Job) -> Actuator:
+def fit_rung(rung: Rung, job: RungJob) -> Actuator:
     """Fit; raises KeyboardInterrupt when stopped, with its state kept."""
     if rung.kind == "ideal":
         return Actuator(rung=rung)
@@ -73,7 +73,7 @@ def fit_rung(rung: Rung, job: Job) -> Actuator:
     return fitted
 
 
-def _calibrated(rung: Rung, job: Job) -> Actuator:
+def _calibrated(rung: Rung, job: RungJob) -> Actuator:
     params = params_of(rung, job.common)
     in_python = friction_model(parameter_names(params)) not in (None, "M1")
     start = job.start
@@ -102,7 +102,7 @@ def _calibrated(rung: Rung, job: Job) -> Actuator:
     return Actuator(rung=rung, params=result, notes=tuple(n for n in result.notes if "held out" not in n))
 
 
-def train_net(rung: Rung, job: Job, base: Calibration) -> ActuatorNet:
+def train_net(rung: Rung, job: RungJob, base: Calibration) -> ActuatorNet:
     """The net of a rung on the simulator that `base` has fitted."""
     seed = job.cfg.seed
     if rung.kind == "residual":

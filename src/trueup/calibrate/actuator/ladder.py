@@ -14,7 +14,7 @@ from trueup._version import __version__
 from trueup.calibrate.actuator.closed_loop import TwinRun, predict, run_on_twin
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.fits import (
-    Job,
+    RungJob,
     common_params,
     fit_rung,
     not_excited,
@@ -216,8 +216,8 @@ class _Run:
             notes=list(actuator.notes),
         )
 
-    def _job(self, rung: Rung, key: str, progress: Progress) -> Job:
-        return Job(
+    def _job(self, rung: Rung, key: str, progress: Progress) -> RungJob:
+        return RungJob(
             robot=self.robot,
             train=self.split.train,
             cfg=self.cfg,

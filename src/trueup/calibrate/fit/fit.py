@@ -28,7 +28,7 @@ from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]
-Watch = Callable[[FloatArray], None]
+OnBest = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)
 _PHASES = ("search", "descend", "mix", "approach", "fine")
 _SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # usual progress when a phase begins
@@ -68,7 +68,7 @@ class Fitter:
         cfg: FitCfg,
         *,
         progress: Progress | None = None,
-        watch: Watch | None = None,
+        watch: OnBest | None = None,
         state_file: StateFile | None = None,
     ) -> None:
         """`watch` is called with every point that is better than all before it (under the present weights)."""

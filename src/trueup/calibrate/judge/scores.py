@@ -11,7 +11,7 @@ resampled in blocks, plus up to the distance of draws from the estimate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +26,19 @@ from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.hardware.drivers.open import same_twin
 from trueup.robot.load import Robot
-from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration, Predictive, Score
-from trueup.world.replay.replay import Replay, ReplayCfg, at_rate, block_squares, joint_rmse, replay_logs
+from trueup.world.replay.replay import (
+    Prepare,
+    Replay,
+    ReplayCfg,
+    at_rate,
+    block_squares,
+    joint_rmse,
+    replay_logs,
+)
 
 FloatArray = NDArray[np.float64]
-Prepare = Callable[[BatchSim], None]
 DRAWS = 40
 SCORE_WINDOW_S = 0.5
 _BLOCK_S = 1.0

@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 _UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
 
 
-class Seen(NamedTuple):
+class UanObs(NamedTuple):
     """Observations of rows."""
 
     actor: Float32
@@ -42,12 +42,12 @@ class Seen(NamedTuple):
 class Made(NamedTuple):
     """Result of a step."""
 
-    obs: Seen
+    obs: UanObs
     reward: Float32
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: Rows
-    last: Seen
+    last: UanObs
     metrics: dict[str, float]
 
 
@@ -85,7 +85,7 @@ class UanEnv:
             group[list(joints)] = k
         self._mean, self._std = blank.mean[group][:, :, None], blank.std[group][:, :, None]
 
-    def reset(self) -> Seen:
+    def reset(self) -> UanObs:
         """Start all windows at random rows."""
         picks = (self._random.uniform(1)[:, 0] * len(self.starts)).astype(np.intp)
         self._rows[:] = self.starts[np.minimum(picks, len(self.starts) - 1)]
@@ -112,14 +112,14 @@ class UanEnv:
         over = self._age[0] >= self._horizon
         ended = np.arange(self.nenv) if over else np.zeros(0, np.intp)
         obs = self._see()
-        last = Seen(*(part[ended] for part in obs))
+        last = UanObs(*(part[ended] for part in obs))
         none = np.zeros(self.nenv, bool)
         if over:
             obs = self.reset()
         metrics = {"error_mrad": 1e3 * float(np.sqrt((error**2).mean()))}
         return Made(obs, reward, none, none | over, ended, last, metrics)
 
-    def _see(self) -> Seen:
+    def _see(self) -> UanObs:
         """What the net would see now: the history, then whose joint it is; the critic also sees the error itself."""
         rollouts, spec = self.rollouts, self.blank.spec
         forward = rollouts.actuator.forward
@@ -132,7 +132,7 @@ class UanEnv:
         velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + int(self._age[0])]
         extra = np.stack([error.reshape(-1), velocity.reshape(-1)], axis=1)
         critic = np.concatenate([actor, np.clip(extra, -50, 50)], axis=1).astype(np.float32)
-        return Seen(actor, critic, np.zeros((self.nenv, 0), np.float32))
+        return UanObs(actor, critic, np.zeros((self.nenv, 0), np.float32))
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """A resumed training begins new windows; what decides them is all there is to keep."""

@@ -99,7 +99,7 @@ class UanCfg:
         return self.signals or ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
 
 
-class Trainer(Protocol):
+class NetTrainer(Protocol):
     """What learns: step by step, to be stopped and resumed at any of them."""
 
     @property
@@ -152,7 +152,7 @@ def train_uan(
     return trainer.range.put_on(trainer.result(), _RANGE_MARGIN)
 
 
-def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
+def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> None:
     """To the end, or until Ctrl-C: then the state is kept for --resume."""
     try:
         while not trainer.done:
@@ -168,12 +168,12 @@ def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
         state.clear()
 
 
-def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> Trainer:
+def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetTrainer:
     """The trainer of the method; several ways of the inverse method race each other."""
     if cfg.method != "inverse" or len(cfg.regress.ways) == 1:
-        return make_trainer(make_problem(robot, tracks, base, cfg), cfg)
+        return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
     ways = [_one_way(cfg, way) for way in cfg.regress.ways]
-    return Race([_regress_trainer(make_problem(robot, tracks, base, one), one) for one in ways])
+    return Race([_regress_trainer(make_uan_problem(robot, tracks, base, one), one) for one in ways])
 
 
 def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
@@ -181,7 +181,7 @@ def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
     return replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
 
 
-def make_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> UanProblem:
+def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> UanProblem:
     """Build the batch and measure the error of the base."""
     spec, windows = uan_spec(robot, tracks, base, cfg), choose_windows(tracks, cfg)
     length = round((cfg.warm_up_s + cfg.window_s) * tracks.rate_hz)
@@ -191,7 +191,7 @@ def make_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: Ua
     return UanProblem(rollouts, blank, windows, unit)
 
 
-def make_trainer(problem: UanProblem, cfg: UanCfg) -> Trainer:
+def make_trainer(problem: UanProblem, cfg: UanCfg) -> NetTrainer:
     """The trainer of the method that is asked for."""
     rollouts, blank, windows, unit = problem
     if cfg.method == "rl":
