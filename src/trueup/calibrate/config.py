@@ -23,8 +23,8 @@ class WindowCfg:
     """How logs are cut into windows, each simulated from a measured state."""
 
     window_s: Annotated[float | None, tyro.conf.arg(name="window")] = None
-    """Length of the part of a window that is compared, s (default: an eighth of the data, between 0.5 and 2 s; with a
-    free base 0.1 s and no warm-up); inf: whole logs, open loop."""
+    """Length of the part of a window that is compared, s; inf: whole logs, open loop. Default: an eighth of the data,
+    between 0.5 and 2 s; with a free base 0.1 s and no warm-up."""
     warm_up_s: float = 0.3
     """Simulated before that part and not compared, s: there the error of the measured start state dies away."""
     max_windows: int = 40

@@ -27,7 +27,7 @@ class ActuatorVerb:
     out: OutFolder
     """Folder for the result."""
     holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: a part of the logs is kept back)."""
+    """Logs to score on (default: a share of the logs is held out)."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
     resume: bool = False

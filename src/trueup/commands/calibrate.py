@@ -17,8 +17,8 @@ class CalibrateVerb:
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions. Out: DIR/params.json
     (estimates, standard errors, covariance, verdicts, scores on held-out data) and DIR/index.html. Ctrl-C keeps the
-    best so far; what a killed fit left in DIR is taken up with --resume. Then: `trueup record --excitation active
-    --for DIR` for what stayed weak, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
+    best so far; --resume continues a killed fit. Then: `trueup record --excitation active
+    --for DIR` for weak parameters, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
     for a choice of actuator models.
     """
 
@@ -29,13 +29,13 @@ class CalibrateVerb:
     out: OutFolder
     """Folder for the result."""
     holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: a part of the logs is kept back)."""
+    """Logs to score on (default: a share of the logs is held out)."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
     start: Path | None = None
     """Begin from an earlier params.json."""
     resume: bool = False
-    """Go on from where a stopped or killed fit with the same --out was."""
+    """Continue a stopped or killed fit with the same --out."""
     page: bool = True
     """Write DIR/index.html."""
     cfg: CalibrateCfg = field(default_factory=CalibrateCfg)

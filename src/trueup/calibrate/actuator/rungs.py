@@ -26,7 +26,6 @@ class Rung:
     name: str
     title: str
     kind: Kind
-    says: str
     adds: str = ""
     alone: bool = False
     start: str = ""
@@ -35,79 +34,28 @@ class Rung:
 
 BASE = "pace"
 RUNGS: tuple[Rung, ...] = (
-    Rung(name="pd", title="ideal PD", kind="ideal", says="the spec's gains and limits, nothing fitted"),
-    Rung(
-        name="delay",
-        title="PD + delay",
-        kind="params",
-        says="one command delay",
-        adds="delay",
-        alone=True,
-    ),
-    Rung(
-        name=BASE,
-        title="+ friction M1 (pace)",
-        kind="params",
-        says="rotor inertia, viscous and Coulomb friction and encoder bias of every joint, one delay",
-        start="delay",
-    ),
+    Rung(name="pd", title="ideal PD", kind="ideal"),
+    Rung(name="delay", title="PD + delay", kind="params", adds="delay", alone=True),
+    # rotor inertia, viscous and Coulomb friction and encoder bias of every joint, one delay
+    Rung(name=BASE, title="+ friction M1 (pace)", kind="params", start="delay"),
     Rung(
         name="motor",
         title="+ torque-speed line",
         kind="params",
-        says="pace behind a motor with a stall torque and a no-load speed",
         adds="stall_torque,no_load_speed",
         start=BASE,
     ),
+    # Stribeck and load-dependent friction, arXiv 2410.08650
     *(
-        Rung(
-            name=f"M{k}",
-            title=f"+ friction M{k}",
-            kind="params",
-            says=says,
-            adds=f"friction:M{k}",
-            start=BASE,
-        )
-        for k, says in (
-            (2, "pace with Stribeck friction"),
-            (3, "pace with friction that grows with load"),
-            (4, "Stribeck and load, the load in the Stribeck part too"),
-            (5, "load friction that differs between driving and being driven"),
-            (6, "M5 with a quadratic term where motor and load oppose"),
-        )
+        Rung(name=f"M{k}", title=f"+ friction M{k}", kind="params", adds=f"friction:M{k}", start=BASE)
+        for k in range(2, 7)
     ),
-    Rung(
-        name="fir",
-        title="linear filter",
-        kind="torque",
-        says="torque as a linear filter of position error and velocity at three taps",
-        start=BASE,
-        net="fir",
-    ),
-    Rung(
-        name="net",
-        title="actuator net, 6 inputs",
-        kind="torque",
-        says="torque by a small net on position error and velocity at t, t - 10 ms, t - 20 ms",
-        start=BASE,
-        net="net",
-    ),
-    Rung(
-        name="net_long",
-        title="actuator net, long window",
-        kind="torque",
-        says="torque by a wider net on a long history of error, velocity and command",
-        start=BASE,
-        net="long",
-    ),
-    Rung(
-        name="uan",
-        title="unsupervised actuator net",
-        kind="residual",
-        says="pace with a torque added by a net that has learned from positions alone",
-        start=BASE,
-        net="uan",
-    ),
+    # torque from position error and velocity: three taps, three taps (arXiv 1901.08652), a long history
+    Rung(name="fir", title="linear filter", kind="torque", start=BASE, net="fir"),
+    Rung(name="net", title="actuator net, 6 inputs", kind="torque", start=BASE, net="net"),
+    Rung(name="net_long", title="actuator net, long window", kind="torque", start=BASE, net="long"),
+    # a torque added to the servo's, learned from positions alone (arXiv 2502.10894)
+    Rung(name="uan", title="unsupervised actuator net", kind="residual", start=BASE, net="uan"),
 )
 _BY_NAME = {rung.name: rung for rung in RUNGS}
 _SETS = {

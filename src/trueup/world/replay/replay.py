@@ -25,7 +25,6 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.replay.playback import joint_seen, play, set_gains
 from trueup.world.replay.tracks import Start, lay_tracks
 
-__all__ = ["Replay", "ReplayCfg", "at_rate", "replay", "replay_logs"]
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Prepare = Callable[[BatchSim], None]
