@@ -75,34 +75,33 @@ class Actuator:
 
 def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:
     """kp (q* - q) - kd dq with the command that has arrived, inside the limits."""
-    spec = robot.spec
-    kp, kd = (log.signals.get(f"target_{n}", g) for n, g in (("kp", spec.kp), ("kd", spec.kd)))
-    limit, speed, delay = spec.torque_limit, np.full(spec.njoint, np.inf), 0.0
-    stall = np.full(spec.njoint, np.inf)
+    spec, unlimited, delay = robot.spec, np.full(robot.spec.njoint, np.inf), 0.0
+    values: dict[str, FloatArray] = {
+        "kp": log.signals.get("target_kp", spec.kp),
+        "kd": log.signals.get("target_kd", spec.kd),
+        "torque_limit": spec.torque_limit,
+        "stall_torque": unlimited,
+        "no_load_speed": unlimited,
+    }
+    nominal = {"stall_torque": spec.torque_limit, "no_load_speed": spec.velocity_limit}
     for entry in () if params is None else params.estimates:
-        name, value = entry.parameter.name, entry.value
-        mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+        name = entry.parameter.name
         if name == "delay":
-            delay = value
-        elif name == "kp":
-            kp = np.where(mine, kp * value, kp)
-        elif name == "kd":
-            kd = np.where(mine, kd * value, kd)
-        elif name == "torque_limit":
-            limit = np.where(mine, limit * value, limit)
-        elif name == "stall_torque":
-            stall = np.where(mine, spec.torque_limit * value, stall)
-        elif name == "no_load_speed":
-            speed = np.where(mine, spec.velocity_limit * value, speed)
+            delay = entry.value
+        elif name in values:
+            mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+            values[name] = np.where(mine, nominal.get(name, values[name]) * entry.value, values[name])
     rows = np.maximum(np.arange(len(log)) - 1 - int(delay * log.rate_hz + 1e-9), 0)
     velocity = log["joint_vel"] if "joint_vel" in log else np.gradient(log["joint_pos"], log.time, axis=0)
     target_vel = log["target_vel"][rows] if "target_vel" in log else 0.0
-    asked = kp * (log["target_pos"][rows] - log["joint_pos"]) + kd * (target_vel - velocity)
+    error = log["target_pos"][rows] - log["joint_pos"]
+    asked = values["kp"] * error + values["kd"] * (target_vel - velocity)
     if "target_torque" in log:
         asked = asked + log["target_torque"][rows]
-    if np.isfinite(stall).any():
-        asked = limit_torque(Envelope(torque_max=stall, speed_max=speed), asked, velocity)
-    return np.clip(asked, -limit, limit)
+    if np.isfinite(values["stall_torque"]).any():
+        envelope = Envelope(torque_max=values["stall_torque"], speed_max=values["no_load_speed"])
+        asked = limit_torque(envelope, asked, velocity)
+    return np.clip(asked, -values["torque_limit"], values["torque_limit"])
 
 
 def _torque_left(net: ActuatorNet, log: Log) -> FloatArray:
