@@ -164,7 +164,6 @@ class Fitter:
         while len(state.ends) < len(state.starts):
             point = self._descend(self.rough, np.array(state.x), _ROUGH)
             state.ends.append(point.x.tolist())
-            state.end_costs.append(point.cost)
             if self.rough.left_over(point).max() < _EXPLAINED:
                 state.starts, state.ends = state.starts[:1], [point.x.tolist()]
                 break

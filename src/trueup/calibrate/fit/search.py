@@ -29,7 +29,7 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     phase    number of the present phase, in the order of the method
     x        present point of the phase (a search: its mean)
     best     best point so far under the present weights, and its cost
-    starts, ends, end_costs   of the local descents
+    starts, ends   of the local descents
     sigma    weights of the channels, once they were re-estimated
     batches  of candidates that a search has used: its random numbers continue from there
     spread   of a search, per parameter
@@ -41,7 +41,6 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     best_cost: float = 1e300
     starts: list[list[float]] = []
     ends: list[list[float]] = []
-    end_costs: list[float] = []
     sigma: list[float] = []
     iterations: int = 0
     batches: int = 0
