@@ -169,15 +169,15 @@ def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _use_common_channels(parts: list[LogArrays], njoint: int) -> None:
-    """Drop joint velocities where some logs have none."""
-    most = max(len(part["sigma"]) for part in parts)
-    if all(len(part["sigma"]) == most for part in parts):
-        return
-    keep = np.r_[0:njoint, 2 * njoint : most]
-    for part in parts:
-        if len(part["sigma"]) == most:
-            for name in ("measured", "judged", "sigma"):
-                part[name] = part[name][..., keep]
+    """Drop joint velocities where some logs have none.
+
+    Indexing the last axis also lays the arrays out channel by channel, in which order residuals are summed.
+    """
+    counts = [len(part["sigma"]) for part in parts]
+    for part, count in zip(parts, counts, strict=True):
+        keep = np.arange(count) if count == min(counts) else np.r_[0:njoint, 2 * njoint : count]
+        for name in ("measured", "judged", "sigma"):
+            part[name] = part[name][..., keep]
 
 
 def _or_default(robot: Robot, name: str, part: LogArrays, *, follows: bool) -> FloatArray:
