@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate import active
+from trueup.calibrate.active import plan as active
 from trueup.calibrate.active.plan import driver_for
 from trueup.cli import main
 from trueup.data.files import read_log
