@@ -60,7 +60,7 @@ class CmaTrainer:
         return flat
 
     def _kept(self, flat: np.ndarray) -> float:
-        rows = np.resize(self._problem.windows.kept, self._problem.rollouts.nwindow)
+        rows = np.resize(self._problem.windows.held, self._problem.rollouts.nwindow)
         return self._loss(flat, rows)
 
     def _loss(self, flat: np.ndarray, rows: np.ndarray) -> float:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.record.session import SessionCfg, run_session
@@ -73,4 +73,4 @@ def twin_ladder(preset: str, seed: int, folder: Path, rungs: str, *, robot: str 
     made = load_robot(robot)
     logs = twin_logs(made, preset, seed, folder)
     cfg = LadderCfg(rungs=rungs, driver=f"twin:{preset}?seed={seed}")
-    return climb(made, logs.train, cfg, holdout=logs.held, folder=folder / "ladder", resume=True)
+    return run_ladder(made, logs.train, cfg, holdout=logs.held, folder=folder / "ladder", resume=True)

@@ -21,7 +21,8 @@ from actuator_cma import HIDDEN, WINDOW_S, WINDOWS, CmaTrainer
 from actuator_logs import twin_logs
 from parts import ACTUATORS
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.nets.uan import uan
 from trueup.calibrate.nets.uan.gradient import GradientCfg
 from trueup.calibrate.nets.uan.rl import RlCfg
@@ -89,7 +90,7 @@ def measure(seed: int, cpu_s: float) -> Numbers:
     robot = load_robot("pendulum")
     with tempfile.TemporaryDirectory() as folder:
         logs = twin_logs(robot, "harmonic", seed, Path(folder), gain=False)
-        base = calibrate(robot, logs.train, CalibrateCfg(holdout=0.0, check=False)).calibration
+        base = calibrate(robot, logs.train, CalibrateCfg(holdout_share=0.0, check=False)).calibration
     out: Numbers = {"pace": whole(robot, logs.unseen, base, None)}
     for method in METHODS:
         out[method] = curve(robot, logs.train, logs.unseen, base, method, cpu_s)
@@ -107,8 +108,8 @@ def curve(
         cfg = replace(cfg, method=method)
     tracks = uan.make_tracks(robot, train)
     began, scoring, found, seen = time.process_time(), 0.0, [], -1.0
-    problem = uan.make_problem(robot, tracks, uan.uan_spec(robot, tracks, base, cfg), cfg)
-    trainer = CmaTrainer(problem, cfg.seed) if method == "cma" else uan.make_trainer(robot, problem, cfg)
+    problem = uan.make_uan_problem(robot, tracks, base, cfg)
+    trainer = CmaTrainer(problem, cfg.seed) if method == "cma" else uan.make_trainer(problem, cfg)
     while not trainer.done:
         trainer.iterate()
         spent = time.process_time() - began - scoring

@@ -14,8 +14,8 @@ from actuator_logs import twin_logs
 from on_twin import walk_on_twins
 from parts import ACTUATORS, table
 
-from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.ladder import LadderCfg
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.runner import PolicyRunner
 from trueup.robot.load import Robot, load_robot
@@ -101,7 +101,7 @@ def _fits(twin: int, folder: Path) -> None:
     robot = task_robot()
     logs = twin_logs(robot, PRESET, twin, folder, gain=False)
     cfg = LadderCfg(rungs="pace,uan")
-    climb(robot, logs.train, cfg, holdout=logs.unseen, folder=folder / "ladder", resume=True)
+    run_ladder(robot, logs.train, cfg, holdout=logs.unseen, folder=folder / "ladder", resume=True)
 
 
 def _run_cfg(name: str, folder: Path) -> RunCfg:

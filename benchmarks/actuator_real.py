@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from parts import ACTUATORS
 
-from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.calibrate.actuator.recommend import StepCheck, overfits, recommend
 from trueup.calibrate.actuator.rungs import RUNGS
-from trueup.calibrate.actuator.score.score import Error, Scores
+from trueup.calibrate.actuator.score import PositionError, Scores
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot
 
@@ -102,8 +102,8 @@ def updated(before: Numbers | None, now: Numbers, finer: StepCheck | None) -> Nu
 def _scores(facts: Numbers) -> Scores:
     """Kept numbers as far as a recommendation needs them."""
 
-    def error(mean: str) -> Error:
-        return Error(seconds=None, mean=float(facts[mean]), se=float(facts["se"]), joints=[])  # type: ignore[arg-type]
+    def error(mean: str) -> PositionError:
+        return PositionError(seconds=None, mean=float(facts[mean]), se=float(facts["se"]), joints=[])  # type: ignore[arg-type]
 
     return Scores(held=[error("whole")], train=error("train"))
 
@@ -112,7 +112,7 @@ def so101(recordings: Path, runs: Path, rungs: str) -> Ladder:
     motions = sorted(path for path in (recordings / "so101").iterdir() if path.is_dir())
     logs = [read_log(path, "so101") for path in motions]
     cfg = LadderCfg(physics_hz=250.0, rungs=rungs)
-    return climb(load_robot("so101"), logs[1::2], cfg, holdout=logs[0::2], folder=runs, resume=True)
+    return run_ladder(load_robot("so101"), logs[1::2], cfg, holdout=logs[0::2], folder=runs, resume=True)
 
 
 def go2_air(recordings: Path, runs: Path, rungs: str, params: str | None = None) -> Ladder:
@@ -120,7 +120,7 @@ def go2_air(recordings: Path, runs: Path, rungs: str, params: str | None = None)
     cut = round(20.0 * log.rate_hz)
     parts = [log.window(0, cut)], [log.window(cut, len(log))]
     cfg = LadderCfg(rungs=rungs, params=params)
-    return climb(load_robot("go2"), parts[0], cfg, holdout=parts[1], folder=runs, resume=True)
+    return run_ladder(load_robot("go2"), parts[0], cfg, holdout=parts[1], folder=runs, resume=True)
 
 
 MAKERS = {"so101": so101, "go2_air": go2_air, "go2_hung": partial(go2_air, params="hung,kp,kd")}

@@ -12,9 +12,9 @@ import numpy as np
 from actuator_logs import twin_logs
 from parts import ACTUATORS, table
 
-from trueup.calibrate.actuator.actuator_fit import FORMS, train_supervised
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.nets.supervised import FORMS, train_supervised
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 

@@ -34,7 +34,7 @@ from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.calibrate.actuator.score import roll
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import load_robot
 

@@ -21,9 +21,9 @@ import numpy as np
 import tyro
 from results import publish
 
-from trueup.calibrate.active import ActiveCfg, plan_active
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.active.plan import ActiveCfg, plan_active
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
 from trueup.record.session import SessionCfg, run_session
@@ -123,7 +123,7 @@ def played(robot: Robot, driver: str, kind: Kind, seconds: float, size: float, w
 def fitted(robot: Robot, logs: list[Log], start: Calibration | None) -> Calibration:
     method = FitCfg() if start is None else FitCfg(method="local")
     cfg = CalibrateCfg(
-        params=PARAMS, holdout=0.0, fit=method
+        params=PARAMS, holdout_share=0.0, fit=method
     )  # all data go into the fit: the truth is the score
     return calibrate(robot, logs, cfg, start=start).calibration
 

@@ -13,28 +13,27 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 
 import numpy as np
 from calibrate_twins import QUANTISED, record_twin
 from mujoco import sysid
 
-from trueup.calibrate.data.holdout import hold_out
-from trueup.calibrate.data.prepare import in_order
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.fit import FitCfg, Fitter, Method
-from trueup.calibrate.fit.problem import Problem, ProblemCfg, make_problem
+from trueup.calibrate.config import CalibrateCfg, FitCfg, Method
+from trueup.calibrate.data.logs import hold_out, in_order
+from trueup.calibrate.fit.fit import Fitter
+from trueup.calibrate.fit.problem import Problem, make_problem
 from trueup.calibrate.fit.residuals import Shooting
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.fitted.fit_parameter import ParamWriter
 from trueup.world.replay.replay import ReplayCfg, replay
 
 FloatArray = np.ndarray
 Numbers = dict[str, object]
-CFG = ProblemCfg(params="pace", tie="none", bodies=(), free_base=False, physics_hz=1000.0, window=WindowCfg())
+CFG = CalibrateCfg(params="pace")
 TIMES_OURS = 10.0  # budget of the others
 CLOSE = 1.05  # of our held-out error
 OTHERS = ("mujoco.sysid", "pace", "lbfgsb", "random")
@@ -100,8 +99,8 @@ def run_fitter(robot: Robot, train: list[Log], method: Method, budget: float | N
     """Ours and the baselines; the clock includes cutting windows and building simulations."""
     made: list[Problem] = []
     notes = Notes(lambda: made[0], budget)
-    made.append(make_problem(robot, train, CFG, whole=method in ("random", "lbfgsb", "pace")))
     cfg = FitCfg(method=method, evaluations=None if method == "auto" else 10**9)
+    made.append(make_problem(robot, train, replace(CFG, fit=cfg)))
     try:
         solution = Fitter(made[0], cfg, watch=notes).run()
         notes.budget_s = None

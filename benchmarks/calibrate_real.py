@@ -28,10 +28,9 @@ from calibrate_real_page import BANDS_HZ, Row, text_of
 from results import RESULTS, publish
 from transfer_worlds import public_go2
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.fit import FitCfg
-from trueup.calibrate.judge.score import Scored, score
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
+from trueup.calibrate.judge.scores import Scored, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log

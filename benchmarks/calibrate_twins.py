@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.calibrate.data.windows import WindowCfg
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.config import CalibrateCfg, WindowCfg
 from trueup.data.log import Log
 from trueup.record.session import SessionCfg, run_session
 from trueup.robot.excitation.excitation import ExcitationCfg

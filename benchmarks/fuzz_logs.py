@@ -24,11 +24,10 @@ from parts import table
 from results import publish
 from spoiled import SPOILS, Spoil
 
-from trueup.calibrate.actuator.climb import climb
-from trueup.calibrate.actuator.ladder import LadderCfg
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.data.windows import WindowCfg
-from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.ladder import run_ladder
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
 from trueup.calibrate.score_logs import score_logs
 from trueup.core.errors import TrueupError
 from trueup.data.files import read_log
@@ -84,7 +83,7 @@ def attempt(
     logs = spoil(rng, log)
     try:
         if ladder:
-            climb(robot, logs, LadderCfg(rungs="pd,delay", long_s=(5.0,), check=check))
+            run_ladder(robot, logs, LadderCfg(rungs="pd,delay", long_s=(5.0,), check=check))
         else:
             fit = calibrate(robot, logs, small(robot, check=check))
             score_logs(robot, logs, fit.calibration)

@@ -19,10 +19,11 @@ import msgspec
 import numpy as np
 from actuator_logs import TwinLogs, twin_logs
 
-from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import RungResult
-from trueup.calibrate.actuator.ladder import LadderCfg
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
+from trueup.calibrate.actuator.ladder import run_ladder
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
 from trueup.tasks.build import with_servo
@@ -113,7 +114,7 @@ def learned(world: World) -> tuple[Path, Path]:
     """Folders of the ladder's `pace`, fitted at the rate of the task's physics, and of the net on top of it."""
     logs = recordings(world)
     folder = world.folder / "ladder"
-    climb(
+    run_ladder(
         user_robot(world),
         logs.train,
         LadderCfg(rungs="pace,uan"),

@@ -31,8 +31,9 @@ import tyro
 from parts import CALIBRATE, table
 from rig_cases import EFFECTS, MAKERS, RIGS, SETS, Case, log_of, make_case, rig_robot
 
-from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
-from trueup.world.fitted.sim_params import Estimate
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.config import CalibrateCfg
+from trueup.world.fitted.calibration import Estimate
 
 Numbers = dict[str, object]
 Row = dict[str, object]

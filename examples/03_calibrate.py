@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import trueup as tu
-from trueup.calibrate.active import ActiveCfg
+from trueup.calibrate.active.plan import ActiveCfg
 from trueup.record.session import SessionCfg, run_session
 from trueup.report.calibration.active import print_active
 from trueup.robot.excitation.limits import LimitCfg

@@ -13,7 +13,7 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
-    from trueup.calibrate.active import plan_active
+    from trueup.calibrate.active.plan import plan_active
     from trueup.data.check.check import check_log
     from trueup.data.files import read_log
     from trueup.data.log import Log
@@ -62,7 +62,7 @@ _HOME = {
     "init_robot": "trueup.robot.drafts.init",
     "inspect_robot": "trueup.robot.inspection.inspect",
     "load_robot": "trueup.robot.load",
-    "plan_active": "trueup.calibrate.active",
+    "plan_active": "trueup.calibrate.active.plan",
     "read_calibration": "trueup.world.fitted.calibration",
     "read_log": "trueup.data.files",
     "replay": "trueup.world.replay.replay",

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from trueup.calibrate import calibrate as stage
-from trueup.calibrate.actuator import climb as ladder_stage
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import RungResult
-from trueup.calibrate.actuator.ladder import Ladder, LadderCfg
-from trueup.calibrate.calibrate import CalibrateCfg, Fit
+from trueup.calibrate.actuator.ladder import Ladder, run_ladder
+from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.config import CalibrateCfg, Tie
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.score_logs import LogScores, score_logs
@@ -25,8 +26,9 @@ from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.report.calibration.calibrate import fit_text, write_fit_page
 from trueup.report.calibration.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
-from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
-from trueup.world.fitted.sim_params import Word
+from trueup.world.fitted.calibration import Calibration, Word, read_calibration, write_calibration
+
+Logs = Sequence[Log | str | Path] | Log | str | Path
 
 if TYPE_CHECKING:
     from trueup.rl.settings import LearnerCfg
@@ -60,11 +62,11 @@ class CalibratedFit(Fit):
 
 def calibrate(
     robot: Robot | str,
-    logs: Sequence[Log | str | Path] | Log | str | Path,
+    logs: Logs,
     cfg: CalibrateCfg | None = None,
     *,
     params: str | None = None,
-    tie: Literal["none", "side", "all"] | None = None,
+    tie: Tie | None = None,
     holdout: Sequence[Log | str | Path] = (),
     mapping: str | None = None,
     start: Calibration | str | Path | None = None,
@@ -78,23 +80,22 @@ def calibrate(
     """
     cfg = cfg or CalibrateCfg()
     cfg = replace(cfg, params=params or cfg.params, tie=tie or cfg.tie)
-    robot = load_robot(robot) if isinstance(robot, str) else robot
-    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    robot = _robot(robot)
     fit = stage.calibrate(
         robot,
-        [_log(log, mapping) for log in given],
+        _logs(logs, mapping),
         cfg,
-        holdout=[_log(log, mapping) for log in holdout],
+        holdout=_logs(holdout, mapping),
         start=read_calibration(start) if isinstance(start, str | Path) else start,
         progress=progress,
         folder=folder,
         resume=resume,
     )
-    return CalibratedFit(robot=robot, **{entry.name: getattr(fit, entry.name) for entry in fields(fit)})
+    return CalibratedFit(robot=robot, **_fields(fit))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClimbedLadder(Ladder):
+class ShownLadder(Ladder):
     """A ladder that can be looked at: `table()`, `recommended`, `report("ladder.html")`."""
 
     @property
@@ -113,7 +114,7 @@ class ClimbedLadder(Ladder):
 
 def actuator(
     robot: Robot | str,
-    logs: Sequence[Log | str | Path] | Log | str | Path,
+    logs: Logs,
     cfg: LadderCfg | None = None,
     *,
     rungs: str | None = None,
@@ -123,25 +124,23 @@ def actuator(
     resume: bool = False,
     progress: Progress | None = None,
     on_rung: Callable[[RungResult], None] | None = None,
-) -> ClimbedLadder:
+) -> ShownLadder:
     """Fit actuator models from ideal PD to learned ones and recommend one; `rungs` stands for that of `cfg`.
 
-    The other options are those of `trueup.calibrate.actuator.climb.climb`.
+    The other options are those of `trueup.calibrate.actuator.ladder.run_ladder`.
     """
     cfg = cfg or LadderCfg()
-    robot = load_robot(robot) if isinstance(robot, str) else robot
-    given = [logs] if isinstance(logs, Log | str | Path) else logs
-    ladder = ladder_stage.climb(
-        robot,
-        [_log(log, mapping) for log in given],
+    ladder = run_ladder(
+        _robot(robot),
+        _logs(logs, mapping),
         replace(cfg, rungs=rungs or cfg.rungs),
-        holdout=[_log(log, mapping) for log in holdout],
+        holdout=_logs(holdout, mapping),
         folder=folder,
         resume=resume,
         progress=progress,
         on_rung=on_rung,
     )
-    return ClimbedLadder(**{entry.name: getattr(ladder, entry.name) for entry in fields(ladder)})
+    return ShownLadder(**_fields(ladder))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,22 +158,28 @@ class ScoredLogs(LogScores):
 
 def score(
     robot: Robot | str,
-    logs: Sequence[Log | str | Path] | Log | str | Path,
+    logs: Logs,
     *,
     params: Calibration | Fit | str | Path | None = None,
     mapping: str | None = None,
 ) -> ScoredLogs:
     """Replay logs with a saved fit and with the nominal simulator, without a refit; see `calibrate.score_logs`."""
-    robot = load_robot(robot) if isinstance(robot, str) else robot
-    given = [logs] if isinstance(logs, Log | str | Path) else logs
     fit = params.calibration if isinstance(params, Fit) else params
     fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
-    scores = score_logs(robot, [_log(log, mapping) for log in given], fit)
-    return ScoredLogs(**{entry.name: getattr(scores, entry.name) for entry in fields(scores)})
+    return ScoredLogs(**_fields(score_logs(_robot(robot), _logs(logs, mapping), fit)))
 
 
-def _log(log: Log | str | Path, mapping: str | None) -> Log:
-    return log if isinstance(log, Log) else read_log(log, mapping)
+def _robot(robot: Robot | str) -> Robot:
+    return load_robot(robot) if isinstance(robot, str) else robot
+
+
+def _logs(logs: Logs, mapping: str | None) -> list[Log]:
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    return [log if isinstance(log, Log) else read_log(log, mapping) for log in given]
+
+
+def _fields(result: Fit | Ladder | LogScores) -> dict[str, Any]:
+    return {entry.name: getattr(result, entry.name) for entry in fields(result)}
 
 
 def train(

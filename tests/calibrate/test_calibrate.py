@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, Fit, calibrate
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.calibrate.fit.descent import Descent
-from trueup.calibrate.fit.fit import FitCfg
 from trueup.calibrate.fit.residuals import Shooting
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
@@ -141,8 +141,8 @@ def test_bad_logs_are_refused_with_a_remedy():
 def test_a_fit_needs_sane_settings():
     with pytest.raises(TrueupError, match="at least 1"):
         FitCfg(starts=0)
-    with pytest.raises(TrueupError, match="fraction"):
-        CalibrateCfg(holdout=1.5)
+    with pytest.raises(TrueupError, match="between 0 and 0.8"):
+        CalibrateCfg(holdout_share=1.5)
 
 
 def test_steps_stay_inside_the_box():

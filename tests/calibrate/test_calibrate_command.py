@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from planted_logs import draw_truth, planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.commands.calibrate import CalibrateVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
@@ -24,9 +24,8 @@ TRUTH = draw_truth(ROBOT, 2)
 def test_the_verb_writes_parameters_and_a_page_and_prints_verdicts(tmp_path, capsys):
     only = {"armature": TRUTH["armature"], "delay": TRUTH["delay"]}
     log = write_log_file(planted_log(ROBOT, only, seconds=6.0), tmp_path / "log.mcap")
-    verb = CalibrateVerb(
-        logs=(log,), robot="go2", out=tmp_path / "out", params="armature,delay", method="local", physics=200.0
-    )
+    cfg = CalibrateCfg(params="armature,delay", physics_hz=200.0, fit=FitCfg(method="local"))
+    verb = CalibrateVerb(logs=(log,), robot="go2", out=tmp_path / "out", cfg=cfg)
     assert run(verb) == 0
     result = read_calibration(tmp_path / "out")
     assert abs(result.find("delay").value - TRUTH["delay"][0]) < 0.5e-3

@@ -10,8 +10,7 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.export import export_calibration, export_robot
-from trueup.calibrate.judge.rules import RULES
-from trueup.calibrate.tables import TableCfg
+from trueup.calibrate.rules import RULES
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -61,7 +60,7 @@ def numbers(text: str) -> dict[str, object]:
 
 
 def test_isaac_lab_gets_the_calibrated_numbers_and_delays_in_its_steps(result, tmp_path):
-    export = export_calibration(ROBOT, result, "isaaclab", tmp_path / "lab", TableCfg(physics_hz=200.0))
+    export = export_calibration(ROBOT, result, "isaaclab", tmp_path / "lab", 200.0)
     found = numbers((export.folder / "actuators_isaaclab.py").read_text())
     sim = BatchSim(ROBOT, CFG)
     result.apply(sim)

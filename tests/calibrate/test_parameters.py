@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate.judge.rules import FULL, PACE
 from trueup.calibrate.parameters import make_parameters, parameter_names, tied
+from trueup.calibrate.rules import FULL, PACE
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
 from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.fitted.fit_parameter import ParamWriter
 
 
 def held(name: str = "go2", **more) -> BatchSim:

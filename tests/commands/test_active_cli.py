@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate import active
-from trueup.calibrate.origin import driver_for
+from trueup.calibrate.active import plan as active
+from trueup.calibrate.active.plan import driver_for
 from trueup.cli import main
 from trueup.data.files import read_log
 from trueup.robot.load import load_robot

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from planted_logs import planted_log
 
-from trueup.calibrate.calibrate import CalibrateCfg, calibrate
-from trueup.calibrate.fit.fit import FitCfg
+from trueup.calibrate.calibrate import calibrate
+from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.cli import main
 from trueup.data.files import write_log_file
 from trueup.robot.load import load_robot

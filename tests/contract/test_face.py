@@ -6,14 +6,14 @@ import sys
 import pytest
 
 import trueup as tu
-from trueup.calibrate.calibrate import CalibrateCfg
-from trueup.commands.calibrate import CalibrateVerb, config
+from trueup.calibrate.config import CalibrateCfg
+from trueup.commands.calibrate import CalibrateVerb
 from trueup.core.errors import TrueupError
 
 ORDERS = {
     "verb first": "import trueup as tu; f = tu.calibrate; import trueup.calibrate.parameters; g = tu.calibrate",
     "package first": "import trueup.calibrate; import trueup as tu; f = trueup.calibrate; g = tu.calibrate",
-    "submodule first": "import trueup.calibrate.fit.fit as m; import trueup as tu; f = g = tu.calibrate; m.FitCfg",
+    "submodule first": "import trueup.calibrate.fit.fit as m; import trueup as tu; f = g = tu.calibrate; m.Fitter",
     "from": "from trueup import calibrate as f; from trueup.calibrate import fit; import trueup; g = trueup.calibrate",
 }
 
@@ -35,7 +35,7 @@ def test_the_stage_is_a_package_and_a_verb_whatever_was_imported_first(order):
 
 def test_flags_left_alone_give_the_config_of_the_function():
     verb = CalibrateVerb(logs=(), robot="go2", out=None)  # type: ignore[arg-type]
-    assert config(verb) == CalibrateCfg()
+    assert verb.cfg == CalibrateCfg()
 
 
 def test_the_verb_names_a_missing_file():

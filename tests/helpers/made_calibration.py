@@ -9,8 +9,7 @@ from trueup.calibrate.parameters import make_parameters
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.calibration import Calibration, Effort, Misfit, Score
-from trueup.world.fitted.sim_params import SCHEMA, Estimate
+from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, Misfit, Score
 from trueup.world.parameters.able_to_set import able_to_set
 
 _KNOWN = 0.15  # prior widths: called identified here

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trueup.world.fitted.calibration import Calibration, Effort, Misfit, Score
+from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, Misfit, Score, Word
 from trueup.world.fitted.fit_parameter import FitParameter
-from trueup.world.fitted.sim_params import SCHEMA, Estimate, Word
 
 
 def one(name: str, of: Sequence[str], verdict: Word, prior: float, **more) -> Estimate:

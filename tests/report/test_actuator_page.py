@@ -11,16 +11,16 @@ from made_calibration import made_calibration
 from opened import opened
 from planted_logs import planted_log
 
+from trueup.calibrate.actuator.closed_loop import Tracked
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
+from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.closed_loop import Tracked
-from trueup.calibrate.actuator.score.long import LongRun
-from trueup.calibrate.actuator.score.score import Error, Scores
+from trueup.calibrate.actuator.score import PositionError, Scores
 from trueup.data.log import Log
-from trueup.report.calibration.actuator_motion import _worst_joint, gentle, lively
+from trueup.report.calibration.actuator_plots import _worst_joint, gentle, lively
 from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -30,8 +30,8 @@ ROBOT = load_robot("go2")
 
 
 def result(name: str, held: float, train: float, **more: Any) -> RungResult:
-    def error(value: float, seconds: float | None) -> Error:
-        return Error(seconds=seconds, mean=value, se=0.05 * value, joints=[value] * 12)
+    def error(value: float, seconds: float | None) -> PositionError:
+        return PositionError(seconds=seconds, mean=value, se=0.05 * value, joints=[value] * 12)
 
     steps = [error(held * part, s) for part, s in ((0.01, 0.005), (0.3, 0.1), (0.9, 1.0), (1.0, None))]
     return RungResult(
@@ -89,7 +89,13 @@ def test_everything_is_drawn_without_network_and_without_complaint(tab):
     assert len(tab.query_selector_all(".plot")) == 5  # ladder, horizons, misses, traces, loops
     assert tab.complaints == []
     words = tab.evaluate("document.body.innerText")
-    for part in ("The ladder", "Error against horizon", "Unseen motion", "Hysteresis loops", "Long rollouts"):
+    for part in (
+        "The ladder",
+        "Error against horizon",
+        "Unseen motion",
+        "Hysteresis loops",
+        "Long rollouts",
+    ):
         assert part in words
     for part in ("use + friction M1 (pace)", "recommended", "not excited", "not supported", "runs away"):
         assert part in words

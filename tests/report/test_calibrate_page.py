@@ -12,7 +12,7 @@ from made_calibration import made_calibration
 from opened import opened
 
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.judge.score import Scored
+from trueup.calibrate.judge.scores import Scored
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
 from trueup.report.calibration.calibrate import fit_text, next_recording, write_fit_page

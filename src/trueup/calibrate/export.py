@@ -1,8 +1,8 @@
-"""The calibrated robot for others to use: a robot folder of its own, or tables for URDF, Isaac Lab and mjlab.
+"""Export of the calibrated robot: a robot folder of its own, or tables for URDF, Isaac Lab and mjlab.
 
-In the folder passive joint dynamics and masses go into the model, gains and limits into the spec. What a form cannot
-hold (a fraction of a step of delay, an encoder's bias, friction that grows with load) is declared as a loss, in words,
-in what is returned and in LOSSES.md beside it; params.json, which holds everything, travels along.
+In the folder passive joint dynamics and masses go into the model, gains and limits into the spec. Parameters that a
+format cannot hold (a fraction of a step of delay, an encoder's bias, friction that grows with load) are declared as
+losses in the result and in LOSSES.md; params.json, which holds everything, is copied too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Literal
 
 import msgspec
 
-from trueup.calibrate.tables import TABLES, TableCfg
+from trueup.calibrate.tables import TABLES, joint_table
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
 from trueup.robot.load import SPEC_FILE, Robot, load_robot
 from trueup.robot.model import compile_model
 from trueup.robot.spec import JointSpec, RobotSpec, spec_to_toml
-from trueup.world.fitted.calibration import Calibration, write_calibration
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Calibration, Estimate, write_calibration
 
 Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
 LOSSES_FILE = "LOSSES.md"
@@ -51,22 +50,22 @@ _FRICTION = "friction beyond the constant part is dropped: MJCF knows Coulomb fr
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """The folder written, and what could not be put into it, in words."""
+    """The folder written, and the parameters that it cannot hold, with reasons."""
 
     folder: Path
     losses: tuple[str, ...]
 
 
 def export_calibration(
-    robot: Robot, result: Calibration, to: Format, out: str | Path, cfg: TableCfg | None = None
+    robot: Robot, result: Calibration, to: Format, out: str | Path, physics_hz: float | None = None
 ) -> Export:
-    """Write the calibrated robot in one of the forms into the folder `out`."""
+    """Write the calibrated robot in one of the formats into the folder `out`; tables are for steps of `physics_hz`."""
     if to == "mjcf":
         return export_robot(robot, result, out)
     if to not in TABLES:
         raise TrueupError(f"no export called {to!r}; there are mjcf, {', '.join(TABLES)}")
     folder = _empty(out)
-    name, text, losses = TABLES[to](robot, result, cfg or TableCfg())
+    name, text, losses = TABLES[to](joint_table(robot, result, physics_hz))
     write_atomic(folder / name, text)
     return _finished(folder, result, losses)
 
@@ -100,7 +99,7 @@ def _empty(out: str | Path) -> Path:
 
 
 def _finished(folder: Path, result: Calibration, losses: list[str]) -> Export:
-    """What every form carries along: the whole result, and what this form lost of it."""
+    """Write params.json and LOSSES.md, which every format has."""
     lines = [f"- {loss}" for loss in losses] or ["Nothing was lost."]
     write_atomic(folder / LOSSES_FILE, "\n".join(["# What this export could not hold", "", *lines, ""]))
     write_calibration(result, folder)

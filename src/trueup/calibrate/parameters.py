@@ -1,4 +1,4 @@
-"""Which parameters a fit has: made from names, the robot's nominal values and the rules of scaling."""
+"""The parameters of a fit: made from names, the robot's nominal values and the rules of scaling."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.judge.rules import NEVER_TIED, RULES, SETS, Rule
+from trueup.calibrate.config import Tie
+from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Rule
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.world.batch import BatchSim
+from trueup.robot.load import Robot
+from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.parameters.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
-Tie = Literal["none", "side", "kind", "all"]
+_PUSHED_STOP = 0.1  # rad that a command must go beyond the furthest position for a stop to be suspected
+_NEAR_STOP = 0.3  # rad from its nominal stop: a joint that stays further away says nothing about it
+_STOP_DEPTH = 0.2  # rad that a soft stop is pressed in
 
 
 def parameter_names(wanted: str) -> tuple[str, ...]:
@@ -44,6 +49,13 @@ def make_parameters(
             f"{' '.join(sim.params.body_names[:2])})"
         )
     return tuple(out)
+
+
+def parameters_for(
+    robot: Robot, cfg: SimCfg, names: Sequence[str], *, tie: Tie = "none", bodies: Sequence[str] = ()
+) -> tuple[FitParameter, ...]:
+    """The same for a simulation that is not built yet."""
+    return make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)
 
 
 def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[FitParameter]:
@@ -132,3 +144,33 @@ def _sideless(name: str) -> str:
     if word != name:
         return word
     return re.sub(r"(?<![A-Za-z])([FRHBfrhb]?)[LRlr](?![A-Za-z])", r"\1*", name, count=1)
+
+
+def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[FitParameter, ...]:
+    """Drop stops that the joints stayed away from, and begin the others where the joint was held.
+
+    A stop that is never touched has no derivative.
+    """
+    out: list[FitParameter] = []
+    for entry in parameters:
+        if entry.name not in ("stop_low", "stop_high"):
+            out.append(entry)
+            continue
+        sign = 1.0 if entry.name == "stop_high" else -1.0
+        met = [_stop_met(windows.joint_names.index(joint), windows, sign, entry.prior) for joint in entry.of]
+        found = [value for value in met if value is not None]
+        if found:
+            mean = float(np.clip(np.mean(found), entry.low + 0.05, entry.high - 0.05))
+            out.append(msgspec.structs.replace(entry, prior=mean))
+    held = {joint for entry in out if entry.name in ("stop_low", "stop_high") for joint in entry.of}
+    return tuple(entry for entry in out if not entry.name.startswith("stop_") or held & set(entry.of))
+
+
+def _stop_met(joint: int, windows: Windows, sign: float, nominal: float) -> float | None:
+    """Where this joint seems to have met its stop; None: it did not come near."""
+    furthest = float((sign * windows.measured[..., joint]).max())
+    asked = float((sign * windows.target[..., joint]).max())
+    limit = sign * nominal
+    if furthest < limit - _NEAR_STOP or asked < min(furthest + _PUSHED_STOP, limit):
+        return None
+    return sign * (furthest - _STOP_DEPTH)

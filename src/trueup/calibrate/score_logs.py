@@ -1,17 +1,15 @@
-"""A saved fit on new logs, without a refit: the errors of the calibrated and of the nominal simulator."""
+"""A saved fit on new logs, without a refit: errors of the calibrated and of the nominal simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.calibrate.data.prepare import check, in_order
+from trueup.calibrate.data.logs import check, in_order
 from trueup.calibrate.fit.residuals import as_delivered
-from trueup.calibrate.judge.score import Prepare, window_replays
+from trueup.calibrate.judge.scores import window_replays
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import Robot
@@ -19,13 +17,11 @@ from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.parameters.able_to_set import able_to_set
-from trueup.world.replay.replay import ReplayCfg, replay_logs
-from trueup.world.replay.replayed import Replay, joint_mae, joint_rmse
-
-FloatArray = NDArray[np.float64]
+from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, joint_mae, joint_rmse, replay_logs
 
 
-class JointErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class JointErrors:
     """Position errors per joint, rad; means are over joints."""
 
     rmse: list[float]
@@ -39,26 +35,31 @@ class JointErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def mae_mean(self) -> float:
         return float(np.mean(self.mae))
 
-    @classmethod
-    def of(cls, replays: Sequence[Replay]) -> JointErrors:
-        """Over all samples of replays."""
-        return cls(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
+
+def joint_errors(replays: Sequence[Replay]) -> JointErrors | None:
+    """Over all samples of replays; None without any."""
+    if not replays:
+        return None
+    return JointErrors(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScore:
-    """One simulator on logs: over all of them, and log by log.
+    """One simulator on logs.
 
-    windows  from recorded states every 0.5 s, over the logs that are long enough; None: none is
-    diverged  logs in which the simulation blew up
+    open_loop  errors over whole logs; windows: over windows of 0.5 s from recorded states, None: all logs are shorter
+    replays, cut  replays of each log: whole, and in windows
     """
 
     open_loop: JointErrors
     windows: JointErrors | None
-    logs: tuple[JointErrors, ...]
-    log_windows: tuple[JointErrors | None, ...]
-    diverged: int
     replays: tuple[Replay, ...]
+    cut: tuple[list[Replay], ...]
+
+    @property
+    def diverged(self) -> int:
+        """Logs in which the simulation blew up."""
+        return sum(bool(one.diverged.any()) for one in self.replays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,13 +120,8 @@ def sim_of(robot: Robot, params: Calibration | None) -> SimCfg:
 
 def _score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None) -> ModelScore:
     whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
-    cut = [window_replays(robot, [log], sim, prepare=prepare) for log in logs]
-    windows = [one for found in cut for one in found]
-    return ModelScore(
-        open_loop=JointErrors.of(whole),
-        windows=JointErrors.of(windows) if windows else None,
-        logs=tuple(JointErrors.of([one]) for one in whole),
-        log_windows=tuple(JointErrors.of(found) if found else None for found in cut),
-        diverged=sum(bool(one.diverged.any()) for one in whole),
-        replays=tuple(whole),
-    )
+    cut = tuple(window_replays(robot, [log], sim, prepare=prepare) for log in logs)
+    found = joint_errors(whole)
+    assert found is not None
+    windows = joint_errors([one for part in cut for one in part])
+    return ModelScore(open_loop=found, windows=windows, replays=tuple(whole), cut=cut)

@@ -1,6 +1,6 @@
-"""Joint tables of a calibrated robot in the words of others: URDF, Isaac Lab, mjlab; with what each cannot hold.
+"""Joint tables of a calibrated robot for URDF, Isaac Lab and mjlab, with the parameters that each cannot hold.
 
-Numbers are read off a simulation that the calibration was applied to, so that they are those that were fitted.
+Values are read from a simulation that the calibration was applied to.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from trueup.world.parameters.able_to_set import able_to_set
 
 FloatArray = NDArray[np.float64]
 _NAMES = ("armature", "damping", "friction", "kp", "kd", "torque_limit", "delay", "encoder_bias", "stiffness")
-_LOAD = "friction that depends on load or speed is reduced to its constant part"
-_NOWHERE = "has no field there: use params.json"
 _STAND = "how the robot hung in its stand is not a property of the robot"
 _ELSEWHERE = {
     "mass_scale": "masses are in the model: export mjcf and convert that",
@@ -40,83 +38,75 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableCfg:
-    """physics_hz: of the simulator that will read the table, for delays in steps; None: the spec's."""
-
-    physics_hz: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.physics_hz is not None and self.physics_hz <= 0:
-            raise TrueupError(f"physics_hz must be positive, found {self.physics_hz}")
-
-
-@dataclass(frozen=True, kw_only=True)
 class JointTable:
-    """Calibrated numbers (njoint,) by name, SI units, and the delay in steps of `physics_hz`."""
+    """Calibrated values (njoint,) by name, SI units; physics_hz: of the simulator that will read the table."""
 
-    names: tuple[str, ...]
+    robot: Robot
+    result: Calibration
     values: dict[str, FloatArray]
-    velocity: FloatArray
     physics_hz: float
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return self.robot.spec.joint_names
+
+    @property
     def delay_steps(self) -> int:
+        """The delay in whole physics steps."""
         return int(np.round(self.values["delay"].mean() * self.physics_hz))
 
+    def losses(self, *, delay: bool = True) -> list[str]:
+        """What no joint table holds, and with `delay` the rounding of the delay."""
+        out = self._delay_loss() if delay else []
+        if self.values["stiffness"].any():
+            out.append("stiffness: joint springs have no field")
+        for entry in self.result.parameters:
+            if entry.name.startswith("friction_"):
+                out.append(
+                    f"{entry.label}: friction that depends on load or speed is reduced to its constant part"
+                )
+            elif entry.name not in _NAMES:
+                why = _ELSEWHERE.get(entry.name, "has no field there: use params.json")
+                out.append(f"{entry.label}: {why}")
+        bias = self.values["encoder_bias"]
+        if bias.any():
+            out.append(
+                f"encoder_bias: no field (largest {1e3 * np.abs(bias).max():.1f} mrad): subtract it from what is "
+                "measured and from what is commanded"
+            )
+        return out
 
-def joint_table(robot: Robot, result: Calibration, cfg: TableCfg) -> JointTable:
-    """Read the calibrated values of every joint off a simulation."""
+    def _delay_loss(self) -> list[str]:
+        found, whole = float(self.values["delay"].mean()), self.delay_steps / self.physics_hz
+        if abs(found - whole) < 1e-6:
+            return []
+        return [
+            f"delay: {1e3 * found:.2f} ms is {found * self.physics_hz:.2f} steps at {self.physics_hz:g} Hz; rounded to "
+            f"{self.delay_steps} ({1e3 * (whole - found):+.2f} ms)"
+        ]
+
+
+def joint_table(robot: Robot, result: Calibration, physics_hz: float | None = None) -> JointTable:
+    """Read the calibrated values of every joint from a simulation; delays are in steps of `physics_hz` (the spec's)."""
+    if physics_hz is not None and physics_hz <= 0:
+        raise TrueupError(f"physics_hz must be positive, found {physics_hz}")
     names = [entry.name for entry in result.parameters]
     sim = BatchSim(robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), names))
     result.apply(sim)
+    values = {name: sim.params.get(name)[0] for name in _NAMES}
     return JointTable(
-        names=robot.spec.joint_names,
-        values={name: sim.params.get(name)[0] for name in _NAMES},
-        velocity=robot.spec.velocity_limit,
-        physics_hz=cfg.physics_hz or robot.spec.physics_hz,
+        robot=robot, result=result, values=values, physics_hz=physics_hz or robot.spec.physics_hz
     )
 
 
-def common_losses(result: Calibration, table: JointTable) -> list[str]:
-    """What no joint table holds."""
-    out = [
-        f"{entry.label}: {_LOAD if entry.name.startswith('friction_') else _ELSEWHERE.get(entry.name, _NOWHERE)}"
-        for entry in result.parameters
-        if entry.name not in _NAMES
-    ]
-    bias = table.values["encoder_bias"]
-    if bias.any():
-        out.append(
-            f"encoder_bias: no field (largest {1e3 * np.abs(bias).max():.1f} mrad): subtract it from what is measured "
-            "and from what is commanded"
-        )
-    return out
-
-
-def delay_loss(table: JointTable) -> list[str]:
-    """How far a delay in whole steps is from the one that was found."""
-    found, whole = float(table.values["delay"].mean()), table.delay_steps / table.physics_hz
-    if abs(found - whole) < 1e-6:
-        return []
-    return [
-        f"delay: {1e3 * found:.2f} ms is {found * table.physics_hz:.2f} steps at {table.physics_hz:g} Hz; rounded to "
-        f"{table.delay_steps} ({1e3 * (whole - found):+.2f} ms)"
-    ]
-
-
-def passive_loss(table: JointTable) -> list[str]:
-    return ["stiffness: joint springs have no field"] if table.values["stiffness"].any() else []
-
-
-def urdf_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+def urdf_table(table: JointTable) -> tuple[str, str, list[str]]:
     """`<dynamics>` and `<limit>` of every joint, to be merged into a URDF."""
-    table = joint_table(robot, result, cfg)
-    value = table.values
+    value, spec = table.values, table.robot.spec
     lines = [
         f'  <joint name="{name}">\n'
         f'    <dynamics damping="{value["damping"][k]:.6g}" friction="{value["friction"][k]:.6g}"/>\n'
-        f'    <limit lower="{robot.spec.position_low[k]:.6g}" upper="{robot.spec.position_high[k]:.6g}" '
-        f'effort="{value["torque_limit"][k]:.6g}" velocity="{table.velocity[k]:.6g}"/>\n'
+        f'    <limit lower="{spec.position_low[k]:.6g}" upper="{spec.position_high[k]:.6g}" '
+        f'effort="{value["torque_limit"][k]:.6g}" velocity="{spec.velocity_limit[k]:.6g}"/>\n'
         f"  </joint>"
         for k, name in enumerate(table.names)
     ]
@@ -124,23 +114,21 @@ def urdf_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, s
         f"armature: URDF has no rotor inertia (largest {value['armature'].max():.3g} kg m^2)",
         "kp, kd: URDF has no servo gains",
         *([f"delay: URDF has none ({1e3 * value['delay'].mean():.2f} ms)"] if value["delay"].any() else []),
-        *passive_loss(table),
-        *common_losses(result, table),
+        *table.losses(delay=False),
     ]
     head = "<!-- Calibrated joint dynamics: merge into the joints of the same names. Losses: LOSSES.md. -->"
     return (
         "joints.urdf.xml",
-        "\n".join([head, f'<robot name="{robot.spec.name}">', *lines, "</robot>", ""]),
+        "\n".join([head, f'<robot name="{spec.name}">', *lines, "</robot>", ""]),
         losses,
     )
 
 
-def isaaclab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+def isaaclab_table(table: JointTable) -> tuple[str, str, list[str]]:
     """An actuator configuration for `ArticulationCfg.actuators`; field names of Isaac Lab 2.x, read by 3.x too."""
-    table = joint_table(robot, result, cfg)
     fields = {
         "effort_limit": table.values["torque_limit"],
-        "velocity_limit": table.velocity,
+        "velocity_limit": table.robot.spec.velocity_limit,
         "stiffness": table.values["kp"],
         "damping": table.values["kd"],
         "armature": table.values["armature"],
@@ -150,25 +138,17 @@ def isaaclab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[st
     }
     body = "\n".join(f"    {name}={_dict(table.names, values)}," for name, values in fields.items())
     text = (
-        f'"""Calibrated actuators of {robot.spec.name}, for a physics step of 1/{table.physics_hz:g} s. '
-        f'Losses: LOSSES.md."""\n\n'
-        "from isaaclab.actuators import DelayedPDActuatorCfg\n\n"
+        f"{_head(table)}from isaaclab.actuators import DelayedPDActuatorCfg\n\n"
         "ACTUATORS = DelayedPDActuatorCfg(\n"
         f"    joint_names_expr={list(table.names)!r},\n{body}\n"
         f"    min_delay={table.delay_steps},\n    max_delay={table.delay_steps},\n)\n"
     )
-    losses = [
-        *delay_loss(table),
-        "friction: in N m (Isaac Sim 5 and later); older ones read a coefficient without unit",
-        *passive_loss(table),
-        *common_losses(result, table),
-    ]
-    return "actuators_isaaclab.py", text, losses
+    unit = "friction: in N m (Isaac Sim 5 and later); older ones read a coefficient without unit"
+    return "actuators_isaaclab.py", text, [unit, *table.losses()]
 
 
-def mjlab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, str, list[str]]:
+def mjlab_table(table: JointTable) -> tuple[str, str, list[str]]:
     """One actuator configuration a joint, for `EntityArticulationInfoCfg.actuators`."""
-    table = joint_table(robot, result, cfg)
     value = table.values
     entries = [
         "    BuiltinPositionActuatorCfg(\n"
@@ -180,18 +160,20 @@ def mjlab_table(robot: Robot, result: Calibration, cfg: TableCfg) -> tuple[str, 
         for k, name in enumerate(table.names)
     ]
     text = (
-        f'"""Calibrated actuators of {robot.spec.name}, for a physics step of 1/{table.physics_hz:g} s. '
-        f'Losses: LOSSES.md."""\n\n'
-        "from mjlab.actuator import BuiltinPositionActuatorCfg\n\n"
+        f"{_head(table)}from mjlab.actuator import BuiltinPositionActuatorCfg\n\n"
         "ACTUATORS = (\n" + "\n".join(entries) + "\n)\n"
     )
-    losses = [*delay_loss(table), *passive_loss(table), *common_losses(result, table)]
-    return "actuators_mjlab.py", text, losses
+    return "actuators_mjlab.py", text, table.losses()
+
+
+def _head(table: JointTable) -> str:
+    rate, name = table.physics_hz, table.robot.spec.name
+    return f'"""Calibrated actuators of {name}, for a physics step of 1/{rate:g} s. Losses: LOSSES.md."""\n\n'
 
 
 def _dict(names: Sequence[str], values: FloatArray) -> str:
     return "{" + ", ".join(f"{name!r}: {value:.6g}" for name, value in zip(names, values, strict=True)) + "}"
 
 
-Writer = Callable[[Robot, Calibration, TableCfg], tuple[str, str, list[str]]]
+Writer = Callable[[JointTable], tuple[str, str, list[str]]]
 TABLES: dict[str, Writer] = {"urdf": urdf_table, "isaaclab": isaaclab_table, "mjlab": mjlab_table}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.core.outputs import OutFolder
-
-if TYPE_CHECKING:
-    from trueup.calibrate.actuator.ladder import LadderCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,30 +26,19 @@ class ActuatorVerb:
     """Built-in name, or your robot's folder or spec."""
     out: OutFolder
     """Folder for the result."""
-    rungs: str = "all"
-    """all, parametric, quick, or names: pd delay pace motor M2 to M6 fir net net_long uan, with commas."""
     holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: a part of the logs is kept back)."""
-    params: str | None = None
-    """Set that fitted rungs share (default: pace; servo where the spec's gains cannot be the servo's)."""
-    uan_method: Literal["inverse", "gradient", "rl"] = "inverse"
-    """How uan learns: by inversion of the simulator (fastest), by its gradient, or by PPO as published."""
-    driver: str | None = None
-    """A twin (twin:PRESET?seed=N) on which a tracking controller is compared with the models."""
+    """Logs to score on (default: a share of the logs is held out)."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
-    physics: float | None = None
-    """Physics steps per second (default: the robot's own, at which it is trained)."""
     resume: bool = False
     """Keep rungs of the same problem that are in --out already."""
-    seed: int = 0
-    """Of draws and trainings."""
     page: bool = True
     """Write DIR/index.html."""
+    cfg: LadderCfg = field(default_factory=LadderCfg)
 
 
 def run(verb: ActuatorVerb) -> int:
-    """Climb, print, write."""
+    """Fit the rungs, print, write."""
     from rich.console import Console
 
     from trueup.core.errors import TrueupError
@@ -64,11 +50,11 @@ def run(verb: ActuatorVerb) -> int:
         raise TrueupError("no log was named: trueup calibrate actuator LOG... --robot ROBOT --out DIR")
     console = Console()
     try:
-        with progress_bar("climbing", console) as progress:
+        with progress_bar("comparing", console) as progress:
             ladder = actuator(
                 verb.robot,
                 verb.logs,
-                config(verb),
+                verb.cfg,
                 holdout=verb.holdout,
                 mapping=verb.mapping,
                 folder=verb.out,
@@ -84,17 +70,3 @@ def run(verb: ActuatorVerb) -> int:
     if verb.page:
         console.print(f"page   {ladder.report(verb.out / 'index.html')}", soft_wrap=True)
     return 0
-
-
-def config(verb: ActuatorVerb) -> LadderCfg:
-    """The flags as the config that `tu.calibrate.actuator` takes."""
-    from trueup.calibrate.actuator.ladder import LadderCfg
-
-    return LadderCfg(
-        rungs=verb.rungs,
-        params=verb.params,
-        physics_hz=verb.physics,
-        uan_method=verb.uan_method,
-        driver=verb.driver,
-        seed=verb.seed,
-    )

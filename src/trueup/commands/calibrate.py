@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from trueup.calibrate.config import CalibrateCfg
 from trueup.core.outputs import OutFolder
-
-if TYPE_CHECKING:
-    from trueup.calibrate.calibrate import CalibrateCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +17,8 @@ class CalibrateVerb:
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions. Out: DIR/params.json
     (estimates, standard errors, covariance, verdicts, scores on held-out data) and DIR/index.html. Ctrl-C keeps the
-    best so far; what a killed fit left in DIR is taken up with --resume. Then: `trueup record --excitation active
-    --for DIR` for what stayed weak, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
+    best so far; --resume continues a killed fit. Then: `trueup record --excitation active
+    --for DIR` for weak parameters, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
     for a choice of actuator models.
     """
 
@@ -31,41 +28,24 @@ class CalibrateVerb:
     """Built-in name, or your robot's folder or spec."""
     out: OutFolder
     """Folder for the result."""
-    params: str = "pace"
-    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""
-    tie: Literal["none", "side", "kind", "all"] = "none"
-    """side: left and right joints share their values; kind: the same joint of every leg or arm does."""
-    bodies: tuple[str, ...] = ()
-    """Bodies whose mass, centre of mass and inertia are fitted, if --params asks for them."""
-    base: Literal["fixed", "free"] = "fixed"
-    """fixed: held in the air or bolted down; free: on the ground, with the base's state in the log."""
     holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: a part of the logs is kept back)."""
+    """Logs to score on (default: a share of the logs is held out)."""
     mapping: str | None = None
     """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
-    method: Literal["auto", "local", "global", "random", "lbfgsb", "pace"] = "auto"
-    """local: from the nominal values; auto: from the best draws too; global: CMA-ES first; the others are baselines."""
-    loss: Literal["linear", "huber"] = "linear"
-    """huber: outliers count less."""
-    physics: float = 1000.0
-    """Physics steps per second, at least."""
-    window: float | None = None
-    """Length of the windows that are simulated from measured states, s (default: by the length of the data)."""
     start: Path | None = None
     """Begin from an earlier params.json."""
     resume: bool = False
-    """Go on from where a stopped or killed fit with the same --out was."""
-    seed: int = 0
-    """Of the draws."""
+    """Continue a stopped or killed fit with the same --out."""
     page: bool = True
     """Write DIR/index.html."""
+    cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
 
 
 def run(verb: CalibrateVerb) -> int:
     """Read, fit, print, write."""
     from rich.console import Console
 
-    from trueup.calibrate.fit.checkpoint import STATE_FILE
+    from trueup.calibrate.fit.search import STATE_FILE
     from trueup.core.errors import TrueupError
     from trueup.face import calibrate
     from trueup.report.calibration.calibrate import print_fit
@@ -79,7 +59,7 @@ def run(verb: CalibrateVerb) -> int:
             fit = calibrate(
                 verb.robot,
                 verb.logs,
-                config(verb),
+                verb.cfg,
                 holdout=verb.holdout,
                 mapping=verb.mapping,
                 start=verb.start,
@@ -96,20 +76,3 @@ def run(verb: CalibrateVerb) -> int:
     if verb.page:
         console.print(f"page   {fit.report(verb.out / 'index.html')}", soft_wrap=True)
     return 130 if fit.calibration.effort.interrupted else 0
-
-
-def config(verb: CalibrateVerb) -> CalibrateCfg:
-    """The flags as the config that `tu.calibrate` takes."""
-    from trueup.calibrate.calibrate import CalibrateCfg
-    from trueup.calibrate.data.windows import WindowCfg
-    from trueup.calibrate.fit.fit import FitCfg
-
-    return CalibrateCfg(
-        params=verb.params,
-        tie=verb.tie,
-        bodies=verb.bodies,
-        base=verb.base,
-        physics_hz=verb.physics,
-        window=WindowCfg(window_s=verb.window),
-        fit=FitCfg(method=verb.method, loss=verb.loss, seed=verb.seed),
-    )

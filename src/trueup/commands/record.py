@@ -14,7 +14,7 @@ from trueup.robot.excitation.waves import Kind
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from trueup.calibrate.active import ActivePlan
+    from trueup.calibrate.active.plan import ActivePlan
     from trueup.record.session import SessionCfg
     from trueup.robot.load import Robot
     from trueup.robot.spec import RobotSpec
@@ -115,7 +115,7 @@ def run(verb: RecordVerb) -> int:
 
 def _driver(verb: RecordVerb, fit: Calibration | None, console: Console) -> str:
     """The driver that was asked for, or the twin that the calibration was recorded from."""
-    from trueup.calibrate.origin import driver_for
+    from trueup.calibrate.active.plan import driver_for
     from trueup.record.session import SessionCfg
 
     if fit is None or verb.dry_run:
@@ -130,7 +130,7 @@ def _active(
     verb: RecordVerb, robot: Robot, fit: Calibration | None, session: SessionCfg, console: Console
 ) -> ActivePlan:
     """Seek the motion that shows what an earlier calibration could not tell."""
-    from trueup.calibrate.active import ActiveCfg, plan_active
+    from trueup.calibrate.active.plan import ActiveCfg, plan_active
     from trueup.core.errors import TrueupError
     from trueup.report.progress import progress_bar
 

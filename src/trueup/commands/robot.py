@@ -110,7 +110,6 @@ def _export(verb: ExportVerb) -> int:
     from rich.console import Console
 
     from trueup.calibrate.export import export_calibration
-    from trueup.calibrate.tables import TableCfg
     from trueup.core.errors import TrueupError
     from trueup.robot.load import load_robot, zoo_names
     from trueup.world.fitted.calibration import read_calibration
@@ -119,7 +118,7 @@ def _export(verb: ExportVerb) -> int:
     if verb.robot is None and result.robot not in zoo_names():
         raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {result.robot!r})")
     robot = load_robot(verb.robot or result.robot)
-    export = export_calibration(robot, result, verb.to, verb.out, TableCfg(physics_hz=verb.physics))
+    export = export_calibration(robot, result, verb.to, verb.out, verb.physics)
     console = Console()
     for loss in export.losses:
         console.print(f"lost: {loss}", markup=False, soft_wrap=True)

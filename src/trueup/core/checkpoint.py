@@ -1,19 +1,22 @@
-"""Checkpoints: named arrays in safetensors, a manifest with their hash written last, two generations kept.
+"""State of resumable computations on disk: checkpoints of long runs, state files of short ones; never pickle.
 
-A kill at any moment leaves at least one whole checkpoint: a folder counts only if its manifest is there and fits.
+A checkpoint is a folder: named arrays in safetensors and a manifest with their hash, written last; two generations are
+kept. A kill at any moment leaves at least one whole checkpoint: a folder counts only if its manifest is there and fits.
+A `StateFile` is one file that is replaced whole, for computations of minutes.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 from trueup.core.errors import TrueupError
@@ -90,3 +93,48 @@ class Checkpoints:
             except TrueupError:
                 continue
         return None
+
+
+class StateFile:
+    """The state of one computation, under a key that says which problem it belongs to.
+
+    It is replaced whole while the computation runs, at most every `every_s`, and removed at its end.
+
+    what  is computed, for messages: "fit", "training"
+    """
+
+    def __init__(self, path: Path, key: str, *, what: str, every_s: float) -> None:
+        self.path, self._key, self._what, self._every_s = path, key, what, every_s
+        self._last = -np.inf
+
+    def save(self, state: Checkpoint, *, now: bool = False) -> None:
+        """Write the state, unless one was just written and `now` is False."""
+        if now or time.monotonic() - self._last >= self._every_s:
+            arrays = {name: np.asarray(value, order="C") for name, value in state.arrays.items()}
+            write_atomic(self.path, save(arrays, {"key": self._key, "facts": json.dumps(state.facts)}))
+            self._last = time.monotonic()
+
+    def load(self) -> Checkpoint | None:
+        """The state that a computation of the same problem left; None if there is none."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="numpy") as file:
+                about = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            facts = json.loads(about.get("facts", "{}"))
+        except (SafetensorError, ValueError, OSError) as error:
+            raise TrueupError(
+                f"is not the state of a {self._what}: {error}; delete it", file=self.path
+            ) from None
+        if about.get("key") != self._key:
+            raise TrueupError(
+                f"is the state of another {self._what}: other logs, parameters or settings; choose another folder, or "
+                "start anew without --resume",
+                file=self.path,
+            )
+        return Checkpoint(arrays=arrays, facts=facts)
+
+    def clear(self) -> None:
+        """Remove the file: the computation is done."""
+        self.path.unlink(missing_ok=True)

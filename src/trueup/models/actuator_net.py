@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +34,7 @@ Layer = tuple[Float32, Float32]  # weight (out, in), bias (out,)
 Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
 Kind = Literal["torque", "residual"]
 Activation = Literal["elu", "softsign"]
+AnyFloat = TypeVar("AnyFloat", np.float32, np.float64)
 SCHEMA = 1
 
 
@@ -163,13 +164,18 @@ class ActuatorNet:
         """Torques (..., njoint) of signals (..., njoint, nsignal, ntap); the plain, slow form."""
         out = np.empty(inputs.shape[:-2])
         for k, group in enumerate(self.spec.groups):
-            columns = list(group)
-            x = (inputs[..., columns, :, :] - self.mean[k][:, None]) / self.std[k][:, None]
-            x = x.reshape(*x.shape[:-2], -1)
+            columns, x = list(group), self.group_inputs(k, inputs)
             seen = np.broadcast_to(self.context[columns], (*x.shape[:-1], self.context.shape[1]))
             y = _forward(np.concatenate([x, seen], axis=-1), self.layers[k], self.spec.activation)
             out[..., columns] = y[..., 0] * self.scale[columns]
         return self._limited(out)
+
+    def group_inputs(self, k: int, inputs: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
+        """Normalised inputs (..., joints of group k, ninput) from signals (..., njoint, nsignal, ntap)."""
+        mine = inputs[..., list(self.spec.groups[k]), :, :]
+        x = (mine - self.mean[k][:, None]) / self.std[k][:, None]
+        out: NDArray[AnyFloat] = x.reshape(*x.shape[:-2], -1)
+        return out
 
     def on_series(self, signals: Mapping[str, FloatArray]) -> FloatArray:
         """Torques (T, njoint) along signals (T, njoint) sampled every dt_s; before the first sample it was held."""

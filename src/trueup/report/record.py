@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from trueup.calibrate.active import ActivePlan
+from trueup.calibrate.active.plan import ActivePlan
 from trueup.record.record import RecordResult
 from trueup.report.calibration.active import add_active
 from trueup.report.page import Page

@@ -22,8 +22,8 @@ from trueup.tasks.task import Servo, Task
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.posterior import sim_for_fit
-from trueup.world.fitted.sim_params import SimParams
 from trueup.world.terrain import Terrain
 
 

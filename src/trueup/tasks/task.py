@@ -137,4 +137,6 @@ def error_metric(task: Task) -> str | None:
 def error_label(task: Task) -> str:
     """Name and unit of the error for people, such as "velocity error, m/s"; empty for tasks without one."""
     name = error_metric(task)
-    return "" if name is None or task.goal.error is None else f"{name.replace('_', ' ')}, {task.goal.error[1]}"
+    return (
+        "" if name is None or task.goal.error is None else f"{name.replace('_', ' ')}, {task.goal.error[1]}"
+    )

@@ -20,8 +20,7 @@ from trueup.twin.physics.plant_model import build_plant
 from trueup.twin.readings import Readings
 from trueup.twin.truth.preset import preset_label, read_preset
 from trueup.twin.truth.truth import Truth
-from trueup.world.fitted.calibration import read_calibration
-from trueup.world.fitted.sim_params import SimParams
+from trueup.world.fitted.calibration import SimParams, read_calibration
 
 FloatArray = NDArray[np.float64]
 _PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this

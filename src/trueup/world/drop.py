@@ -14,9 +14,9 @@ from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, trunk_body
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.origins import Origin, origins
 from trueup.world.fitted.posterior import Fitted, sim_for_fit
-from trueup.world.fitted.sim_params import SimParams
 from trueup.world.randomization.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
 from trueup.world.sensors import SensorCfg
 

@@ -8,12 +8,12 @@ from made_nets import made_net
 from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.actuator import fits
-from trueup.calibrate.actuator.climb import climb
+from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import read_actuator
-from trueup.calibrate.actuator.ladder import LadderCfg
+from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.rollouts import roll
+from trueup.calibrate.actuator.score import roll
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
@@ -39,10 +39,8 @@ def climbed(tmp_path_factory):
     folder, real = tmp_path_factory.mktemp("ladder"), fits.train_net
     weak = made_net("pendulum", taps=tuple(range(20)), limit=(0.05,), dt_s=0.005)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            fits, "train_net", lambda rung, lesson: weak if rung.name == "uan" else real(rung, lesson)
-        )
-        return folder, climb(ROBOT, [planted(1)], CFG, holdout=[planted(9)], folder=folder)
+        patch.setattr(fits, "train_net", lambda rung, *job: weak if rung.name == "uan" else real(rung, *job))
+        return folder, run_ladder(ROBOT, [planted(1)], CFG, holdout=[planted(9)], folder=folder)
 
 
 @pytest.mark.medium

@@ -1,12 +1,12 @@
 """The rule in words: simplest within one standard error of the best."""
 
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, overfits, recommend
-from trueup.calibrate.actuator.score.score import Error, Scores
+from trueup.calibrate.actuator.score import PositionError, Scores
 
 
 def made(held: float, se: float = 0.1, train: float | None = None, **more) -> Scores:
-    def error(value: float) -> Error:
-        return Error(seconds=None, mean=1e-3 * value, se=1e-3 * se, joints=[1e-3 * value])
+    def error(value: float) -> PositionError:
+        return PositionError(seconds=None, mean=1e-3 * value, se=1e-3 * se, joints=[1e-3 * value])
 
     return Scores(held=[error(held)], train=error(held if train is None else train), **more)
 

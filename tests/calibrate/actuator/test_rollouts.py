@@ -6,12 +6,11 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.actuator.fits import excerpts
+from trueup.calibrate.actuator.long_run import judged_run, long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.long import judge, long_run
-from trueup.calibrate.actuator.score.rollouts import roll
-from trueup.calibrate.actuator.score.score import error_of, score_rung
-from trueup.calibrate.judge.score import error_blocks
+from trueup.calibrate.actuator.score import error_of, roll, score_rung
+from trueup.calibrate.judge.scores import error_blocks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
@@ -103,10 +102,10 @@ def test_the_true_model_predicts_at_every_horizon_and_a_wrong_one_does_not():
 def test_the_same_passage_twice_is_no_drift_and_a_growing_one_runs_away():
     time = np.arange(4000) / 100.0
     command = np.sin(2 * np.pi * time / 10.0)[:, None]
-    steady = judge(command + 0.01, command, 500, 1000, 100.0, robot_reach=0.01)
+    steady = judged_run(command + 0.01, command, 500, 1000, 100.0, robot_reach=0.01)
     assert steady.bounded
     assert steady.drift < 1e-9
-    away = judge(command + 0.05 * time[:, None], command, 500, 1000, 100.0, robot_reach=0.01)
+    away = judged_run(command + 0.05 * time[:, None], command, 500, 1000, 100.0, robot_reach=0.01)
     assert not away.bounded
     assert away.drift == pytest.approx(0.05 * 30.0)
 
@@ -116,8 +115,8 @@ def test_a_model_may_be_as_far_from_late_commands_as_the_robot_was():
     lag = np.where((time % 60.0 > 25.0) & (time % 60.0 < 35.0), 0.6, 0.01)[
         :, None
     ]  # violent steps after 25 s
-    assert judge(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.5).bounded
-    far = judge(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.1)
+    assert judged_run(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.5).bounded
+    far = judged_run(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.1)
     assert not far.bounded
     assert far.reach == pytest.approx(0.6)
 

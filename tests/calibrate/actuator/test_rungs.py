@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from planted_logs import planted_log
 
-from trueup.calibrate.actuator.rungs import RUNGS, choose, common_params, lacking, params_of, rung_named
+from trueup.calibrate.actuator.fits import common_params, not_supported
+from trueup.calibrate.actuator.rungs import RUNGS, choose, params_of, rung_named
 from trueup.calibrate.parameters import parameter_names
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
@@ -46,11 +47,11 @@ def test_an_unknown_rung_is_named_with_its_neighbour():
 def test_a_torque_rung_needs_torque_and_its_sign():
     log = planted_log(ROBOT, {}, seconds=6.0)
     net, pace = rung_named("net"), rung_named("pace")
-    assert "needs measured torque" in lacking(ROBOT, [log], net)
-    assert lacking(ROBOT, [log], pace) == ""
-    assert lacking(ROBOT, [with_torque(log, lambda tau: tau)], net) == ""
-    assert "never negative" in lacking(ROBOT, [with_torque(log, np.abs)], net)
-    assert "points away" in lacking(ROBOT, [with_torque(log, lambda tau: -tau)], net)
+    assert "needs measured torque" in not_supported(ROBOT, [log], net)
+    assert not_supported(ROBOT, [log], pace) == ""
+    assert not_supported(ROBOT, [with_torque(log, lambda tau: tau)], net) == ""
+    assert "never negative" in not_supported(ROBOT, [with_torque(log, np.abs)], net)
+    assert "points away" in not_supported(ROBOT, [with_torque(log, lambda tau: -tau)], net)
 
 
 def test_gains_that_would_always_saturate_are_not_the_servos():

@@ -1,6 +1,6 @@
 """The actuator ladder: rungs from ideal PD to learned actuators, one held-out score, one recommendation.
 
-`tu.calibrate.actuator(...)` climbs it; `climb` does the work.
+`tu.calibrate.actuator(...)` runs it.
 """
 
 from trueup.core.verb_package import make_callable

@@ -1,4 +1,4 @@
-"""The ladder on disk: DIR/ladder.json, and a folder per rung that is there when the rung is done.
+"""The ladder on disk: DIR/ladder.json, and a folder for each finished rung.
 
 DIR/ladder.json            recommendation, table, split, provenance
 DIR/step.json              a rung fitted once more with half the physics step, if a learned one was about to win
@@ -14,12 +14,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from trueup.calibrate.actuator.closed_loop import Tracked
+from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
-from trueup.calibrate.actuator.score.closed_loop import Tracked
-from trueup.calibrate.actuator.score.long import LongRun
-from trueup.calibrate.actuator.score.score import Scores
+from trueup.calibrate.actuator.score import Scores
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.hashes import sha256_of
@@ -33,9 +33,9 @@ Status = Literal["done", "not excited", "not supported"]
 
 
 class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rung came to.
+    """Result of a rung.
 
-    status   not supported: nothing was fitted; not excited: fitted, but what it adds does not show in the data
+    status   not supported: nothing was fitted; not excited: fitted, but the data do not show what it adds
     reason   of a status other than done
     count    numbers fitted
     fit_s, cpu_s   wall and processor time of the fit
@@ -102,31 +102,23 @@ class LadderFolder:
     def save(self, actuator: Actuator | None, result: RungResult) -> None:
         """Write what a simulator needs first, then the result that says it is there."""
         folder = self.rung(result.rung)
-        if actuator is not None:
-            save_parts(actuator, folder)
-        write_atomic(folder / RUNG_FILE, msgspec.json.format(msgspec.json.encode(result), indent=1))
+        if actuator is not None and actuator.params is not None:
+            write_calibration(actuator.params, folder)
+        if actuator is not None and actuator.net is not None:
+            save_actuator(actuator.net, folder)
+        _write(folder / RUNG_FILE, result)
 
     def load_step(self, key: str) -> StepCheck | None:
-        """What came of half the physics step under this key."""
+        """The result with half the physics step under this key."""
         file = self.path / STEP_FILE
         found = _read(file, _Step) if file.exists() else None
         return found.check if found is not None and found.key == key else None
 
     def save_step(self, check: StepCheck, key: str) -> None:
-        content = msgspec.json.encode(_Step(key=key, check=check))
-        write_atomic(self.path / STEP_FILE, msgspec.json.format(content, indent=1))
+        _write(self.path / STEP_FILE, _Step(key=key, check=check))
 
     def finish(self, ladder: LadderFile) -> Path:
-        content = msgspec.json.format(msgspec.json.encode(ladder), indent=1)
-        return write_atomic(self.path / LADDER_FILE, content)
-
-
-def save_parts(actuator: Actuator, folder: Path) -> None:
-    """params.json and the net's files."""
-    if actuator.params is not None:
-        write_calibration(actuator.params, folder)
-    if actuator.net is not None:
-        save_actuator(actuator.net, folder)
+        return _write(self.path / LADDER_FILE, ladder)
 
 
 def read_actuator(folder: str | Path) -> Actuator:
@@ -145,12 +137,16 @@ def read_ladder(path: str | Path) -> LadderFile:
     return _read(file / LADDER_FILE if file.is_dir() else file, LadderFile)
 
 
-def problem_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
-    """A hash of what a rung is fitted to, judged on, and how."""
+def rung_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
+    """A hash of the logs that a rung is fitted to and scored on, and of the settings."""
     return sha256_of((f"{rung} {settings}", *(log.sha256 for log in (*train, *held))))
 
 
 T = TypeVar("T")
+
+
+def _write(file: Path, content: msgspec.Struct) -> Path:
+    return write_atomic(file, msgspec.json.format(msgspec.json.encode(content), indent=1))
 
 
 def _read(file: Path, kind: type[T]) -> T:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.actuator.learned import torque_left
 from trueup.calibrate.actuator.rungs import Rung
 from trueup.calibrate.nets.net_design import stand_of
 from trueup.data.log import Log
@@ -68,7 +67,7 @@ class Actuator:
         if self.rung.kind == "residual" or not logs or not all("joint_torque" in log for log in logs):
             return None
         if self.net is not None:
-            left = [torque_left(self.net, log) for log in logs]
+            left = [_torque_left(self.net, log) for log in logs]
         else:
             left = [_servo_torque(robot, log, self.params) - log["joint_torque"] for log in logs]
         return float(np.sqrt((np.concatenate(left) ** 2).mean(axis=0)).mean())
@@ -76,31 +75,38 @@ class Actuator:
 
 def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:
     """kp (q* - q) - kd dq with the command that has arrived, inside the limits."""
-    spec = robot.spec
-    kp, kd = (log.signals.get(f"target_{n}", g) for n, g in (("kp", spec.kp), ("kd", spec.kd)))
-    limit, speed, delay = spec.torque_limit, np.full(spec.njoint, np.inf), 0.0
-    stall = np.full(spec.njoint, np.inf)
+    spec, unlimited, delay = robot.spec, np.full(robot.spec.njoint, np.inf), 0.0
+    values: dict[str, FloatArray] = {
+        "kp": log.signals.get("target_kp", spec.kp),
+        "kd": log.signals.get("target_kd", spec.kd),
+        "torque_limit": spec.torque_limit,
+        "stall_torque": unlimited,
+        "no_load_speed": unlimited,
+    }
+    nominal = {"stall_torque": spec.torque_limit, "no_load_speed": spec.velocity_limit}
     for entry in () if params is None else params.estimates:
-        name, value = entry.parameter.name, entry.value
-        mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+        name = entry.parameter.name
         if name == "delay":
-            delay = value
-        elif name == "kp":
-            kp = np.where(mine, kp * value, kp)
-        elif name == "kd":
-            kd = np.where(mine, kd * value, kd)
-        elif name == "torque_limit":
-            limit = np.where(mine, limit * value, limit)
-        elif name == "stall_torque":
-            stall = np.where(mine, spec.torque_limit * value, stall)
-        elif name == "no_load_speed":
-            speed = np.where(mine, spec.velocity_limit * value, speed)
+            delay = entry.value
+        elif name in values:
+            mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+            values[name] = np.where(mine, nominal.get(name, values[name]) * entry.value, values[name])
     rows = np.maximum(np.arange(len(log)) - 1 - int(delay * log.rate_hz + 1e-9), 0)
     velocity = log["joint_vel"] if "joint_vel" in log else np.gradient(log["joint_pos"], log.time, axis=0)
     target_vel = log["target_vel"][rows] if "target_vel" in log else 0.0
-    asked = kp * (log["target_pos"][rows] - log["joint_pos"]) + kd * (target_vel - velocity)
+    error = log["target_pos"][rows] - log["joint_pos"]
+    asked = values["kp"] * error + values["kd"] * (target_vel - velocity)
     if "target_torque" in log:
         asked = asked + log["target_torque"][rows]
-    if np.isfinite(stall).any():
-        asked = limit_torque(Envelope(torque_max=stall, speed_max=speed), asked, velocity)
-    return np.clip(asked, -limit, limit)
+    if np.isfinite(values["stall_torque"]).any():
+        envelope = Envelope(torque_max=values["stall_torque"], speed_max=values["no_load_speed"])
+        asked = limit_torque(envelope, asked, velocity)
+    return np.clip(asked, -values["torque_limit"], values["torque_limit"])
+
+
+def _torque_left(net: ActuatorNet, log: Log) -> FloatArray:
+    """(T, njoint) measured torque that a torque net does not predict from the log's own motion, N m."""
+    from trueup.calibrate.nets.supervised import make_samples
+
+    samples = make_samples([log], net.spec)
+    return net(samples.inputs.astype(np.float64)) - samples.torque

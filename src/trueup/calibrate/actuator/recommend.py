@@ -1,8 +1,8 @@
-"""Which rung to use: the simplest whose held-out error is within one standard error of the best, and why, in words.
+"""Which rung to use: the simplest whose held-out error is within one standard error of the best, and why.
 
-A net that learns in a simulator mends that simulator too, its physics step above all: on a go2 at 200 Hz the step alone
-leaves 0.4 mrad. So before a learned model is recommended, the rung of fitted numbers that it would replace is fitted
-once more with half the step (`StepCheck`). If that does as well, the numbers were right and the step is to blame.
+A net that is trained in a simulator corrects that simulator too, its physics step above all: on a go2 at 200 Hz the
+step alone causes 0.4 mrad. So before a learned model is recommended, the parametric rung that it would replace is
+fitted again with half the step (`StepCheck`). If that does as well, the parameters were right and the step is to blame.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.actuator.score.score import Error, Scores
+from trueup.calibrate.actuator.score import PositionError, Scores
 
 _LEARNED = ("torque", "residual")
 
@@ -30,13 +30,13 @@ class StepCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     rung: str
     physics_hz: float
-    whole: Error
+    whole: PositionError
 
 
 def recommend(
     scores: Mapping[str, Scores], unbounded: Sequence[str] = (), finer: StepCheck | None = None
 ) -> Recommendation:
-    """Choose among rungs given simplest first; those that run away in long rollouts cannot be used."""
+    """Choose among rungs given simplest first; those that diverge in long rollouts cannot be used."""
     fit = _usable(scores, unbounded)
     if not fit:
         first = next(iter(scores))
@@ -54,7 +54,7 @@ def recommend(
 
 
 def in_question(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> str | None:
-    """The rung of fitted numbers that a learned one is about to replace; None: the choice is not a learned one."""
+    """The parametric rung that a learned one is about to replace; None: the choice is not a learned one."""
     fit = _usable(scores, unbounded)
     numbers = {name: one for name, one in fit.items() if not _is_learned(name)}
     if not numbers or not _is_learned(_simplest(fit)[0]):

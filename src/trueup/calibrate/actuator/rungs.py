@@ -1,44 +1,31 @@
-"""The rungs of the ladder as data, simplest first, and which of them a set of logs can support.
-
-A rung adds one idea to the one below. Fitted rungs begin where a simpler one ended. A rung that the data cannot support
-is named with its reason and left out of the race, never dropped in silence.
-"""
+"""The rungs of the ladder as data, simplest first. A rung adds one idea to the one below and starts from its fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trueup.calibrate.data.cutting import saturated
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.data.check.check import check_log
-from trueup.data.log import Log
-from trueup.robot.load import Robot
-from trueup.robot.reference import log_reference
-from trueup.world.replay.smoothing import smooth
 
 Kind = Literal["ideal", "params", "torque", "residual"]
 UanMethod = Literal["inverse", "gradient", "rl"]
-_ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo's
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
     """One model of the actuators.
 
-    kind    ideal: the spec as it is; params: numbers of the simulator; torque: a model of the motor's torque, learned
+    kind    ideal: the spec as it is; params: parameters of the simulator; torque: the motor's torque, learned
             from measured torque; residual: a torque added to the servo's, learned from positions
-    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.judge.rules`
+    adds    what is fitted beyond the common set (`params`); an entry of `calibrate.rules`
     alone   only `adds` is fitted, not the common set
-    start   rung whose result this one begins at, or stands on
-    net     form of the learned model, as `calibrate.actuator.actuator_fit` names it
+    start   rung whose fit this one starts from or builds on
+    net     form of the learned model, as `calibrate.nets.supervised` names it
     """
 
     name: str
     title: str
     kind: Kind
-    says: str
     adds: str = ""
     alone: bool = False
     start: str = ""
@@ -47,79 +34,28 @@ class Rung:
 
 BASE = "pace"
 RUNGS: tuple[Rung, ...] = (
-    Rung(name="pd", title="ideal PD", kind="ideal", says="the spec's gains and limits, nothing fitted"),
-    Rung(
-        name="delay",
-        title="PD + delay",
-        kind="params",
-        says="one command delay",
-        adds="delay",
-        alone=True,
-    ),
-    Rung(
-        name=BASE,
-        title="+ friction M1 (pace)",
-        kind="params",
-        says="rotor inertia, viscous and Coulomb friction and encoder bias of every joint, one delay",
-        start="delay",
-    ),
+    Rung(name="pd", title="ideal PD", kind="ideal"),
+    Rung(name="delay", title="PD + delay", kind="params", adds="delay", alone=True),
+    # rotor inertia, viscous and Coulomb friction and encoder bias of every joint, one delay
+    Rung(name=BASE, title="+ friction M1 (pace)", kind="params", start="delay"),
     Rung(
         name="motor",
         title="+ torque-speed line",
         kind="params",
-        says="pace behind a motor with a stall torque and a no-load speed",
         adds="stall_torque,no_load_speed",
         start=BASE,
     ),
+    # Stribeck and load-dependent friction, arXiv 2410.08650
     *(
-        Rung(
-            name=f"M{k}",
-            title=f"+ friction M{k}",
-            kind="params",
-            says=says,
-            adds=f"friction:M{k}",
-            start=BASE,
-        )
-        for k, says in (
-            (2, "pace with Stribeck friction"),
-            (3, "pace with friction that grows with load"),
-            (4, "Stribeck and load, the load in the Stribeck part too"),
-            (5, "load friction that differs between driving and being driven"),
-            (6, "M5 with a quadratic term where motor and load oppose"),
-        )
+        Rung(name=f"M{k}", title=f"+ friction M{k}", kind="params", adds=f"friction:M{k}", start=BASE)
+        for k in range(2, 7)
     ),
-    Rung(
-        name="fir",
-        title="linear filter",
-        kind="torque",
-        says="torque as a linear filter of position error and velocity at three taps",
-        start=BASE,
-        net="fir",
-    ),
-    Rung(
-        name="net",
-        title="actuator net, 6 inputs",
-        kind="torque",
-        says="torque by a small net on position error and velocity at t, t - 10 ms, t - 20 ms",
-        start=BASE,
-        net="net",
-    ),
-    Rung(
-        name="net_long",
-        title="actuator net, long window",
-        kind="torque",
-        says="torque by a wider net on a long history of error, velocity and command",
-        start=BASE,
-        net="long",
-    ),
-    Rung(
-        name="uan",
-        title="unsupervised actuator net",
-        kind="residual",
-        says="pace with a torque added by a net that has learned from positions alone",
-        start=BASE,
-        net="uan",
-    ),
+    # torque from position error and velocity: three taps, three taps (arXiv 1901.08652), a long history
+    Rung(name="fir", title="linear filter", kind="torque", start=BASE, net="fir"),
+    Rung(name="net", title="actuator net, 6 inputs", kind="torque", start=BASE, net="net"),
+    Rung(name="net_long", title="actuator net, long window", kind="torque", start=BASE, net="long"),
+    # a torque added to the servo's, learned from positions alone (arXiv 2502.10894)
+    Rung(name="uan", title="unsupervised actuator net", kind="residual", start=BASE, net="uan"),
 )
 _BY_NAME = {rung.name: rung for rung in RUNGS}
 _SETS = {
@@ -152,25 +88,3 @@ def params_of(rung: Rung, common: str) -> str:
     if rung.alone:
         return rung.adds
     return f"{common},{rung.adds}" if rung.adds else common
-
-
-def common_params(robot: Robot, logs: Sequence[Log]) -> str:
-    """`servo` where the spec's gains cannot be the servo's (it would saturate most of the time), else `pace`."""
-    for log in logs:
-        if (saturated(robot, log, smooth(log)[1]).mean(axis=0) > _ALWAYS).any():
-            return "servo"
-    return "pace"
-
-
-def lacking(robot: Robot, logs: Sequence[Log], rung: Rung) -> str:
-    """Why these logs cannot support a rung; "" if they can."""
-    if rung.kind != "torque":
-        return ""
-    without = [log for log in logs if "joint_torque" not in log]
-    if without:
-        return f"needs measured torque: {len(without)} of {len(logs)} logs have none"
-    for log in logs:
-        for finding in check_log(log, log_reference(robot.spec)).findings:
-            if finding.code in ("torque_unsigned", "torque_sign"):
-                return f"needs torque with its sign: {finding.evidence}"
-    return ""

@@ -1,20 +1,20 @@
 """Logs cut into windows for multiple shooting: start states, commands before and within, measurements, weights.
 
-Windows of all logs are stacked, so that one batch carries them all. Each begins `warm_up_s` before the samples that it
-is judged on: there the error of a measured start state dies away, instead of entering the parameters.
+Windows of all logs are stacked, so that one batch carries them all. Each begins `warm_up_s` before the samples that are
+compared: there the error of a measured start state dies away, instead of entering the parameters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.data.base_channels import need_base
-from trueup.calibrate.data.cutting import Cut, Part, cut_log, padded, saturated
+from trueup.calibrate.config import WindowCfg
+from trueup.calibrate.data.cutting import Cut, LogArrays, cut_log, need_base, pad
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, rate_of
@@ -23,78 +23,51 @@ from trueup.world.replay.playback import Recorded
 from trueup.world.replay.tracks import require_finite
 
 FloatArray = NDArray[np.float64]
-__all__ = ["WindowCfg", "Windows", "cut_windows", "saturated"]
 _WINDOWS = 8
 _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for
 _MOST_OF_DATA = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowCfg:
-    """How logs are cut.
-
-    window_s   judged part of a window; None: an eighth of the data, between 0.5 and 2 s (with a free base 0.1 s and no
-               warm-up); inf: whole logs, open loop
-    warm_up_s  simulated before it and not judged
-    max_windows  more than these are thinned evenly: minutes of data say little more and cost as much
-    max_delay_s  commands this old may still be under way at a window's start
-    """
-
-    window_s: float | None = None
-    warm_up_s: float = 0.3
-    max_windows: int = 40
-    max_delay_s: float = 0.04
-
-    def __post_init__(self) -> None:
-        if self.max_windows < 1:
-            raise TrueupError("max_windows must be at least 1")
-        if (self.window_s is not None and self.window_s <= 0) or self.warm_up_s < 0:
-            raise TrueupError("window_s must be positive, warm_up_s not negative")
-
-    def judged_s(self, logs: Sequence[Log]) -> float:
-        """Length of a window's judged part for these logs; enough windows for their scatter to mean something."""
-        if self.window_s is not None:
-            return self.window_s
-        return float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
+_STILL_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its dynamics
+_MUST = ("past", "target", "pos", "vel", "measured", "judged")
+_MAY = ("target_vel", "torque", "kp", "kd", "base_pos", "base_vel", "base_quat")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Stacked windows of L samples after the start, warm-up and judged.
+    """Stacked windows of L samples after the start, warm-up and compared ones.
 
     Channels are joint positions, joint velocities (if logged), and with a free base its position, rotation (a vector,
-    simulated against measured), velocity and turning rate.
+    simulated against measured), velocity and angular velocity.
 
     past      (nwindow, P, njoint) commands before the start
     target    (nwindow, L, njoint); target_vel and torque likewise, None when unused
     pos, vel  (nwindow, nq or njoint) start state, as measured
     base_pos, base_vel  (nwindow, 7 | 6) of a floating base; None when held
-    kp, kd    (nwindow, njoint) gains in force, (nwindow, L, njoint) where they never rest; None: the spec's
+    kp, kd    (nwindow, njoint) gains in force, (nwindow, L, njoint) where they never stay; None: the spec's
     measured  (nwindow, L, nchannel)
-    judged    (nwindow, L, nchannel) bool
+    judged    (nwindow, L, nchannel) bool: samples that are compared
     sigma     (nchannel,) noise
     still     (njoint,) joints that hardly moved
     base_quat (nwindow, L, 4) measured; what the rotation channels are relative to
-    notes     what a reader of the result should know about the data
+    notes     warnings about the data for the result
     """
 
     rate_hz: float
     joint_names: tuple[str, ...]
     past: FloatArray
     target: FloatArray
-    target_vel: FloatArray | None
-    torque: FloatArray | None
     pos: FloatArray
     vel: FloatArray
-    base_pos: FloatArray | None
-    base_vel: FloatArray | None
-    kp: FloatArray | None
-    kd: FloatArray | None
     measured: FloatArray
     judged: NDArray[np.bool_]
     sigma: FloatArray
     still: NDArray[np.bool_]
+    target_vel: FloatArray | None = None
+    torque: FloatArray | None = None
+    kp: FloatArray | None = None
+    kd: FloatArray | None = None
+    base_pos: FloatArray | None = None
+    base_vel: FloatArray | None = None
     base_quat: FloatArray | None = None
     notes: tuple[str, ...] = ()
 
@@ -105,7 +78,7 @@ class Windows:
     @property
     def recorded(self) -> Recorded:
         """The windows as a simulation plays them."""
-        names = ("pos", "vel", "past", "target", "target_vel", "torque", "kp", "kd", "base_pos", "base_vel")
+        names = [one.name for one in fields(Recorded) if one.name != "history"]
         return Recorded(**{name: getattr(self, name) for name in names})
 
 
@@ -132,10 +105,12 @@ def cut_windows(
 
 def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -> tuple[Cut, int]:
     """Rows of windows for these logs, and how many windows at most."""
-    window_s, warm_up_s, most = cfg.judged_s(logs), cfg.warm_up_s, cfg.max_windows
-    if free_base and cfg.window_s is None:
+    window_s, warm_up_s, most = cfg.window_s, cfg.warm_up_s, cfg.max_windows
+    if window_s is None and free_base:
         # soon after a contact two motions have nothing in common any more
         window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
+    elif window_s is None:  # enough windows for their scatter to mean something
+        window_s = float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
     warm, past = round(warm_up_s * rate), math.ceil(cfg.max_delay_s * rate) + 1
     if math.isinf(window_s):
         cut = Cut(judged=None, warm=warm, past=past, follows=True)
@@ -163,35 +138,23 @@ def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:
     return replace(cut, judged=shortest, follows=True)
 
 
-def _stack(robot: Robot, parts: list[Part], rate: float, *, follows: bool) -> Windows:
-    """Windows of all logs in one; signals that only some logs have take part only if all have them."""
-
-    def join(name: str) -> FloatArray | None:
-        found = [part[name] for part in parts if name in part]
-        if len(found) != len(parts):
-            return None if not found else _filled(robot, name, parts, follows=follows)
-        return np.concatenate(found)
-
-    padded(parts)
-    channels = _common_channels(parts, robot.spec.njoint)
-    for part in parts:
-        part["measured"], part["judged"] = part["measured"][..., channels], part["judged"][..., channels]
-    must = {name: np.concatenate([part[name] for part in parts]) for name in _MUST}
-    noise = np.sqrt(np.mean([part["sigma"][channels] ** 2 for part in parts], axis=0))
+def _stack(robot: Robot, parts: list[LogArrays], rate: float, *, follows: bool) -> Windows:
+    """Windows of all logs in one."""
+    pad(parts)
+    _use_common_channels(parts, robot.spec.njoint)
+    optional = [name for name in _MAY if any(name in part for part in parts)]
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in _MUST}
+    arrays |= {
+        name: np.concatenate([_or_default(robot, name, part, follows=follows) for part in parts])
+        for name in optional
+    }
     return Windows(
         rate_hz=rate,
         joint_names=robot.spec.joint_names,
-        target_vel=join("target_vel"),
-        torque=join("target_torque"),
-        kp=join("target_kp"),
-        kd=join("target_kd"),
-        base_pos=join("base_pos"),
-        base_vel=join("base_vel"),
-        base_quat=join("base_quat"),
-        sigma=noise,
+        sigma=np.sqrt(np.mean([part["sigma"] ** 2 for part in parts], axis=0)),
         notes=_gain_note(robot, np.max([part["always"] for part in parts], axis=0)),
-        still=np.max([part["moved"] for part in parts], axis=0) < _MOVES_NOISES,
-        **must,
+        still=np.max([part["moved"] for part in parts], axis=0) < _STILL_NOISES,
+        **arrays,
     )
 
 
@@ -205,18 +168,26 @@ def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:
     )
 
 
-def _common_channels(parts: list[Part], njoint: int) -> NDArray[np.intp]:
-    """All channels, or those without joint velocities when a log has none."""
-    counts = [part["measured"].shape[-1] for part in parts]
-    most, fewest = max(counts), min(counts)
-    if most == fewest:
-        return np.arange(most)
+def _use_common_channels(parts: list[LogArrays], njoint: int) -> None:
+    """Drop joint velocities where some logs have none.
+
+    Indexing the last axis also lays the arrays out channel by channel, in which order residuals are summed.
+    """
+    counts = [len(part["sigma"]) for part in parts]
     for part, count in zip(parts, counts, strict=True):
-        if count == most:
-            keep = np.r_[0:njoint, 2 * njoint : most]
-            part["measured"], part["judged"] = part["measured"][..., keep], part["judged"][..., keep]
-            part["sigma"] = part["sigma"][keep]
-    return np.arange(fewest)
+        keep = np.arange(count) if count == min(counts) else np.r_[0:njoint, 2 * njoint : count]
+        for name in ("measured", "judged", "sigma"):
+            part[name] = part[name][..., keep]
+
+
+def _or_default(robot: Robot, name: str, part: LogArrays, *, follows: bool) -> FloatArray:
+    """A command that only some logs have: the spec's gain, or zero, elsewhere."""
+    if name in part:
+        return part[name]
+    spec = robot.spec
+    default = {"kp": spec.kp, "kd": spec.kd}.get(name, np.zeros(spec.njoint))
+    like = part["pos"] if name in ("kp", "kd") and not follows else part["target"]
+    return np.broadcast_to(default, like.shape)
 
 
 def _thinned(windows: Windows, most: int) -> Windows:
@@ -226,20 +197,3 @@ def _thinned(windows: Windows, most: int) -> Windows:
     keep = np.round(np.linspace(0, windows.count - 1, most)).astype(np.intp)
     arrays = {name: getattr(windows, name) for name in (*_MUST, *_MAY)}
     return replace(windows, **{name: a[keep] for name, a in arrays.items() if a is not None})
-
-
-_MAY = ("target_vel", "torque", "kp", "kd", "base_pos", "base_vel", "base_quat")
-_MUST = ("past", "target", "pos", "vel", "measured", "judged")
-_MOVES_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its motion
-
-
-def _filled(robot: Robot, name: str, parts: list[Part], *, follows: bool) -> FloatArray:
-    """A command that only some logs have: the spec's gain, or zero, elsewhere."""
-    spec = robot.spec
-    default = {"target_kp": spec.kp, "target_kd": spec.kd}.get(name, np.zeros(spec.njoint))
-    out = []
-    for part in parts:
-        is_gain = name in ("target_kp", "target_kd")
-        like = part["pos"] if is_gain and not follows else part["target"]
-        out.append(part.get(name, np.broadcast_to(default, like.shape)))
-    return np.concatenate(out)

@@ -1,10 +1,10 @@
-"""Other people's ways to fit a simulator, to compare with: one objective on whole rollouts, and a search for its least.
+"""Published ways to fit a simulator, as baselines: one objective on whole rollouts, and a search for its minimum.
 
 random  the best of many draws by position error (autotune of arXiv 2502.20396)
 lbfgsb  L-BFGS-B on 10 x position MSE + velocity MSE with finite differences (a well-known blog's recipe)
 pace    CMA-ES on the position error of whole rollouts (PACE, arXiv 2509.06342)
 
-Each evaluates whole batches of candidates at once, as their authors do on other hardware.
+Each evaluates whole batches of candidates at once, as their authors do on GPUs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from trueup.calibrate.fit.residuals import Shooting
 from trueup.calibrate.fit.search import POPULATION, Bounds, Search, evolve
 
 FloatArray = NDArray[np.float64]
-BASELINES = ("random", "lbfgsb", "pace")
 _USUAL = {"random": 2048, "lbfgsb": 5000, "pace": 20_000}  # evaluations of whole logs
 _WIDTH = 2.0  # prior widths around the nominal that random draws cover
 _DIFFERENCE = 1e-3  # prior widths

@@ -1,10 +1,10 @@
-"""Levenberg steps inside a box, limb by limb, with a Jacobian that serves as long as it helps.
+"""Levenberg-Marquardt steps inside a box, limb by limb, with a Jacobian that is reused while it helps.
 
-The cost is sum r^2 / 2 + |x|^2 / 2: residuals in noises, and the prior, which keeps what the data cannot see. A step
-solves the small quadratic problem exactly for several dampings at once, and one batched rollout tries them all. Limbs
-that do not feel each other have each their own damping and take each their own best try, so that a difficult limb does
-not slow the others. A Jacobian costs many rollouts and a step few: after a step the same Jacobian is used again (the
-chord method) until it brings little.
+The cost is sum r^2 / 2 + |x|^2 / 2: residuals in standard deviations of noise, and the prior, which holds directions
+that the data do not show. A step solves the small bounded quadratic problem exactly for several dampings, and one
+batched rollout evaluates them all. Dynamically independent limbs have their own dampings and take their own best step,
+so that a difficult limb does not slow the others. A Jacobian costs many rollouts and a step few: after a step the same
+Jacobian is used again (the chord method) until it gains little.
 """
 
 from __future__ import annotations
@@ -12,27 +12,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from trueup.calibrate.config import Loss
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 
 FloatArray = NDArray[np.float64]
-Loss = Literal["linear", "huber"]
 Watch = Callable[[FloatArray, float], None]
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with
 _NEARBY = 1e-4  # with the Jacobian of a problem much like this one
-_LAST = 1e-6  # in the last steps: a direction that hardly shows must be followed too
+_LAST = 1e-6  # in the last steps: weak directions must be followed too
 _FACTORS = np.array([1e-2, 1.0, 1e2])  # of the damping, tried together with a new Jacobian
 _AGAIN = np.array([1e-1, 1e1])  # with an old one; weak damping needs no choice
 _WEAK = 1e-3
-_SETTLED = (
-    0.03  # gain, in units of noise squared, that no step could exceed: a tenth of a standard error or so
-)
+_SETTLED = 0.03  # largest possible gain at the end, in noise variances: about a tenth of a standard error
 _REACH = 1.5  # prior widths a step may go
 _NEAR = 0.15  # prior widths within which a Jacobian is as good as new
 _SLOW = 0.5  # of the last step's gain: more of the same means slow progress, and a new Jacobian is due
@@ -41,10 +38,10 @@ _FAILURES = 2  # steps without gain, each with stronger damping, before a point 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Where a descent stands.
+    """A point of a descent.
 
     jacobian   of the newest linearisation, at `linear_at`; None before the first
-    standing   the cost stood still
+    standing   the descent has converged
     """
 
     x: FloatArray
@@ -71,12 +68,12 @@ class Descent:
         self.steps = 0
 
     def at(self, x: FloatArray) -> Point:
-        """A point without a Jacobian yet."""
+        """The point x, without a Jacobian yet."""
         residuals = self.shooting.residuals(x[None])[0]
         return Point(x=x, residuals=residuals, cost=float(self.costs(residuals[None], x[None]).sum()))
 
     def left_over(self, at: Point) -> FloatArray:
-        """(nlimb,) root mean square of the residuals, in noises, mean over a limb's channels."""
+        """(nlimb,) root mean square of the residuals, in standard deviations of noise, mean over a limb's channels."""
         left, limb = self.channel_left_over(at), self.shooting.channel_limb
         return np.array([left[limb == k].mean() for k in range(self.nlimb)])
 
@@ -98,7 +95,7 @@ class Descent:
         """Step from x until a step gains less than `tolerance` of the cost.
 
         jacobian  of a problem much like this one, to begin with
-        exact     end only where a Jacobian that was taken here promises no gain worth having
+        exact     end only where a Jacobian taken here predicts no gain worth a step
         """
         first = _LAST if exact else _FIRST if jacobian is None else _NEARBY
         at, damping = self.at(x), np.full(self.nlimb + 1, first)
@@ -134,7 +131,7 @@ class Descent:
         return at
 
     def _decrement(self, at: Point, jacobian: Jacobian) -> float:
-        """What the best step would gain if all were linear, bounds left aside."""
+        """Gain of the best step if the residuals were linear, bounds left aside (half the Newton decrement squared)."""
         hessian, gradient = self.normal(jacobian, at.residuals, at.x)
         free = ((at.x > self.low + 1e-9) | (gradient < 0)) & ((at.x < self.high - 1e-9) | (gradient > 0))
         part = gradient[free]
@@ -143,7 +140,7 @@ class Descent:
     def _try(
         self, at: Point, jacobian: Jacobian, damping: FloatArray, factors: FloatArray
     ) -> tuple[Point, FloatArray]:
-        """The best of steps with several dampings, and of their mixture; and the dampings that suited."""
+        """The best of steps with several dampings and of their mix by limb; and the best damping of each limb."""
         hessian, gradient = self.normal(jacobian, at.residuals, at.x)
         tries = np.array([self.step(hessian, gradient, at.x, damping * factor) for factor in factors])
         outs = self.shooting.residuals(tries)
@@ -188,7 +185,7 @@ class Descent:
         return np.clip(x + step, self.low, self.high)
 
     def mix(self, candidates: FloatArray, costs: FloatArray) -> FloatArray:
-        """Each limb from the candidate that suits it best; what limbs share from the best as a whole."""
+        """Each limb's parameters from its best candidate; shared parameters from the best candidate in total."""
         mixed = candidates[costs.sum(axis=1).argmin()].copy()
         for limb, pick in enumerate(costs[:, :-1].argmin(axis=0)):
             mine = self.owner == limb

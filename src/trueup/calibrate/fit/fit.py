@@ -1,9 +1,9 @@
-"""A fit from its start to its solution: where to look, the way down, the last steps with the fine physics.
+"""A fit from its start to its solution, from coarse to fine.
 
-The way goes from coarse to fine. A search gives starts; each is followed down with coarse physics on some of the
-windows; each limb takes the best of the ends. Then all windows with the fine physics, first with the Jacobian of the
-coarse one, last with their own; each channel is weighed by what it really left over (noise and model error alike).
-Baselines (`random`, `lbfgsb`, `pace`) do their own search and end there.
+A search gives starts; each is descended from with coarse physics on some of the windows; each limb takes the best of
+the ends. Then all windows with the fine physics, first with the Jacobian of the coarse one, then with their own; each
+channel is weighted by its residuals (noise and model error alike). Baselines (`random`, `lbfgsb`, `pace`) do their own
+search and end there.
 """
 
 from __future__ import annotations
@@ -12,65 +12,39 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fit.baselines import BASELINES, run_baseline
-from trueup.calibrate.fit.checkpoint import Checkpoint, FitState
-from trueup.calibrate.fit.descent import Descent, Loss, Point
+from trueup.calibrate.config import BASELINES, FitCfg
+from trueup.calibrate.fit.baselines import run_baseline
+from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import Search, draw_starts, evolve
+from trueup.calibrate.fit.search import FitState, Search, evolve
+from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
-Method = Literal["auto", "local", "global", "random", "lbfgsb", "pace"]
 Progress = Callable[[float], None]
-Watch = Callable[[FloatArray], None]
+OnBest = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)
 _PHASES = ("search", "descend", "mix", "approach", "fine")
-_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # of the time, done when a phase begins
+_SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # usual progress when a phase begins
 _ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
 _BATCH = 16  # candidates simulated together
+_DRAWS = 48  # of a start
+_SPREAD = 1.5  # of the draws, prior widths: nominal values are often worse than their authors think
 _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
-_EXPLAINED = 3.0  # noises left over: the coarse physics leaves one or two
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitCfg:
-    """How to search.
-
-    method     "local": from the prior; "auto": from the best of draws around it; "global": from where CMA-ES ends.
-               Baselines: "random" (best of many draws), "lbfgsb" (10 x position MSE + velocity MSE), "pace" (CMA-ES
-               on whole rollouts)
-    starts     local fits at most; no more once one explains the data down to its noise
-    iterations at most, per start
-    evaluations  of a global search or baseline; None: as many as is usual for it
-    budget_s   give up after this time with the best so far
-    loss       "huber": samples beyond three noises count linearly
-    """
-
-    method: Method = "auto"
-    starts: int = 2
-    iterations: int = 40
-    tolerance: float = 1e-4
-    evaluations: int | None = None
-    budget_s: float | None = None
-    loss: Loss = "linear"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.starts, self.iterations) < 1 or (self.evaluations or 1) < 1:
-            raise TrueupError("starts, iterations and evaluations must be at least 1")
+_EXPLAINED = 3.0  # residuals in standard deviations of noise: the coarse physics leaves one or two
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """Where a fit ended: x, its cost, and what the uncertainty needs."""
+    """The end of a fit: x, its cost, residuals and Jacobian."""
 
     x: FloatArray
     cost: float
@@ -86,7 +60,7 @@ class _OutOfTimeError(Exception):
 
 
 class Fitter:
-    """A fit under way; `state.best` is always the best point so far."""
+    """A running fit; `state.best` is always the best point so far."""
 
     def __init__(
         self,
@@ -94,29 +68,29 @@ class Fitter:
         cfg: FitCfg,
         *,
         progress: Progress | None = None,
-        watch: Watch | None = None,
-        checkpoint: Checkpoint | None = None,
+        watch: OnBest | None = None,
+        state_file: StateFile | None = None,
     ) -> None:
-        """`watch` sees every point that is better than all before it (under the weights of its moment)."""
+        """`watch` is called with every point that is better than all before it (under the present weights)."""
         self.problem, self.cfg = problem, cfg
         self._progress, self._watch = progress or (lambda fraction: None), watch or (lambda x: None)
-        self._checkpoint = checkpoint
+        self._state_file = state_file
         self.fine = Descent(problem.fine, cfg.loss)
         self.rough = Descent(problem.rough or problem.fine, cfg.loss)
         self._end: Point | None = None
         self._began = time.monotonic()
         self._phase_steps = 0
-        self.state = FitState(method=cfg.method)
+        self.state = FitState()
 
-    def run(self, start: FloatArray | None = None, resumed: FitState | None = None) -> Solution:
+    def run(self, start: FloatArray | None = None, resumed: Checkpoint | None = None) -> Solution:
         """Fit; Ctrl-C ends it with the best point so far."""
         interrupted = converged = False
         first = self._inside(np.zeros(self.problem.fine.nparameter) if start is None else start)
         self.state.x = self.state.best = first.tolist()
         if resumed is not None:
-            self.state = resumed
-            if resumed.sigma:
-                self.problem.fine.sigma = np.array(resumed.sigma)
+            self.state = _state_of(resumed)
+            if self.state.sigma:
+                self.problem.fine.sigma = np.array(self.state.sigma)
         try:
             converged = self._run(first)
         except _OutOfTimeError:
@@ -172,7 +146,10 @@ class Fitter:
         if cfg.method == "local":
             return [first]
         rng = np.random.default_rng(cfg.seed)
-        sets = [first[None], *(draw_starts(rng, first, bounds) for _ in range(max(1, cfg.starts - 1)))]
+        sets = [first[None]]
+        for _ in range(max(1, cfg.starts - 1)):
+            draws = first + _SPREAD * rng.standard_normal((_DRAWS, len(first)))
+            sets.append(np.clip(draws, *bounds))
         costs = [self._limb_costs(part) for part in sets]
         found = [self.rough.mix(np.vstack(sets), np.vstack(costs))]
         found += [self.rough.mix(part, cost) for part, cost in zip(sets[1:], costs[1:], strict=True)]
@@ -182,12 +159,11 @@ class Fitter:
         return [self._inside(x) for x in found[: cfg.starts]]
 
     def _descend_all(self) -> None:
-        """Follow starts down until one explains the data; else each limb from the end that suits it."""
+        """Descend from the starts until one explains the data; else each limb from its best end."""
         state = self.state
         while len(state.ends) < len(state.starts):
             point = self._descend(self.rough, np.array(state.x), _ROUGH)
             state.ends.append(point.x.tolist())
-            state.end_costs.append(point.cost)
             if self.rough.left_over(point).max() < _EXPLAINED:
                 state.starts, state.ends = state.starts[:1], [point.x.tolist()]
                 break
@@ -200,7 +176,7 @@ class Fitter:
             self._enter(2, self.rough.mix(ends, self._limb_costs(ends)))
 
     def _approach(self) -> None:
-        """To the fine physics with the coarse one's Jacobian; weighed anew before and after."""
+        """Descend with the fine physics and the coarse one's Jacobian; weights are re-estimated before and after."""
         fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
         x = np.array(self.state.x)
         self._weigh(self.fine.at(x))
@@ -250,9 +226,9 @@ class Fitter:
             progress=self._progress,
         )
 
-    # --- what happens between steps ---
+    # --- between steps ---
     def _seen(self, x: FloatArray, cost: float) -> None:
-        """Keep the best, tell the watchers, save, mind the time."""
+        """Records the best point, notifies, checkpoints, enforces the budget."""
         state = self.state
         state.x = x.tolist()
         state.iterations += 1
@@ -263,24 +239,26 @@ class Fitter:
         if self.cfg.method not in BASELINES:
             low, high = _SHARE[state.phase], _SHARE[state.phase + 1]
             self._progress(low + (high - low) * (1.0 - np.exp(-self._phase_steps / _USUAL_STEPS)))
-        if self._checkpoint is not None:
-            self._checkpoint.save(state)
+        self._save()
         if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
             raise _OutOfTimeError
 
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
-        """Begin a phase; costs of another physics or under other weights do not compare."""
+        """Begin a phase; costs of other physics or weights are not comparable."""
         state = self.state
         _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
         state.phase, state.x = phase, list(map(float, x))
         if phase in (3, 4):
             state.best, state.best_cost = state.x, 1e300
         self._watch(np.array(state.x))
-        if self._checkpoint is not None:
-            self._checkpoint.save(state, now=True)
+        self._save(now=True)
+
+    def _save(self, *, now: bool = False) -> None:
+        if self._state_file is not None:
+            self._state_file.save(Checkpoint(arrays={}, facts=msgspec.to_builtins(self.state)), now=now)
 
     def _weigh(self, at: Point) -> None:
-        """Weigh each channel by the root mean square of what it left over, never finer than its noise."""
+        """Weight each channel by the root mean square of its residuals, at least its noise."""
         shooting = self.problem.fine
         left = self.fine.channel_left_over(at) * shooting.sigma
         shooting.sigma = np.maximum(shooting.windows.sigma, left)
@@ -298,3 +276,10 @@ class Fitter:
         low, high = self.fine.low, self.fine.high
         margin = _INSIDE * (high - low)
         return np.clip(x, low + margin, high - margin)
+
+
+def _state_of(resumed: Checkpoint) -> FitState:
+    try:
+        return msgspec.convert(resumed.facts, FitState)
+    except msgspec.ValidationError as error:
+        raise TrueupError(f"this is not the state of a fit: {error}; start anew without --resume") from None

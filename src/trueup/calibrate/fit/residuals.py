@@ -1,28 +1,28 @@
 """Residuals of many parameter vectors at once: every window under every vector is one simulation of a batch.
 
-The batches are built once and set back for every evaluation. A residual is (simulated - measured) / sigma, zero where a
-sample is not judged; the encoder's bias shifts both the start state and what is compared.
+The batches are built once and reset for every evaluation. A residual is (simulated - measured) / sigma, zero where a
+sample is not compared; the encoder's bias shifts both the start state and the compared positions.
+
+Limbs on a held base move independently, so one rollout can carry a change in each: the column grouping of Curtis,
+Powell and Reid for sparse Jacobians, read off the kinematic tree. A go2 in the air has four limbs, and 48 of its 49
+columns share 12 rollouts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.data.base_channels import BASE_CHANNELS, base_seen
+from trueup.calibrate.data.cutting import BASE_CHANNELS, base_seen
 from trueup.calibrate.data.windows import Windows
-from trueup.calibrate.fit.limbs import Colouring, colour
-from trueup.calibrate.fit.stops import near_stops
-from trueup.calibrate.parameters import Tie, make_parameters
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.fit_parameter import FitParameter
-from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter
 from trueup.world.parameters.able_to_set import able_to_set
 from trueup.world.parameters.params import PARAMETERS
 from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
@@ -31,11 +31,89 @@ from trueup.world.replay.replay import at_rate
 FloatArray = NDArray[np.float64]
 Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
-_DIVERGED = 1e3  # residual, in noises per sample, of a simulation that blew up
+_DIVERGED = 1e3  # residual of a simulation that blew up
 _STEP = 0.01  # of a finite difference, in prior widths
-_STEP_IN_CONTACT = (
-    0.1  # feet that touch a step earlier or later make jumps, which a longer difference averages
-)
+_STEP_IN_CONTACT = 0.1  # a foot that touches a step earlier makes a jump, which a longer difference averages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Colouring:
+    """Columns of a Jacobian in groups that share a rollout.
+
+    groups  parameter numbers of each group
+    reach   (nparameter, njoint) bool: joints whose motion a parameter affects
+    limb    (njoint,) limb of each joint, from 0
+    owner   (nparameter,) the only limb that a parameter affects; -1: several
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    reach: NDArray[np.bool_]
+    limb: NDArray[np.intp]
+    owner: NDArray[np.intp]
+
+
+def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
+    """Group parameters whose reaches are disjoint, first fit in order."""
+    limb_of_joint, limb_of_body = _limbs(sim)
+    reach = np.zeros((len(parameters), len(limb_of_joint)), bool)
+    for k, entry in enumerate(parameters):
+        if PARAMETERS[entry.name].scope == "robot":
+            reach[k] = True
+            continue
+        joint = PARAMETERS[entry.name].scope == "joint"
+        names = sim.robot.spec.joint_names if joint else sim.params.body_names
+        limbs = limb_of_joint if joint else limb_of_body
+        touched = {int(limbs[names.index(name)]) for name in entry.of}
+        reach[k] = np.isin(limb_of_joint, list(touched))
+    groups: list[list[int]] = []
+    taken: list[NDArray[np.bool_]] = []
+    for k in range(len(parameters)):
+        for group, used in zip(groups, taken, strict=True):
+            if not (used & reach[k]).any():
+                group.append(k)
+                used |= reach[k]
+                break
+        else:
+            groups.append([k])
+            taken.append(reach[k].copy())
+    limb = np.unique(limb_of_joint, return_inverse=True)[1].astype(np.intp)
+    owner = np.array([_owner(row, limb) for row in reach], np.intp)
+    return Colouring(groups=tuple(tuple(group) for group in groups), reach=reach, limb=limb, owner=owner)
+
+
+def _owner(reach: NDArray[np.bool_], limb: NDArray[np.intp]) -> int:
+    """The only limb that is reached; a parameter without effect goes with limb 0."""
+    touched = np.unique(limb[reach])
+    return -1 if len(touched) > 1 else int(touched[0]) if len(touched) else 0
+
+
+def _limbs(sim: BatchSim) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Limb number of every joint and of every body with mass; one limb for all unless they are truly independent."""
+    model = sim.model
+    bodies = np.array([model.body(name).id for name in sim.params.body_names])
+    joint_bodies = model.jnt_bodyid[sim.index.joint_id]
+    if sim.free_base or sim.cfg.model.base == "mount" or model.neq or model.ntendon or _may_touch(sim):
+        return np.zeros(len(joint_bodies), np.intp), np.zeros(len(bodies), np.intp)
+    # dof_treeid numbers the kinematic trees that hang on the world; a body without dofs above it moves nothing
+    tree = np.array([_tree(sim, body) for body in range(model.nbody)])
+    return tree[joint_bodies].astype(np.intp), tree[bodies].astype(np.intp)
+
+
+def _tree(sim: BatchSim, body: int) -> int:
+    """The topmost moving body above `body`, -1 if nothing above it moves."""
+    top = -1
+    while body != 0:
+        if sim.model.body_dofnum[body]:
+            top = body
+        body = int(sim.model.body_parentid[body])
+    return top
+
+
+def _may_touch(sim: BatchSim) -> bool:
+    """Whether any two shapes may meet: one that accepts and one that offers contact."""
+    model = sim.model
+    offers, accepts = np.bitwise_or.reduce(model.geom_contype), np.bitwise_or.reduce(model.geom_conaffinity)
+    return bool(offers & accepts) if model.ngeom else False
 
 
 def fit_sim_cfg(
@@ -58,8 +136,14 @@ def as_delivered(cfg: SimCfg) -> SimCfg:
     return replace(cfg, model=replace(cfg.model, base=base), actuator=actuator, friction=None)
 
 
+def window_products(jacobian: Jacobian) -> FloatArray:
+    """(nwindow, p, p): J J^T of every window of (p, nwindow, L, nchannel), in double precision."""
+    flat = [jacobian[:, w].reshape(len(jacobian), -1).astype(np.float64) for w in range(jacobian.shape[1])]
+    return np.array([part @ part.T for part in flat])
+
+
 class Shooting:
-    """The misfit of a robot's windows as a function of x (see `parameters`)."""
+    """Residuals of a robot's windows as a function of x (see `fit_parameter`), by multiple shooting."""
 
     def __init__(
         self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg
@@ -200,17 +284,3 @@ class Shooting:
         if made is None or made[0] is not self.windows:
             made = self._tiled[nvector] = (self.windows, self.windows.recorded.tiled(nvector))
         return made[1]
-
-
-def parameters_for(
-    robot: Robot,
-    cfg: SimCfg,
-    names: Sequence[str],
-    *,
-    tie: Tie,
-    bodies: Sequence[str],
-    windows: Windows | None = None,
-) -> tuple[FitParameter, ...]:
-    """The parameters of a fit with this robot's nominal values; with `windows`, stops as the data met them."""
-    made = make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)
-    return made if windows is None else near_stops(made, windows)

@@ -1,4 +1,4 @@
-"""Where to look first: draws around the prior, and CMA-ES where the package `cma` is installed."""
+"""The state of a fit, and the search by CMA-ES, for which the package `cma` must be installed."""
 
 from __future__ import annotations
 
@@ -7,24 +7,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fit.checkpoint import FitState
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
 Bounds = tuple[FloatArray, FloatArray]
-DRAWS = 48
+STATE_FILE = "fit.safetensors"
 POPULATION = 32
-_SPREAD = 1.5  # prior widths: nominal values are often worse than their authors think
+_EVALUATIONS = 48
 _STEP = 0.5  # first step size of CMA-ES, in prior widths
+
+
+class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where a fit is: what a resumed one needs.
+
+    phase    number of the present phase, in the order of the method
+    x        present point of the phase (a search: its mean)
+    best     best point so far under the present weights, and its cost
+    starts, ends   of the local descents
+    sigma    weights of the channels, once they were re-estimated
+    batches  of candidates that a search has used: its random numbers continue from there
+    spread   of a search, per parameter
+    """
+
+    phase: int = 0
+    x: list[float] = []
+    best: list[float] = []
+    best_cost: float = 1e300
+    starts: list[list[float]] = []
+    ends: list[list[float]] = []
+    sigma: list[float] = []
+    iterations: int = 0
+    batches: int = 0
+    spread: list[float] = []
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search needs: candidates' costs in a batch, bounds, and where it keeps its state.
+    """What a search needs: costs of a batch of candidates, bounds, and its state.
 
     seen  takes a point and its cost after every batch; may end the search by raising
     """
@@ -38,35 +63,30 @@ class Search:
     progress: Callable[[float], None]
 
 
-def draw_starts(
-    rng: np.random.Generator, first: FloatArray, bounds: Bounds, count: int = DRAWS
-) -> FloatArray:
-    """Return (count, nparameter) points around `first`, inside the bounds."""
-    return np.clip(first + _SPREAD * rng.standard_normal((count, len(first))), *bounds)
+def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
+    """A CMA-ES engine (Hansen, arXiv 1604.00772): `ask` for candidates, `tell` their costs."""
+    if find_spec("cma") is None:
+        raise TrueupError("this needs CMA-ES: `pip install 'trueup[calibrate]'`, or fit with method \"auto\"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it misses a plotting library that is not used
+        return import_module("cma").CMAEvolutionStrategy(start, step, {"verbose": -9, **options})
 
 
 def evolve(search: Search, start: FloatArray) -> FloatArray:
     """Return the best point of a CMA-ES search from `start`; each population is one batch.
 
-    A search that goes on after an interruption keeps its centre and its spreads, not its correlations.
+    A resumed search keeps its mean and its spreads, not its correlations.
     """
-    if find_spec("cma") is None:
-        raise TrueupError(
-            "this method needs CMA-ES: `pip install 'trueup[calibrate]'`, or use method \"auto\""
-        )
     assert search.costs is not None
-    state, most = search.state, search.evaluations or DRAWS
+    state, most = search.state, search.evaluations or _EVALUATIONS
     options: dict[str, object] = {
         "bounds": [list(search.bounds[0]), list(search.bounds[1])],
         "popsize": POPULATION,
         "seed": search.seed + 1 + state.batches,
-        "verbose": -9,
     }
     if state.spread:
         start, options["CMA_stds"] = np.array(state.x), [s / _STEP for s in state.spread]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it misses a plotting library that is not used
-        engine = import_module("cma").CMAEvolutionStrategy(start, _STEP, options)
+    engine = cma_es(start, _STEP, options)
     best, best_cost = np.array(state.best), state.best_cost
     while state.batches * POPULATION < most and not engine.stop():
         asked = engine.ask()

@@ -1,38 +1,45 @@
-"""From a solution to what is said about it: posterior, intervals, verdicts, combinations, warnings."""
+"""From a solution to what is reported about it: posterior, intervals, verdicts, ratios, warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.config import Loss
 from trueup.calibrate.data.windows import Windows
-from trueup.calibrate.fit.descent import Descent, Loss
+from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.judge.profile import SURE, Profile, Profiler
+from trueup.calibrate.judge.profile import Profiler
 from trueup.calibrate.judge.refits import between_parts
 from trueup.calibrate.judge.uncertainty import (
     Posterior,
     model_error_factor,
     posterior,
+    scaled,
     tempered,
     widened,
     with_model_error,
 )
-from trueup.calibrate.judge.valley_pairs import Combination, combinations, inseparable, pairs, unlike_joints
-from trueup.calibrate.judge.verdict import CLOSE, Evidence, Verdict, hide_still, is_hidden, verdicts
-from trueup.world.fitted.calibration import Misfit, Ratio
-from trueup.world.fitted.sim_params import Estimate, Word
+from trueup.calibrate.judge.verdict import (
+    Evidence,
+    estimates,
+    hide_still,
+    inseparable,
+    pairs,
+    ratio,
+    unlike_joints,
+)
+from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
 FloatArray = NDArray[np.float64]
-_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # a shorter way of the commands, all in all, asks for nothing
+_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # commands that travel less than this, in all, excite nothing
 _NO_DELAY = 0.01  # prior widths from the bound
-_STRUCTURED = 2.0  # noises left over
+_STRUCTURED = 2.0  # residual over noise
 _NOISE_WORTH = 1.15  # noise is known to about this factor
-_RATIO_SEEN = 0.6  # half the 95 % interval over the value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +54,13 @@ class Judged:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Nominal:
-    """Nominal values, the relative rise of the cost there, and whether the data exclude them."""
-
-    value: FloatArray
-    cost: FloatArray
-    excluded: NDArray[np.bool_]
-
-
 def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judged:
-    """Return what the data says about every parameter, and how sure it is."""
+    """Return what the data says about every parameter, and how sure it is.
+
+    The covariance is that of a right model (sandwich), widened by the variance between parts of the data and by the
+    model error, set to the standard errors of the profile, and narrowed until draws replay nearly as well as the
+    estimate.
+    """
     windows, parameters = shooting.windows, shooting.parameters
     still = still_joints(windows)
     right = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
@@ -68,7 +71,9 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
     found = with_model_error(found, np.asarray(np.linalg.inv(hessian), np.float64), _model_error(shooting))
     profiler = Profiler(descent, solution, found.deviation, smooth=windows.base_quat is None)
-    profile, nominal = profiler.profile(), _nominal(shooting, profiler)
+    profile, nominal = profiler.profile(), shooting.nominal()
+    at_nominal = [e.to_x(min(max(v, e.low), e.high)) for e, v in zip(parameters, nominal, strict=True)]
+    rise = profiler.rise_at(np.array(at_nominal))
     found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
     samples = float(windows.judged.sum())
     found = tempered(found, np.asarray(hessian - np.eye(len(hessian)), np.float64), samples)
@@ -86,18 +91,19 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
             deviation=float(known[k]),
             ends=(float(profile.ends[k, 0]), float(profile.ends[k, 1])),
             at_bound=(bool(profile.at_bound[k, 0]), bool(profile.at_bound[k, 1])),
-            excluded=bool(nominal.excluded[k]),
+            excluded=bool(rise[k] > profiler.wanted[k]),
             doubted=k in doubted,
-            still=is_hidden(entry, still),
+            still=bool(hidden[k]),
+            nominal=float(nominal[k]),
+            nominal_cost=float(rise[k] / max(profiler.cost_of(k), 1e-9)),
         )
-        for k, entry in enumerate(parameters)
+        for k in range(len(parameters))
     ]
-    shown = [pair for pair in close if pair.first in together]
     return Judged(
         x=x,
         posterior=found,
-        estimates=_estimates(shooting, x, verdicts(parameters, found, evidence), profile, nominal, hidden),
-        ratios=tuple(_ratio(shooting, one) for one in combinations(shooting, x, found, shown)),
+        estimates=estimates(parameters, found, evidence),
+        ratios=tuple(ratio(shooting, x, found, pair) for pair in close if pair.first in together),
         misfit=misfit,
         notes=(
             *_notes(shooting, misfit, tau / right.deviation, still),
@@ -105,23 +111,6 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
             *_pairing_notes(shooting, x),
         ),
     )
-
-
-def scaled(found: Posterior, factor: FloatArray) -> Posterior:
-    """Multiply standard errors by `factor` (nparameter,), correlations kept."""
-    return Posterior(
-        covariance=found.covariance * np.outer(factor, factor), correlation_time_s=found.correlation_time_s
-    )
-
-
-def _nominal(shooting: Shooting, profiler: Profiler) -> _Nominal:
-    values = shooting.nominal()
-    entries = shooting.parameters
-    x = np.array([e.to_x(min(max(v, e.low), e.high)) for e, v in zip(entries, values, strict=True)])
-    rise = profiler.rise_at(x)
-    owner = profiler.descent.owner
-    here = np.array([profiler.here.sum() if limb < 0 else profiler.here[limb] for limb in owner])
-    return _Nominal(value=values, cost=rise / np.maximum(here, 1e-9), excluded=rise > profiler.wanted)
 
 
 def _model_error(shooting: Shooting) -> FloatArray:
@@ -141,21 +130,6 @@ def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
     """(nparameter,) whether much more than noise is left over in any joint that a parameter acts on."""
     left = np.array(misfit.left) > _STRUCTURED * np.array(misfit.noise)
     return np.asarray((_acts_on(shooting) & left).any(axis=1))
-
-
-def _ratio(shooting: Shooting, one: Combination) -> Ratio:
-    half = SURE * one.deviation
-    share = half / max(abs(one.value), 1e-12)
-    word: Word = "identified" if share < CLOSE else "weak" if share < _RATIO_SEEN else "not visible"
-    return Ratio(
-        label=one.label,
-        members=tuple(shooting.parameters[k].label for k in one.pair[:2]),
-        value=one.value,
-        standard_error=one.deviation,
-        interval=(one.value - half, one.value + half),
-        unit=one.unit,
-        verdict=word,
-    )
 
 
 def still_joints(windows: Windows) -> frozenset[str]:
@@ -202,38 +176,6 @@ def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
                 "at how rows pair them (`trueup data check`) and shift target_pos by a row if so"
             )
             return
-
-
-def _estimates(
-    shooting: Shooting,
-    x: FloatArray,
-    words: Sequence[Verdict],
-    profile: Profile,
-    nominal: _Nominal,
-    hidden: NDArray[np.bool_],
-) -> tuple[Estimate, ...]:
-    out = []
-    for k, (entry, verdict) in enumerate(zip(shooting.parameters, words, strict=True)):
-        value = float(entry.to_value(x[k]))
-        ends = entry.to_value(np.array([-SURE, SURE]) if hidden[k] else profile.ends[k])
-        out.append(
-            Estimate(
-                parameter=entry,
-                value=value,
-                standard_error=verdict.ratio * entry.slope(value),
-                interval=(float(ends[0]), float(ends[1])),
-                verdict=verdict.word,
-                ratio=verdict.ratio,
-                partner=shooting.parameters[verdict.partner].label if verdict.partner >= 0 else "",
-                correlation=verdict.correlation,
-                on_bound=verdict.on_bound,
-                advice=verdict.advice,
-                nominal=float(nominal.value[k]),
-                nominal_excluded=bool(nominal.excluded[k] and not hidden[k]),
-                nominal_cost=float(nominal.cost[k]),
-            )
-        )
-    return tuple(out)
 
 
 def _acts_on(shooting: Shooting) -> NDArray[np.bool_]:

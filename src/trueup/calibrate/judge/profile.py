@@ -1,19 +1,19 @@
-"""Intervals that the cost itself supports: the profile of every parameter, and what nominal values would cost.
+"""Profile likelihood intervals of every parameter, and the cost of the nominal values.
 
 The profile of parameter k is the cost as a function of x_k with the others refitted. Near the optimum the others follow
 u_k = B_k / B_kk (B the inverse of the limb's Gauss-Newton matrix), and at a distance d the cost has risen by
-d^2 / 2 B_kk. A standard error s_k, which knows of coloured residuals and model error, therefore stands for a rise of
-1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises otherwise
-than its curvature promised, each end moves to where it has risen by that much. A friction near zero may fall to zero
-for nothing while three times as much is excluded: its interval is as lopsided as the cost.
+d^2 / 2 B_kk. A standard error s_k, which accounts for coloured residuals and model error, therefore stands for a rise
+of 1.96^2 T / 2 at the ends of its 95 % interval, T = s_k^2 / B_kk. Both ends are simulated; where the cost rises more
+or less than its curvature predicts, each end moves to where it has risen by that much. Friction near zero may fall to
+zero at no cost while three times as much is excluded: its interval is as asymmetric as the cost.
 
-Valleys bend: mass and rotor inertia that only show as a sum leave the straight line u_k soon, and the cost on that line
-rises although it does not in the valley. So a parameter that others could stand in for (variance inflation B_kk H_kk of
-4 and more) is not believed to be known better than its standard error says. What is handed on is a normal distribution,
-which knows straight lines only: its standard errors are those of the straight ends.
+Valleys bend: mass and rotor inertia that only show as a sum leave the straight line u_k soon, and the cost rises on
+that line although it does not in the valley. So the interval of a parameter that others could replace (variance
+inflation B_kk H_kk of 4 and more) is not made narrower than its standard error. The posterior is a normal distribution,
+which has straight lines only: its standard errors are those of the straight ends.
 
-The same way leads to the nominal value: x_k is set there, the others are refitted, and the rise of the cost says how
-surely the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
+The nominal value is treated alike: x_k is set there, the others are refitted, and the rise of the cost shows how surely
+the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROUNDS = 2
 _REFITS = 2  # Gauss-Newton steps of the others at a nominal value
 _CLEAR = 30.0  # times the rise that excludes a value: needs no refit
 _VALLEY = 4.0  # variance inflation
-_AS_PROMISED = (0.7, 1.5)  # rise over what is wanted within which an end stays where it is
+_AS_PREDICTED = (0.7, 1.5)  # rise over the wanted one within which an end stays where it is
 _MOST = 3.0  # times an end may move in a round
 _LEAST = 1e-6  # of a rise: below is rounding
 _NEAR_BOUND = 1e-3  # of the box
@@ -43,10 +43,10 @@ _REACH = 1.5  # prior widths that others may follow
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What the cost supports, in prior widths.
+    """Profile likelihood intervals, in prior widths.
 
     ends       (nparameter, 2) 95 % intervals; at_bound: which of their ends are bounds of the box
-    deviation  (nparameter,) standard errors that the intervals stand for
+    deviation  (nparameter,) standard errors that correspond to the intervals
     straight   (nparameter,) standard errors of a normal distribution that stays within both straight ends
     """
 
@@ -104,6 +104,11 @@ class Profiler:
             rise = np.where(doubtful, self._rises(outs, moved, turns), rise)
         return np.maximum(rise, 0.0)
 
+    def cost_of(self, k: int) -> float:
+        """Cost at the solution of what parameter k's limb feels."""
+        limb = self.descent.owner[k]
+        return float(self.here.sum() if limb < 0 else self.here[limb])
+
     # --- inside ---
     def _ends(self, side: float) -> FloatArray:
         """Distance (nparameter,) of one end from the estimate, on the straight line."""
@@ -117,7 +122,7 @@ class Profiler:
             ratio = np.maximum(rise, _LEAST) / np.maximum(self.wanted, _LEAST)
             move = np.clip(1.0 / np.sqrt(ratio), 1.0 / _MOST, _MOST)
             new = np.minimum(distance * move, most)
-            sought &= ((ratio < _AS_PROMISED[0]) | (ratio > _AS_PROMISED[1])) & (new != distance)
+            sought &= ((ratio < _AS_PREDICTED[0]) | (ratio > _AS_PREDICTED[1])) & (new != distance)
             distance = np.where(sought, new, distance)
             if not sought.any():
                 break

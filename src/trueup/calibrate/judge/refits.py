@@ -1,16 +1,15 @@
-"""What parts of the data say each for themselves: the scatter that a wrong model leaves in its parameters.
+"""Random-effects variance between parts of the data: the scatter that a wrong model leaves in its parameters.
 
-A model that lacks something is pulled by it, and differently by slow and fast motion, by low and high frequencies, by
-positions and velocities, by one stretch of the log and the next. Each part g gets a refit of one Gauss-Newton step from
-the estimate, with the Jacobian that is there already:
+The parameters of a wrong model depend on the data: on slow or fast motion, low or high frequencies, positions or
+velocities, one stretch of the log or the next. Each part g gets a refit of one Gauss-Newton step from the estimate,
+with the Jacobian that is there already:
 
     x_g - x = -(H_g + I)^-1 (J_g^T r_g + x / G),      C_g = (H_g + I)^-1 M_g (H_g + I)^-1
 
 (G parts in a split, the prior divided among them, M_g as in `uncertainty`). If refits differ by no more than their own
 standard errors the data agree with one model. If they differ by more, the excess is the variance tau^2 between parts,
 by the method of moments for random effects (DerSimonian and Laird 1986); it does not shrink with more of the same data,
-and is added to the parameter's variance, split by split: what speed does to a wrong model and what frequency does are
-taken as sources of their own.
+and is added to the parameter's variance, split by split: effects of speed and of frequency are taken as independent.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d  # type: ignore[attr-defined]
 from scipy.special import chdtri
 
-from trueup.calibrate.data.base_channels import BASE_CHANNELS
+from trueup.calibrate.data.cutting import BASE_CHANNELS
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 from trueup.calibrate.judge.uncertainty import Part, information
 
@@ -32,8 +31,8 @@ _STRETCHES = 4
 _FEWEST_WINDOWS = 8  # for stretches of two windows and more
 _SMOOTH_S = 0.25  # low frequencies: what a moving mean of this length leaves
 _SURE = 0.95
-_SEES = 0.5  # of a parameter's prior variance that a part must take away, or it says nothing of it
-_REACH = 1.5  # prior widths a refit of one step may be believed
+_SEES = 0.5  # of a parameter's prior variance that a part must remove to count
+_REACH = 1.5  # prior widths: largest change of a one-step refit
 
 
 def between_parts(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian) -> FloatArray:

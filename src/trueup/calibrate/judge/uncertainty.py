@@ -1,30 +1,30 @@
-"""How sure a fit is: a covariance that knows that residuals are not white and keeps the prior where data is blind.
+"""Posterior covariance of a fit: sandwich covariance for coloured residuals, prior, and model error.
 
 With H = J^T J and prior precision I (x is in prior widths) the posterior is the sandwich
 
     C = (H + I)^-1 (M + I) (H + I)^-1,      M = sum over channels of J_c^T R_c J_c,
 
 R_c the autocovariance of channel c's residuals (Bartlett taper, applied by FFT). White residuals of unit size give
-M = H and the usual (H + I)^-1; slow, structured residuals give what they deserve; a direction that the data does not
-see has H = M = 0 and keeps C = I. A second M, from the scatter of whole windows, also feels what channels have in
-common; the larger standard error of the two stands.
+M = H and the usual (H + I)^-1; coloured residuals give more; a direction without information has H = M = 0 and keeps
+the prior, C = I. A second M, from the scatter of whole windows, includes correlations between channels; the larger
+standard error of the two is used.
 
-That is the scatter of a fit of the right model. A wrong model's parameters are pulled by what it lacks. Parts of the
-data that disagree show some of it (`refits`); a pull that is the same everywhere shows nowhere. But what the model
-lacks moves its output by delta, the root mean square that is left over beyond noise, and parameters that move the
-output by less than a share of that cannot be told from the estimate. So the covariance gets a term that lets draws
-differ from the estimate by phi delta in what they predict, equally in every direction that the data see:
+That is the covariance for a right model. The parameters of a wrong model are biased. Parts of the data that disagree
+show some of the bias (`refits`); a bias that is the same everywhere shows nowhere. But the model error changes the
+output by delta, the root mean square of the residuals beyond noise, and parameters that change the output by less than
+a share of that cannot be told from the estimate. So the covariance gets a term that lets predictions of draws differ
+from those of the estimate by phi delta, equally in every direction that the data show:
 
     C <- C + f B,      B = (H + I)^-1,   f = phi^2 (delta / left)^2 N / p
 
-for N samples and p parameters of a limb (residuals are in units of what is left over, so that sum r^2 = N). Draws then
+for N samples and p parameters of a limb (residuals are in units of their own size, so that sum r^2 = N). Draws then
 replay with at most about sqrt(1 + phi^2) times the estimate's error. Without model error delta is zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ _MEMORY_S = 0.5  # residuals further apart than this are taken as independent
 _FEWEST_WINDOWS = 6
 _REPLAYS = 0.4  # of the mean square: draws replay with at most some 1.2 times the error
 _HALVINGS = 40
-SHARE = 0.7  # of what is left over beyond noise: phi
+SHARE = 0.7  # phi
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +144,15 @@ def posterior(
     )
 
 
+def scaled(found: Posterior, factor: FloatArray) -> Posterior:
+    """Multiply standard errors by `factor` (nparameter,), correlations kept."""
+    return replace(found, covariance=found.covariance * np.outer(factor, factor))
+
+
 def widened(found: Posterior, factor: FloatArray) -> Posterior:
     """Multiply standard errors by `factor` (nparameter,), up to the prior's."""
-    wide = np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
-    return Posterior(
-        covariance=found.covariance * np.outer(wide, wide), correlation_time_s=found.correlation_time_s
+    return scaled(
+        found, np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
     )
 
 
@@ -157,9 +161,7 @@ def with_model_error(found: Posterior, bread: FloatArray, factor: FloatArray) ->
     root = np.sqrt(factor)
     covariance = found.covariance + bread * np.outer(root, root)
     narrow = np.minimum(1.0, np.maximum(found.deviation, 1.0) / np.sqrt(np.diag(covariance)))
-    return Posterior(
-        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
-    )
+    return replace(found, covariance=covariance * np.outer(narrow, narrow))
 
 
 def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -> Posterior:
@@ -183,7 +185,7 @@ def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if too_wide(narrowed(10.0**middle)) else (low, middle)
-    return Posterior(covariance=narrowed(10.0**high), correlation_time_s=found.correlation_time_s)
+    return replace(found, covariance=narrowed(10.0**high))
 
 
 def model_error_factor(

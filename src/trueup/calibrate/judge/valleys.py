@@ -1,14 +1,14 @@
-"""Valleys: combinations of parameters that the data hardly sees, measured as combinations.
+"""Valleys of the cost: combinations of parameters that the data hardly show, differenced as combinations.
 
-Where gain, inertia and friction may all grow together without a trace, the columns of a Jacobian cancel almost whole in
-that combination. What is left of the sum is then mostly the error of the columns (a stiction event that moves by one
-step is in every column and cancels in none), and it looks like information: in small motions of a light foot it made a
-valley look ten times narrower than it is. So the weak directions of the information matrix, limb by limb, are
+Where gain, inertia and friction may all grow together without a trace, the columns of the Jacobian cancel almost
+completely in that combination. The rest of the sum is mostly the error of the columns (a stiction event that moves by
+one step is in every column and cancels in none), and it looks like information: in small motions of a light foot it
+made a valley look ten times narrower than it is. So the weak directions of the information matrix, limb by limb, are
 differenced again along themselves, over about their own standard error, and the Jacobian is corrected:
 
     J <- J + (d - J v) v^T,      d = (r(x + h v) - r(x - h v)) / 2 h.
 
-A descent that believed the columns stops on a valley's slope; with the valley measured it goes on to the floor.
+A descent with the plain columns stops on a valley's slope; with the corrected Jacobian it goes on to the floor.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.fit.descent import Descent, Loss
+from trueup.calibrate.config import Loss
+from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
-from trueup.calibrate.fit.residuals import Jacobian, Shooting
+from trueup.calibrate.fit.residuals import Jacobian, Shooting, window_products
 
 FloatArray = NDArray[np.float64]
-_CANCELS = 0.1  # of the columns' own information: where less is left in a direction it is measured again
-_MATTERS = 0.01  # prior widths: directions known better than this need no second look
-_WIDE = 0.1  # prior widths: what an earlier fit left open
+_CANCELS = 0.1  # of the columns' own information: directions with less are differenced again
+_MATTERS = 0.01  # prior widths: smaller standard errors need no correction
+_WIDE = 0.1  # prior widths: standard error of a weak direction of an earlier fit
 _ROUNDS = 4
 _WIDER = 1.05  # as wide in sum as before, or nearly: a further round would find the same
 _HALF = 0.5  # of a direction's standard error: how far it is differenced to each side
 _STEP = (0.01, 0.5)  # prior widths, at least and at most
-
-
 _STEPS = 6  # along a valley, at most
 _GAIN = 0.05  # of the log posterior: less is not worth a step
 _FRACTIONS = np.array([1.0, 0.5, 0.2])  # of a step, tried together
@@ -47,7 +46,7 @@ class Direction(NamedTuple):
 
 
 def settled(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Solution:
-    """Return the solution at the floor of its valleys, with a Jacobian that knows them; itself if it has none."""
+    """Return the solution at the floor of its valleys, with the corrected Jacobian; itself if it has none."""
     if not valleys(shooting, solution.x, solution.jacobian):
         return solution
     descent = Descent(shooting, loss)
@@ -73,7 +72,7 @@ def _stepped(descent: Descent, at: Solution) -> Solution:
 
 
 def measured(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> Jacobian:
-    """Return the Jacobian at x with its valleys measured along themselves; itself if it has none."""
+    """Return the Jacobian at x with its valleys differenced along themselves; itself if it has none."""
     found = valleys(shooting, x, jacobian)
     for _ in range(_ROUNDS):
         if not found:
@@ -86,42 +85,32 @@ def measured(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> Jacobian:
 
 
 def valleys(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> list[Direction]:
-    """Directions in which the columns cancel and the data leaves more than a little open."""
-    owner, out = shooting.colouring.owner, []
-    for limb in range(int(shooting.colouring.limb.max()) + 1):
-        mine = np.flatnonzero((owner == limb) & _free(shooting, x))
+    """Directions in which the columns cancel and the standard error is more than a little."""
+    out = []
+    for limb, mine in _free_of_limbs(shooting, x):
         if len(mine) < 2:
             continue
-        hessian = _information(jacobian[mine])
+        hessian = window_products(jacobian[mine]).sum(axis=0)
         size, axes = np.linalg.eigh(hessian)
         own = (axes**2).T @ np.diag(hessian)
         deviation = 1.0 / np.sqrt(np.maximum(size, 0.0) + 1.0)
-        for i in np.flatnonzero((size < _CANCELS * own) & (deviation > _MATTERS)):
-            direction = np.zeros(len(x))
-            direction[mine] = axes[:, i]
-            step = _room(shooting, x, direction, float(np.clip(_HALF * deviation[i], *_STEP)))
-            if step > 0.0:
-                out.append(Direction(limb, direction, step))
+        weak = np.flatnonzero((size < _CANCELS * own) & (deviation > _MATTERS))
+        out += _directions(shooting, x, limb, mine, axes[:, weak], deviation[weak])
     return out
 
 
 def widest_axes(shooting: Shooting, x: FloatArray, covariance: FloatArray) -> list[Direction]:
     """Directions in which a covariance leaves most open, limb by limb."""
     out = []
-    for limb in range(int(shooting.colouring.limb.max()) + 1):
-        mine = np.flatnonzero((shooting.colouring.owner == limb) & _free(shooting, x))
+    for limb, mine in _free_of_limbs(shooting, x):
         size, axes = np.linalg.eigh(covariance[np.ix_(mine, mine)])
-        for i in np.flatnonzero(size > _WIDE**2):
-            direction = np.zeros(len(x))
-            direction[mine] = axes[:, i]
-            step = _room(shooting, x, direction, float(np.clip(_HALF * np.sqrt(size[i]), *_STEP)))
-            if step > 0.0:
-                out.append(Direction(limb, direction, step))
+        wide = np.flatnonzero(size > _WIDE**2)
+        out += _directions(shooting, x, limb, mine, axes[:, wide], np.sqrt(size[wide]))
     return out
 
 
 def along(shooting: Shooting, x: FloatArray, jacobian: Jacobian, found: list[Direction]) -> Jacobian:
-    """Return the Jacobian with these directions (orthonormal within a limb) measured along themselves.
+    """Return the Jacobian with these directions (orthonormal within a limb) differenced along themselves.
 
     Directions of different limbs share rollouts: the k-th of every limb go together.
     """
@@ -148,10 +137,31 @@ def along(shooting: Shooting, x: FloatArray, jacobian: Jacobian, found: list[Dir
     return jacobian
 
 
-def _free(shooting: Shooting, x: FloatArray) -> NDArray[np.bool_]:
-    """Parameters that stand on no bound: the others cannot take part in a valley."""
+def _free_of_limbs(shooting: Shooting, x: FloatArray) -> list[tuple[int, NDArray[np.intp]]]:
+    """Numbers of each limb's parameters that are on no bound: the others cannot take part in a valley."""
     low, high = shooting.bounds
-    return np.asarray(np.minimum(high - x, x - low) > 2.0 * _STEP[0], bool)
+    free, owner = np.minimum(high - x, x - low) > 2.0 * _STEP[0], shooting.colouring.owner
+    limbs = range(int(shooting.colouring.limb.max()) + 1)
+    return [(limb, np.flatnonzero((owner == limb) & free)) for limb in limbs]
+
+
+def _directions(
+    shooting: Shooting,
+    x: FloatArray,
+    limb: int,
+    mine: NDArray[np.intp],
+    axes: FloatArray,
+    deviation: FloatArray,
+) -> list[Direction]:
+    """Axes (len(mine), n) as directions with steps of about half their standard errors, if bounds leave room."""
+    out = []
+    for axis, spread in zip(axes.T, deviation, strict=True):
+        along = np.zeros(len(x))
+        along[mine] = axis
+        step = _room(shooting, x, along, float(np.clip(_HALF * spread, *_STEP)))
+        if step > 0.0:
+            out.append(Direction(limb, along, step))
+    return out
 
 
 def _room(shooting: Shooting, x: FloatArray, direction: FloatArray, step: float) -> float:
@@ -161,15 +171,6 @@ def _room(shooting: Shooting, x: FloatArray, direction: FloatArray, step: float)
         reach = np.where(direction != 0.0, np.minimum(high - x, x - low) / np.abs(direction), np.inf)
     most = float(reach.min())
     return min(step, most) if most > _STEP[0] else 0.0
-
-
-def _information(part: Jacobian) -> FloatArray:
-    """J J^T of (nparameter, ...) in double precision, window by window."""
-    out = np.zeros((len(part), len(part)))
-    for w in range(part.shape[1]):
-        flat = part[:, w].reshape(len(part), -1).astype(np.float64)
-        out += flat @ flat.T
-    return out
 
 
 def _width(found: list[Direction]) -> float:

@@ -1,35 +1,51 @@
-"""A verdict in words for every parameter: what the data exclude, beside whom, and what would show more.
+"""A verdict for every parameter: what the data exclude, which parameters are confounded, and what to record next.
 
-identified   known to 5 % from both sides; and alone, not only together with a partner
+identified   known to 5 % from both sides, by itself and not only together with a partner
 bounded      known from one side: "at most 0.35"
-weak         known from both sides, loosely, or only together with a partner
+weak         known loosely from both sides, or only together with a partner
 not visible  the data exclude next to nothing
 
-Intervals are those of the cost's profile (`profile`), in prior widths.
+Intervals are those of the profile likelihood (`profile`), in prior widths.
+
+Some pairs only show together. A swing shows kp / I, not kp: gain and inertia that grow together leave no trace but
+gravity's. Likewise damping and kd (their sum), mass and kp (their ratio). Where both partners are fitted, neither is
+identified by itself unless the data tell them apart more surely than the model is right; the combination that the data
+do show is reported beside them.
+
+Joints of one kind (the calves of four legs) are built alike. When their values differ by more than their intervals
+allow, one of them is damaged, or the model puts something into them that is not theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
+from trueup.calibrate.fit.residuals import Shooting
 from trueup.calibrate.judge.profile import SURE
 from trueup.calibrate.judge.uncertainty import Posterior
+from trueup.calibrate.parameters import tied
+from trueup.calibrate.rules import NEVER_TIED, SEPARATES, SHOWS
+from trueup.world.fitted.calibration import Estimate, Ratio, Word
 from trueup.world.fitted.fit_parameter import FitParameter
-from trueup.world.fitted.sim_params import Word
+from trueup.world.parameters.params import PARAMETERS
 
 FloatArray = NDArray[np.float64]
+RATIOS, SUMS = (("kp", "armature"), ("kp", "mass_scale")), (("kd", "damping"),)
 VISIBLE = 0.6  # standard error over prior width
-CLOSE = (
-    0.05  # half a 95 % interval of what is identified: of the value, on a linear scale of the prior's width
-)
+_CLOSE = 0.05  # half the 95 % interval of an identified parameter over its value (linear scale: over its prior width)
+_RATIO_VISIBLE = 0.6  # half the 95 % interval of a ratio over its value
 _OPEN = 1.0  # prior widths: an end that is further away bounds nothing
-_SAYS = 1.0  # prior widths from the prior: a bound further out says nothing new
+_INFORMS = 1.0  # prior widths from the prior: a bound further out says nothing new
 _ON_BOUND = 1e-3  # of the box
-ALIKE = 0.7  # correlation from which two parameters stand in each other's way
+_CONFOUNDED = 0.7  # correlation
+_SURE_UNLIKE = 0.99
+_DIFFER = 0.3  # of the value (of the prior width, on a linear scale): less is not worth a warning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +54,9 @@ class Evidence:
 
     ends        95 % interval; at_bound: which of them are bounds of the box
     excluded    the data exclude the nominal value
-    doubted     known together with a partner only, or unlike its like
+    doubted     known together with a partner only, or unlike joints of the same kind
     still       its joints were not moved
+    nominal, nominal_cost   value without the fit, in the parameter's unit, and relative rise of the cost there
     """
 
     x: float
@@ -49,97 +66,49 @@ class Evidence:
     excluded: bool
     doubted: bool
     still: bool
+    nominal: float | None = None
+    nominal_cost: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What can be said about one parameter.
-
-    ratio    standard error over prior width
-    partner  number of the most correlated other parameter, -1 for none
-    """
-
-    word: Word
-    ratio: float
-    partner: int
-    correlation: float
-    on_bound: bool
-    advice: str
-
-
-# what to record so that a parameter shows, alone
-_SHOWS = {
-    "armature": "fast motion: chirp or multisine up to 10 Hz, strong accelerations",
-    "damping": "constant speeds, slow and fast: triangle waves at several rates",
-    "friction": "slow reversals and steps with rests: triangle waves below 0.5 Hz",
-    "encoder_bias": "slow motion over the whole range, so that gravity's torque tells the true angle",
-    "delay": "sharp commands: steps, PRBS or a chirp up to 10 Hz",
-    "stiffness": "slow motion over the whole range",
-    "kp": "large slow motion against gravity, or a known load: only a known torque shows what the servo gives",
-    "kd": "fast motion with a second gain kd",
-    "torque_limit": "large steps that reach the torque limit",
-    "stall_torque": "large steps that reach the torque limit",
-    "no_load_speed": "large fast swings that reach the speed limit",
-    "mass_scale": "slow motion over the whole range (gravity) with known gains",
-    "com_offset": "holds in many different poses",
-    "inertia_shape": "fast turns about several axes: whole-limb swings up to the speed limit",
-    "torque_offset": "slow approaches of the same poses from both sides",
-    "stop_low": "slow pushes against the lower stop",
-    "stop_high": "slow pushes against the upper stop",
-    "stop_stiffness": "pushes of several strengths against the stop",
-    "stop_damping": "fast arrivals at the stop",
-    "tilt": "slow motion of all limbs over their whole range",
-    "mount_stiffness": "swings of all limbs together, slow to fast",
-    "mount_damping": "swings of all limbs together that stop at once",
-    "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
-    "friction_dqs": "a ladder of slow speeds",
-    "friction_alpha": "a ladder of slow speeds",
-    "friction_kl": "the same motion with a second load (a known extra mass)",
-    "friction_kls": "holds and slow starts with a second load",
-    "friction_km": "the same motion with a second load (a known extra mass)",
-    "friction_ke": "the same motion with a second load (a known extra mass)",
-    "friction_kms": "holds and slow starts with a second load",
-    "friction_kes": "holds and slow starts with a second load",
-    "friction_kmq": "the load driving the motor: lowering a heavy mass",
-    "friction_keq": "the motor driving the load: lifting a heavy mass",
-    "contact_friction": "sliding contacts: pushes and turns on the ground",
-    "contact_timeconst": "landings and drops",
-    "contact_dampratio": "landings and drops from several heights",
-}
-# what separates two, whatever their order
-_SEPARATES = {
-    frozenset(
-        {"armature", "delay"}
-    ): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
-    frozenset(
-        {"armature", "mass_scale"}
-    ): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
-    frozenset(
-        {"damping", "friction"}
-    ): "triangle waves at a slow and a fast speed: only damping grows with speed",
-    frozenset({"damping", "kd"}): "the same motion with a second kd",
-    frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
-    frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
-    frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
-    frozenset(
-        {"armature", "kp"}
-    ): "large slow motion against gravity, or a known load: swings show only their ratio",
-    frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
-    frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
-    frozenset({"friction", "kp"}): "steps of several sizes with rests between",
-}
-
-
-def verdicts(
+def estimates(
     parameters: Sequence[FitParameter], found: Posterior, evidence: Sequence[Evidence]
-) -> tuple[Verdict, ...]:
-    """Judge every parameter."""
+) -> tuple[Estimate, ...]:
+    """Every parameter with its interval, its verdict and advice on what to record."""
     correlation = found.correlation - np.eye(len(parameters))
-    return tuple(_judge(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
+    return tuple(_estimate(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
+
+
+def _estimate(
+    k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray
+) -> Estimate:
+    entry, value = parameters[k], float(parameters[k].to_value(np.array(seen.x)))
+    low, high = entry.x_bounds
+    nearest = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else None
+    together = 0.0 if nearest is None else float(correlation[nearest])
+    partner = None if nearest is None else parameters[nearest]
+    word = word_for(entry, seen)
+    interval = entry.to_value(np.array([-SURE, SURE] if seen.still else seen.ends))
+    return Estimate(
+        parameter=entry,
+        value=value,
+        standard_error=seen.deviation * entry.slope(value),
+        interval=(float(interval[0]), float(interval[1])),
+        verdict=word,
+        ratio=seen.deviation,
+        partner="" if partner is None else partner.label,
+        correlation=together,
+        on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
+        advice=""
+        if word == "identified"
+        else _advice(entry, seen, partner if abs(together) >= _CONFOUNDED else None),
+        nominal=seen.nominal,
+        nominal_excluded=seen.excluded and not seen.still,
+        nominal_cost=seen.nominal_cost,
+    )
 
 
 def word_for(entry: FitParameter, seen: Evidence) -> Word:
-    """The word alone."""
+    """The verdict by itself."""
     if seen.still:
         return "not visible"
     low, high = seen.ends
@@ -151,27 +120,38 @@ def word_for(entry: FitParameter, seen: Evidence) -> Word:
     if open_low and open_high:
         return "weak" if seen.excluded else "not visible"
     if open_low or open_high:
-        says = high < _SAYS if open_low else low > -_SAYS
-        return "bounded" if says or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
+        informs = high < _INFORMS if open_low else low > -_INFORMS
+        return (
+            "bounded" if informs or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
+        )
     return "identified" if is_close(entry, seen.deviation) and not seen.doubted else "weak"
 
 
 def is_close(entry: FitParameter, deviation: float) -> bool:
     """Whether a standard error in prior widths is that of an identified parameter."""
-    return deviation <= close_deviation(entry)
-
-
-def close_deviation(entry: FitParameter) -> float:
-    """The largest standard error, in prior widths, of an identified parameter."""
-    return CLOSE / SURE / (entry.width if entry.scale == "log" else 1.0)
+    return deviation <= _CLOSE / SURE / (entry.width if entry.scale == "log" else 1.0)
 
 
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
-    """Whether a parameter ended on a bound of the search; no friction or rotor at all is a finding, not a fault."""
+    """Whether a parameter ended on a bound of the search; no friction or rotor at all is a result, not a fault."""
     low, high = entry.x_bounds
     near = min(x - low, high - x) < _ON_BOUND * (high - low)
     none = entry.low == 0.0 or entry.name == "armature"  # on a logarithmic scale its bound stands for zero
     return near and not (none and x - low < high - x)
+
+
+def _advice(entry: FitParameter, seen: Evidence, partner: FitParameter | None) -> str:
+    shows = SHOWS.get(entry.name, "a motion that depends on it")
+    if seen.still:
+        return f"the joint was not moved; record {shows}"
+    if _unnatural_bound(entry, seen.x):
+        return (
+            "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
+        )
+    if partner is not None:
+        pair = SEPARATES.get(frozenset({entry.name, partner.name}))
+        return f"cannot be told from {partner.label}; record {pair or shows}"
+    return f"record {shows}"
 
 
 def hide_still(
@@ -179,10 +159,10 @@ def hide_still(
 ) -> tuple[Posterior, NDArray[np.bool_]]:
     """Give parameters of joints that were not moved their prior back; returns which they were.
 
-    A joint at rest sticks: friction, encoder bias and gravity then answer for each other, and a linearisation does not
-    see it.
+    A joint at rest sticks: friction, encoder bias and gravity can then replace each other, and a linearisation does not
+    show it.
     """
-    hidden = np.array([is_hidden(entry, still) for entry in parameters])
+    hidden = np.array([bool(one.of) and all(joint in still for joint in one.of) for one in parameters])
     covariance = found.covariance.copy()
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0
@@ -190,39 +170,96 @@ def hide_still(
     return Posterior(covariance=covariance, correlation_time_s=found.correlation_time_s), hidden
 
 
-def is_hidden(entry: FitParameter, still: frozenset[str]) -> bool:
-    """Whether none of a parameter's joints was moved."""
-    return bool(entry.of) and all(joint in still for joint in entry.of)
+class Pair(NamedTuple):
+    """Two parameters that are confounded, by number."""
+
+    first: int
+    second: int
+    is_sum: bool
 
 
-def _judge(k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray) -> Verdict:
-    entry = parameters[k]
-    low, high = entry.x_bounds
-    partner = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else -1
-    alike = float(correlation[partner]) if partner >= 0 else 0.0
-    word, advice = word_for(entry, seen), ""
-    if word != "identified":
-        other = parameters[partner] if abs(alike) >= ALIKE else None
-        advice = _advice(entry, other, _unnatural_bound(entry, seen.x), seen.still)
-    return Verdict(
-        word=word,
-        ratio=seen.deviation,
-        partner=partner,
-        correlation=alike,
-        on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
-        advice=advice,
+def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[Pair]:
+    """Pairs of the known kinds that were fitted together; a body's mass goes with the most correlated gain."""
+    out = []
+    for names in (*RATIOS, *SUMS):
+        first, second = ([k for k, entry in enumerate(parameters) if entry.name == name] for name in names)
+        for j in second:
+            near = [i for i in first if set(parameters[i].of) & set(parameters[j].of)]
+            if names[1] == "mass_scale" and first:
+                near = [first[int(np.abs(correlation[first, j]).argmax())]]
+            out += [Pair(i, j, names in SUMS) for i in near]
+    return out
+
+
+def inseparable(found: list[Pair], correlation: FloatArray, structured: NDArray[np.bool_]) -> set[int]:
+    """Members of pairs that the data do not tell apart: correlated, or apart by less than the model is wrong."""
+    out: set[int] = set()
+    for first, second, _ in found:
+        if abs(correlation[first, second]) >= _CONFOUNDED or structured[first] or structured[second]:
+            out |= {first, second}
+    return out
+
+
+def ratio(shooting: Shooting, x: FloatArray, found: Posterior, pair: Pair) -> Ratio:
+    """kp / armature, kp / mass (gains in N m/rad) or kd + damping, its standard error from the joint covariance."""
+    first, second = (shooting.parameters[k] for k in pair[:2])
+    gain = shooting.gain("kd" if pair.is_sum else "kp", first.of or shooting.robot.spec.joint_names)
+    values = [float(entry.to_value(x[k])) for entry, k in zip((first, second), pair[:2], strict=True)]
+    slopes = np.array([first.slope(values[0]) * gain, second.slope(values[1])])
+    value = values[0] * gain + values[1] if pair.is_sum else values[0] * gain / values[1]
+    if not pair.is_sum:
+        slopes *= np.array([1.0 / values[1], -value / values[1]])
+    block = found.covariance[np.ix_(pair[:2], pair[:2])]
+    deviation = float(np.sqrt(max(slopes @ block @ slopes, 0.0)))
+    half = SURE * deviation
+    share = half / max(abs(value), 1e-12)
+    return Ratio(
+        label=f"{first.name} {'+' if pair.is_sum else '/'} {second.label}",
+        members=(first.label, second.label),
+        value=value,
+        standard_error=deviation,
+        interval=(value - half, value + half),
+        unit=second.unit if pair.is_sum else f"N m/rad / ({second.unit})",
+        verdict="identified" if share < _CLOSE else "weak" if share < _RATIO_VISIBLE else "not visible",
     )
 
 
-def _advice(entry: FitParameter, other: FitParameter | None, on_bound: bool, hidden: bool) -> str:
-    shows = _SHOWS.get(entry.name, "a motion that depends on it")
-    if hidden:
-        return f"the joint was not moved; record {shows}"
-    if on_bound:
-        return (
-            "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
-        )
-    if other is not None:
-        pair = _SEPARATES.get(frozenset({entry.name, other.name}))
-        return f"cannot be told from {other.label}; record {pair or shows}"
-    return f"record {shows}"
+class Unlike(NamedTuple):
+    """Joints of one kind with different values: numbers of their parameters, and a warning."""
+
+    members: tuple[int, ...]
+    text: str
+
+
+def unlike_joints(parameters: Sequence[FitParameter], x: FloatArray, deviation: FloatArray) -> list[Unlike]:
+    """Groups of joints of one kind whose values differ by more than chance and by more than a little."""
+    out = []
+    for name in dict.fromkeys(entry.name for entry in parameters):
+        if PARAMETERS[name].scope != "joint" or name in NEVER_TIED:
+            continue
+        single = {
+            entry.of[0]: k for k, entry in enumerate(parameters) if entry.name == name and len(entry.of) == 1
+        }
+        for group in tied(tuple(single), "kind"):
+            members = [single[joint] for joint in group]
+            if len(members) > 1 and _differ(parameters, x, deviation, members):
+                shown = ", ".join(
+                    f"{parameters[k].of[0]} {float(parameters[k].to_value(x[k])):.3g}" for k in members
+                )
+                text = (
+                    f"like joints came out unlike in {name}: {shown} {parameters[members[0]].unit}. Joints of one "
+                    "kind are built alike: one is worn, or the model puts something else there. `--tie kind` fits "
+                    "one value for all of them"
+                )
+                out.append(Unlike(tuple(members), text))
+    return out
+
+
+def _differ(
+    parameters: Sequence[FitParameter], x: FloatArray, deviation: FloatArray, members: list[int]
+) -> bool:
+    own, weight = x[members], 1.0 / np.maximum(deviation[members], 1e-6) ** 2
+    scatter = float((weight * (own - np.average(own, weights=weight)) ** 2).sum())
+    entry = parameters[members[0]]
+    large = float(np.ptp(own)) * (entry.width if entry.scale == "log" else 1.0) > np.log1p(_DIFFER)
+    return large and scatter > float(chdtri(len(members) - 1, 1.0 - _SURE_UNLIKE))

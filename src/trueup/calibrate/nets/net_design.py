@@ -1,4 +1,4 @@
-"""What a learned actuator starts from: which joints share weights, which simulator it belongs to, a net of zeros."""
+"""Before a net is trained: which joints share weights, which simulator it belongs to, a net of zeros."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
 
 
 def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
-    """The parameters of a calibration as an actuator net carries them; what holds the robot stays behind."""
+    """The parameters of a calibration as an actuator net carries them, without those of the stand."""
     return tuple(one for one in _settings(base, of_stand=False) if one.name not in without)
 
 
 def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
-    """What held the robot in a calibration's logs: needed to replay them, no part of an actuator."""
+    """Parameters of the stand that held the robot: needed to replay its logs, no part of an actuator."""
     return _settings(base, of_stand=True)
 
 
@@ -59,7 +59,7 @@ def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...
 
 
 def simulator_of(settings: Sequence[Setting]) -> dict[str, object]:
-    """What a NetSpec says about the simulator that these settings need."""
+    """Fields of a NetSpec about the simulator that these settings need."""
     names = [one.name for one in settings]
     return {
         "settings": tuple(settings),

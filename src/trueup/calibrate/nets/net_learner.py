@@ -1,4 +1,4 @@
-"""An actuator net while it learns: parameters and derivatives on the learner's buffers, to and from ActuatorNet."""
+"""An actuator net in training: weights and derivatives on the learner's buffers, to and from ActuatorNet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
 
+State = dict[str, NDArray[np.generic]]
 _CHUNK = 32_768  # rows of a product: buffers of some tens of megabytes
 
 
-class Lesson(NamedTuple):
-    """What one group should learn: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
+class Regression(NamedTuple):
+    """Data of one group: normalised inputs (rows, joints, ninput) and torques (rows, joints), N m."""
 
     inputs: Tensor
     torque: Tensor
@@ -62,38 +63,63 @@ class NetLearner:
         self._scale = torch.from_numpy(like.scale)
         self._limit = torch.tensor(spec.limit, dtype=torch.float32)
 
+    def copy(self) -> Float32:
+        """A flat copy of the weights."""
+        flat: Float32 = self.parameters.flat.numpy().copy()
+        return flat
+
+    def put(self, flat: Float32) -> None:
+        """Take over the weights of a flat copy."""
+        self.parameters.flat.numpy()[:] = flat
+
     def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
         """The present weights, or those of a flat copy, as a net."""
-        now, mine = self.parameters.flat.clone(), self.parameters.flat
-        if flat is not None:
-            mine.copy_(torch.from_numpy(flat))
+        now = self.copy()
+        self.put(now if flat is None else flat)
         layers = tuple(
             tuple((w.numpy().copy(), b.numpy().copy()) for w, b in zip(mlp.weight, mlp.bias, strict=True))
             for mlp in self.mlps
         )
         made = replace(self.net, layers=layers, context=self.context.numpy().copy())
-        mine.copy_(now)
+        self.put(now)
         return made
 
     def silent(self, flat: Float32) -> Float32:
         """A flat copy with last layers of zeros: the same features, no torque."""
-        now, mine = self.parameters.flat.clone(), self.parameters.flat
-        mine.copy_(torch.from_numpy(flat))
+        now = self.copy()
+        self.put(flat)
         for mlp in self.mlps:
             mlp.weight[-1].zero_()
             mlp.bias[-1].zero_()
-        made: Float32 = mine.numpy().copy()
-        mine.copy_(now)
+        made = self.copy()
+        self.put(now)
         return made
+
+    def restart_adam(self) -> None:
+        """Forget the moments of earlier steps."""
+        self.adam = Adam(self.parameters)
+
+    def state(self) -> State:
+        """Weights and moments, for a checkpoint."""
+        mean, square = (part.numpy().copy() for part in (self.adam.mean, self.adam.square))
+        return {"flat": self.copy(), "mean": mean, "square": square, "adam_steps": np.array(self.adam.steps)}
+
+    def restore(self, state: State) -> None:
+        """Continue from `state`."""
+        self.put(np.array(state["flat"], np.float32))
+        self.adam.mean.numpy()[:], self.adam.square.numpy()[:] = state["mean"], state["square"]
+        self.adam.steps = int(state["adam_steps"])
 
     def input_gradient(self, inputs: Float32) -> Float32:
         """dtau/dinput, shaped as the inputs."""
-        out = np.empty_like(inputs)
+        spec, out = self.net.spec, np.empty_like(inputs)
         for g, rows, x, joints in self._parts(inputs):
             y = self.mlps[g].forward(x)
             _, slope = self._torque(y[:, 0], joints)
-            back = self.mlps[g].backward(slope[:, None], to_input=True)
-            self._write(out, g, rows, back.numpy())
+            back = self.mlps[g].backward(slope[:, None], to_input=True).numpy()
+            group = list(spec.groups[g])
+            part = back[:, : spec.ninput].reshape(-1, len(group), len(spec.signals), len(spec.taps))
+            out[rows, group] = part / self.net.std[g][:, None]
         return out
 
     def step(
@@ -114,44 +140,47 @@ class NetLearner:
                 self.parameters.grad_view["context"].index_add_(0, joints, back[:, spec.ninput :])
             self._sum += self.parameters.grad
         self.parameters.grad.copy_(self._sum)
-        norm = self.parameters.clip_gradient(_MOST_GRADIENT)
-        if decay:
-            self.parameters.flat.mul_(1.0 - rate * decay)
-        self.adam.step(rate)
+        norm = float(self.parameters.grad.norm())
+        self._descend(rate, decay)
         return norm
 
-    def lessons(self, inputs: Float32, torque: Float32) -> list[Lesson]:
+    def regressions(self, inputs: Float32, torque: Float32) -> list[Regression]:
         """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
         made = []
         for g, group in enumerate(self.net.spec.groups):
-            columns = list(group)
-            x = (inputs[:, columns] - self.net.mean[g][:, None]) / self.net.std[g][:, None]
-            x = x.reshape(len(x), len(group), -1)
-            made.append(Lesson(torch.from_numpy(x), torch.from_numpy(torque[:, columns].astype(np.float32))))
+            wanted = torque[:, list(group)].astype(np.float32)
+            x = self.net.group_inputs(g, inputs)
+            made.append(Regression(torch.from_numpy(x), torch.from_numpy(wanted)))
         return made
 
-    def regress(self, lessons: Sequence[Lesson], rows: Tensor, rate: float, decay: float = 0.0) -> float:
+    def regress(
+        self, regressions: Sequence[Regression], rows: Tensor, rate: float, decay: float = 0.0
+    ) -> float:
         """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
         spec, loss = self.net.spec, 0.0
         share = 1.0 / (len(rows) * spec.njoint)
         self.parameters.grad.zero_()
         own = self.parameters.grad_view["context"]
-        for mlp, group, lesson in zip(self.mlps, spec.groups, lessons, strict=True):
+        for mlp, group, regression in zip(self.mlps, spec.groups, regressions, strict=True):
             joints = torch.tensor(group).repeat(len(rows))
-            x = lesson.inputs[rows].reshape(len(joints), -1)
+            x = regression.inputs[rows].reshape(len(joints), -1)
             torque, slope = self._torque(
                 mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints
             )
-            miss = (torque - lesson.torque[rows].reshape(-1)) / self._scale[joints]
+            miss = (torque - regression.torque[rows].reshape(-1)) / self._scale[joints]
             loss += share * float(miss @ miss)
             grad = 2.0 * share * miss * slope / self._scale[joints]
             back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)
             if self.shape.context:
                 own.index_add_(0, joints, back[:, spec.ninput :])
+        self._descend(rate, decay)
+        return loss
+
+    def _descend(self, rate: float, decay: float) -> None:
+        """A step of Adam with decoupled weight decay."""
         if decay:
             self.parameters.flat.mul_(1.0 - rate * decay)
         self.adam.step(rate)
-        return loss
 
     def torques(self, inputs: Float32) -> NDArray[np.float64]:
         """Torques (rows, njoint) of inputs."""
@@ -168,8 +197,7 @@ class NetLearner:
             size = max(1, _CHUNK // len(group))
             for start in range(0, len(inputs), size):
                 rows = slice(start, start + size)
-                part = inputs[rows][:, list(group)]
-                part = (part - net.mean[g][:, None]) / net.std[g][:, None]
+                part = net.group_inputs(g, inputs[rows])
                 joints = torch.tensor(group).repeat(len(part))
                 x = torch.from_numpy(part.reshape(len(joints), -1))
                 yield g, rows, torch.cat([x, self.context[joints]], dim=1), joints
@@ -182,12 +210,3 @@ class NetLearner:
         limit = self._limit[joints]
         bent = torch.tanh(y * scale / limit)
         return limit * bent, scale * (1.0 - bent**2)
-
-    def _write(self, out: Float32, g: int, rows: slice, back: Float32) -> None:
-        spec, group = self.net.spec, list(self.net.spec.groups[g])
-        shape = (-1, len(group), len(spec.signals), len(spec.taps))
-        part = back[:, : spec.ninput].reshape(shape) / self.net.std[g][:, None]
-        out[rows, group] = part
-
-
-_MOST_GRADIENT = 1e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.active import ActivePlan
+from trueup.calibrate.active.plan import ActivePlan
 from trueup.report.page import Page
 
 

@@ -13,8 +13,7 @@ from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.report.calibration.actuator_motion import motion_sections
-from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart
+from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
 
 _WIDE = 110  # characters that titles and all columns need
@@ -114,34 +113,33 @@ def _summary(page: Page, file: LadderFile) -> None:
 
 def _columns(file: LadderFile) -> list[str]:
     """Names of the numbers that at least one rung has."""
-    names = ["one step", "0.1 s", "1 s", "whole", "+-", "fitted"]
-    found = [r for r in file.rungs if r.scores is not None]
-    names += sorted({f"whole, new {name}" for r in found for name in (r.scores.groups if r.scores else ())})
-    if any(r.scores is not None and r.scores.torque is not None for r in found):
-        names.append("torque")
-    if any(r.closed_loop is not None for r in found):
-        names.append("closed loop")
-    if any(r.long for r in found):
-        names.append("drift")
-    return names
+    found = {name for result in file.rungs for name in _values(result)}
+    groups = sorted(name for name in found if name.startswith("whole, new"))
+    order = ("one step", "0.1 s", "1 s", "whole", "+-", "fitted", *groups, "torque", "closed loop", "drift")
+    return [name for name in order if name in found]
 
 
 def _numbers(file: LadderFile, result: RungResult) -> list[float | None]:
+    values = _values(result)
+    return [values.get(name) for name in _columns(file)]
+
+
+def _values(result: RungResult) -> dict[str, float]:
+    """Numbers of a rung by column; errors in mrad."""
     scores = result.scores
     if scores is None:
-        return [None] * len(_columns(file))
-    by: dict[str, float | None] = {
-        "one step": 1e3 * scores.held[0].mean,
-        "whole": 1e3 * scores.whole.mean,
-        "+-": 1e3 * scores.whole.se,
-        "fitted": 1e3 * scores.train.mean,
-        "torque": scores.torque,
-        "closed loop": None if result.closed_loop is None else 1e3 * result.closed_loop.difference,
-        "drift": 1e3 * result.long[-1].drift if result.long else None,
-    }
-    by |= {f"{error.seconds:g} s": 1e3 * error.mean for error in scores.held[1:-1]}
-    by |= {f"whole, new {name}": 1e3 * error.mean for name, error in scores.groups.items()}
-    return [by.get(name) for name in _columns(file)]
+        return {}
+    values = {f"{error.seconds:g} s": 1e3 * error.mean for error in scores.held[1:-1]}
+    values |= {f"whole, new {name}": 1e3 * error.mean for name, error in scores.groups.items()}
+    values |= {"one step": 1e3 * scores.held[0].mean, "whole": 1e3 * scores.whole.mean}
+    values |= {"+-": 1e3 * scores.whole.se, "fitted": 1e3 * scores.train.mean}
+    if scores.torque is not None:
+        values["torque"] = scores.torque
+    if result.closed_loop is not None:
+        values["closed loop"] = 1e3 * result.closed_loop.difference
+    if result.long:
+        values["drift"] = 1e3 * result.long[-1].drift
+    return values
 
 
 def _text(cell: float | None) -> str:

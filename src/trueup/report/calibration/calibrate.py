@@ -12,10 +12,9 @@ from rich.table import Table
 
 from trueup.calibrate.calibrate import Fit
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
-from trueup.report.page import Badge, Page, Status
+from trueup.report.page import Badge, Cell, Page, Status
 from trueup.report.traces import joint_traces
-from trueup.world.fitted.calibration import Calibration, Predictive, Ratio
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Calibration, Estimate, Predictive
 
 _COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}
@@ -24,34 +23,10 @@ STRUCTURED = (
     "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
     "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
 )
-VALLEYS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
+RATIOS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
 
 
-def print_fit(fit: Fit, console: Console | None = None) -> None:
-    """Scores, parameters and what to record next."""
-    console, result = console or Console(), fit.calibration
-    for alarm in result.alarms:
-        console.print(f"ALARM: {alarm}", style="bold red", markup=False)
-    console.print(_parameter_table(result))
-    if result.ratios:
-        console.print(_ratio_table(result))
-    console.print(_score_table(result))
-    effort = result.effort
-    ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
-    console.print(
-        f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
-        f"time), {effort.iterations} iterations"
-    )
-    if result.predictive is not None:
-        console.print(predictive_text(result.predictive))
-    if result.misfit.structured:
-        console.print(STRUCTURED, style="yellow")
-    for labels, advice in next_recording(result):
-        console.print(f"next: {labels}: {advice}", markup=False)
-    for note in result.notes:
-        console.print(f"note: {note}", style="dim", markup=False)
-
-
+# --- in words ---
 def word_shown(estimate: Estimate) -> str:
     """The verdict with what bounds the parameter: "at most 0.35"."""
     if estimate.verdict != "bounded":
@@ -71,13 +46,8 @@ def excluded_shown(estimate: Estimate) -> str:
     return f"+{100 * rise:.2g} %" if rise < 1.0 else f"x {1.0 + rise:.2g}"
 
 
-def _nominal(estimate: Estimate) -> str:
-    shown, rise = f"{estimate.nominal:.3g}" if estimate.nominal is not None else "", excluded_shown(estimate)
-    return f"{shown} excluded (cost {rise})" if rise else shown
-
-
 def predictive_text(check: Predictive) -> str:
-    """The predictive check in a sentence."""
+    """The posterior predictive check in a sentence."""
     within = "within" if check.covered else "NOT within"
     return (
         f"draws from the posterior replay held-out data with {check.median_ratio:.2f} times the estimate's error "
@@ -98,20 +68,98 @@ def next_recording(result: Calibration) -> list[tuple[str, str]]:
     ]
 
 
-def write_fit_page(fit: Fit, path: Path) -> Path:
-    """Write the page."""
-    return fit_page(fit).write(path)
+def _score_rows(result: Calibration) -> list[tuple[str, float, float]]:
+    """(joint, nominal, calibrated) open-loop errors in mrad, on held-out data if there is any; the mean last."""
+    before = result.holdout_nominal or result.fit_nominal
+    after = result.holdout_calibrated or result.fit_calibrated
+    rows = [
+        *zip(result.joint_names, before.open_loop, after.open_loop, strict=True),
+        ("mean, open loop", before.open_loop_mean, after.open_loop_mean),
+        ("mean, 0.5 s windows", before.window_mean, after.window_mean),
+    ]
+    return [(name, 1e3 * nominal, 1e3 * calibrated) for name, nominal, calibrated in rows]
+
+
+# --- the terminal ---
+def print_fit(fit: Fit, console: Console | None = None) -> None:
+    """Scores, parameters and what to record next."""
+    console, result = console or Console(), fit.calibration
+    for alarm in result.alarms:
+        console.print(f"ALARM: {alarm}", style="bold red", markup=False)
+    console.print(_parameter_table(result))
+    if result.ratios:
+        table = _table(("known together only", "unit"), ("estimate", "95 % from", "to"), ("verdict",))
+        for one in result.ratios:
+            numbers = (f"{value:.4g}" for value in (one.value, *one.interval))
+            table.add_row(one.label, one.unit, *numbers, f"[{_COLOUR[one.verdict]}]{one.verdict}[/]")
+        console.print(table)
+    where = "held out" if result.holdout_nominal is not None else "fitted data (nothing held out)"
+    table = _table((f"position error, mrad, {where}",), ("nominal", "calibrated"))
+    for name, before, after in _score_rows(result):
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
+    console.print(table)
+    effort = result.effort
+    ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
+    console.print(
+        f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
+        f"time), {effort.iterations} iterations"
+    )
+    if result.predictive is not None:
+        console.print(predictive_text(result.predictive))
+    if result.misfit.structured:
+        console.print(STRUCTURED, style="yellow")
+    for labels, advice in next_recording(result):
+        console.print(f"next: {labels}: {advice}", markup=False)
+    for note in result.notes:
+        console.print(f"note: {note}", style="dim", markup=False)
 
 
 def fit_text(fit: Fit) -> str:
-    """What `print_fit` shows, as plain text."""
+    """The output of `print_fit` as plain text."""
     out = io.StringIO()
     print_fit(fit, Console(file=out, width=120))
     return out.getvalue()
 
 
+def _table(left: tuple[str, ...], right: tuple[str, ...], last: tuple[str, ...] = ()) -> Table:
+    table = Table(*left, box=None, header_style="bold")
+    for name in (*right, *last):
+        table.add_column(name, justify="right" if name in right else "left")
+    return table
+
+
+def _parameter_table(result: Calibration) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("parameter", min_width=18)
+    for name in ("value", "95 % from", "to", "verdict", "nominal", "excluded"):
+        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=True)
+    several = [e.parameter.name for e in result.estimates if e.parameter.of]
+    heading = ""
+    for estimate in result.estimates:
+        bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
+        name, unit, label = estimate.parameter.name, estimate.parameter.unit, estimate.parameter.label
+        grouped = several.count(name) > 1
+        if grouped and name != heading:
+            table.add_row(f"{name}, {unit}")
+        heading = name
+        table.add_row(
+            f"  {label.removeprefix(name).strip()}" if grouped else f"{label}, {unit}",
+            *(f"{value:.3g}" for value in (estimate.value, *estimate.interval)),
+            f"[{_COLOUR[estimate.verdict]}]{word_shown(estimate)}[/]{bound}",
+            "" if estimate.nominal is None else f"{estimate.nominal:.3g}",
+            excluded_shown(estimate),
+        )
+    return table
+
+
+# --- the page ---
+def write_fit_page(fit: Fit, path: Path) -> Path:
+    """Write the page."""
+    return fit_page(fit).write(path)
+
+
 def fit_page(fit: Fit) -> Page:
-    """Verdicts, what to record next, scores, parameters, traces, residual spectrum, correlations."""
+    """Verdicts, what to record next, scores, traces, residual spectrum, parameters, correlations, provenance."""
     result = fit.calibration
     page = Page(f"Calibration of {result.robot}", "From logs to a simulator that fits.")
     _summary(page, result)
@@ -120,32 +168,16 @@ def fit_page(fit: Fit) -> Page:
         page.table(("parameters", "record"), advice)
         page.text("A motion made for just these, within the robot's limits:")
         page.code(f"trueup record {result.robot} --excitation active --for DIR --out next.mcap")
-    _scores(page, result)
+    held = result.holdout_calibrated is not None
+    page.section("Position error on held-out data" if held else "Position error on the fitted data")
+    low, high = (result.holdout_calibrated or result.fit_calibrated).spread
+    page.text(
+        f"Mean open-loop error after calibration: {1e3 * low:.2f} to {1e3 * high:.2f} mrad (5 to 95 % over blocks of a "
+        "second)."
+    )
+    page.table(("mrad", "nominal", "calibrated"), _score_rows(result))
     _traces(page, fit)
-    page.section("Parameters")
-    page.plot(
-        intervals(result.estimates),
-        "Estimates with 95 % intervals, in prior widths from the prior: an interval as wide as the prior (-2 to 2) "
-        "says that the data told nothing.",
-    )
-    columns = (
-        "parameter",
-        "estimate",
-        "+-",
-        "95 % from",
-        "to",
-        "unit",
-        "verdict",
-        "nominal",
-        "nearest partner",
-    )
-    page.table(columns, [_row(estimate) for estimate in result.estimates])
-    if result.ratios:
-        page.text(VALLEYS)
-        page.table(
-            ("known together", "value", "95 % from", "to", "unit", "verdict"),
-            [_ratio_row(r) for r in result.ratios],
-        )
+    _parameters(page, result)
     page.section("Correlations")
     page.plot(
         correlation_map(fit),
@@ -182,6 +214,59 @@ def _summary(page: Page, result: Calibration) -> None:
         page.text(note)
 
 
+def _traces(page: Page, fit: Fit) -> None:
+    """Measured, nominal and calibrated positions of the first shown log, and the spectrum of the errors."""
+    nominal, calibrated = fit.nominal.replays[0], fit.calibrated.replays[0]
+    measured = calibrated.measured_pos[0]
+    simulated = {"nominal": nominal.joint_pos[0], "calibrated": calibrated.joint_pos[0]}
+    page.section("Open-loop replay")
+    page.text(
+        "The recorded commands in the simulator from the first measured state on. Drag to zoom, double-click to reset; "
+        "click a name in the legend to hide it."
+    )
+    traces = {"measured": measured, **simulated}
+    page.plot(joint_traces(calibrated.time, traces, fit.calibration.joint_names, "rad"))
+    page.section("Spectrum of the error")
+    errors = {name: position - measured for name, position in simulated.items()}
+    page.plot(spectra(errors, calibrated.dt), "Root mean square over joints, mrad per root hertz.")
+
+
+def _parameters(page: Page, result: Calibration) -> None:
+    page.section("Parameters")
+    page.plot(
+        intervals(result.estimates),
+        "Estimates with 95 % intervals, in prior widths from the prior: an interval as wide as the prior (-2 to 2) "
+        "means that the data hold no information about it.",
+    )
+    ends = ("95 % from", "to", "unit", "verdict")
+    columns = ("parameter", "estimate", "+-", *ends, "nominal", "nearest partner")
+    page.table(columns, [_row(estimate) for estimate in result.estimates])
+    if result.ratios:
+        page.text(RATIOS)
+        rows: list[tuple[Cell, ...]] = [
+            (one.label, one.value, *one.interval, one.unit, Badge(_STATUS[one.verdict], one.verdict))
+            for one in result.ratios
+        ]
+        page.table(("known together", "value", *ends), rows)
+
+
+def _row(estimate: Estimate) -> tuple[Cell, ...]:
+    entry, rise = estimate.parameter, excluded_shown(estimate)
+    nominal = "" if estimate.nominal is None else f"{estimate.nominal:.3g}"
+    return (
+        entry.label,
+        estimate.value,
+        estimate.standard_error,
+        *estimate.interval,
+        entry.unit,
+        Badge(
+            _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
+        ),
+        f"{nominal} excluded (cost {rise})" if rise else nominal,
+        f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
+    )
+
+
 def _provenance(page: Page, result: Calibration) -> None:
     page.section("Where it comes from")
     plain = {key: value for key, value in result.provenance.items() if isinstance(value, str | int | float)}
@@ -197,126 +282,3 @@ def _provenance(page: Page, result: Calibration) -> None:
     )
     rest = {key: value for key, value in result.provenance.items() if key not in plain}
     page.code(json.dumps(rest, indent=1), folded="Logs and settings")
-
-
-def _row(estimate: Estimate) -> tuple[str | float | Badge, ...]:
-    low, high = estimate.interval
-    return (
-        estimate.parameter.label,
-        estimate.value,
-        estimate.standard_error,
-        low,
-        high,
-        estimate.parameter.unit,
-        Badge(
-            _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
-        ),
-        _nominal(estimate),
-        f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
-    )
-
-
-def _parameter_table(result: Calibration) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("parameter", min_width=18)
-    for name in ("value", "95 % from", "to", "verdict", "nominal", "excluded"):
-        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=True)
-    several = [e.parameter.name for e in result.estimates if e.parameter.of]
-    heading = ""
-    for estimate in result.estimates:
-        colour = _COLOUR[estimate.verdict]
-        bound = " on bound" if estimate.on_bound and estimate.verdict != "bounded" else ""
-        name, unit = estimate.parameter.name, estimate.parameter.unit
-        grouped = several.count(name) > 1
-        if grouped and name != heading:
-            table.add_row(f"{name}, {unit}")
-        heading = name
-        label = estimate.parameter.label
-        table.add_row(
-            f"  {label.removeprefix(name).strip()}" if grouped else f"{label}, {unit}",
-            f"{estimate.value:.3g}",
-            f"{estimate.interval[0]:.3g}",
-            f"{estimate.interval[1]:.3g}",
-            f"[{colour}]{word_shown(estimate)}[/]{bound}",
-            "" if estimate.nominal is None else f"{estimate.nominal:.3g}",
-            excluded_shown(estimate),
-        )
-    return table
-
-
-def _ratio_row(ratio: Ratio) -> tuple[str | float | Badge, ...]:
-    return (
-        ratio.label,
-        ratio.value,
-        *ratio.interval,
-        ratio.unit,
-        Badge(_STATUS[ratio.verdict], ratio.verdict),
-    )
-
-
-def _ratio_table(result: Calibration) -> Table:
-    table = Table("known together only", "unit", box=None, header_style="bold")
-    for name in ("estimate", "95 % from", "to"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict")
-    for ratio in result.ratios:
-        numbers = (f"{value:.4g}" for value in (ratio.value, *ratio.interval))
-        table.add_row(ratio.label, ratio.unit, *numbers, f"[{_COLOUR[ratio.verdict]}]{ratio.verdict}[/]")
-    return table
-
-
-def _score_rows(result: Calibration) -> list[tuple[str, float, float]]:
-    """(joint, nominal, calibrated) open-loop errors in mrad, on held-out data if there is any; the mean last."""
-    nominal = result.holdout_nominal or result.fit_nominal
-    calibrated = result.holdout_calibrated or result.fit_calibrated
-    rows = [
-        (name, 1e3 * before, 1e3 * after)
-        for name, before, after in zip(
-            result.joint_names, nominal.open_loop, calibrated.open_loop, strict=True
-        )
-    ]
-    rows.append(("mean, open loop", 1e3 * nominal.open_loop_mean, 1e3 * calibrated.open_loop_mean))
-    rows.append(("mean, 0.5 s windows", 1e3 * nominal.window_mean, 1e3 * calibrated.window_mean))
-    return rows
-
-
-def _score_table(result: Calibration) -> Table:
-    where = "held out" if result.holdout_nominal is not None else "fitted data (nothing held out)"
-    table = Table(f"position error, mrad, {where}", box=None, header_style="bold")
-    table.add_column("nominal", justify="right")
-    table.add_column("calibrated", justify="right")
-    for name, before, after in _score_rows(result):
-        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
-    return table
-
-
-def _scores(page: Page, result: Calibration) -> None:
-    held = result.holdout_calibrated is not None
-    page.section("Position error on held-out data" if held else "Position error on the fitted data")
-    low, high = (result.holdout_calibrated or result.fit_calibrated).spread
-    page.text(
-        f"Mean open-loop error after calibration: {1e3 * low:.2f} to {1e3 * high:.2f} mrad (5 to 95 % over blocks of a "
-        "second)."
-    )
-    page.table(("mrad", "nominal", "calibrated"), _score_rows(result))
-
-
-def _traces(page: Page, fit: Fit) -> None:
-    """Measured, nominal and calibrated of the first shown log, and the spectrum of what is left."""
-    nominal, calibrated = fit.nominal.replays[0], fit.calibrated.replays[0]
-    names, measured = fit.calibration.joint_names, calibrated.measured_pos[0]
-    page.section("Open-loop replay")
-    page.text(
-        "The recorded commands in the simulator from the first measured state on. Drag to zoom, double-click to reset; "
-        "click a name in the legend to hide it."
-    )
-    signals = {"measured": measured, "nominal": nominal.joint_pos[0], "calibrated": calibrated.joint_pos[0]}
-    page.plot(joint_traces(calibrated.time, signals, names, "rad"))
-    page.section("Spectrum of the error")
-    dt = float(calibrated.time[1] - calibrated.time[0])
-    page.plot(
-        spectra(
-            {"nominal": nominal.joint_pos[0] - measured, "calibrated": calibrated.joint_pos[0] - measured}, dt
-        ),
-        "Root mean square over joints, mrad per root hertz.",
-    )

@@ -11,17 +11,38 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.calibrate import Fit
 from trueup.report.traces import COLOURS
-from trueup.world.fitted.sim_params import Estimate
+from trueup.world.fitted.calibration import Estimate
 
 FloatArray = NDArray[np.float64]
 _VERDICT = {"identified": "#10a37f", "bounded": "#2b7de9", "weak": "#b5831a", "not visible": "#e4572e"}
 _LONG_LIST = 80  # labels of more parameters than this would not be legible
 
 
+def chart(height: int, x: dict[str, Any], y: dict[str, Any], **margin: int) -> Any:
+    """An empty figure with these axes and a legend above; margins l, r, t, b in pixels."""
+    figure = import_module("plotly.graph_objects").Figure()
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 16, "t": 40, "b": 54} | margin,
+        xaxis=x,
+        yaxis=y,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure
+
+
 def intervals(estimates: Sequence[Estimate]) -> Any:
     """Return every estimate with its 95 % interval, in prior widths from the prior."""
-    figure = import_module("plotly.graph_objects").Figure()
     labels = [estimate.parameter.label for estimate in estimates]
+    names = {"autorange": "reversed", "categoryorder": "array", "categoryarray": labels}
+    figure = chart(
+        15 * len(labels) + 130,
+        {"title": {"text": "prior widths from the prior"}, "zeroline": True, "range": [-4.2, 4.2]},
+        {**names, "tickfont": {"size": 10}, "automargin": True},
+        l=210,
+        b=64,
+    )
     x = [estimate.parameter.to_x(estimate.value) for estimate in estimates]
     ends = [[estimate.parameter.to_x(end) for end in estimate.interval] for estimate in estimates]
     for word, colour in _VERDICT.items():
@@ -43,26 +64,14 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
                 customdata=[f"{estimates[k].value:.4g} {estimates[k].parameter.unit}" for k in mine],
                 hovertemplate="%{y}: %{customdata}<extra></extra>",
             )
-    figure.update_layout(
-        template="none",
-        height=15 * len(labels) + 130,
-        margin={"l": 210, "r": 16, "t": 40, "b": 64},
-        xaxis={"title": {"text": "prior widths from the prior"}, "zeroline": True, "range": [-4.2, 4.2]},
-        yaxis={
-            "autorange": "reversed",
-            "categoryorder": "array",
-            "categoryarray": labels,
-            "tickfont": {"size": 10},
-            "automargin": True,
-        },
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    )
     return figure
 
 
 def spectra(errors: Mapping[str, FloatArray], dt: float) -> Any:
     """Return the amplitude spectrum of errors (T, njoint), root mean square over the joints."""
-    figure = import_module("plotly.graph_objects").Figure()
+    figure = chart(
+        360, {"type": "log", "title": {"text": "Hz"}}, {"type": "log", "title": {"text": "mrad/√Hz"}}, b=50
+    )
     signal = import_module("scipy.signal")
     for k, (name, error) in enumerate(errors.items()):
         frequency, power = signal.welch(error, 1.0 / dt, nperseg=min(512, len(error)), axis=0)
@@ -73,21 +82,22 @@ def spectra(errors: Mapping[str, FloatArray], dt: float) -> Any:
             mode="lines",
             line={"color": COLOURS[k + 1]},
         )
-    figure.update_layout(
-        template="none",
-        height=360,
-        margin={"l": 70, "r": 16, "t": 40, "b": 50},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        xaxis={"type": "log", "title": {"text": "Hz"}},
-        yaxis={"type": "log", "title": {"text": "mrad/√Hz"}},
-    )
     return figure
 
 
 def correlation_map(fit: Fit) -> Any:
     """Return the posterior correlation of every pair of parameters."""
     labels = [estimate.parameter.label for estimate in fit.calibration.estimates]
-    figure = import_module("plotly.graph_objects").Figure()
+    font = {"size": 9 if len(labels) > 40 else 10}
+    ticks = {"tickfont": font, "showticklabels": len(labels) <= _LONG_LIST, "automargin": True, "dtick": 1}
+    figure = chart(
+        min(1400, max(420, 12 * len(labels) + 200)),
+        {"tickangle": 90, **ticks},
+        {"autorange": "reversed", **ticks},
+        l=190,
+        b=170,
+        t=20,
+    )
     figure.add_heatmap(
         z=fit.posterior.correlation.round(2),
         x=labels,
@@ -96,14 +106,5 @@ def correlation_map(fit: Fit) -> Any:
         zmax=1,
         colorscale="RdBu",
         hovertemplate="%{y} and %{x}: %{z:.2f}<extra></extra>",
-    )
-    font = {"size": 9 if len(labels) > 40 else 10}
-    ticks = {"tickfont": font, "showticklabels": len(labels) <= _LONG_LIST, "automargin": True}
-    figure.update_layout(
-        template="none",
-        height=min(1400, max(420, 12 * len(labels) + 200)),
-        margin={"l": 190, "r": 16, "b": 170, "t": 20},
-        yaxis={"autorange": "reversed", "dtick": 1, **ticks},
-        xaxis={"tickangle": 90, "dtick": 1, **ticks},
     )
     return figure

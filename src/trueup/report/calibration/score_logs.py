@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,12 +11,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.score_logs import JointErrors, LogScores, ModelScore
+from trueup.calibrate.score_logs import JointErrors, LogScores, joint_errors
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
+from trueup.world.replay.replay import Replay
 
 WORSE = "WORSE THAN NOMINAL: on these logs the fit predicts worse than the model without it. Do not use it for them."
 _HEAD = ("nominal RMSE", "fit RMSE", "nominal MAE", "fit MAE")
+_MOST_SHOWN = 4
 Row = tuple[str, float, float, float, float]
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ def print_scores(scores: LogScores, console: Console | None = None) -> None:
         for label, *values in rows:
             table.add_row(label, *(f"{value:.3f}" for value in _shown(scores, values)))
         console.print(table)
-    console.print(_told(scores))
+    console.print(_about(scores))
     for note in scores.notes:
         console.print(f"note: {note}", style="dim", markup=False)
 
@@ -49,17 +51,16 @@ def scores_text(scores: LogScores) -> str:
 def tables(scores: LogScores) -> dict[str, list[Row]]:
     """Rows of errors (mrad) by title: open loop per log and per joint, then windows."""
     nominal, fit = scores.nominal, scores.calibrated or scores.nominal
-    joints = scores.joint_names
-    out = {"Open loop, by log": _by_log(scores, nominal, fit)}
-    out["Open loop, by joint"] = _by_joint(joints, nominal.open_loop, fit.open_loop)
+    whole = [_means(name_of(scores, k), [a], [b]) for k, (a, b) in _pairs(nominal.replays, fit.replays)]
+    out = {
+        "Open loop, by log": [*whole, _means("all", nominal.replays, fit.replays)],
+        "Open loop, by joint": _by_joint(scores, nominal.open_loop, fit.open_loop),
+    }
     if nominal.windows is not None and fit.windows is not None:
-        by_log = [
-            _means(name_of(scores, k), a, b)
-            for k, (a, b) in enumerate(zip(nominal.log_windows, fit.log_windows, strict=True))
-            if a is not None and b is not None
+        out["Windows of 0.5 s, by log"] = [
+            _means(name_of(scores, k), a, b) for k, (a, b) in _pairs(nominal.cut, fit.cut) if a and b
         ]
-        out["Windows of 0.5 s, by log"] = by_log
-        out["Windows of 0.5 s, by joint"] = _by_joint(joints, nominal.windows, fit.windows)
+        out["Windows of 0.5 s, by joint"] = _by_joint(scores, nominal.windows, fit.windows)
     return out
 
 
@@ -77,7 +78,7 @@ def write_scores_page(scores: LogScores, path: str | Path) -> Path:
     page.facts({**facts_of(scores), "logs": len(scores.logs), "physics": f"{scores.physics_hz:g} Hz"})
     if scores.worse:
         page.text(WORSE)
-    page.text(_told(scores))
+    page.text(_about(scores))
     for title, rows in tables(scores).items():
         page.section(title)
         shown: list[tuple[str | float, ...]] = [(row[0], *_shown(scores, row[1:])) for row in rows]
@@ -104,25 +105,21 @@ def _traces(page: Page, scores: LogScores) -> None:
         page.plot(joint_traces(nominal.time, finite, scores.joint_names, "rad"))
 
 
-_MOST_SHOWN = 4
+def _pairs(nominal: Sequence[T], fit: Sequence[T]) -> Iterator[tuple[int, tuple[T, T]]]:
+    return enumerate(zip(nominal, fit, strict=True))
 
 
-def _by_log(scores: LogScores, nominal: ModelScore, fit: ModelScore) -> list[Row]:
-    rows = [
-        _means(name_of(scores, k), a, b) for k, (a, b) in enumerate(zip(nominal.logs, fit.logs, strict=True))
-    ]
-    return [*rows, _means("all", nominal.open_loop, fit.open_loop)]
+def _means(label: str, nominal: Sequence[Replay], fit: Sequence[Replay]) -> Row:
+    a, b = joint_errors(nominal), joint_errors(fit)
+    assert a is not None
+    assert b is not None
+    return label, 1e3 * a.rmse_mean, 1e3 * b.rmse_mean, 1e3 * a.mae_mean, 1e3 * b.mae_mean
 
 
-def _means(label: str, nominal: JointErrors, fit: JointErrors) -> Row:
-    values = (nominal.rmse_mean, fit.rmse_mean, nominal.mae_mean, fit.mae_mean)
-    return (label, *(1e3 * value for value in values))  # type: ignore[return-value]
-
-
-def _by_joint(joints: tuple[str, ...], nominal: JointErrors, fit: JointErrors) -> list[Row]:
-    both = zip(joints, nominal.rmse, fit.rmse, nominal.mae, fit.mae, strict=True)
-    rows: list[Row] = [(name, 1e3 * a, 1e3 * b, 1e3 * c, 1e3 * d) for name, a, b, c, d in both]
-    return [*rows, _means("mean", nominal, fit)]
+def _by_joint(scores: LogScores, nominal: JointErrors, fit: JointErrors) -> list[Row]:
+    both = zip(scores.joint_names, nominal.rmse, fit.rmse, nominal.mae, fit.mae, strict=True)
+    means = ("mean", nominal.rmse_mean, fit.rmse_mean, nominal.mae_mean, fit.mae_mean)
+    return [(name, 1e3 * a, 1e3 * b, 1e3 * c, 1e3 * d) for name, a, b, c, d in (*both, means)]
 
 
 def _shown(scores: LogScores, values: Sequence[T]) -> list[T]:
@@ -130,7 +127,7 @@ def _shown(scores: LogScores, values: Sequence[T]) -> list[T]:
     return list(values) if scores.calibrated is not None else [values[0], values[2]]
 
 
-def _told(scores: LogScores) -> str:
+def _about(scores: LogScores) -> str:
     lost = [
         f"{model.diverged} of {len(scores.logs)} simulations {what} blew up"
         for what, model in (("of the nominal model", scores.nominal), ("with the fit", scores.calibrated))

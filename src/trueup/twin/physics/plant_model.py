@@ -25,7 +25,7 @@ from trueup.twin.truth.fitted_truth import with_fit
 from trueup.twin.truth.preset import Preset
 from trueup.twin.truth.truth import Nominal, TransmissionTruth, Truth
 from trueup.world.actuators.engine import ActuatorCfg, add_actuators
-from trueup.world.fitted.sim_params import SimParams
+from trueup.world.fitted.calibration import SimParams
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.robot.spec import RobotSpec
 from trueup.twin.truth.truth import BodyTruth, FrictionTruth, GroundTruth, MotorTruth, Nominal, Truth
+from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.fit_parameter import FitParameter, belongs_to_stand
-from trueup.world.fitted.sim_params import SimParams
 
 FloatArray = NDArray[np.float64]
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.models.envelope import Envelope, limit_torque
 from trueup.models.net_forward import NetForward
 from trueup.world.actuators.substep import GearFriction, SubstepState
-from trueup.world.fitted.param_writer import ParamWriter
+from trueup.world.fitted.fit_parameter import ParamWriter
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim, SimCfg

@@ -1,4 +1,4 @@
-"""The file of a calibration: what a simulator needs, and what people want to know about the fit.
+"""What a calibration hands on: SimParams, the joint distribution of fitted parameters, and params.json around it.
 
 `params.json` holds everything that is needed to set a simulator, to draw from the posterior and to know where the
 numbers came from. It is written whole or not at all and read strictly. The stage that makes it is `calibrate`.
@@ -6,20 +6,130 @@ numbers came from. It is written whole or not at all and read strictly. The stag
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.world.fitted.sim_params import SCHEMA, Entry, SimParams, Word
+from trueup.world.batch import BatchSim
+from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
 
+FloatArray = NDArray[np.float64]
+SCHEMA = 2
+Word = Literal["identified", "bounded", "weak", "not visible"]
 PARAMS_FILE = "params.json"
 _MAX_BYTES = 50_000_000
 
 
-class Score(Entry, frozen=True, kw_only=True):
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Immutable, keyword-only, unknown keys refused."""
+
+
+class Estimate(Strict, frozen=True, kw_only=True):
+    """One parameter after the fit; standard_error and the 95 % interval in its unit.
+
+    ratio             standard error over prior width
+    nominal           value that stands without the fit
+    nominal_excluded  whether the data exclude that value
+    nominal_cost      relative rise of the cost at that value, the others refitted
+    """
+
+    parameter: FitParameter
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    verdict: Word
+    ratio: float
+    partner: str
+    correlation: float
+    on_bound: bool
+    advice: str
+    nominal: float | None = None
+    nominal_excluded: bool = False
+    nominal_cost: float | None = None
+
+
+class SimParams(Strict, frozen=True, kw_only=True):
+    """The joint distribution of everything that was fitted.
+
+    x, covariance   mean and covariance of a normal distribution in prior widths (see `fit_parameter`); a direction that
+                    the data do not show has its prior width there
+    """
+
+    schema: int
+    robot: str
+    joint_names: tuple[str, ...]
+    estimates: tuple[Estimate, ...]
+    x: list[float]
+    covariance: list[list[float]]
+
+    def __post_init__(self) -> None:
+        count = len(self.estimates)
+        if self.schema != SCHEMA:
+            raise ValueError(
+                f"it is of schema {self.schema} and this version reads schema {SCHEMA}: calibrate again"
+            )
+        if len(self.x) != count or [len(row) for row in self.covariance] != [count] * count:
+            raise ValueError(f"x and covariance must have the size of the {count} estimates")
+        if not all(math.isfinite(v) for row in (self.x, *self.covariance) for v in row):
+            raise ValueError("x and covariance must be finite")
+
+    @property
+    def parameters(self) -> tuple[FitParameter, ...]:
+        return tuple(estimate.parameter for estimate in self.estimates)
+
+    @property
+    def values(self) -> FloatArray:
+        return np.array([estimate.value for estimate in self.estimates])
+
+    def check_robot(self, sim: BatchSim) -> None:
+        """Refuse a simulation of a robot with other joints."""
+        if self.joint_names != sim.robot.spec.joint_names:
+            raise TrueupError(
+                f"this calibration is of {self.robot!r} with other joints than {sim.robot.spec.name!r}"
+            )
+
+    def apply(self, sim: BatchSim, values: FloatArray | None = None) -> None:
+        """Set the estimates, or `values` (nsim, nparameter) such as `sample` draws, on every simulation.
+
+        Factors ("times") multiply the gains and limits that are set now. How the robot was held while it was recorded
+        (its stand, the tilt on it) is left behind where there is no stand.
+        """
+        new, count = self.values if values is None else values, len(self.estimates)
+        if new.shape not in ((count,), (sim.nsim, count)):
+            raise TrueupError(f"values must have shape ({sim.nsim}, {count}), found {new.shape}")
+        self.check_robot(sim)
+        keep = self.applicable(sim)
+        writer = ParamWriter(sim, [self.parameters[k] for k in keep])
+        writer.write(np.broadcast_to(new, (sim.nsim, count))[:, keep], writer.base())
+
+    def applicable(self, sim: BatchSim) -> list[int]:
+        """Numbers of the parameters that a simulation takes: all, but the stand's where there is no stand."""
+        given, on_stand = self.parameters, sim.cfg.model.base == "mount"
+        return [k for k, one in enumerate(given) if on_stand or not belongs_to_stand(one, given)]
+
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Draw (count, nparameter) values from the posterior, inside the bounds."""
+        covariance = np.array(self.covariance)
+        draws = rng.multivariate_normal(np.array(self.x), covariance, count, method="eigh")
+        low, high = np.array([entry.x_bounds for entry in self.parameters]).T
+        inside = np.clip(draws, low, high)
+        return np.stack([entry.to_value(inside[:, k]) for k, entry in enumerate(self.parameters)], axis=1)
+
+    def find(self, name: str, of: str | None = None) -> Estimate:
+        """The estimate of a parameter, of a joint or body."""
+        for estimate in self.estimates:
+            if estimate.parameter.name == name and (of is None or of in estimate.parameter.of):
+                return estimate
+        raise TrueupError(f"this calibration has no {name!r}" + (f" of {of!r}" if of else ""))
+
+
+class Score(Strict, frozen=True, kw_only=True):
     """Position errors of one simulator on one set of logs, rad.
 
     open_loop   per joint, root mean square over whole logs
@@ -36,7 +146,7 @@ class Score(Entry, frozen=True, kw_only=True):
     joint_spread: list[tuple[float, float]] = msgspec.field(default_factory=list)
 
 
-class Misfit(Entry, frozen=True, kw_only=True):
+class Misfit(Strict, frozen=True, kw_only=True):
     """What the fit left over on its own data, per joint.
 
     noise   of the position sensor, rad
@@ -50,11 +160,11 @@ class Misfit(Entry, frozen=True, kw_only=True):
 
     @property
     def structured(self) -> bool:
-        """Whether the model lacks something: much more is left than noise."""
+        """Whether residuals are much larger than noise: the model lacks something."""
         return bool(np.median(np.array(self.left) / np.array(self.noise)) > 2.0)
 
 
-class Effort(Entry, frozen=True, kw_only=True):
+class Effort(Strict, frozen=True, kw_only=True):
     """What the fit cost; `rollouts` counts simulated windows."""
 
     seconds: float
@@ -65,7 +175,7 @@ class Effort(Entry, frozen=True, kw_only=True):
     interrupted: bool
 
 
-class Ratio(Entry, frozen=True, kw_only=True):
+class Ratio(Strict, frozen=True, kw_only=True):
     """The ratio of two parameters that cannot be told apart alone, with its standard error and 95 % interval.
 
     members   labels of the parameters
@@ -80,7 +190,7 @@ class Ratio(Entry, frozen=True, kw_only=True):
     verdict: Word
 
 
-class Predictive(Entry, frozen=True, kw_only=True):
+class Predictive(Strict, frozen=True, kw_only=True):
     """Posterior predictive check: how draws from the posterior replay held-out data.
 
     median_ratio, q95_ratio   error of the draws over that of the estimate: median and 95 % quantile

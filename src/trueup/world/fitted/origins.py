@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from trueup.world.batch import BatchSim
+from trueup.world.fitted.calibration import Estimate, Word
 from trueup.world.fitted.posterior import Fitted
-from trueup.world.fitted.sim_params import Word
 from trueup.world.parameters.table import PARAMETERS
 from trueup.world.randomization.randomize import Ranges
 from trueup.world.randomization.targets import parts_of
@@ -31,9 +31,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where one parameter, or a range's part that a fit left over, comes from.
 
     of      joints or bodies; () for the whole robot
-    source  "calibration": drawn from its posterior; "prior width": the same, but the data did not show it, so that its
-            width is the prior's; "range": the task's, where a fit took the rest of it `of` what is left; "left out":
-            fitted, and not used for `reason`
+    source  "calibration": drawn from its posterior; "prior width": the same, but not visible in the data, so that its
+            width is the prior's; "range": the task's, for what a fit does not cover; "left out": fitted, and not used
+            for `reason`
     """
 
     name: str
@@ -48,26 +48,19 @@ def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Origi
     """Every parameter that differs from the robot's own model, or was fitted and does not."""
     out: list[Origin] = []
     for one in () if fitted is None else fitted.estimates:
-        shown: Source = "prior width" if one.verdict == "not visible" else "calibration"
-        entry = one.parameter
-        out.append(Origin(name=entry.name, of=entry.of, label=entry.label, source=shown, verdict=one.verdict))
+        out.append(_fitted(one, "prior width" if one.verdict == "not visible" else "calibration"))
     for left in () if fitted is None else fitted.left_out:
-        entry = left.estimate.parameter
-        out.append(
-            Origin(
-                name=entry.name,
-                of=entry.of,
-                label=entry.label,
-                source="left out",
-                verdict=left.estimate.verdict,
-                reason=left.reason,
-            )
-        )
+        out.append(_fitted(left.estimate, "left out", left.reason))
     for name, draw in ranges.items():
         left_over = _left_over(sim, name, draw.of, fitted)
         if left_over is not None:
             out.append(Origin(name=name, of=left_over, label=name, source="range"))
     return tuple(out)
+
+
+def _fitted(one: Estimate, source: Source, reason: str = "") -> Origin:
+    name, of, label = one.parameter.name, one.parameter.of, one.parameter.label
+    return Origin(name=name, of=of, label=label, source=source, verdict=one.verdict, reason=reason)
 
 
 def _left_over(

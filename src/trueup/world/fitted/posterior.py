@@ -15,9 +15,8 @@ from trueup.core.errors import TrueupError
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.batch import BatchSim
 from trueup.world.config import SimCfg
-from trueup.world.fitted.fit_parameter import belongs_to_stand
-from trueup.world.fitted.param_writer import ParamWriter
-from trueup.world.fitted.sim_params import Estimate, SimParams
+from trueup.world.fitted.calibration import Estimate, SimParams
+from trueup.world.fitted.fit_parameter import ParamWriter, belongs_to_stand
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, able_to_set
 from trueup.world.parameters.table import GEAR_FRICTION
 

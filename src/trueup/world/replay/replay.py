@@ -1,8 +1,9 @@
-"""Replay of logs: the recorded commands in the simulator, from recorded states.
+"""Replay of logs: the recorded commands in the simulator, from recorded states, and the errors of positions.
 
 Open loop: one simulation per log, from the first sample to the last. Windows (multiple shooting): logs are cut into
 windows, each starts from the state recorded there, and all run side by side in one batch. Everything that scores a
-model against logs calls `replay_logs`, so that a number means the same everywhere.
+model against logs calls `replay_logs`, so that a number means the same everywhere: root mean square per joint, then the
+mean over joints.
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from trueup.robot.model import ModelCfg
 from trueup.world.actuators.substep import SubstepModel
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.replay.playback import joint_seen, play, set_gains
-from trueup.world.replay.replayed import Replay
 from trueup.world.replay.tracks import Start, lay_tracks
 
-__all__ = ["Replay", "ReplayCfg", "at_rate", "replay", "replay_logs"]
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Prepare = Callable[[BatchSim], None]
 Build = Callable[[Robot, SimCfg], BatchSim]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's recorded motion (160 MB)
+_LOST_RAD = 10.0  # error of what blew up, and the most that counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,3 +170,80 @@ def _spread(start: Rows, most: int | None) -> Rows:
     if most is None or len(start) <= most:
         return start
     return start[np.round(np.linspace(0, len(start) - 1, most)).astype(np.intp)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """One log, simulated beside measured, (nwindow, L, njoint); sample 0 of each window is the measured start.
+
+    start  (nwindow,) row of the log each window begins at
+    """
+
+    start: NDArray[np.intp]
+    time: FloatArray
+    joint_names: tuple[str, ...]
+    joint_pos: FloatArray
+    joint_vel: FloatArray
+    measured_pos: FloatArray
+    diverged: NDArray[np.bool_]
+
+    @property
+    def dt(self) -> float:
+        return float(self.time[1] - self.time[0])
+
+    @property
+    def error(self) -> FloatArray:
+        """(nwindow, L - 1, njoint) rad, the start excluded; what blew up is 10 rad off."""
+        error = (self.joint_pos - self.measured_pos)[:, 1:]
+        return np.where(np.isfinite(error), np.clip(error, -_LOST_RAD, _LOST_RAD), _LOST_RAD)
+
+    @property
+    def rmse(self) -> FloatArray:
+        """Root mean square position error of each joint over all windows (rad)."""
+        return joint_rmse([self])
+
+    def only(self, keep: NDArray[np.bool_]) -> Replay:
+        """Some of the windows."""
+        names = ("start", "joint_pos", "joint_vel", "measured_pos", "diverged")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+
+    def shortened(self, length: int) -> Replay:
+        """The first `length` samples of every window."""
+        if length >= len(self.time):
+            return self
+        names = ("joint_pos", "joint_vel", "measured_pos")
+        cut = {name: getattr(self, name)[:, :length] for name in names}
+        return replace(self, time=self.time[:length], **cut)
+
+    def to_log(self, window: int = 0) -> Log:
+        """One simulated window as a Log."""
+        signals = {"joint_pos": self.joint_pos[window], "joint_vel": self.joint_vel[window]}
+        time = self.time + self.start[window] * self.dt
+        return Log(time=time, joint_names=self.joint_names, signals=signals, meta={"source": "replay"})
+
+
+def joint_rmse(replays: Sequence[Replay]) -> FloatArray:
+    """Root mean square position error of each joint over all samples of all windows (rad)."""
+    return np.sqrt(_mean_over(replays, lambda error: error**2))
+
+
+def joint_mae(replays: Sequence[Replay]) -> FloatArray:
+    """Mean absolute position error of each joint over all samples of all windows (rad)."""
+    return _mean_over(replays, np.abs)
+
+
+def block_squares(replays: Sequence[Replay], block_s: float) -> FloatArray:
+    """Mean squared error of each block of time, (nblock, njoint); a shorter window is one block."""
+    out: list[FloatArray] = []
+    for one in replays:
+        size = max(1, round(block_s / one.dt))
+        for window in one.error**2:
+            out += [part.mean(axis=0) for part in np.array_split(window, max(1, len(window) // size))]
+    return np.array(out)
+
+
+def _mean_over(replays: Sequence[Replay], of: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Summed window by window, so that the same windows give the same digits however they were batched."""
+    windows = [of(window) for one in replays for window in one.error]
+    total: FloatArray = np.array([window.sum(axis=0) for window in windows]).sum(axis=0)
+    return total / sum(len(window) for window in windows)

@@ -1,7 +1,7 @@
 """Logs of one rate laid end to end, so that any of their rows can be the start of a simulation.
 
-A replay starts in the smoothed state (see `smoothing`), not in single samples: encoders are quantised, and a driver's
-velocity lags or is scaled wrongly on many robots; the error of one sample would be charged to the model.
+A replay starts in the smoothed state, not in single samples: encoders are quantised, and a driver's velocity lags or is
+scaled wrongly on many robots; the error of one sample would be attributed to the model.
 """
 
 from __future__ import annotations
@@ -12,19 +12,32 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import savgol_filter  # type: ignore[attr-defined]
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.resample import common_rate
+from trueup.data.resample import common_rate, rate_of
 from trueup.robot.load import Robot
 from trueup.world.actuators.net_history import NetHistory
 from trueup.world.replay.playback import Recorded
-from trueup.world.replay.smoothing import smooth
 
 FloatArray = NDArray[np.float64]
+_SMOOTH_S = 0.03  # half width of the smoothing polynomial
 Rows = NDArray[np.intp]
 Start = Literal["smoothed", "measured"]
 _COMMANDS = ("target_vel", "target_torque", "target_kp", "target_kd")
+
+
+def smooth(log: Log) -> tuple[FloatArray, FloatArray]:
+    """Return position and velocity by a cubic fitted around every sample (zero phase), (T, njoint) each."""
+    position, dt = log["joint_pos"], 1.0 / rate_of(log)
+    width = 2 * max(2, round(_SMOOTH_S / dt)) + 1
+    if len(position) <= width:
+        return position, np.gradient(position, dt, axis=0)
+    return (
+        savgol_filter(position, width, 3, axis=0),
+        savgol_filter(position, width, 3, deriv=1, delta=dt, axis=0),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,27 +1,50 @@
-"""Short replays under a learned actuator: from recorded states, with what the net saw at each of its steps."""
+"""Short replays under a learned actuator, from recorded states, with the signals that the net saw at each of its steps.
+
+Logs are laid end to end (`Tracks`); a window is a start row from which enough rows of the same log follow.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrate.data.cutting import position_noise
+from trueup.calibrate.data.logs import by_gain, in_order
 from trueup.calibrate.fit.residuals import fit_sim_cfg
-from trueup.calibrate.nets.uan.data import Rows, Tracks
-from trueup.models.actuator_net import ActuatorNet, Float32, Setting
+from trueup.data.log import Log
+from trueup.data.resample import at_rate, common_rate
+from trueup.models.actuator_net import ActuatorNet, Float32, NetSpec, Setting
 from trueup.robot.load import Robot
 from trueup.world.actuators.net_actuator import NetActuator, put_settings, with_net
 from trueup.world.actuators.substep import SubstepState
 from trueup.world.batch import BatchSim
 from trueup.world.replay.playback import FollowedGains, begin, set_gains
+from trueup.world.replay.tracks import Tracks, lay_tracks
 
 FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 
-class Rollout(NamedTuple):
+def make_tracks(robot: Robot, logs: Sequence[Log]) -> Tracks:
+    """Lay logs end to end on one clock, cut where gains change for long."""
+    ordered = [in_order(robot, log) for log in logs]
+    rate = common_rate(ordered)
+    return lay_tracks(robot, [part for log in ordered for part in by_gain(at_rate(log, rate))])
+
+
+def encoder_noise(tracks: Tracks) -> FloatArray:
+    """(njoint,) noise of the encoders, rad, root mean square over the logs."""
+    parts = [tracks.measured[a : tracks.last[a]] for a in np.unique(tracks.first)]
+    return np.sqrt(np.mean([position_noise(part) ** 2 for part in parts], axis=0))
+
+
+class NetRollout(NamedTuple):
     """Windows run side by side.
 
     signals  (depth + K, nsignal, nwindow, njoint) what the net saw: `depth` steps before the start, then every step
@@ -31,14 +54,53 @@ class Rollout(NamedTuple):
     signals: Float32
     error: FloatArray
 
+    def inputs(self, spec: NetSpec) -> Float32:
+        """The net's inputs, (K, nwindow, njoint, nsignal, ntap)."""
+        steps = len(self.signals) - spec.depth
+        at = spec.depth + np.arange(steps)[:, None] - np.array(spec.taps)
+        return np.ascontiguousarray(self.signals[at].transpose(0, 3, 4, 2, 1))
+
+    def range(self) -> tuple[Float32, Float32]:
+        """Smallest and largest signals, (njoint, nsignal) each."""
+        return self.signals.min(axis=(0, 2)).T, self.signals.max(axis=(0, 2)).T
+
+
+class SignalRange:
+    """Smallest and largest signals (njoint, nsignal) that a net met while it was trained."""
+
+    def __init__(self, spec: NetSpec) -> None:
+        shape = (spec.njoint, len(spec.signals))
+        self.low: Float32 = np.full(shape, np.inf, np.float32)
+        self.high: Float32 = np.full(shape, -np.inf, np.float32)
+
+    def widen(self, low: Float32, high: Float32) -> None:
+        """Include these too."""
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+
+    def state(self) -> Float32:
+        """Both ends in one array."""
+        return np.stack([self.low, self.high])
+
+    def restore(self, state: NDArray[np.generic]) -> None:
+        """Take over what `state` gave."""
+        self.low, self.high = np.array(state, np.float32)
+
+    def put_on(self, net: ActuatorNet, margin: float) -> ActuatorNet:
+        """The net with this as its fitted range, wider by a share of its width on both sides."""
+        groups = [list(group) for group in net.spec.groups]
+        low = np.stack([self.low[group].min(axis=0) for group in groups])
+        high = np.stack([self.high[group].max(axis=0) for group in groups])
+        more = margin * (high - low)
+        return replace(net, low=low - more, high=high + more)
+
 
 class Recorder(NetActuator):
-    """A NetActuator that keeps what the net saw.
+    """A NetActuator that keeps the signals that the net saw.
 
     added  (steps of the net, nsim, njoint) torque beside the net's; held  (nsim, njoint) torque instead of it
     """
 
-    clips = False  # the range is found while it learns
+    clips = False  # the range is found during training
     seen: list[Float32]
     added: FloatArray | None = None
     held: FloatArray | None = None
@@ -56,7 +118,7 @@ class Recorder(NetActuator):
 
 
 class Rollouts:
-    """A batch of `nwindow` windows of `length` rows."""
+    """A batch of `nwindow` windows of `length` rows; `stand`: settings of what holds the robot, beside the net's."""
 
     def __init__(
         self,
@@ -68,13 +130,12 @@ class Rollouts:
         physics_hz: float,
         stand: tuple[Setting, ...] = (),
     ) -> None:
-        """`stand`: settings of what holds the robot, beside those of the net."""
-        self.tracks, self.length, self.nwindow, self.stand = tracks, length, nwindow, stand
+        self.robot, self.tracks, self.length, self.nwindow, self.stand = robot, tracks, length, nwindow, stand
+        self.noise = encoder_noise(tracks)
         names = [one.name for one in (*net.spec.settings, *stand)]
         cfg = fit_sim_cfg(robot, tracks.rate_hz, names, physics_hz=physics_hz)
         self.actuator = Recorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
-        self.ticks = round(self.sim.substeps / self.actuator.every)  # per row of the log; 0: the log is finer
         self._base = {name: self.sim.params.get(name) for name in dict.fromkeys(names)}
         self._past = math.ceil(self.sim.cfg.max_delay_s * tracks.rate_hz) + 1
 
@@ -91,7 +152,7 @@ class Rollouts:
         begin(sim, recorded)
         self._follow.at(0)
 
-    def run(self, net: ActuatorNet, rows: Rows) -> Rollout:
+    def run(self, net: ActuatorNet, rows: Rows) -> NetRollout:
         """Run the windows under a net of the same spec."""
         self.actuator.forward.load(net)
         self.actuator.net = net
@@ -103,7 +164,7 @@ class Rollouts:
             self.step(rows + t)
             error[:, t] = self.error(rows + t + 1)
         error[self.sim.diverged] = 0.0
-        return Rollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
+        return NetRollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
 
     def step(self, rows: Rows) -> None:
         """Carry out the commands of rows of the log."""
@@ -119,3 +180,17 @@ class Rollouts:
     def error(self, rows: Rows) -> FloatArray:
         """Simulated minus measured position (nwindow, njoint) at rows of the log."""
         return self.sim.joint_pos + self.sim.encoder_bias - self.tracks.measured[rows]
+
+
+def joint_inertia(sim: BatchSim, joint_pos: FloatArray) -> FloatArray:
+    """Joint-space inertia (nsim, njoint, njoint) in poses (nsim, njoint), with the armature that is set."""
+    model, data, dof = sim.model, mujoco.MjData(sim.model), sim.index.dof
+    extra = sim.params.get("armature") - model.dof_armature[dof]
+    full, out = np.zeros((model.nv, model.nv)), []
+    for k, pose in enumerate(joint_pos):
+        data.qpos[:] = sim.default_qpos
+        data.qpos[sim.index.qpos] = pose
+        mujoco.mj_forward(model, data)
+        mujoco.mj_fullM(model, data, full)
+        out.append(full[np.ix_(dof, dof)] + np.diag(extra[k]))
+    return np.array(out)

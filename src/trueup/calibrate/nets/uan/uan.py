@@ -4,16 +4,16 @@ Recorded commands are replayed from recorded states; a net that sees the last 10
 adds a torque to the servo of a fitted simulator, so that the simulated motion follows the recorded one. `method` says
 how it learns:
 
-inverse   the torque that is lacking is found from the error and taught by regression (`uan_regress`); the default
-gradient  the error is carried back through a linear model of the joints (`uan_gradient`)
-rl        PPO inside the batched physics, as published (`uan_rl`)
+inverse   the missing torque is found from the error and taught by regression (`regress`); the default
+gradient  the error is carried back through a linear model of the joints (`gradient`)
+rl        PPO inside the batched physics, as published (`rl`)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -21,29 +21,106 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
-from trueup.calibrate.nets.net_learner import NetLearner, NetShape
-from trueup.calibrate.nets.uan.config import UanCfg as UanCfg
-from trueup.calibrate.nets.uan.data import Rows, Tracks, make_tracks
-from trueup.calibrate.nets.uan.gradient import GradientTrainer, Windows
-from trueup.calibrate.nets.uan.race import Race
-from trueup.calibrate.nets.uan.regress import RegressTrainer, Replays, Way
-from trueup.calibrate.nets.uan.rl import RlTrainer
-from trueup.calibrate.nets.uan.rollout import Rollouts
-from trueup.calibrate.nets.uan.state import StateFile
+from trueup.calibrate.actuator.rungs import UanMethod
+from trueup.calibrate.fit.fit import Progress
+from trueup.calibrate.nets.net_design import (
+    Share,
+    blank_net,
+    groups_of,
+    settings_of,
+    simulator_of,
+    stand_of,
+)
+from trueup.calibrate.nets.net_learner import NetLearner, NetShape, State
+from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, StartRows
+from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer, Replays, Way
+from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer
+from trueup.calibrate.nets.uan.rollout import Rollouts, SignalRange, make_tracks
+from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
-from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
+from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
+from trueup.world.replay.tracks import Tracks
 
 FloatArray = NDArray[np.float64]
-Progress = Callable[[float], None]
-_KEPT = 0.15  # of every log, at its end: to choose the weights by
+STATE_FILE = "uan.safetensors"
+_HELD = 0.15  # of every log, at its end: to choose the weights by
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _WHOLE_S = 20.0  # of a log replayed in one piece
 _RANGE_MARGIN = 0.1  # of the width of the fitted range, on both sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class UanCfg:
+    """What the net is and how it learns.
+
+    signals       what the net sees; empty: servo torque and velocity error, for `rl` the published errors of position
+                  and velocity. Torque means the same under other gains, a position error does not
+    steps, dt_s   history and rate; dt_s is fitted to the physics step
+    friction      share of the base's Coulomb friction that stays in the engine (`inverse`, way `corrected`, only); the
+                  net learns the rest, which a joint that sticks in the engine would hide from it
+    share, context  joints that share weights, and inputs that each of them has to itself
+    limit         largest residual torque, of the torque limit
+    windows, window_s, warm_up_s  replayed side by side; errors of the warm-up do not count
+    """
+
+    method: UanMethod = "inverse"
+    hidden: tuple[int, ...] = (128, 128)
+    signals: tuple[Signal, ...] = ()
+    steps: int = 20
+    dt_s: float = 0.005
+    share: Share = "identical"
+    context: int = 8
+    limit: float = 0.3
+    friction: float = 0.5
+    physics_hz: float = 1000.0
+    windows: int = 32
+    window_s: float = 1.0
+    warm_up_s: float = 0.3
+    seed: int = 0
+    regress: RegressCfg = field(default_factory=RegressCfg)
+    gradient: GradientCfg = field(default_factory=GradientCfg)
+    rl: RlCfg = field(default_factory=RlCfg)
+
+    def __post_init__(self) -> None:
+        if self.windows < 1 or self.window_s <= 0 or self.warm_up_s < 0:
+            raise TrueupError("windows and window_s must be positive, warm_up_s not negative")
+        if not 0 < self.friction <= 1:
+            raise TrueupError(f"friction is a share, above 0 and at most 1, found {self.friction}")
+        if not 0 < self.limit <= 1:
+            raise TrueupError(f"limit is a share of the torque limit, within 0 and 1, found {self.limit}")
+
+    @property
+    def sees(self) -> tuple[Signal, ...]:
+        """The signals, where none were chosen those of the method."""
+        return self.signals or ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
+
+
+class NetTrainer(Protocol):
+    """What learns: step by step, to be stopped and resumed at any of them."""
+
+    @property
+    def range(self) -> SignalRange: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def progress(self) -> float: ...
+    def iterate(self) -> object: ...
+    def result(self) -> ActuatorNet: ...
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...
+
+
+class UanProblem(NamedTuple):
+    """Windows in a batch, a net of zeros with its normalisation, and the base's error per joint, rad."""
+
+    rollouts: Rollouts
+    blank: ActuatorNet
+    windows: StartRows
+    unit: FloatArray
 
 
 def train_uan(
@@ -58,32 +135,45 @@ def train_uan(
 ) -> ActuatorNet:
     """Learn a residual torque on top of the simulator that `base` has fitted (None: as it is delivered).
 
-    folder  keeps the state while it runs; `resume` goes on from what a stopped or killed training left there
+    folder  keeps the state while it runs; `resume` continues from what a stopped or killed training left there
     """
     cfg = cfg or UanCfg()
     tracks = make_tracks(robot, logs)
     trainer = _trainer(robot, tracks, base, cfg)
-    key = _key(tracks, cfg, uan_spec(robot, tracks, base, cfg))
-    state = None if folder is None else StateFile(folder, key)
+    state = None
+    if folder is not None:
+        spec = uan_spec(robot, tracks, base, cfg)
+        key = sha256_of((f"{cfg} {spec}", tracks.measured, tracks.target))
+        state = StateFile(Path(folder) / STATE_FILE, key, what="training", every_s=5.0)
     found = state.load() if state is not None and resume else None
     if found is not None:
-        trainer.restore(found)
+        trainer.restore(found.arrays)
     _run(trainer, state, progress or (lambda share: None))
-    return with_range(trainer.result(), trainer.low, trainer.high)
+    return trainer.range.put_on(trainer.result(), _RANGE_MARGIN)
 
 
-def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> Trainer:
-    """What learns; several ways of the inverse method race each other."""
-    stand = stand_of(base)
+def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> None:
+    """To the end, or until Ctrl-C: then the state is kept for --resume."""
+    try:
+        while not trainer.done:
+            trainer.iterate()
+            if state is not None:
+                state.save(Checkpoint(arrays=trainer.state(), facts={}))
+            progress(trainer.progress)
+    except KeyboardInterrupt:
+        if state is not None:
+            state.save(Checkpoint(arrays=trainer.state(), facts={}), now=True)
+        raise
+    if state is not None:
+        state.clear()
 
-    def made(one: UanCfg) -> Trainer:
-        problem = make_problem(robot, tracks, uan_spec(robot, tracks, base, one), one, stand)
-        return make_trainer(robot, problem, one)
 
+def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetTrainer:
+    """The trainer of the method; several ways of the inverse method race each other."""
     if cfg.method != "inverse" or len(cfg.regress.ways) == 1:
-        return made(cfg)
-    runners = [made(_one_way(cfg, way)) for way in cfg.regress.ways]
-    return Race([one for one in runners if isinstance(one, RegressTrainer)])
+        return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
+    ways = [_one_way(cfg, way) for way in cfg.regress.ways]
+    return Race([_regress_trainer(make_uan_problem(robot, tracks, base, one), one) for one in ways])
 
 
 def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
@@ -91,55 +181,32 @@ def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
     return replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
 
 
-class Trainer(Protocol):
-    """What learns: step by step, to be stopped and resumed at any of them."""
-
-    @property
-    def low(self) -> NDArray[np.float32]: ...
-    @property
-    def high(self) -> NDArray[np.float32]: ...
-    @property
-    def done(self) -> bool: ...
-    @property
-    def progress(self) -> float: ...
-    def iterate(self) -> object: ...
-    def result(self) -> ActuatorNet: ...
-    def state(self) -> dict[str, NDArray[np.generic]]: ...
-    def restore(self, state: dict[str, NDArray[np.generic]]) -> None: ...
-
-
-class UanProblem(NamedTuple):
-    """Windows in a batch, a net of zeros with its normalisation, and what the base leaves per joint, rad."""
-
-    rollouts: Rollouts
-    blank: ActuatorNet
-    windows: Windows
-    unit: FloatArray
-
-
-def make_problem(
-    robot: Robot, tracks: Tracks, spec: NetSpec, cfg: UanCfg, stand: tuple[Setting, ...] = ()
-) -> UanProblem:
-    """Build the batch and measure what the base leaves; `stand` is what holds the robot, no part of the net."""
-    windows = choose_windows(tracks, cfg)
+def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> UanProblem:
+    """Build the batch and measure the error of the base."""
+    spec, windows = uan_spec(robot, tracks, base, cfg), choose_windows(tracks, cfg)
     length = round((cfg.warm_up_s + cfg.window_s) * tracks.rate_hz)
     blank = blank_net(spec, cfg.hidden, cfg.context, scale=np.ones(spec.njoint))
-    rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz, stand)
+    rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz, stand_of(base))
     blank, unit = measured_blank(rollouts, blank, windows, cfg)
     return UanProblem(rollouts, blank, windows, unit)
 
 
-def make_trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
-    """What learns by the method that is asked for."""
+def make_trainer(problem: UanProblem, cfg: UanCfg) -> NetTrainer:
+    """The trainer of the method that is asked for."""
+    rollouts, blank, windows, unit = problem
     if cfg.method == "rl":
-        starts = problem.windows.train
-        return RlTrainer(problem.rollouts, problem.blank, starts, problem.unit, cfg.rl, cfg.seed)
-    tracks, blank = problem.rollouts.tracks, problem.blank
-    learner = NetLearner(blank, NetShape(hidden=cfg.hidden, context=cfg.context), cfg.seed)
+        return RlTrainer(rollouts, blank, windows.train, unit, cfg.rl, cfg.seed)
     if cfg.method == "gradient":
-        return GradientTrainer(
-            problem.rollouts, learner, problem.windows, problem.unit, cfg.gradient, cfg.seed
-        )
+        return GradientTrainer(rollouts, _learner(blank, cfg), windows, unit, cfg.gradient, cfg.seed)
+    return _regress_trainer(problem, cfg)
+
+
+def _learner(blank: ActuatorNet, cfg: UanCfg) -> NetLearner:
+    return NetLearner(blank, NetShape(hidden=cfg.hidden, context=cfg.context), cfg.seed)
+
+
+def _regress_trainer(problem: UanProblem, cfg: UanCfg) -> RegressTrainer:
+    robot, tracks, blank = problem.rollouts.robot, problem.rollouts.tracks, problem.blank
     length = min(int((tracks.last - tracks.first).min()), round(_WHOLE_S * tracks.rate_hz)) - 1
     firsts = np.unique(tracks.first)
     starts = np.concatenate([np.arange(a, tracks.last[a] - length, length) for a in firsts])
@@ -148,24 +215,8 @@ def make_trainer(robot: Robot, problem: UanProblem, cfg: UanCfg) -> Trainer:
         Rollouts(robot, tracks, net, len(starts), length, cfg.physics_hz, problem.rollouts.stand)
         for net in (blank, base)
     )
-    left = alone.run(base, starts).error
-    return RegressTrainer(whole, learner, Replays(starts, _KEPT, base, left), cfg.regress, cfg.seed)
-
-
-def _run(trainer: Trainer, state: StateFile | None, progress: Progress) -> None:
-    """To the end, or until somebody presses Ctrl-C: then what was learned is kept for --resume."""
-    try:
-        while not trainer.done:
-            trainer.iterate()
-            if state is not None:
-                state.save(trainer.state())
-            progress(trainer.progress)
-    except KeyboardInterrupt:
-        if state is not None:
-            state.save(trainer.state(), now=True)
-        raise
-    if state is not None:
-        state.clear()
+    replays = Replays(starts, _HELD, base, alone.run(base, starts).error)
+    return RegressTrainer(whole, _learner(blank, cfg), replays, cfg.regress, cfg.seed)
 
 
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
@@ -204,10 +255,10 @@ def _step(rate_hz: float, cfg: UanCfg) -> float:
     return min((row_s * k / substeps for k in parts), key=lambda dt: abs(math.log(dt / cfg.dt_s)))
 
 
-def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:
+def choose_windows(tracks: Tracks, cfg: UanCfg) -> StartRows:
     """Start rows for learning, and evenly spread ones in the last part of every log."""
     warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
-    train, late = tracks.starts(length, (0.0, 1.0 - _KEPT)), tracks.starts(length, (1.0 - _KEPT, 1.0))
+    train, late = tracks.starts(length, (0.0, 1.0 - _HELD)), tracks.starts(length, (1.0 - _HELD, 1.0))
     if not len(train):
         raise TrueupError(
             f"no log is long enough for windows of {cfg.warm_up_s + cfg.window_s:g} s; record at least 10 s"
@@ -215,32 +266,19 @@ def choose_windows(tracks: Tracks, cfg: UanCfg) -> Windows:
     if not len(late):
         late = train
     spread = np.linspace(0, len(late) - 1, min(len(late), cfg.windows)).astype(np.intp)
-    return Windows(train=train, kept=late[spread], warm_up=warm_up)
+    return StartRows(train=train, held=late[spread], warm_up=warm_up)
 
 
 def measured_blank(
-    rollouts: Rollouts, blank: ActuatorNet, windows: Windows, cfg: UanCfg
+    rollouts: Rollouts, blank: ActuatorNet, windows: StartRows, cfg: UanCfg
 ) -> tuple[ActuatorNet, FloatArray]:
     """The net of zeros with normalisation and torque scale from the base's own rollouts; its error (njoint,), rad."""
-    rows: Rows = np.linspace(0, len(windows.train) - 1, rollouts.nwindow).astype(np.intp)
+    rows = np.linspace(0, len(windows.train) - 1, rollouts.nwindow).astype(np.intp)
     found = rollouts.run(blank, windows.train[rows])
     error = np.sqrt((found.error[:, windows.warm_up :] ** 2).mean(axis=(0, 1)))
-    error = np.maximum(error, rollouts.tracks.noise)
+    error = np.maximum(error, rollouts.noise)
     kp = rollouts.sim.gains.get("kp").mean(axis=0)
     scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(blank.spec.limit))
     signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(blank.spec.signals))
     made = blank_net(blank.spec, cfg.hidden, cfg.context, scale=scale, signals=signals.astype(np.float64))
     return made, error
-
-
-def with_range(net: ActuatorNet, low: NDArray[np.float32], high: NDArray[np.float32]) -> ActuatorNet:
-    """The net with its fitted range, from that of each joint (njoint, nsignal)."""
-    groups = [list(group) for group in net.spec.groups]
-    least = np.stack([low[group].min(axis=0) for group in groups])
-    most = np.stack([high[group].max(axis=0) for group in groups])
-    margin = _RANGE_MARGIN * (most - least)
-    return replace(net, low=least - margin, high=most + margin)
-
-
-def _key(tracks: Tracks, cfg: UanCfg, spec: NetSpec) -> str:
-    return sha256_of((f"{cfg} {spec}", tracks.measured, tracks.target))

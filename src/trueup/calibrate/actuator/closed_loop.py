@@ -1,0 +1,144 @@
+"""Does the model predict a controller's behaviour? A small tracking controller runs on the model and on the twin.
+
+An outer loop reads joint positions and corrects the command, u = r + a (r - q) + b int (r - q) dt, |u - r| bounded. The
+corrections depend on the actuators' response, so errors of the model feed back, as they do under a policy. Only for
+twins: commands that depend on the response cannot be rehearsed before they move a robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrate.actuator.model import Actuator
+from trueup.core.errors import TrueupError
+from trueup.hardware.driver import Command, Driver
+from trueup.hardware.drivers.open import open_driver
+from trueup.robot.excitation.excitation import ExcitationCfg, excite
+from trueup.robot.excitation.plan import min_jerk
+from trueup.robot.load import Robot
+from trueup.world.batch import SimCfg
+from trueup.world.replay import playback
+from trueup.world.replay.replay import at_rate
+
+FloatArray = NDArray[np.float64]
+_MOVE_S, _SETTLE_S = 1.5, 0.5
+Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackingCfg:
+    """The controller: gains of the outer loop (1, 1/s), most correction (rad), and what it tracks."""
+
+    a: float = 0.5
+    b: float = 2.0
+    most_rad: float = 0.3
+    seconds: float = 8.0
+    rate_hz: float = 50.0
+    seed: int = 4242
+
+    def reference(self, robot: Robot) -> FloatArray:
+        """(T, njoint) positions to track: a motion that no fit has seen."""
+        kind = ExcitationCfg(kind="random_holds", seconds=self.seconds, rate_hz=200.0, seed=self.seed)
+        return excite(robot.spec, kind).target_pos[:: round(200.0 / self.rate_hz)]
+
+
+class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The controller on model and twin.
+
+    difference       root mean square of model minus twin, rad, mean over joints
+    model, twin      root mean square tracking error on each, rad, mean over joints
+    """
+
+    difference: float
+    model: float
+    twin: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinRun:
+    """The twin's motion under the controller, (T, njoint) each, and its start."""
+
+    reference: FloatArray
+    joint_pos: FloatArray
+    start_pos: FloatArray
+
+
+def run_on_twin(robot: Robot, driver: str, cfg: TrackingCfg | None = None) -> TwinRun:
+    """Run the controller on a twin in lock-step."""
+    cfg = cfg or TrackingCfg()
+    if not driver.startswith("twin:"):
+        raise TrueupError(
+            f"the closed-loop check moves the robot with commands that cannot be rehearsed: it runs on twins "
+            f"(twin:PRESET?seed=N) only, found {driver!r}"
+        )
+    link = open_driver(driver, robot, command_hz=cfg.rate_hz, lockstep=True)
+    reference = cfg.reference(robot)
+    link.connect()
+    try:
+        _go_to(robot, link, reference[0], cfg.rate_hz)
+        start = link.read().joint_pos
+        moved = track(reference, start, lambda command: _sent(robot, link, command), cfg)
+        return TwinRun(reference=reference, joint_pos=moved, start_pos=start)
+    finally:
+        link.close()
+
+
+def predict(
+    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun, cfg: TrackingCfg | None = None
+) -> Tracked:
+    """Run the same controller on the model and compare."""
+    cfg = cfg or TrackingCfg()
+    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), cfg.rate_hz))
+    actuator.apply(batch)
+    none = np.zeros((1, 0, robot.spec.njoint))
+    still = np.zeros((1, robot.spec.njoint))
+    playback.begin(batch, playback.Recorded(pos=recorded.start_pos[None], vel=still, past=none, target=none))
+    for _ in range(round(_SETTLE_S * cfg.rate_hz)):
+        batch.step(recorded.reference[0])
+
+    def servo(command: FloatArray) -> FloatArray:
+        batch.step(np.clip(command, robot.spec.position_low, robot.spec.position_high))
+        return batch.joint_pos[0] + batch.encoder_bias[0]
+
+    moved = track(recorded.reference, recorded.start_pos, servo, cfg)
+    return Tracked(
+        difference=_rms(moved - recorded.joint_pos),
+        model=_rms(moved - recorded.reference),
+        twin=_rms(recorded.joint_pos - recorded.reference),
+    )
+
+
+def track(reference: FloatArray, start: FloatArray, servo: Servo, cfg: TrackingCfg) -> FloatArray:
+    """Run the outer loop; returns the position after every command, (T, njoint)."""
+    position, total = start, np.zeros_like(start)
+    moved = np.empty_like(reference)
+    for t, wanted in enumerate(reference):
+        error = wanted - position
+        total = np.clip(total + cfg.b * error / cfg.rate_hz, -cfg.most_rad, cfg.most_rad)
+        position = servo(wanted + np.clip(cfg.a * error + total, -cfg.most_rad, cfg.most_rad))
+        moved[t] = position
+    return moved
+
+
+def _rms(error: FloatArray) -> float:
+    bounded = np.where(np.isfinite(error), np.clip(error, -10.0, 10.0), 10.0)
+    return float(np.sqrt((bounded**2).mean(axis=0)).mean())
+
+
+def _go_to(robot: Robot, link: Driver, goal: FloatArray, rate_hz: float) -> None:
+    """Slowly to where the reference begins, and rest there."""
+    start = link.read().joint_pos
+    for t in range(round((_MOVE_S + _SETTLE_S) * rate_hz)):
+        _sent(robot, link, start + (goal - start) * min_jerk(t / (_MOVE_S * rate_hz)))
+
+
+def _sent(robot: Robot, link: Driver, position: FloatArray) -> FloatArray:
+    spec, zero = robot.spec, np.zeros(robot.spec.njoint)
+    inside = np.clip(position, spec.position_low, spec.position_high)
+    link.write(Command(target_pos=inside, target_vel=zero, kp=spec.kp, kd=spec.kd, torque=zero))
+    return link.read().joint_pos

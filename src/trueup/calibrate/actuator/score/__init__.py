@@ -1,1 +1,0 @@
-"""One held-out score for every rung: horizons, long runs, closed loop."""

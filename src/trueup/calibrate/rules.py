@@ -1,0 +1,173 @@
+"""Tables by parameter name: how a fit scales each, sets of names, and what to record so that the data show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trueup.models.friction import COEFFICIENTS, FrictionModel
+from trueup.world.fitted.fit_parameter import Mode, Scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Scaling of a parameter: bounds, offset of the logarithm, prior mean (None: nominal) and width.
+
+    name       parameter of the simulation, where it is not the rule's own
+    shared     one value for all joints
+    of_torque  bounds and width are in units of the joint's torque limit
+    around     bounds are relative to the mean
+    """
+
+    low: float
+    high: float
+    scale: Scale
+    width: float
+    offset: float = 0.0
+    mean: float | None = None
+    mode: Mode = "set"
+    shared: bool = False
+    name: str = ""
+    of_torque: bool = False
+    around: bool = False
+
+
+def _factor(low: float, high: float, width: float) -> Rule:
+    """A factor on the nominal or logged value."""
+    return Rule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
+
+
+def _share(mean: float) -> Rule:
+    """A coefficient of load-dependent friction: a share of a torque, zero included."""
+    return Rule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
+
+
+# Bounds of PACE (arXiv 2509.06342) where it has them; widths are usual errors of nominal values.
+RULES: dict[str, Rule] = {
+    "armature": Rule(low=1e-4, high=0.2, scale="log", width=1.0),
+    "damping": Rule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),
+    "friction": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02),
+    "encoder_bias": Rule(low=-0.1, high=0.1, scale="linear", width=0.05, mean=0.0),
+    "delay": Rule(low=0.0, high=0.04, scale="linear", width=0.01, mean=0.01, shared=True),
+    "stiffness": Rule(low=0.0, high=50.0, scale="log", width=1.2, offset=0.1),
+    "torque_offset": Rule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
+    "stop_low": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_high": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_stiffness": Rule(low=2.0, high=3e3, scale="log", width=1.0, mean=60.0),
+    "stop_damping": Rule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
+    "kp": _factor(0.3, 3.0, 0.3),
+    "kd": _factor(0.1, 10.0, 0.5),
+    # position servos of hobby class: the gain that a model file carries may be right, or a hundred times the servo's
+    "servo_kp": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kp"),
+    "servo_kd": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.4, mode="times", name="kd"),
+    "torque_limit": _factor(0.2, 2.0, 0.3),
+    "stall_torque": _factor(0.2, 4.0, 0.4),
+    "no_load_speed": _factor(0.2, 4.0, 0.4),
+    "friction_kcs": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
+    "friction_dqs": Rule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
+    "friction_alpha": Rule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
+    "friction_kl": _share(0.05),
+    "friction_kls": _share(0.05),
+    "friction_km": _share(0.05),
+    "friction_ke": _share(0.05),
+    "friction_kms": _share(0.05),
+    "friction_kes": _share(0.05),
+    "friction_kmq": _share(0.02),
+    "friction_keq": _share(0.02),
+    "mass_scale": Rule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
+    "com_offset": Rule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
+    "inertia_shape": Rule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
+    "tilt": Rule(low=-0.3, high=0.3, scale="linear", width=0.05, mean=0.0),
+    "mount_stiffness": _factor(1e-2, 40.0, 1.5),  # stiffer is faster than the steps of the physics
+    "mount_damping": _factor(1e-2, 100.0, 1.5),
+    "contact_friction": Rule(low=0.05, high=3.0, scale="log", width=0.5),
+    "contact_timeconst": Rule(low=0.002, high=0.2, scale="log", width=0.7),
+    "contact_dampratio": Rule(low=0.05, high=3.0, scale="log", width=0.7),
+}
+PACE = ("armature", "damping", "friction", "encoder_bias", "delay")
+MASSES = ("mass_scale", "com_offset", "inertia_shape")
+FULL = (*PACE, "kp", "kd", "torque_limit", "no_load_speed", *MASSES)
+CONTACT = ("contact_friction", "contact_timeconst", "contact_dampratio")
+STOPS = ("stop_low", "stop_high", "stop_stiffness", "stop_damping")
+HUNG = (*PACE, "torque_offset", "tilt", *STOPS, "mount_stiffness", "mount_damping")
+SERVO = (*PACE, "servo_kp", "servo_kd", "torque_limit")
+
+
+def _friction_set(model: FrictionModel) -> tuple[str, ...]:
+    """PACE with the model's other coefficients; its kv and kc are PACE's damping and friction."""
+    return (*PACE, *(f"friction_{name}" for name in COEFFICIENTS[model] if name not in ("kv", "kc")))
+
+
+SETS: dict[str, tuple[str, ...]] = {
+    "pace": PACE,
+    "full": FULL,
+    "servo": SERVO,
+    "hung": HUNG,
+    "contact": CONTACT,
+    "masses": MASSES,
+    **{f"friction:{model}": _friction_set(model) for model in COEFFICIENTS},
+}
+NEVER_TIED = frozenset(
+    {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
+)  # set by hand; axes that mirror
+# what to record so that the data show a parameter
+SHOWS = {
+    "armature": "fast motion: chirp or multisine up to 10 Hz, strong accelerations",
+    "damping": "constant speeds, slow and fast: triangle waves at several rates",
+    "friction": "slow reversals and steps with rests: triangle waves below 0.5 Hz",
+    "encoder_bias": "slow motion over the whole range, so that gravity's torque tells the true angle",
+    "delay": "sharp commands: steps, PRBS or a chirp up to 10 Hz",
+    "stiffness": "slow motion over the whole range",
+    "kp": "large slow motion against gravity, or a known load: only a known torque shows what the servo gives",
+    "kd": "fast motion with a second gain kd",
+    "torque_limit": "large steps that reach the torque limit",
+    "stall_torque": "large steps that reach the torque limit",
+    "no_load_speed": "large fast swings that reach the speed limit",
+    "mass_scale": "slow motion over the whole range (gravity) with known gains",
+    "com_offset": "holds in many different poses",
+    "inertia_shape": "fast turns about several axes: whole-limb swings up to the speed limit",
+    "torque_offset": "slow approaches of the same poses from both sides",
+    "stop_low": "slow pushes against the lower stop",
+    "stop_high": "slow pushes against the upper stop",
+    "stop_stiffness": "pushes of several strengths against the stop",
+    "stop_damping": "fast arrivals at the stop",
+    "tilt": "slow motion of all limbs over their whole range",
+    "mount_stiffness": "swings of all limbs together, slow to fast",
+    "mount_damping": "swings of all limbs together that stop at once",
+    "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
+    "friction_dqs": "a ladder of slow speeds",
+    "friction_alpha": "a ladder of slow speeds",
+    "friction_kl": "the same motion with a second load (a known extra mass)",
+    "friction_kls": "holds and slow starts with a second load",
+    "friction_km": "the same motion with a second load (a known extra mass)",
+    "friction_ke": "the same motion with a second load (a known extra mass)",
+    "friction_kms": "holds and slow starts with a second load",
+    "friction_kes": "holds and slow starts with a second load",
+    "friction_kmq": "the load driving the motor: lowering a heavy mass",
+    "friction_keq": "the motor driving the load: lifting a heavy mass",
+    "contact_friction": "sliding contacts: pushes and turns on the ground",
+    "contact_timeconst": "landings and drops",
+    "contact_dampratio": "landings and drops from several heights",
+}
+
+# what to record to tell two parameters apart
+SEPARATES = {
+    frozenset(
+        {"armature", "delay"}
+    ): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
+    frozenset(
+        {"armature", "mass_scale"}
+    ): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
+    frozenset(
+        {"damping", "friction"}
+    ): "triangle waves at a slow and a fast speed: only damping grows with speed",
+    frozenset({"damping", "kd"}): "the same motion with a second kd",
+    frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
+    frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
+    frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
+    frozenset(
+        {"armature", "kp"}
+    ): "large slow motion against gravity, or a known load: swings show only their ratio",
+    frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
+    frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
+    frozenset({"friction", "kp"}): "steps of several sizes with rests between",
+}
