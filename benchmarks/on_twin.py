@@ -20,10 +20,10 @@ from trueup.policy.reading import Reading, gravity_in_body
 from trueup.policy.runner import Policy
 from trueup.robot.load import load_robot
 from trueup.tasks.build import build
-from trueup.tasks.evaluate import evaluate
-from trueup.tasks.frame import Frame
+from trueup.tasks.evaluation.evaluate import evaluate
 from trueup.tasks.load import load_task
-from trueup.tasks.signals import Signal
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.signals import Signal
 from trueup.tasks.step import Obs
 from trueup.tasks.task import Task
 from trueup.twin.firmware import Twin

@@ -12,9 +12,9 @@ from trueup.hardware.drivers.open import open_driver
 from trueup.robot.load import load_robot
 from trueup.tasks.build import build
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.tasks.evaluate import Played, evaluate
+from trueup.tasks.evaluation.evaluate import Played, evaluate
+from trueup.tasks.evaluation.worlds import DriverWorld, SimWorld, World
 from trueup.tasks.load import load_task
-from trueup.tasks.worlds import DriverWorld, SimWorld, World
 
 TASK = load_task("go2-velocity")
 STILL = replace(TASK, goal=replace(TASK.goal, standing=1.0))  # asks to stand

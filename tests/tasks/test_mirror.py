@@ -10,7 +10,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.robot.load import ZOO, load_robot
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.tasks.mirror import pair_limbs
+from trueup.tasks.sensing.mirror import pair_limbs
 from trueup.world.batch import BatchSim, SimCfg
 
 pytestmark = pytest.mark.medium

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueup.tasks.frame import Frame
+from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.terms import diagnostics as d
 from trueup.tasks.terms import rewards as r
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from trueup.robot.load import ZOO, Robot, load_robot
-from trueup.tasks.feet import add_foot_sensors
-from trueup.tasks.sense import Sense
+from trueup.tasks.sensing.feet import add_foot_sensors
+from trueup.tasks.sensing.sense import Sense
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.batch import BatchSim, SimCfg
 

@@ -17,8 +17,8 @@ from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
 from trueup.robot.load import ZOO
+from trueup.tasks.evaluation.witness import witness_env, witness_task
 from trueup.tasks.load import EnvCfg, load_task
-from trueup.tasks.witness import witness_env, witness_task
 from trueup.train.play.witness import assess_witness, open_witness
 from trueup.world.sensors import SensorCfg
 

@@ -15,9 +15,9 @@ from trueup.models.actuator_file import load_actuator
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
-from trueup.tasks.feet import add_foot_sensors
 from trueup.tasks.goals.goal import Goal, GoalPlace
-from trueup.tasks.sense import Sense
+from trueup.tasks.sensing.feet import add_foot_sensors
+from trueup.tasks.sensing.sense import Sense
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net

@@ -15,8 +15,8 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.tasks.build import Parts, build
-from trueup.tasks.frame import Frame
-from trueup.tasks.mirror import Mirror, make_mirror
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.mirror import Mirror, make_mirror
 from trueup.tasks.start import Starts
 from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task

@@ -13,9 +13,9 @@ from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
 from trueup.rl.settings import LearnerCfg, PpoCfg
-from trueup.tasks.frame import Frame
 from trueup.tasks.goals.goal import GoalCfg
-from trueup.tasks.signals import Signal
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.signals import Signal
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import Ranges
@@ -108,7 +108,9 @@ class Task:
     terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
     score: str
     symmetric: bool = False  # left and right may be exchanged
-    signals: Mapping[str, Signal] = field(default_factory=dict)  # of this task, beside `tasks.signals`
+    signals: Mapping[str, Signal] = field(
+        default_factory=dict
+    )  # of this task, beside `tasks.sensing.signals`
     metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)

@@ -22,7 +22,7 @@ from trueup.policy.chain import Chain
 from trueup.world.batch import BatchSim
 
 if TYPE_CHECKING:
-    from trueup.tasks.frame import Frame
+    from trueup.tasks.sensing.frame import Frame
 
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.float64]

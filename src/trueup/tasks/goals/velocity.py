@@ -13,7 +13,7 @@ from trueup.core.rows import RowRandom
 from trueup.tasks.goals.goal import Float32, Goal, GoalCfg, GoalPlace, HeldGoal, Ids, Slider
 
 if TYPE_CHECKING:
-    from trueup.tasks.frame import Frame
+    from trueup.tasks.sensing.frame import Frame
 
 
 @dataclass(frozen=True, kw_only=True)

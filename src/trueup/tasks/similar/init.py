@@ -12,7 +12,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.tasks.load import load_task
-from trueup.tasks.mirror import pair_limbs
+from trueup.tasks.sensing.mirror import pair_limbs
 from trueup.tasks.similar.figures import measure
 from trueup.tasks.similar.laws import Laws, Speeds
 from trueup.tasks.similar.scale import Scaled, require_scalable, scale_task

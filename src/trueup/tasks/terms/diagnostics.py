@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.tasks.frame import Frame
+from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.terms.rewards import commanded
 
 Float32 = NDArray[np.float32]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.tasks.frame import Frame
+from trueup.tasks.sensing.frame import Frame
 
 Float32 = NDArray[np.float32]
 Bool = NDArray[np.bool_]

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.robot.spec import RobotSpec
-from trueup.tasks.frame import Frame
 from trueup.tasks.goals.reference_motion import Clip, ReferenceMotionGoal
+from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import rewards as r
 from trueup.world.randomization.randomize import locomotion_ranges

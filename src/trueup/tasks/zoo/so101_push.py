@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
-from trueup.tasks.frame import Frame
 from trueup.tasks.goals.object_target import ObjectTargetGoal
-from trueup.tasks.signals import object_signals
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.signals import object_signals
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Start, Task
 from trueup.tasks.terms import rewards as r
 from trueup.world.randomization.randomize import Draw

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.tasks.env import TaskEnv
-from trueup.tasks.frame import Frame
+from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.terms import rewards
 from trueup.tasks.terms.gait import SwingPeaks
 

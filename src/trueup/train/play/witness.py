@@ -13,9 +13,9 @@ from trueup.policy.foreign.onnx_net import OnnxNet
 from trueup.policy.layers import Float32
 from trueup.policy.runner import Observed, Policy
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.evaluation.witness import witness_env
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Task
-from trueup.tasks.witness import witness_env
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
 
 

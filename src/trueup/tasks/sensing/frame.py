@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.tasks.signals import Signal
+from trueup.tasks.sensing.signals import Signal
 
 Float32 = NDArray[np.float32]
 Bool = NDArray[np.bool_]

@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain, matrices, rotation_error
 
 if TYPE_CHECKING:
-    from trueup.tasks.sense import Sense
+    from trueup.tasks.sensing.sense import Sense
 
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]

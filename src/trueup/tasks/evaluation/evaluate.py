@@ -12,10 +12,10 @@ from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
-from trueup.tasks.frame import Frame
+from trueup.tasks.evaluation.worlds import World
 from trueup.tasks.goals.goal import Goal
+from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import Task
-from trueup.tasks.worlds import World
 
 Float32 = NDArray[np.float32]
 Function = Callable[[Frame], NDArray[np.generic]]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain
-from trueup.tasks.feet import Feet
-from trueup.tasks.frame import Frame
-from trueup.tasks.signals import SIGNALS, Signal
+from trueup.tasks.sensing.feet import Feet
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.signals import SIGNALS, Signal
 from trueup.tasks.terrain.ground import Ground
 from trueup.world.batch import BatchSim
 from trueup.world.motion import Motion

@@ -17,9 +17,9 @@ from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.spec import RobotSpec
-from trueup.tasks.frame import Frame
-from trueup.tasks.sense import Sense
-from trueup.tasks.signals import SIGNALS, Rows, Signal, Values
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
 from trueup.world.batch import BatchSim
 
 FloatArray = NDArray[np.float64]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import ObservationSpec
 from trueup.tasks.goals.goal import Goal
-from trueup.tasks.sense import Sense
-from trueup.tasks.signals import MirrorRule
+from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.signals import MirrorRule
 from trueup.world.batch import BatchSim
 
 _VECTOR, _PSEUDO = (1, -1, 1), (-1, 1, -1)

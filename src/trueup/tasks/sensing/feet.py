@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.robot.load import Robot
 from trueup.robot.shapes import lowest_point
-from trueup.tasks.frame import Frame
+from trueup.tasks.sensing.frame import Frame
 from trueup.world.batch import BatchSim
 
 Float32 = NDArray[np.float32]
