@@ -18,13 +18,13 @@ from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.policy.runner import Policy
+from trueup.rl.env import Obs
 from trueup.robot.load import load_robot
 from trueup.tasks.build import build
 from trueup.tasks.evaluation.evaluate import evaluate
 from trueup.tasks.load import load_task
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.sensing.signals import Signal
-from trueup.tasks.step import Obs
 from trueup.tasks.task import Task
 from trueup.twin.firmware import Twin
 from trueup.twin.truth.truth import Truth

@@ -1,35 +1,9 @@
 """A point that is pushed towards the origin: an environment without a simulator."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from trueup.core.rows import RowRandom
-
-
-class ToyObs(NamedTuple):
-    actor: np.ndarray
-    critic: np.ndarray
-    privileged: np.ndarray
-
-
-class ToyStep(NamedTuple):
-    obs: ToyObs
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    ended: np.ndarray
-    last: ToyObs
-    metrics: dict
-
-
-class ToyMirror(NamedTuple):
-    actor_index: np.ndarray
-    actor_sign: np.ndarray
-    critic_index: np.ndarray
-    critic_sign: np.ndarray
-    action_index: np.ndarray
-    action_sign: np.ndarray
+from trueup.rl.env import Mirror, Obs, Step
 
 
 class ToyEnv:
@@ -50,7 +24,7 @@ class ToyEnv:
         swap = np.array([1, 0])
         four = np.array([1, 0, 3, 2])
         ones = np.ones(4, np.float32)
-        self.mirror = ToyMirror(swap, ones[:2], four, ones, swap, ones[:2])
+        self.mirror = Mirror(swap, ones[:2], four, ones, swap, ones[:2])
 
     def _restart(self, rows):
         draw = self.random.uniform(4, rows)
@@ -59,7 +33,7 @@ class ToyEnv:
 
     def _see(self, rows=slice(None)):
         x, hidden = self.x[rows].astype(np.float32), self.hidden[rows].astype(np.float32)
-        return ToyObs(x, np.concatenate([x, hidden], axis=1), hidden)
+        return Obs(x, np.concatenate([x, hidden], axis=1), hidden)
 
     def reset(self):
         self._restart(np.arange(self.nenv))
@@ -79,7 +53,7 @@ class ToyEnv:
         ended = np.flatnonzero(terminated | truncated)
         last = self._see(ended)
         self._restart(ended)
-        return ToyStep(
+        return Step(
             self._see(), reward, terminated, truncated, ended, last, {"distance": float(square.mean())}
         )
 

@@ -12,7 +12,7 @@ import msgspec
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.action import ActionSpec
-from trueup.policy.net import NetSpec, PolicyNet, read_net
+from trueup.policy.net import PolicyNet, Wiring, read_net
 from trueup.policy.observation import ObservationSpec
 from trueup.policy.runner import PolicyRunner
 
@@ -31,7 +31,7 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kd: tuple[float, ...]
     observation: ObservationSpec
     action: ActionSpec
-    net: NetSpec = NetSpec()
+    net: Wiring = Wiring()
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

@@ -14,7 +14,7 @@ from trueup.policy.layers import Arrays, Layer, name_layers, read_layers, sizes
 from trueup.policy.normalizer import Normalizer
 
 
-class NetSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Wiring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the networks of a policy are wired; x are the normalised observations.
 
     kind    plain        actor(x)
@@ -34,7 +34,7 @@ class NetSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class PolicyNet:
     """Networks and statistics of a policy; `privileged_normalizer` belongs to the hidden factors."""
 
-    spec: NetSpec
+    spec: Wiring
     actor: tuple[Layer, ...]
     normalizer: Normalizer
     encoder: tuple[Layer, ...] = ()
@@ -75,7 +75,7 @@ class PolicyNet:
             raise TrueupError("this policy has weights that are not finite")
 
 
-def read_net(spec: NetSpec, arrays: Arrays) -> PolicyNet:
+def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
     """The policy in what `PolicyNet.arrays` returned; a missing array is a KeyError."""
     return PolicyNet(
         spec=spec,

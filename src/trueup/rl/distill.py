@@ -14,7 +14,7 @@ import torch
 from trueup.core.errors import TrueupError
 from trueup.policy.history import History
 from trueup.policy.layers import read_layers
-from trueup.policy.net import NetSpec, PolicyNet, read_net
+from trueup.policy.net import PolicyNet, Wiring, read_net
 from trueup.policy.runner import PolicyRunner
 from trueup.rl.env import Env, Floats, State
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
@@ -70,7 +70,7 @@ class Distiller:
         student = read_layers({name: view.numpy() for name, view in self.parameters.view.items()}, "student")
         latent = cfg.kind == "latent"
         return PolicyNet(
-            spec=NetSpec(kind=cfg.kind, steps=cfg.history, squash=teacher.spec.squash if latent else 0.0),
+            spec=Wiring(kind=cfg.kind, steps=cfg.history, squash=teacher.spec.squash if latent else 0.0),
             actor=teacher.actor if latent else student,
             encoder=student if latent else (),
             normalizer=teacher.normalizer,

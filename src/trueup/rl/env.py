@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,57 +15,44 @@ Floats = NDArray[np.float32]
 State = dict[str, NDArray[np.generic]]
 
 
-class Obs(Protocol):
+class Obs(NamedTuple):
     """Observations, float32 (rows, n): of the actor, of the critic, and the hidden factors e of an episode.
 
     The hidden factors are the last columns of the critic's observations.
     """
 
-    @property
-    def actor(self) -> Floats: ...
-    @property
-    def critic(self) -> Floats: ...
-    @property
-    def privileged(self) -> Floats: ...
+    actor: Floats
+    critic: Floats
+    privileged: Floats
 
 
-class Step(Protocol):
-    """Result of one control step. Rows that ended are reset at once: `obs` is of the new episode, `last` of the old.
+class Step(NamedTuple):
+    """Result of one control step. Rows that ended are reset at once.
 
-    `ended` (k,) are the rows that ended and `last` their k final observations, to bootstrap truncated episodes from.
+    obs      of all rows; of those that ended, the first of the new episode
+    ended    (k,) rows that ended in this step, ascending
+    last     the k final observations of those rows, to bootstrap truncated episodes from
+    metrics  batch means of this step; a task's own metrics (errors, red flags) of every eighth
     """
 
-    @property
-    def obs(self) -> Obs: ...
-    @property
-    def reward(self) -> Floats: ...
-    @property
-    def terminated(self) -> NDArray[np.bool_]: ...
-    @property
-    def truncated(self) -> NDArray[np.bool_]: ...
-    @property
-    def ended(self) -> NDArray[np.intp]: ...
-    @property
-    def last(self) -> Obs: ...
-    @property
-    def metrics(self) -> dict[str, float]: ...
+    obs: Obs
+    reward: Floats
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    ended: NDArray[np.intp]
+    last: Obs
+    metrics: dict[str, float]
 
 
-class Mirror(Protocol):
+class Mirror(NamedTuple):
     """Left and right exchanged: mirrored[..., k] = sign[k] * original[..., index[k]]."""
 
-    @property
-    def actor_index(self) -> NDArray[np.intp]: ...
-    @property
-    def actor_sign(self) -> Floats: ...
-    @property
-    def critic_index(self) -> NDArray[np.intp]: ...
-    @property
-    def critic_sign(self) -> Floats: ...
-    @property
-    def action_index(self) -> NDArray[np.intp]: ...
-    @property
-    def action_sign(self) -> Floats: ...
+    actor_index: NDArray[np.intp]
+    actor_sign: Floats
+    critic_index: NDArray[np.intp]
+    critic_sign: Floats
+    action_index: NDArray[np.intp]
+    action_sign: Floats
 
 
 class Env(Protocol):

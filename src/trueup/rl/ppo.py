@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from trueup.policy.layers import read_layers
-from trueup.policy.net import NetSpec, PolicyNet
+from trueup.policy.net import PolicyNet, Wiring
 from trueup.rl.collect import Collector, Rollout
 from trueup.rl.env import Env, State
 from trueup.rl.gae import bootstrap_timeouts, gae
@@ -76,7 +76,7 @@ class Ppo:
         view = {name: value.numpy() for name, value in self.average.view.items()}
         latent = bool(self.cfg.net.latent)
         return PolicyNet(
-            spec=NetSpec(kind="privileged" if latent else "plain"),
+            spec=Wiring(kind="privileged" if latent else "plain"),
             actor=read_layers(view, "actor"),
             encoder=read_layers(view, "encoder"),
             normalizer=deepcopy(self.collector.actor_normalizer),

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from trueup.policy.layers import read_layers
-from trueup.policy.net import NetSpec, PolicyNet, read_normalizer
+from trueup.policy.net import PolicyNet, Wiring, read_normalizer
 from trueup.policy.normalizer import Normalizer
 from trueup.rl.env import Env, Floats, State, Step
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
@@ -187,7 +187,7 @@ class Sac:
         weight, bias = layers[-1]
         mean = (weight[: self.env.naction], bias[: self.env.naction])
         return PolicyNet(
-            spec=NetSpec(squash=self.cfg.limit),
+            spec=Wiring(squash=self.cfg.limit),
             actor=(*layers[:-1], mean),
             normalizer=deepcopy(self.normalizers["actor"]),
         )

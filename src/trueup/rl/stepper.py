@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,6 @@ class NonFiniteError(ArithmeticError):
         self.what, self.step, self.rows, self.before = what, step, list(rows), before or {}
         where = "in learning" if step is None else f"at step {step} of the iteration, rows {self.rows[:8]}"
         super().__init__(f"{what} is not finite {where}")
-
-
-class StoredObs(NamedTuple):
-    """Observations from a checkpoint."""
-
-    actor: Floats
-    critic: Floats
-    privileged: Floats
 
 
 class Stepper:
@@ -79,13 +70,13 @@ class Stepper:
     def state(self) -> State:
         """Everything needed to continue bit for bit."""
         out: State = {f"env/{name}": value for name, value in self.env.state().items()}
-        out |= {f"obs/{name}": getattr(self.obs, name) for name in StoredObs._fields}
+        out |= {f"obs/{name}": getattr(self.obs, name) for name in Obs._fields}
         return out | {"episode/return": self.episode_return, "episode/length": self.episode_length}
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
         self.env.restore(part(state, "env/"))
-        self.obs = StoredObs(*(np.array(state[f"obs/{name}"], np.float32) for name in StoredObs._fields))
+        self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
         self.episode_return = np.array(state["episode/return"], np.float64)
         self.episode_length = np.array(state["episode/length"], np.int64)
 

@@ -14,11 +14,12 @@ from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
+from trueup.rl.env import Mirror, Obs, Step
 from trueup.tasks.build import Parts, build
+from trueup.tasks.config import EnvCfg
 from trueup.tasks.sensing.frame import Frame
-from trueup.tasks.sensing.mirror import Mirror, make_mirror
+from trueup.tasks.sensing.mirror import make_mirror
 from trueup.tasks.start import Starts
-from trueup.tasks.step import EnvCfg, Obs, Step
 from trueup.tasks.task import Task
 from trueup.tasks.terrain.climb import Climb
 from trueup.tasks.variation import Variation

@@ -11,7 +11,7 @@ import msgspec
 from trueup.core.checkpoint import Checkpoint, Checkpoints
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
-from trueup.policy.net import NetSpec, PolicyNet, read_net
+from trueup.policy.net import PolicyNet, Wiring, read_net
 from trueup.rl.stepper import part
 from trueup.train.config import RunCfg, read_config, write_config
 
@@ -56,7 +56,7 @@ class RunFolder:
         found = self.newest()
         if POLICY not in found.facts:
             raise TrueupError("its checkpoint is of an earlier version of trueup: train anew", file=self.path)
-        return read_net(msgspec.convert(found.facts[POLICY], NetSpec), part(found.arrays, f"{POLICY}/"))
+        return read_net(msgspec.convert(found.facts[POLICY], Wiring), part(found.arrays, f"{POLICY}/"))
 
     def read_metrics(self) -> list[dict[str, float]]:
         """One record an iteration; a torn last line is left out."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import ObservationSpec
+from trueup.rl.env import Mirror
 from trueup.tasks.goals.goal import Goal
 from trueup.tasks.sensing.sense import Sense
 from trueup.tasks.sensing.signals import MirrorRule
@@ -36,17 +37,6 @@ _RULES: dict[str, MirrorRule] = {
 }
 _TILT = (-1, 1)  # about x, about y
 _PARALLEL, _CLOSE, _UNEVEN_RAD = 0.99, 0.03, 0.02
-
-
-class Mirror(NamedTuple):
-    """mirrored = values[:, index] * sign, for actor and critic observations and for actions."""
-
-    actor_index: NDArray[np.intp]
-    actor_sign: NDArray[np.float32]
-    critic_index: NDArray[np.intp]
-    critic_sign: NDArray[np.float32]
-    action_index: NDArray[np.intp]
-    action_sign: NDArray[np.float32]
 
 
 class _Half(NamedTuple):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,31 +23,12 @@ from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, SignalRange
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_net import ActuatorNet, Float32, Layer
 from trueup.policy.normalizer import EPS
+from trueup.rl.env import Obs, Step
 from trueup.rl.ppo import Ppo
 from trueup.rl.settings import NetCfg, PpoCfg
 
 FloatArray = NDArray[np.float64]
 _UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
-
-
-class UanObs(NamedTuple):
-    """Observations of rows."""
-
-    actor: Float32
-    critic: Float32
-    privileged: Float32
-
-
-class Made(NamedTuple):
-    """Result of a step."""
-
-    obs: UanObs
-    reward: Float32
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    ended: Rows
-    last: UanObs
-    metrics: dict[str, float]
 
 
 class UanEnv:
@@ -85,7 +65,7 @@ class UanEnv:
             group[list(joints)] = k
         self._mean, self._std = blank.mean[group][:, :, None], blank.std[group][:, :, None]
 
-    def reset(self) -> UanObs:
+    def reset(self) -> Obs:
         """Start all windows at random rows."""
         picks = (self._random.uniform(1)[:, 0] * len(self.starts)).astype(np.intp)
         self._rows[:] = self.starts[np.minimum(picks, len(self.starts) - 1)]
@@ -95,7 +75,7 @@ class UanEnv:
         self._action[:] = 0.0
         return self._see()
 
-    def step(self, action: Float32) -> Made:
+    def step(self, action: Float32) -> Step:
         """Add the torques of all rows for one row of the log."""
         rollouts, spec = self.rollouts, self.blank.spec
         shape = (rollouts.nwindow, spec.njoint)
@@ -112,14 +92,14 @@ class UanEnv:
         over = self._age[0] >= self._horizon
         ended = np.arange(self.nenv) if over else np.zeros(0, np.intp)
         obs = self._see()
-        last = UanObs(*(part[ended] for part in obs))
+        last = Obs(*(part[ended] for part in obs))
         none = np.zeros(self.nenv, bool)
         if over:
             obs = self.reset()
         metrics = {"error_mrad": 1e3 * float(np.sqrt((error**2).mean()))}
-        return Made(obs, reward, none, none | over, ended, last, metrics)
+        return Step(obs, reward, none, none | over, ended, last, metrics)
 
-    def _see(self) -> UanObs:
+    def _see(self) -> Obs:
         """What the net would see now: the history, then whose joint it is; the critic also sees the error itself."""
         rollouts, spec = self.rollouts, self.blank.spec
         forward = rollouts.actuator.forward
@@ -132,7 +112,7 @@ class UanEnv:
         velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + int(self._age[0])]
         extra = np.stack([error.reshape(-1), velocity.reshape(-1)], axis=1)
         critic = np.concatenate([actor, np.clip(extra, -50, 50)], axis=1).astype(np.float32)
-        return UanObs(actor, critic, np.zeros((self.nenv, 0), np.float32))
+        return Obs(actor, critic, np.zeros((self.nenv, 0), np.float32))
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """A resumed training begins new windows; what decides them is all there is to keep."""

@@ -1,44 +1,11 @@
-"""What goes into an environment and what comes out of a step."""
+"""What an environment is asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from trueup.world.randomization.adr import AdrCfg
-
-Float32 = NDArray[np.float32]
-Ids = NDArray[np.intp]
-
-
-class Obs(NamedTuple):
-    """float32 (n, ...): what the actor sees, what the critic sees, and the hidden factors (part of the critic's)."""
-
-    actor: Float32
-    critic: Float32
-    privileged: Float32
-
-
-class Step(NamedTuple):
-    """What a control step brought; rows that ended have begun a new episode already.
-
-    obs      of all rows; of those that ended, the first of the new episode
-    ended    rows that ended in this step, ascending
-    last     the final observations of those rows, and only of those
-    metrics  batch means of this step; those of the task itself (errors, red flags) of every eighth
-    """
-
-    obs: Obs
-    reward: Float32
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    ended: Ids
-    last: Obs
-    metrics: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
