@@ -19,6 +19,8 @@ from trueup.calibrate.config import CalibrateCfg, Tie
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.score_logs import LogScores, score_logs
+from trueup.data.check import check
+from trueup.data.check.finding import Report
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.record.session import record as record  # the stage's own function is the verb
@@ -26,11 +28,13 @@ from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.report.calibration.calibrate import fit_text, write_fit_page
 from trueup.report.calibration.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
+from trueup.robot.reference import log_reference
 from trueup.world.fitted.calibration import Calibration, Word, read_calibration, write_calibration
 
 Logs = Sequence[Log | str | Path] | Log | str | Path
 
 if TYPE_CHECKING:
+    from trueup.policy.foreign.layout import Layout
     from trueup.rl.settings import LearnerCfg
     from trueup.tasks.task import Task
     from trueup.train.trained import TrainedRun
@@ -167,6 +171,62 @@ def score(
     fit = params.calibration if isinstance(params, Fit) else params
     fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
     return ScoredLogs(**_fields(score_logs(_robot(robot), _logs(logs, mapping), fit)))
+
+
+def check_log(
+    log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None
+) -> Report:
+    """Check a log, or a file of one, by itself and against a robot; findings come worst first."""
+    (given,) = _logs(log, mapping)
+    return check.check_log(given, None if robot is None else log_reference(_robot(robot).spec))
+
+
+def play(
+    run: str | Path | None = None,
+    *,
+    onnx: str | Path | None = None,
+    layout: Layout | None = None,
+    task: str | None = None,
+    film: str | Path | None = None,
+    seconds: float | None = None,
+    command: Sequence[float] | None = None,
+    width: int = 640,
+    height: int = 480,
+    azimuth: float = 140.0,
+    randomize: bool = False,
+    seed: int = 0,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    on_url: Callable[[str], None] = print,
+    progress: Callable[[float], None] | None = None,
+) -> Path | None:
+    """Watch the policy of a run, or an ONNX policy of others with its layout and a task.
+
+    film      write a film of `seconds` (default 10) and return its path; None: serve a live page until Ctrl-C, or for
+              `seconds`; `on_url` is told its address
+    command   what to ask for throughout, in the columns of the goal's sliders; None: as the task draws it
+    """
+    from trueup.train.play.play import open_policy
+    from trueup.train.play.show import film_policy
+    from trueup.view.camera import CameraCfg
+
+    env, policy = open_policy(run, onnx=onnx, layout=layout, task=task, randomize=randomize, seed=seed)
+    if film is None:
+        from trueup.train.live.live import serve_live
+
+        serve_live(env, policy, host=host, port=port, seconds=seconds, command=command, on_url=on_url)
+        return None
+    return film_policy(
+        env,
+        policy,
+        Path(film),
+        seconds=seconds or 10.0,
+        width=width,
+        height=height,
+        camera=CameraCfg(azimuth=azimuth),
+        command=command,
+        progress=progress,
+    )
 
 
 def _robot(robot: Robot | str) -> Robot:

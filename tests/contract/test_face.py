@@ -1,8 +1,10 @@
 """The Python face: a stage's package is also its verb, in any order of imports, with the command line's config."""
 
+import inspect
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import trueup as tu
@@ -41,3 +43,28 @@ def test_flags_left_alone_give_the_config_of_the_function():
 def test_the_verb_names_a_missing_file():
     with pytest.raises(TrueupError, match="no such file"):
         tu.calibrate("go2", "nowhere.mcap", params="pace")
+
+
+def test_dir_lists_the_verbs_and_signatures_are_the_real_ones():
+    assert {"calibrate", "record", "train", "play", "score", "check_log", "import_logs"} <= set(dir(tu))
+    assert not [name for name in dir(tu) if name.startswith("_") and name != "__version__"]
+    for verb, option in ((tu.train, "learner"), (tu.calibrate, "params"), (tu.record, "driver")):
+        assert option in inspect.signature(verb).parameters
+        assert verb.__doc__
+    assert "policy" in tu.train.__doc__
+
+
+def test_a_log_is_checked_against_a_robot():
+    robot = tu.load_robot("pendulum")
+    time = np.arange(0.0, 4.0, 0.01)
+    pos = 0.3 * np.sin(3.0 * time)[:, None]
+    made = tu.Log(
+        time=time,
+        joint_names=("nobody",),
+        signals={"joint_pos": pos, "joint_vel": np.gradient(pos, 0.01, axis=0)},
+    )
+    alone, against = tu.check_log(made), tu.check_log(made, robot)
+    assert len(against.findings) > len(alone.findings)  # the robot has no such joint
+    assert [one.code for one in tu.check_log(made, "pendulum").findings] == [
+        one.code for one in against.findings
+    ]

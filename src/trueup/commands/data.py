@@ -103,15 +103,12 @@ def run(verb: CheckVerb | ImportVerb | ConvertVerb | RecoverVerb) -> int:
 
 
 def _check(verb: CheckVerb) -> int:
-    from trueup.data.check.check import check_log
     from trueup.data.files import read_log
+    from trueup.face import check_log
     from trueup.report.log import print_report, write_log_page
-    from trueup.robot.load import load_robot
-    from trueup.robot.reference import log_reference
 
     log = read_log(verb.log, verb.mapping)
-    reference = log_reference(load_robot(verb.robot).spec) if verb.robot else None
-    report = check_log(log, reference)
+    report = check_log(log, verb.robot)
     print_report(log, report, as_json=verb.json)
     if verb.page is not None:
         write_log_page(log, report, verb.page, title=verb.log.name)

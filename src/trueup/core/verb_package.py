@@ -2,25 +2,37 @@
 
 Python puts an imported package into its parent under its own name, so a function of that name would be there or not,
 depending on what was imported before. A module may have its own class, though, and a class may be callable: then the
-name is always the package, and calling it always runs the verb. The function is looked up by name in `trueup.face` when
-it is called, as an entry point is; no folder imports upward.
+name is always the package, and calling it always runs the verb. Signature and docstring are the function's. Which
+function that is, the root package knows (`trueup.verb`).
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
-from importlib import import_module
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-FACE = "trueup.face"
-
 
 class VerbPackage(ModuleType):
-    """A package that runs the function of its name in `trueup.face` when it is called."""
+    """A package that runs the verb of its name when it is called."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return getattr(import_module(FACE), self.__name__.rpartition(".")[2])(*args, **options)
+        return _verb(self)(*args, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(_verb(self))
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return _verb(self).__doc__
+
+
+def _verb(package: ModuleType) -> Callable[..., Any]:
+    root, _, name = package.__name__.partition(".")
+    return sys.modules[root].verb(name.rpartition(".")[2])
 
 
 def make_callable(package: str) -> None:

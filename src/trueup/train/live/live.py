@@ -24,6 +24,7 @@ from trueup.tasks.env import TaskEnv
 from trueup.train.live.follow import Follow
 from trueup.train.live.steer import Steering, add_key
 from trueup.train.play.show import facing
+from trueup.train.stop import stop_on_signal
 from trueup.view.camera import CameraCfg
 from trueup.view.draw import visual_model
 
@@ -154,3 +155,26 @@ class LiveView:
 
     def _ask_restart(self) -> None:
         self.requests.restarts += 1
+
+
+def serve_live(
+    env: TaskEnv,
+    policy: Policy,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    seconds: float | None = None,
+    command: Sequence[float] | None = None,
+    on_url: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve a live view until Ctrl-C, or for `seconds`."""
+    view = LiveView(env, policy, host=host, port=port)
+    if command is not None:
+        view.ask(command)
+    on_url(view.url)
+    end = None if seconds is None else time.monotonic() + seconds
+    try:
+        with stop_on_signal() as stop:
+            view.run(lambda: stop.requested or (end is not None and time.monotonic() > end))
+    finally:
+        view.close()

@@ -6,12 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
+from trueup.policy.foreign.layout import Layout
 from trueup.policy.mlp import JSON_FILE, load_policy
 from trueup.policy.runner import Policy, PolicyRunner
-from trueup.tasks.env import TaskEnv
+from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
+from trueup.train.play.witness import open_witness
 from trueup.train.train import run_env
+
+
+def open_policy(
+    run: str | Path | None = None,
+    *,
+    onnx: str | Path | None = None,
+    layout: Layout | None = None,
+    task: str | None = None,
+    randomize: bool = False,
+    seed: int = 0,
+) -> tuple[TaskEnv, Policy]:
+    """One simulation and a policy: of a run or exported folder, or of others with its layout and a task."""
+    if run is not None and onnx is None:
+        return open_run(run, randomize=randomize, seed=seed)
+    if run is not None or onnx is None or layout is None or task is None:
+        raise TrueupError("play takes a run's folder, or an ONNX file with its layout and a task")
+    cfg = EnvCfg(nenv=1, threads=1, seed=seed, randomize=randomize, pushes=False, stagger=False)
+    return open_witness(onnx, layout, task, cfg)
 
 
 def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tuple[TaskEnv, Policy]:
