@@ -25,7 +25,7 @@ import tyro
 from results import RESULTS, publish
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "data"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 from make_logs import clean  # noqa: E402
 from spoil_logs import PLANTS, spoiled  # noqa: E402

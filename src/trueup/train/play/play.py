@@ -29,7 +29,9 @@ def open_policy(
     if run is not None and onnx is None:
         return open_run(run, randomize=randomize, seed=seed)
     if run is not None or onnx is None or layout is None or task is None:
-        raise TrueupError("play takes a run's folder, or an ONNX file with its layout and a task")
+        raise TrueupError(
+            "play takes a run's folder, or a network with its layout and a task (--onnx with --layout and --task)"
+        )
     cfg = EnvCfg(nenv=1, threads=1, seed=seed, randomize=randomize, pushes=False, stagger=False)
     return open_witness(onnx, layout, task, cfg)
 
