@@ -58,12 +58,14 @@ brackets: 95 % of bootstrap draws over twins and episodes. {done} of {len(twins)
 
 Error in m/s (falls of {episodes}); in the air: held-out open-loop error, mrad (the fit at 1000 Hz physics, the ladder at the
 task's 200 Hz). {_outside(runs)}A simulator beats another on a twin with fewer falls, beyond two standard deviations
-of the difference, or else with a lower error.
+of the difference, or else with a lower error. A load on the trunk cannot be seen in the air: on `payload`, fits know
+nothing of it, and the task's range of loads ends at 2 kg; the limit knows it. Encoder biases that a fit does not identify
+are not handed on (handed on as they were fitted, at their bounds, `worn-0` came to 0.402 m/s and 9 falls).
 
 | | asked | |
 | --- | --- | --- |
 | twins on which posterior and posterior with learned actuator both beat hand-set ranges | 8 of 9 | {numbers["transfer_wins"]} of {numbers["transfer_twins"]} |
-| posterior alone / learned actuator alone | | {numbers["wins_posterior"]} / {numbers["wins_learned"]} |
+| posterior alone / learned actuator alone | | {numbers["wins_posterior"]} of {numbers["twins_posterior"]} / {numbers["wins_learned"]} of {numbers["twins_learned"]} |
 | share of the way from wrong nominal to the limit, posterior (median of twins) | 0.70 | {_number(numbers["gap_closed"])} |
 | the same, posterior with learned actuator | 0.70 | {_number(numbers["gap_closed_learned"])} |
 | of the mean errors: posterior / learned actuator | | {_number(numbers["gap_closed_mean"])} / {_number(numbers["gap_closed_mean_learned"])} |
@@ -73,16 +75,22 @@ of the difference, or else with a lower error.
 
 # --- headline ---
 def _headline(runs: Rows) -> Numbers:
-    judged = [t for t in _twins(runs) if all(f"{n} {t}" in runs for n in ("ranges", "posterior", "learned"))]
     wins = {
-        name: [beats(runs[f"{name} {t}"], runs[f"ranges {t}"]) for t in judged]
+        name: {
+            t: beats(runs[f"{name} {t}"], runs[f"ranges {t}"])
+            for t in _twins(runs)
+            if f"{name} {t}" in runs and f"ranges {t}" in runs
+        }
         for name in ("posterior", "learned")
     }
+    both = [t for t in wins["posterior"] if t in wins["learned"]]
     return {
-        "transfer_wins": sum(a and b for a, b in zip(wins["posterior"], wins["learned"], strict=True)),
-        "transfer_twins": len(judged),
-        "wins_posterior": sum(wins["posterior"]),
-        "wins_learned": sum(wins["learned"]),
+        "transfer_wins": sum(wins["posterior"][t] and wins["learned"][t] for t in both),
+        "transfer_twins": len(both),
+        "wins_posterior": sum(wins["posterior"].values()),
+        "twins_posterior": len(wins["posterior"]),
+        "wins_learned": sum(wins["learned"].values()),
+        "twins_learned": len(wins["learned"]),
         "gap_closed": _gap(runs, "posterior"),
         "gap_closed_learned": _gap(runs, "learned"),
         "gap_closed_mean": _gap_of_means(runs, "posterior"),
