@@ -15,7 +15,6 @@ from trueup.report.log import print_report, write_log_page
 from trueup.report.progress import progress_bar
 from trueup.report.record import print_rehearsal, print_result
 from trueup.robot.excitation.excitation import ExcitationCfg
-from trueup.robot.reference import log_reference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ def main(cfg: DemoCfg) -> None:
     with progress_bar("recording", console) as progress:
         session = run_session(robot, session_cfg, rehearsal, progress=progress)
     print_result(session.result, file, console)
-    report = tu.check_log(session.log, log_reference(robot.spec))
+    report = tu.check_log(session.log, robot)
     print_report(session.log, report)
     error = tu.replay(robot, session.log).rmse.mean()
     console.print(

@@ -40,3 +40,17 @@ def test_the_scene_example_lifts_the_cube_in_one_simulation_and_films_it(tmp_pat
     assert low < 0.04 < 0.08 < high
     assert out.stat().st_size > 1000
     assert 30 <= len(script.read_text().splitlines()) <= 60
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("script", ["01_first_five_minutes.py", "02_twin_record_check.py"])
+def test_the_demo_runs_and_writes_a_page(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / script), "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert list((tmp_path / "out").rglob("*.html"))
