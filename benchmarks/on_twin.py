@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.errors import TrueupError
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
@@ -135,7 +136,7 @@ class TwinWorld:
         self.frame.dt = self.control_dt
 
     def reset(self) -> None:
-        raise NotImplementedError("a twin starts anew in a new process")
+        raise TrueupError("a twin cannot be put back into its place: start another")
 
     def step(self, targets: FloatArray) -> None:
         kp, kd = self._gains

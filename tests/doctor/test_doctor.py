@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from trueup.core.errors import TrueupError
-from trueup.core.packages import Package
 from trueup.doctor import checks as doctor
 from trueup.doctor.checks import Check, Diagnosis
+from trueup.doctor.packages import Package
 from trueup.doctor.speed import Speed, estimate_costs, measure_speed
 from trueup.report.doctor import as_dict, duration, exit_status, print_doctor, show
 

@@ -1,13 +1,15 @@
-"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it. `trueup sim LOG...`: see `sim_logs`."""
+"""`trueup sim ROBOT`: drop a robot, hold its default pose, film it. `trueup sim LOG...`: a saved fit scored on logs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from trueup.core.errors import TrueupError
 from trueup.core.outputs import OutFile
 from trueup.report.progress import progress_bar
 
@@ -54,7 +56,6 @@ def run(verb: SimVerb) -> int:
     """Simulate, print, film; or replay logs."""
     from rich.console import Console
 
-    from trueup.commands.sim_logs import is_log, run_logs
     from trueup.core.errors import TrueupError
     from trueup.report.drop import film_drop, print_drop, write_drop_page
     from trueup.report.origins import print_origins
@@ -62,8 +63,10 @@ def run(verb: SimVerb) -> int:
     from trueup.world.drop import DropCfg, drop
     from trueup.world.fitted.calibration import read_calibration
 
-    if verb.what and all(is_log(name, verb.mapping) for name in verb.what):
-        return run_logs(verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page)
+    if verb.what and all(_is_log(name, verb.mapping) for name in verb.what):
+        return _run_logs(
+            verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page
+        )
     if len(verb.what) != 1:
         raise TrueupError(
             f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
@@ -97,3 +100,40 @@ def run(verb: SimVerb) -> int:
         write_drop_page(robot, result, verb.page, film=verb.film)
         console.print(f"page   {verb.page}")
     return 1 if result.diverged else 0
+
+
+# --- logs ---
+def _is_log(name: str, mapping: str | None) -> bool:
+    """Whether a positional names a log: a file of a known kind, a bag, or with a mapping whatever exists."""
+    path = Path(name)
+    if mapping is not None:
+        return path.exists()
+    if path.is_dir():
+        return (path / "metadata.yaml").exists() or any(path.glob("*.db3"))
+    return path.name.lower().endswith(_SUFFIXES)
+
+
+_SUFFIXES = (".mcap", ".db3", ".csv", ".csv.gz", ".tsv", ".npz", ".parquet", ".h5", ".hdf5")
+
+
+def _run_logs(
+    logs: Sequence[str],
+    *,
+    robot: str | None,
+    params: Path | None,
+    mapping: str | None,
+    page: Path | None,
+) -> int:
+    """Score, print, write the page."""
+    from rich.console import Console
+
+    from trueup.face import score
+
+    if robot is None:
+        raise TrueupError(f"{logs[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
+    scores = score(robot, logs, params=params, mapping=mapping)
+    console = Console()
+    console.print(scores.table(), markup=False, highlight=False, soft_wrap=True)
+    if page is not None:
+        console.print(f"page   {scores.report(page)}", soft_wrap=True)
+    return 0

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from trueup.core import machine, packages
+from trueup.core import machine
 from trueup.core.errors import TrueupError
+from trueup.doctor import packages
 
 if TYPE_CHECKING:
     from trueup.doctor.speed import Speed

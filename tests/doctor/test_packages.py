@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trueup.core.packages import CORE, satisfies, wanted_packages
+from trueup.doctor.packages import CORE, satisfies, wanted_packages
 
 
 @pytest.mark.parametrize(
