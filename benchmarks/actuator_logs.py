@@ -39,9 +39,7 @@ def twin_logs(robot: Robot, preset: str, seed: int, folder: Path, *, gain: bool 
 
     def one(kind: Kind, number: int, of: Robot = robot, name: str = "") -> Log:
         path = folder / "logs" / f"{kind}{name}.mcap"
-        return recorded(
-            of, preset, seed, ExcitationCfg(kind=kind, seconds=20.0, seed=1000 * seed + number), path
-        )
+        return recorded(of, preset, seed, ExcitationCfg(kind=kind, seconds=20.0, seed=1000 * seed + number), path)
 
     return TwinLogs(
         train=[one(kind, k) for k, kind in enumerate(SEEN)],

@@ -52,9 +52,7 @@ class BenchCfg:
 def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
     keys = [f"pendulum {seed}" for seed in cfg.seeds]
-    runs = ACTUATORS.each(
-        "methods", keys, lambda key: measure(int(key.split()[1]), cfg.cpu_s), fresh=cfg.fresh
-    )
+    runs = ACTUATORS.each("methods", keys, lambda key: measure(int(key.split()[1]), cfg.cpu_s), fresh=cfg.fresh)
     rows = []
     for key, run in runs.items():
         for method in METHODS:
@@ -75,9 +73,7 @@ CPU seconds of training.
         f"uan_{method}_over_pace": float(np.mean([_at(r[method], np.inf) / r["pace"] for r in runs.values()]))
         for method in METHODS
     }
-    ACTUATORS.merge(
-        "methods", numbers, text, " ".join(["python benchmarks/actuator_methods.py", *sys.argv[1:]])
-    )
+    ACTUATORS.merge("methods", numbers, text, " ".join(["python benchmarks/actuator_methods.py", *sys.argv[1:]]))
 
 
 def _at(curve: list[list[float]], cpu_s: float) -> float:
@@ -133,11 +129,7 @@ def whole(robot: Robot, logs: list[Log], base: Calibration, net: ActuatorNet | N
         actuator = NetActuator(net)
         out.append(
             replay(
-                robot,
-                log,
-                ReplayCfg(sim=with_net(cfg, net)),
-                prepare=actuator.prepare,
-                substep_model=actuator,
+                robot, log, ReplayCfg(sim=with_net(cfg, net)), prepare=actuator.prepare, substep_model=actuator
             ).rmse.mean()
         )
     return float(np.mean(out))

@@ -69,14 +69,7 @@ def policies_part(cfg: BenchCfg) -> tuple[Numbers, str]:
         )
         for key, run in runs.items()
     ]
-    head = (
-        "trained in",
-        "error on the twin, m/s",
-        "falls",
-        "power, W",
-        "error at home, m/s",
-        "falls at home",
-    )
+    head = ("trained in", "error on the twin, m/s", "falls", "power, W", "error at home, m/s", "falls at home")
     text = f"""## Policies
 
 `{TASK}`, {cfg.steps / 1e6:g} M control steps of training in each simulator (nominal: the robot's own model, nothing

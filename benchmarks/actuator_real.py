@@ -90,9 +90,7 @@ def updated(before: Numbers | None, now: Numbers, finer: StepCheck | None) -> Nu
         [name for name, facts in done.items() if facts.get("bounded") is False],
         finer,
     )
-    bad = overfits(
-        {rung.name: _scores(rungs[rung.name]) for rung in RUNGS if "whole" in rungs.get(rung.name, {})}
-    )
+    bad = overfits({rung.name: _scores(rungs[rung.name]) for rung in RUNGS if "whole" in rungs.get(rung.name, {})})
     for name, facts in rungs.items():
         if "whole" in facts:
             facts["beaten_by"] = bad.get(name, "")

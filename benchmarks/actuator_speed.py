@@ -39,11 +39,7 @@ def speed_part(cfg: BenchCfg) -> tuple[Numbers, str]:
 
     runs = ACTUATORS.each("speed", [str(size) for size in SIZES], one, fresh=cfg.fresh)
     rows = [
-        (
-            f"{key} go2, {what}",
-            *(f"{found[name]:,.0f}" for name in ("engine", "net")),
-            f"{found['ratio']:.2f}",
-        )
+        (f"{key} go2, {what}", *(f"{found[name]:,.0f}" for name in ("engine", "net")), f"{found['ratio']:.2f}")
         for key, run in runs.items()
         for what, found in run.items()
     ]
@@ -72,9 +68,7 @@ def _times() -> str:
         if "cpu_s" in facts
     ]
     head = ("rung", "numbers fitted", "CPU s", "wall s (machine shared)")
-    return (
-        f"Training time of each rung on 60 s of a go2 (twin `harmonic`, seed {seed}):\n\n{table(head, rows)}"
-    )
+    return f"Training time of each rung on 60 s of a go2 (twin `harmonic`, seed {seed}):\n\n{table(head, rows)}"
 
 
 def _physics(nsim: int, folder: Path) -> Numbers:

@@ -34,9 +34,7 @@ def supervised_part(cfg: BenchCfg) -> tuple[Numbers, str]:
         kind, seed = key.split()
         folder = cfg.runs / ("harmonic" if kind == "estimate" else "torque")
         robot = load_robot("go2")
-        logs = twin_logs(
-            robot, presets[kind], int(seed), folder.with_name(f"{folder.name}-{seed}"), gain=False
-        )
+        logs = twin_logs(robot, presets[kind], int(seed), folder.with_name(f"{folder.name}-{seed}"), gain=False)
         return {name: _error(robot, name, logs.train, logs.unseen) for name in RUNGS}
 
     keys = [f"sensor {seed}" for seed in cfg.seeds] + [f"estimate {cfg.seeds[0]}"]
@@ -44,10 +42,7 @@ def supervised_part(cfg: BenchCfg) -> tuple[Numbers, str]:
     rows = [
         (
             rung_named(name).title,
-            *(
-                f"{run[name]['torque']:.4f} ({run[name]['torque'] / run['pd']['torque']:.2f})"
-                for run in runs.values()
-            ),
+            *(f"{run[name]['torque']:.4f} ({run[name]['torque'] / run['pd']['torque']:.2f})" for run in runs.values()),
             f"{np.median([run[name]['cpu_s'] for run in runs.values()]):.0f}",
         )
         for name in RUNGS

@@ -124,20 +124,13 @@ def _mrad(value: object) -> str:
 def rung_table(rungs: dict[str, Numbers], chosen: str = "") -> str:
     """All rungs of a ladder; errors in mrad."""
     columns = {"one_step": "one step", "0.1 s": "0.1 s", "1 s": "1 s", "whole": "whole", "se": "+-"}
-    columns |= {
-        "train": "fitted motions",
-        "gain": "other gain",
-        "closed_loop": "closed loop",
-        "drift": "drift",
-    }
+    columns |= {"train": "fitted motions", "gain": "other gain", "closed_loop": "closed loop", "drift": "drift"}
     kept = [key for key in columns if any(isinstance(r.get(key), float) for r in rungs.values())]
     rows = []
     for name, facts in rungs.items():
         title = rung_named(name).title
         if "whole" not in facts:
-            rows.append(
-                (title, *[""] * len(kept), "", f"{facts['status']}: {str(facts['reason']).split(':')[0]}")
-            )
+            rows.append((title, *[""] * len(kept), "", f"{facts['status']}: {str(facts['reason']).split(':')[0]}"))
             continue
         words = [] if facts["status"] == "done" else [str(facts["status"])]
         words += ["**recommended**"] if name == chosen else []

@@ -111,9 +111,7 @@ def invisible(cfg: BenchCfg) -> None:
     for case in INVISIBLE:
         mine = [run for key, run in runs.items() if key.startswith(case)]
         total, wrong = (sum(int(run[k]) for run in mine) for k in ("invisible", "false_identified"))  # type: ignore[call-overload]
-        rows.append(
-            f"| {case} | {(INVISIBLE[case].__doc__ or '').strip()} | {len(mine)} | {total} | {wrong} |"
-        )
+        rows.append(f"| {case} | {(INVISIBLE[case].__doc__ or '').strip()} | {len(mine)} | {total} | {wrong} |")
     wrong = int(sum(_spread(runs, "false_identified")))
     text = f"""## Parameters made invisible
 
@@ -146,9 +144,7 @@ def honesty(cfg: BenchCfg) -> None:
         told = sum(bool(run["told"]) for run in mine.values())
         before, after = (1e3 * np.mean(_spread(mine, key)) for key in ("holdout_nominal", "holdout"))
         error = f"{before:.1f} -> {after:.1f}"
-        rows.append(
-            f"| {preset} | {len(mine)} | {' | '.join(by)} | {share:.2f} | {error} | {told} of {len(mine)} |"
-        )
+        rows.append(f"| {preset} | {len(mine)} | {' | '.join(by)} | {share:.2f} | {error} | {told} of {len(mine)} |")
     text = f"""## The wrong model
 
 Twins with springs, hysteresis and bristles (`harmonic`) or play and friction of load (`worn`), fitted with `pace` that
@@ -166,9 +162,7 @@ model.
 
 
 def run_race(cfg: BenchCfg) -> None:
-    runs = CALIBRATE.each(
-        "race", _seeds(cfg, cfg.race_seeds, 300), lambda key: race(int(key)), fresh=cfg.fresh
-    )
+    runs = CALIBRATE.each("race", _seeds(cfg, cfg.race_seeds, 300), lambda key: race(int(key)), fresh=cfg.fresh)
     names = ("ours", *OTHERS)
     rows = []
     for name in names:

@@ -122,9 +122,7 @@ def played(robot: Robot, driver: str, kind: Kind, seconds: float, size: float, w
 
 def fitted(robot: Robot, logs: list[Log], start: Calibration | None) -> Calibration:
     method = FitCfg() if start is None else FitCfg(method="local")
-    cfg = CalibrateCfg(
-        params=PARAMS, holdout_share=0.0, fit=method
-    )  # all data go into the fit: the truth is the score
+    cfg = CalibrateCfg(params=PARAMS, holdout_share=0.0, fit=method)  # all data go into the fit: the truth is the score
     return calibrate(robot, logs, cfg, start=start).calibration
 
 
@@ -152,9 +150,7 @@ def report(rows: list[dict[str, object]], cfg: BenchCfg) -> None:
         words = [str(row["verdict"]) for row in mine]
         inside = sum(bool(row["in_interval"]) for row in mine)
         said = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        lines.append(
-            f"| {kind} | {np.median(error):.2%} | {error.max():.2%} | {said} | {inside}/{len(mine)} |"
-        )
+        lines.append(f"| {kind} | {np.median(error):.2%} | {error.max():.2%} | {said} | {inside}/{len(mine)} |")
         numbers[f"kp_error_{kind}"] = {"median": float(np.median(error)), "worst": float(error.max())}
     active = [row for row in rows if row["data"] == "active"]
     passive = [str(row["verdict"]) for row in rows if row["data"] == "passive"]

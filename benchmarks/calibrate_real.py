@@ -40,11 +40,7 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import Calibration, Score, read_calibration
 
 GO2_SETS = ("pace", "pace,kp", "hung", "hung,kp")
-RUNGS = {
-    "pace": "pace",
-    "M1": "servo",
-    **{f"M{k}": f"servo,friction:M{k}" for k in range(2, 7)},
-}
+RUNGS = {"pace": "pace", "M1": "servo", **{f"M{k}": f"servo,friction:M{k}" for k in range(2, 7)}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,9 +170,7 @@ def so101(cfg: BenchCfg) -> Row:
     notes: dict[str, str] = {}
     ends: dict[str, Made] = {}
     for name, params in RUNGS.items():
-        start = (
-            ends["M1"].calibration if "M1" in ends else None
-        )  # higher rungs begin where the simplest ended
+        start = ends["M1"].calibration if "M1" in ends else None  # higher rungs begin where the simplest ended
         done = made_once(cfg, f"so101_{name}", robot, train, held, so101_cfg(params, start), start)
         result, ends[name] = done.calibration, done
         rungs.setdefault("nominal", {**row(result.holdout_nominal), "cpu_s": 0.0, "parameters": 0})

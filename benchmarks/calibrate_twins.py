@@ -117,10 +117,7 @@ def single_load(seed: int) -> Numbers:
         friction = '[friction]\nkind = "stribeck"\nstiction = 0.0\nload = [0.03, 0.1]\nload_rest = 0.0\n'
         preset = _preset(Path(folder) / "load.toml", friction)
         motion = ExcitationCfg(
-            seconds=20.0,
-            seed=seed,
-            wave=WaveCfg(low_hz=0.2, high_hz=1.0),
-            limits=LimitCfg(amplitude_rad=0.08),
+            seconds=20.0, seed=seed, wave=WaveCfg(low_hz=0.2, high_hz=1.0), limits=LimitCfg(amplitude_rad=0.08)
         )
         log = record_twin(robot, preset, seed, motion)
         cfg = CalibrateCfg(params="friction:M3", check=False, window=WindowCfg(max_windows=8))
@@ -154,8 +151,4 @@ def _preset(path: Path, more: str) -> Path:
     return path
 
 
-INVISIBLE = {
-    "constant joint": constant_joint,
-    "compensated load": compensated_load,
-    "single load": single_load,
-}
+INVISIBLE = {"constant joint": constant_joint, "compensated load": compensated_load, "single load": single_load}

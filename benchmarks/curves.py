@@ -68,9 +68,7 @@ class Chart:
             _, at = place(0, k * y_step)
             out.append(_line([(left, at), (right, at)], "#eee", 1.0))
             out.append(f'<text x="{left - 6:.1f}" y="{at + 4:.1f}" text-anchor="end">{k * y_step:.4g}</text>')
-        out.append(
-            f'<text x="{(left + right) / 2:.0f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(self.x)}</text>'
-        )
+        out.append(f'<text x="{(left + right) / 2:.0f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(self.x)}</text>')
         middle = (top + bottom) / 2
         out.append(
             f'<text x="14" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 14 {middle:.0f})">'

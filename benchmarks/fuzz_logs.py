@@ -71,13 +71,7 @@ def main(cfg: BenchCfg) -> None:
 
 
 def attempt(
-    robot: Robot,
-    spoil: Spoil,
-    rng: np.random.Generator,
-    log: Log,
-    *,
-    ladder: bool = False,
-    check: bool = True,
+    robot: Robot, spoil: Spoil, rng: np.random.Generator, log: Log, *, ladder: bool = False, check: bool = True
 ) -> Ended:
     """Spoil a log, fit, and score the fit on the same logs; never raises."""
     logs = spoil(rng, log)

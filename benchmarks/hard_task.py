@@ -15,9 +15,7 @@ def go2_hard() -> Task:
     ranges = dict(task.randomize) | {
         "payload": Draw(operation="set", low=0.0, high=5.0, factor=True),
         "motor_strength": Draw(operation="scale", low=0.55, high=1.1, each=False, factor=True),
-        "contact_friction": Draw(
-            operation="set", low=0.15, high=1.5, distribution="log_uniform", factor=True
-        ),
+        "contact_friction": Draw(operation="set", low=0.15, high=1.5, distribution="log_uniform", factor=True),
         "delay": Draw(operation="set", low=0.0, high=0.04, each=False, factor=True),
         "friction": Draw(operation="add", low=0.0, high=1.2, each=False, factor=True),
     }

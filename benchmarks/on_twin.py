@@ -78,19 +78,13 @@ def walk_on_twins(
     task = load_task(spec.task)
     n, robot = len(seeds), load_robot(spec.robot)
     twins = [
-        Twin(robot, TwinCfg(preset=str(preset), seed=seed, base="free", command_hz=spec.control_hz))
-        for seed in seeds
+        Twin(robot, TwinCfg(preset=str(preset), seed=seed, base="free", command_hz=spec.control_hz)) for seed in seeds
     ]
     told = np.zeros((n, 0), np.float32) if factors is None else np.stack([factors(t.truth) for t in twins])
     goal = build(task, n, 1, min(seeds) if command_seed is None else command_seed, 0).goal
     policy = make(n)
     played = evaluate(
-        TwinWorld(twins, spec),
-        lambda actor: policy(Obs(actor, actor, told)),
-        spec,
-        _upright(task),
-        goal,
-        seconds,
+        TwinWorld(twins, spec), lambda actor: policy(Obs(actor, actor, told)), spec, _upright(task), goal, seconds
     )
     asked = np.hypot(played.commands[:, :, 0], played.commands[:, :, 1])
     return _walked(played.standing, played.metrics["velocity_error"], asked, played.metrics["power"])
@@ -101,9 +95,7 @@ def _upright(task: Task) -> Task:
     return replace(task, terminations={"fallen": task.terminations["fallen"]})
 
 
-def _walked(
-    upright: NDArray[np.bool_], errors: FloatArray, asked: FloatArray, powers: FloatArray
-) -> TwinWalk:
+def _walked(upright: NDArray[np.bool_], errors: FloatArray, asked: FloatArray, powers: FloatArray) -> TwinWalk:
     """Sum up (steps, episodes)."""
     whole = np.where(upright, errors, asked).mean(axis=0)
     each = tuple(

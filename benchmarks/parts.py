@@ -38,9 +38,7 @@ class Parts:
         """What is there already."""
         return json.loads(self._file.read_text()) if self._file.exists() else {"runs": {}, "sections": {}}
 
-    def each(
-        self, part: str, keys: list[str], measure: Callable[[str], Numbers], *, fresh: bool
-    ) -> dict[str, Numbers]:
+    def each(self, part: str, keys: list[str], measure: Callable[[str], Numbers], *, fresh: bool) -> dict[str, Numbers]:
         """Measure every key (a seed, say) that is not there yet; each is on disk as soon as it is done."""
         if fresh:
             self._change(lambda record: record["runs"].pop(part, None))
@@ -85,9 +83,7 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-CALIBRATE = Parts(
-    name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "honesty")
-)
+CALIBRATE = Parts(name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "honesty"))
 TRAIN = Parts(
     name="train",
     title="Train: results",
@@ -107,8 +103,5 @@ TRUE = Parts(
     packages=("mujoco", "torch"),
 )
 TRANSFER = Parts(
-    name="transfer",
-    title="What a calibration is worth: results",
-    order=("transfer",),
-    packages=("mujoco", "torch"),
+    name="transfer", title="What a calibration is worth: results", order=("transfer",), packages=("mujoco", "torch")
 )

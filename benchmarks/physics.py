@@ -28,9 +28,7 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.randomization.randomize import Randomizer, locomotion_ranges
 from trueup.world.sensors import SensorCfg
 
-NOISE = SensorCfg(
-    joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.02)
-)
+NOISE = SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.02))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +202,7 @@ def trace(robot: Robot, collisions: str, base: str, seconds: float, roll_rad: fl
     phase = np.random.default_rng(1).uniform(0, 2 * np.pi, (8, 12))
     rows = []
     for t in range(round(seconds / sim.control_dt)):
-        wave = np.sin(2 * np.pi * frequency * t * sim.control_dt + phase).mean(axis=0) - np.sin(phase).mean(
-            axis=0
-        )
+        wave = np.sin(2 * np.pi * frequency * t * sim.control_dt + phase).mean(axis=0) - np.sin(phase).mean(axis=0)
         sim.step(robot.spec.default_pose + (0.6 * wave if base == "fixed" else 0.0))
         rows.append(sim.qpos[0].copy())
     return np.array(rows)

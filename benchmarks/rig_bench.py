@@ -73,16 +73,12 @@ class Sensors:
     velocity_noise: float
 
 
-def record_bench(
-    bench: Bench, spec: RobotSpec, plan: Plan, sensors: Sensors, rng: np.random.Generator
-) -> Log:
+def record_bench(bench: Bench, spec: RobotSpec, plan: Plan, sensors: Sensors, rng: np.random.Generator) -> Log:
     """Play a plan on the bench; the log says the spec's gains, whatever the servo's are."""
     rate = round(1.0 / plan.dt)
     before = round(SETTLE_S * rate)
     target = np.concatenate([np.full(before, plan.target_pos[0, 0]), plan.target_pos[:, 0]])
-    states = np.array(
-        (_rigid if bench.stiffness == 0.0 else _geared)(bench, _sent(target, rate, bench.delay_s), rate)
-    )
+    states = np.array((_rigid if bench.stiffness == 0.0 else _geared)(bench, _sent(target, rate, bench.delay_s), rate))
     position, velocity = states[before:].T
     position = position + bench.bias + sensors.position_noise * rng.standard_normal(len(position))
     position = sensors.position_step * np.round(position / sensors.position_step)

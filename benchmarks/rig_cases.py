@@ -173,10 +173,7 @@ def _bench_log(case: Case) -> Log:
     if case.effect == "bristles":
         dry = truth["friction"]
         bench = replace(
-            bench,
-            bristle=0.01 * case.strength * travel,
-            stiction=case.strength * dry,
-            stribeck_vel=0.1 * travel,
+            bench, bristle=0.01 * case.strength * travel, stiction=case.strength * dry, stribeck_vel=0.1 * travel
         )
     elif case.effect != "none":
         bench = _with_gears(bench, case)

@@ -23,14 +23,7 @@ from trueup.policy.runner import Policy
 from trueup.tasks.env import TaskEnv
 from trueup.tasks.load import EnvCfg, load_task, make_env
 
-_SETTINGS = (
-    {},
-    {"iterations": 4},
-    {"iterations": 3},
-    {"iterations": 2},
-    {"iterations": 1},
-    {"tolerance": 1e-4},
-)
+_SETTINGS = ({}, {"iterations": 4}, {"iterations": 3}, {"iterations": 2}, {"iterations": 1}, {"tolerance": 1e-4})
 
 
 @dataclass(frozen=True)
@@ -111,9 +104,7 @@ def _bare_step(engine: Batch, env: TaskEnv) -> None:
 
 def states_under_way(nenv: int, count: int) -> tuple[TaskEnv, list[tuple[np.ndarray, np.ndarray]]]:
     """States and controls of robots that stumble about."""
-    env = make_env(
-        load_task("go2-velocity"), EnvCfg(nenv=nenv, threads=1, seed=0, randomize=False, pushes=False)
-    )
+    env = make_env(load_task("go2-velocity"), EnvCfg(nenv=nenv, threads=1, seed=0, randomize=False, pushes=False))
     rng, action = np.random.default_rng(0), np.zeros((nenv, env.naction), np.float32)
     out = []
     for k in range(6 + 3 * count):

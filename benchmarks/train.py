@@ -94,17 +94,9 @@ def target(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         f"- seed {seed}: " + ", ".join(f"{m:.1f} min {e:.3f} ({f} falls)" for m, e, f in run["assessed"])
         for seed, run in runs.items()
     )
-    faint = [
-        Curve(name=seed, points=run["curve"], colour=k, faint=True)
-        for k, (seed, run) in enumerate(runs.items())
-    ]
-    clear = [
-        Curve(name=f"seed {seed}", points=run["assessed"], colour=k)
-        for k, (seed, run) in enumerate(runs.items())
-    ]
-    chart = Chart(
-        x="minutes of training", y="error, m/s", curves=[*faint, *clear], level=("asked", ASKED_ERROR)
-    )
+    faint = [Curve(name=seed, points=run["curve"], colour=k, faint=True) for k, (seed, run) in enumerate(runs.items())]
+    clear = [Curve(name=f"seed {seed}", points=run["assessed"], colour=k) for k, (seed, run) in enumerate(runs.items())]
+    chart = Chart(x="minutes of training", y="error, m/s", curves=[*faint, *clear], level=("asked", ASKED_ERROR))
     text = f"""## {TASK}: minutes to target
 
 Target: mean error of linear velocity below {ASKED_ERROR} m/s and no falls in 100 episodes of 20 s over the whole range
@@ -156,9 +148,7 @@ def race_part(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     setting = RaceCfg()
     ours = TRAIN.each("race", ["trueup 0", "trueup 1"], lambda key: _race(key, setting), fresh=cfg.fresh)
     mine = _mean_minutes(ours)
-    patience = replace(
-        setting, minutes=min(setting.minutes, 6.0 * mine)
-    )  # beyond five times, nothing more to learn
+    patience = replace(setting, minutes=min(setting.minutes, 6.0 * mine))  # beyond five times, nothing more to learn
     keys = ["rsl_rl 0", "rsl_rl 1", "sb3 0"]
     runs = ours | TRAIN.each("race", keys, lambda key: _race(key, patience), fresh=False)
 
@@ -169,13 +159,7 @@ def race_part(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         return f"{run['minutes']:.2f}" if run["minutes"] else f"not in {run['spent_minutes']:.1f}"
 
     rows = [
-        (
-            key,
-            shown(run),
-            f"{run['steps_per_s']:,.0f}",
-            f"{run['curve'][-1][1] / 1e6:.2f} M",
-            run["curve"][-1][2],
-        )
+        (key, shown(run), f"{run['steps_per_s']:,.0f}", f"{run['curve'][-1][1] / 1e6:.2f} M", run["curve"][-1][2])
         for key, run in runs.items()
     ]
     chart = Chart(
@@ -299,9 +283,7 @@ physics with nominal parameters the ratio is lower: the drawn ones, bouncy groun
 def kills(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     test = "tests/train/test_kills.py::test_killed_and_resumed_equals_uninterrupted[30]"
     root = Path(__file__).resolve().parents[1]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", test], cwd=root, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", test], cwd=root, capture_output=True, text=True)
     passed = done.returncode == 0
     text = f"""## Kills
 

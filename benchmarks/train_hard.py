@@ -73,9 +73,7 @@ def rough(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     chart = Chart(
         x="million control steps",
         y="mean level",
-        curves=[
-            Curve(name=name, points=one["levels"], colour=k) for k, (name, one) in enumerate(found.items())
-        ],
+        curves=[Curve(name=name, points=one["levels"], colour=k) for k, (name, one) in enumerate(found.items())],
     )
     text = f"""## Rough terrain
 
@@ -117,14 +115,7 @@ def _success(name: str, policy: Policy) -> dict[str, dict[str, float]]:
     for level in range(terrain.levels):
         env = make_env(
             task,
-            EnvCfg(
-                nenv=12 * len(terrain.kinds),
-                seed=77,
-                level=level,
-                randomize=False,
-                pushes=False,
-                stagger=False,
-            ),
+            EnvCfg(nenv=12 * len(terrain.kinds), seed=77, level=level, randomize=False, pushes=False, stagger=False),
         )
         fallen, obs = np.zeros(env.nenv, bool), env.reset()
         for _ in range(round(task.rates.episode_s / env.control_dt)):
@@ -210,9 +201,7 @@ def _on_hard_twins(make: Callable[[int], Policy], task: str = HARD) -> dict[str,
     env = make_env(load_task(task), EnvCfg(nenv=1, threads=1))
     told = Factors(env)
     return {
-        case: asdict(
-            walk_on_twins(make, env.policy_spec(), _HERE / f"presets/{file}.toml", _TWINS, factors=told)
-        )
+        case: asdict(walk_on_twins(make, env.policy_spec(), _HERE / f"presets/{file}.toml", _TWINS, factors=told))
         for case, file in _CASES.items()
     }
 
@@ -299,10 +288,7 @@ def adr(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         walk = cases["nominal"]
         rows.append((name, f"{100 - walk['falls']:.0f} % / {walk['error']:.2f}", *_cells(cases)))
     metrics = grown.read_metrics()
-    width = [
-        [round(r["steps"] / 1e6, 1), round(r["adr/log_width"], 2)]
-        for r in metrics[:: max(1, len(metrics) // 12)]
-    ]
+    width = [[round(r["steps"] / 1e6, 1), round(r["adr/log_width"], 2)] for r in metrics[:: max(1, len(metrics) // 12)]]
     last = metrics[-1]
     names = sorted({key.split("/")[1] for key in last if key.startswith("adr/") and key.count("/") == 2})
     ends = [

@@ -149,13 +149,7 @@ class _Maker:
     def __call__(self) -> gymnasium.Env[Any, Any]:
         torch.set_num_threads(1)
         cfg = EnvCfg(
-            nenv=1,
-            threads=1,
-            seed=self.seed,
-            first_row=self.row,
-            randomize=False,
-            pushes=False,
-            training=True,
+            nenv=1, threads=1, seed=self.seed, first_row=self.row, randomize=False, pushes=False, training=True
         )
         return _One(make_env(load_task(self.task), cfg))
 

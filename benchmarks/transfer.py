@@ -135,9 +135,7 @@ def measure(cfg: BenchCfg, key: str) -> Numbers:
 
 def _plain(episode: dict[str, float]) -> Numbers:
     """Rounded, and nothing where a robot fell at once."""
-    return {
-        k: v if isinstance(v, bool) else round(v, 5) if math.isfinite(v) else None for k, v in episode.items()
-    }
+    return {k: v if isinstance(v, bool) else round(v, 5) if math.isfinite(v) else None for k, v in episode.items()}
 
 
 def world_of(cfg: BenchCfg, twin: str) -> World:
@@ -155,12 +153,7 @@ def run_cfg(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunCfg:
     """The training of one condition."""
     public_go2(world.public)
     plain = RunCfg(
-        task=TASK,
-        robot=str(world.public),
-        seed=seed,
-        nenv=cfg.nenv,
-        threads=cfg.threads,
-        learner=default_learner(TASK),
+        task=TASK, robot=str(world.public), seed=seed, nenv=cfg.nenv, threads=cfg.threads, learner=default_learner(TASK)
     )
     match name:
         case "nominal":

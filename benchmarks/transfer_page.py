@@ -24,12 +24,7 @@ TITLES = {
     "learned": "posterior, learned actuator",
     "truth": "the twin's truth",
 }
-AIR = {
-    "air_public": "in the air: public",
-    "air_fit": "fit",
-    "air_ladder_pace": "ladder: pace",
-    "air_ladder_uan": "UAN",
-}
+AIR = {"air_public": "in the air: public", "air_fit": "fit", "air_ladder_pace": "ladder: pace", "air_ladder_uan": "UAN"}
 DRAWS = 2000
 
 
@@ -142,9 +137,7 @@ def _group_table(runs: Rows, twins: Sequence[str]) -> str:
             home = np.mean([run["home_error"] for run in mine])  # type: ignore[arg-type]
             cells = [interval([_column(run, key) for run in mine]) for key in ("whole_error", "power")]
             rows.append((TITLES[name], len(mine), cells[0], f"{falls} of {total}", cells[1], f"{home:.3f}"))
-    return table(
-        ("trained in", "twins", "error on the twin, m/s", "falls", "power, W", "error at home, m/s"), rows
-    )
+    return table(("trained in", "twins", "error on the twin, m/s", "falls", "power, W", "error at home, m/s"), rows)
 
 
 def interval(twins: Sequence[FloatArray]) -> str:

@@ -104,9 +104,7 @@ def fitted(world: World) -> Path:
     if not (folder / PARAMS_FILE).exists():
         logs = recordings(world)
         cfg = CalibrateCfg(params="pace")
-        calibrate(user_robot(world), logs.train, cfg, holdout=logs.unseen, folder=folder, resume=True).write(
-            folder
-        )
+        calibrate(user_robot(world), logs.train, cfg, holdout=logs.unseen, folder=folder, resume=True).write(folder)
     return folder
 
 
@@ -115,12 +113,7 @@ def learned(world: World) -> tuple[Path, Path]:
     logs = recordings(world)
     folder = world.folder / "ladder"
     run_ladder(
-        user_robot(world),
-        logs.train,
-        LadderCfg(rungs="pace,uan"),
-        holdout=logs.unseen,
-        folder=folder,
-        resume=True,
+        user_robot(world), logs.train, LadderCfg(rungs="pace,uan"), holdout=logs.unseen, folder=folder, resume=True
     )
     return folder / "rungs" / "pace", folder / "rungs" / "uan"
 
@@ -198,11 +191,7 @@ def _as_calibration(like: Calibration, sealed: dict[str, Any]) -> Calibration:
     )
     count = len(estimates)
     return msgspec.structs.replace(
-        like,
-        estimates=estimates,
-        x=[0.0] * count,
-        covariance=np.eye(count).tolist(),
-        notes=("the twin's truth",),
+        like, estimates=estimates, x=[0.0] * count, covariance=np.eye(count).tolist(), notes=("the twin's truth",)
     )
 
 
@@ -221,9 +210,7 @@ def _entries(like: Calibration, sealed: dict[str, Any]) -> Iterator[tuple[FitPar
             speed, knee = motor["no_load_speed"][k], motor["knee_speed"][k]
             yield _entry("no_load_speed", (name,), speed)
             yield _entry("stall_torque", (name,), scale * limit * speed / (speed - knee))
-    yield _entry(
-        "delay", like.joint_names, sealed["delay_s"] + 0.5 * sealed["jitter_s"], sealed["jitter_s"] / 4
-    )
+    yield _entry("delay", like.joint_names, sealed["delay_s"] + 0.5 * sealed["jitter_s"], sealed["jitter_s"] / 4)
     if ground is not None:
         for key in ("friction", "timeconst", "dampratio"):
             yield _entry(f"contact_{key}", (), ground[key])
@@ -238,11 +225,7 @@ def _entry(
         name=name,
         of=of,
         unit=PARAMETERS[name].unit,
-        low=value - 3.0 * width
-        if name == "encoder_bias"
-        else max(0.0, value - 3.0 * width)
-        if linear
-        else 0.5 * value,
+        low=value - 3.0 * width if name == "encoder_bias" else max(0.0, value - 3.0 * width) if linear else 0.5 * value,
         high=value + 3.0 * width if linear else 2.0 * value,
         scale="linear" if linear else "log",
         offset=0.0,
@@ -260,10 +243,7 @@ def air_errors(world: World) -> dict[str, float]:
     found = read_calibration(fitted(world))
     assert found.holdout_nominal is not None
     assert found.holdout_calibrated is not None
-    out = {
-        "air_public": found.holdout_nominal.open_loop_mean,
-        "air_fit": found.holdout_calibrated.open_loop_mean,
-    }
+    out = {"air_public": found.holdout_nominal.open_loop_mean, "air_fit": found.holdout_calibrated.open_loop_mean}
     for rung in ("pace", "uan"):
         file = world.folder / "ladder" / "rungs" / rung / "rung.json"
         if file.exists():

@@ -99,18 +99,12 @@ its own `config.yaml`: {EPISODES} episodes of 20 s, the task's whole range of co
 
 {table(HEAD, [_row(WITNESS, found)])}
 """
-    return {
-        "foreign_error": found["error"],
-        "foreign_falls": found["falls"],
-        "foreign_power_w": found["power_w"],
-    }, text
+    return {"foreign_error": found["error"], "foreign_falls": found["falls"], "foreign_power_w": found["power_w"]}, text
 
 
 def ours(cfg: BenchCfg) -> tuple[Numbers, str]:
     theirs = _foreign_once(cfg, varied=False)
-    runs = TRUE.each(
-        "ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=cfg.fresh
-    )
+    runs = TRUE.each("ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=cfg.fresh)
     rows = [_row(f"go2-velocity, seed {seed}", run["nominal"]) for seed, run in runs.items()]
     found = [run["nominal"] for run in runs.values()]
     took = ", ".join(f"{run['minutes']:.1f} min, {run['steps'] / 1e6:.1f} M steps" for run in runs.values())
@@ -134,9 +128,7 @@ Rewards were tuned on seeds 0 to 3, these among them; other seeds were not tried
 
 def varied(cfg: BenchCfg) -> tuple[Numbers, str]:
     theirs = _foreign_once(cfg, varied=True)
-    runs = TRUE.each(
-        "ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=False
-    )
+    runs = TRUE.each("ours", [str(seed) for seed in cfg.seeds], lambda seed: _ours(cfg, int(seed)), fresh=False)
     rows = [_row(f"go2-velocity, seed {seed}", run["varied"]) for seed, run in runs.items()]
     text = f"""## Under randomisation and pushes
 
@@ -172,9 +164,7 @@ def twins(cfg: BenchCfg) -> tuple[Numbers, str]:
         mine = [found[f"{name} {case}"] for case in cases]
         means = {key: float(np.mean([row[key] for row in mine])) for key in ("error", "power_w")}
         title = name if name == WITNESS else f"go2-velocity, seed {name}"
-        rows.append(
-            (title, f"{means['error']:.3f}", sum(row["falls"] for row in mine), f"{means['power_w']:.0f}")
-        )
+        rows.append((title, f"{means['error']:.3f}", sum(row["falls"] for row in mine), f"{means['power_w']:.0f}"))
     text = f"""## On {len(cases)} twins
 
 Hidden physics behind the robot's own interface: presets {", ".join(PRESETS)}, seeds

@@ -44,13 +44,7 @@ trueup train b2_velocity.py:b2_velocity --minutes {cfg.minutes:g} --out runs/b2
 {
         table(
             ("minutes", "steps", "error m/s", "turn rad/s", "falls of 100", "power W", "swing m"),
-            [
-                (
-                    f"{found['minutes']:.1f}",
-                    f"{found['steps'] / 1e6:.1f} M",
-                    *(_shown(found[c]) for c in columns),
-                )
-            ],
+            [(f"{found['minutes']:.1f}", f"{found['steps'] / 1e6:.1f} M", *(_shown(found[c]) for c in columns))],
         )
     }
 """

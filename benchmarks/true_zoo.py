@@ -132,9 +132,7 @@ def judge(name: str, recordings: Path) -> tuple[Numbers, str]:
         f"zoo_{name}_joints_rad": after.joints.tolist(),
         f"zoo_{name}_joints_rad_before": before.joints.tolist(),
         f"zoo_{name}_motions_rad": dict(zip(after.motions, after.rms.mean(axis=1).tolist(), strict=True)),
-        f"zoo_{name}_motions_rad_before": dict(
-            zip(before.motions, before.rms.mean(axis=1).tolist(), strict=True)
-        ),
+        f"zoo_{name}_motions_rad_before": dict(zip(before.motions, before.rms.mean(axis=1).tolist(), strict=True)),
     }
     return numbers, text_of(name, robot.spec.joint_names, before, after)
 
@@ -174,8 +172,7 @@ def text_of(name: str, joints: tuple[str, ...], before: Errors, after: Errors) -
 
 def _table(head: str, names: tuple[str, ...], before: FloatArray, after: FloatArray) -> list[str]:
     rows = [
-        f"| {name} | {1e3 * old:.1f} | {1e3 * new:.1f} |"
-        for name, old, new in zip(names, before, after, strict=True)
+        f"| {name} | {1e3 * old:.1f} | {1e3 * new:.1f} |" for name, old, new in zip(names, before, after, strict=True)
     ]
     return [f"| {head} | before, mrad | now, mrad |", "| --- | --- | --- |", *rows, ""]
 

@@ -51,15 +51,8 @@ def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # sealed truths of a benchmark are nobody's business
     rows = [measure(cfg, preset, rate) for rate in cfg.rates for preset in cfg.presets]
     first = [row for row in rows if row["rate_hz"] == cfg.rates[0]]
-    slowest = {
-        name: min(float(str(row[name])) for row in first) for name in ("twin", "twin_worst", "both", "wall")
-    }
-    numbers: dict[str, object] = {
-        "asked": ASKED,
-        "slowest_at_first_rate": slowest,
-        "robot": cfg.robot,
-        "rows": rows,
-    }
+    slowest = {name: min(float(str(row[name])) for row in first) for name in ("twin", "twin_worst", "both", "wall")}
+    numbers: dict[str, object] = {"asked": ASKED, "slowest_at_first_rate": slowest, "robot": cfg.robot, "rows": rows}
     publish("twin", numbers, page(cfg, rows, slowest))
     if slowest["twin"] < ASKED:
         sys.exit(f"the slowest twin runs {slowest['twin']} times real time, asked are {ASKED:g}")
@@ -127,9 +120,7 @@ def _cpu_of(pid: int) -> float:
 
 def _engine_cpu(cfg: BenchCfg, seconds: float) -> float:
     """Processor time of the bare engine for the same robot time at 1 kHz."""
-    sim = BatchSim(
-        load_robot(cfg.robot), SimCfg(model=ModelCfg(base="fixed"), control_hz=200.0, physics_hz=1000.0)
-    )
+    sim = BatchSim(load_robot(cfg.robot), SimCfg(model=ModelCfg(base="fixed"), control_hz=200.0, physics_hz=1000.0))
     model, data = sim.batch.get_model(0), sim.batch.get_data(0)
     before = process_time()
     mujoco.mj_step(model, data, round(seconds * 1000))

@@ -101,9 +101,7 @@ def block(numbers: dict[str, Any]) -> dict[str, object]:
         if flaw[strength] < 0.95
     }
     kept = {key: numbers[key] for key in ("first_seed", "seeds", "detection_rate")}
-    alarms = {
-        part: numbers[part]["alarmed"] if part in numbers else "not tried" for part in ("clean", "twins")
-    }
+    alarms = {part: numbers[part]["alarmed"] if part in numbers else "not tried" for part in ("clean", "twins")}
     return {**kept, "below_0.95": below, "false_alarms": alarms}
 
 
@@ -178,9 +176,7 @@ def recorded(folder: Path) -> str:
                 first.setdefault(finding.code, finding)
         for code, motions in said.items():
             where = motions[0] if len(motions) == 1 else f"{len(motions)} motions, first in {motions[0]}"
-            lines.append(
-                f"- **{name}**, {where}: `{code}`. {first[code].evidence}. {first[code].consequence}"
-            )
+            lines.append(f"- **{name}**, {where}: `{code}`. {first[code].evidence}. {first[code].consequence}")
         if not said:
             lines.append(f"- **{name}**: nothing.")
     return "\n".join(lines) + "\n"

@@ -88,10 +88,7 @@ def measure(seed: int, logs: Path) -> Numbers:
     cfg = CalibrateCfg(params=case.params, bodies=bodies, physics_hz=PHYSICS_HZ)
     fit = calibrate(rig_robot(case.rig), [log], cfg)
     cpu = time.process_time() - cpu
-    return _facts(case, fit) | {
-        "cpu_s": round(cpu, 2),
-        "rows": [score_row(case, e) for e in fit.calibration.estimates],
-    }
+    return _facts(case, fit) | {"cpu_s": round(cpu, 2), "rows": [score_row(case, e) for e in fit.calibration.estimates]}
 
 
 def _facts(case: Case, fit: Fit) -> Numbers:
@@ -192,9 +189,7 @@ def shares(rows: list[Row]) -> dict[str, float]:
     return {
         "verdict_right": _share(shown, lambda row: row["verdict"] != "not visible"),
         "verdict_right_all": _share(near, lambda row: row["verdict"] != "not visible"),
-        "verdict_wrong": _share(
-            [r for r in rows if not r["near"]], lambda row: row["verdict"] != "identified"
-        ),
+        "verdict_wrong": _share([r for r in rows if not r["near"]], lambda row: row["verdict"] != "identified"),
         "verdict_coverage": _share(
             [row for row in rows if row["verdict"] != "not visible"], lambda row: bool(row["inside"])
         ),

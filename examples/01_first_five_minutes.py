@@ -32,9 +32,7 @@ def main(cfg: DemoCfg) -> None:
     robot = tu.load_robot(cfg.robot)
     print_inspection(tu.inspect_robot(robot))
 
-    console.rule(
-        f"{cfg.nsim} simulations, each with its own masses, friction, gains, delay and encoder biases"
-    )
+    console.rule(f"{cfg.nsim} simulations, each with its own masses, friction, gains, delay and encoder biases")
     noise = SensorCfg(joint_pos_rad=0.005, joint_vel_rad_s=0.1, latency_s=(0.0, 0.02))
     drop_cfg = DropCfg(seconds=cfg.seconds, nsim=cfg.nsim, randomize=True, sensors=noise)
     with progress_bar("simulating", console) as progress:

@@ -32,9 +32,7 @@ def main(cfg: DemoCfg) -> None:
     robot = tu.load_robot(cfg.robot)
     console.rule(f"a {cfg.robot} nobody knows: {cfg.driver}")
     file = cfg.out / "twin.mcap"
-    session_cfg = SessionCfg(
-        driver=cfg.driver, out=file, overwrite=True, excitation=ExcitationCfg(seconds=cfg.seconds)
-    )
+    session_cfg = SessionCfg(driver=cfg.driver, out=file, overwrite=True, excitation=ExcitationCfg(seconds=cfg.seconds))
     rehearsal = plan_session(robot, session_cfg)
     print_rehearsal(robot, rehearsal, console)
     with progress_bar("recording", console) as progress:
@@ -43,9 +41,7 @@ def main(cfg: DemoCfg) -> None:
     report = tu.check_log(session.log, robot)
     print_report(session.log, report)
     error = tu.replay(robot, session.log).rmse.mean()
-    console.print(
-        f"the nominal model replays it with {error:.4f} rad RMSE: what calibration will have to explain"
-    )
+    console.print(f"the nominal model replays it with {error:.4f} rad RMSE: what calibration will have to explain")
     page = write_log_page(session.log, report, cfg.out / "log.html", title=f"{cfg.robot} under {cfg.driver}")
     console.print(f"log    {file}\npage   {page}")
 

@@ -43,8 +43,7 @@ _LADDER = "calibrate actuator"
 # in the order of the loop
 _Verbs = (
     Annotated[
-        robot.RobotVerb,
-        tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export."),
+        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export.")
     ]
     | Annotated[
         twin.TwinVerb,
@@ -58,8 +57,7 @@ _Verbs = (
     | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
     | Annotated[actuator.ActuatorVerb, tyro.conf.subcommand(_LADDER)]
     | Annotated[
-        task.TaskVerb,
-        tyro.conf.subcommand("task", description="What is to be learned: list, init for another robot."),
+        task.TaskVerb, tyro.conf.subcommand("task", description="What is to be learned: list, init for another robot.")
     ]
     | Annotated[train.TrainVerb, tyro.conf.subcommand("train")]
     | Annotated[play.PlayVerb, tyro.conf.subcommand("play")]

@@ -161,11 +161,7 @@ class ScoredLogs(LogScores):
 
 
 def score(
-    robot: Robot | str,
-    logs: Logs,
-    *,
-    params: Calibration | Fit | str | Path | None = None,
-    mapping: str | None = None,
+    robot: Robot | str, logs: Logs, *, params: Calibration | Fit | str | Path | None = None, mapping: str | None = None
 ) -> ScoredLogs:
     """Replay logs with a saved fit and with the nominal simulator, without a refit; see `calibrate.score_logs`."""
     fit = params.calibration if isinstance(params, Fit) else params
@@ -173,9 +169,7 @@ def score(
     return ScoredLogs(**_fields(score_logs(_robot(robot), _logs(logs, mapping), fit)))
 
 
-def check_log(
-    log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None
-) -> Report:
+def check_log(log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None) -> Report:
     """Check a log, or a file of one, by itself and against a robot; findings come worst first."""
     (given,) = _logs(log, mapping)
     return check.check_log(given, None if robot is None else log_reference(_robot(robot).spec))
@@ -278,11 +272,7 @@ def train(
     from trueup.train.trained import TrainedRun
 
     name = task_reference(task)
-    path = (
-        Path(out)
-        if out is not None
-        else Path("runs") / (task if isinstance(task, str) else load_task(name).name)
-    )
+    path = Path(out) if out is not None else Path("runs") / (task if isinstance(task, str) else load_task(name).name)
     if resume and isinstance(task, Task):
         name = name_object(task, RunFolder(path).config().task)
     fit = params.calibration if isinstance(params, Fit) else params

@@ -36,9 +36,7 @@ def test_the_exported_robot_equals_the_calibrated_simulation_but_for_the_declare
     result.apply(calibrated)
     written = BatchSim(load_robot(export.folder), CFG)
     for name in ("armature", "friction", "damping", "kp", "kd", "torque_limit", "inertia"):
-        np.testing.assert_allclose(
-            written.params.get(name), calibrated.params.get(name), rtol=1e-6, atol=1e-12
-        )
+        np.testing.assert_allclose(written.params.get(name), calibrated.params.get(name), rtol=1e-6, atol=1e-12)
     for field in ("body_mass", "body_ipos"):
         mine, theirs = written.batch.expand(field), calibrated.batch.expand(field)
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
@@ -137,10 +135,7 @@ def test_a_body_without_its_own_inertial_is_a_declared_loss(result, tmp_path):
     estimate = result.find("mass_scale")
     entry = msgspec.structs.replace(estimate.parameter, of=("nobody",))
     odd = msgspec.structs.replace(
-        result,
-        estimates=(msgspec.structs.replace(estimate, parameter=entry),),
-        x=[0.3],
-        covariance=[[0.01]],
+        result, estimates=(msgspec.structs.replace(estimate, parameter=entry),), x=[0.3], covariance=[[0.01]]
     )
     export = export_robot(ROBOT, odd, tmp_path / "robot")
     assert any("nobody" in loss for loss in export.losses)

@@ -52,8 +52,7 @@ def test_flags_reach_windows_and_search():
 
 def test_flags_reach_the_ladder_and_held_out_logs_are_not_the_share():
     verb = parsed(
-        ActuatorVerb,
-        *["--rungs", "pd,uan", "--uan-method", "rl", "--long-s", "5", "--holdout", "a.mcap", "b.mcap"],
+        ActuatorVerb, *["--rungs", "pd,uan", "--uan-method", "rl", "--long-s", "5", "--holdout", "a.mcap", "b.mcap"]
     )
     assert verb.cfg == LadderCfg(rungs="pd,uan", uan_method="rl", long_s=(5.0,))
     assert verb.holdout == (Path("a.mcap"), Path("b.mcap"))

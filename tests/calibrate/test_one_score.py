@@ -31,10 +31,7 @@ def fit() -> Fit:
     train = planted_log(ROBOT, truth, seconds=6.0)
     held = [planted_log(ROBOT, truth, seconds=s, seed=k) for k, s in ((5, 3.0), (6, 4.5))]
     cfg = CalibrateCfg(
-        physics_hz=PHYSICS_HZ,
-        tie="all",
-        window=WindowCfg(max_windows=4),
-        fit=FitCfg(method="local", iterations=2),
+        physics_hz=PHYSICS_HZ, tie="all", window=WindowCfg(max_windows=4), fit=FitCfg(method="local", iterations=2)
     )
     return calibrate(ROBOT, [train], cfg, holdout=held)
 

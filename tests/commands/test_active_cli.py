@@ -30,9 +30,7 @@ def exit_code(*args: object) -> int:
 
 
 @pytest.mark.medium
-def test_an_active_recording_says_what_it_should_tell_and_is_named_in_its_log(
-    weak, tmp_path, monkeypatch, capsys
-):
+def test_an_active_recording_says_what_it_should_tell_and_is_named_in_its_log(weak, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     short = partial(active.ActiveCfg, generations=2, population=4, draws=1)
     monkeypatch.setattr(active, "ActiveCfg", short)
@@ -115,8 +113,7 @@ def test_an_active_recording_that_cannot_be_planned_says_why(more, words, weak, 
 
 
 @pytest.mark.parametrize(
-    ("to", "file"),
-    [("mjcf", "spec.toml"), ("urdf", "joints.urdf.xml"), ("isaaclab", "actuators_isaaclab.py")],
+    ("to", "file"), [("mjcf", "spec.toml"), ("urdf", "joints.urdf.xml"), ("isaaclab", "actuators_isaaclab.py")]
 )
 def test_a_calibrated_robot_is_exported_with_its_losses(to, file, weak, tmp_path, capsys):
     out = tmp_path / to

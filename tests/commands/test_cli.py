@@ -15,11 +15,7 @@ from trueup.robot.load import ZOO
 
 def trueup(*args: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "trueup.cli", *map(str, args)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
+        [sys.executable, "-m", "trueup.cli", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=120
     )
 
 
@@ -30,9 +26,7 @@ def test_version_and_help_in_loop_order():
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(
-    "verb", [("robot", "list"), ("robot", "inspect"), ("robot", "init"), ("sim",), ("doctor",)]
-)
+@pytest.mark.parametrize("verb", [("robot", "list"), ("robot", "inspect"), ("robot", "init"), ("sim",), ("doctor",)])
 def test_help_of_every_verb_starts_with_what_goes_in_and_out(verb):
     text = " ".join(trueup(*verb, "--help").stdout.split())
     assert text.index("In:") < text.index("Out:")
@@ -93,17 +87,7 @@ def test_own_robot_from_model_file_to_film(tmp_path):
 @pytest.mark.medium
 def test_ctrl_c_stops_at_once_and_leaves_no_half_film(tmp_path):
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "trueup.cli",
-            "sim",
-            "go2",
-            "--seconds",
-            "60",
-            "--film",
-            str(tmp_path / "out.mp4"),
-        ],
+        [sys.executable, "-m", "trueup.cli", "sim", "go2", "--seconds", "60", "--film", str(tmp_path / "out.mp4")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -63,9 +63,7 @@ def test_record_check_convert_and_reveal(tmp_path):
 @pytest.mark.medium
 def test_dry_run_moves_nothing_and_shows_the_plan(tmp_path):
     page = tmp_path / "plan.html"
-    code, out, err = trueup(
-        "record", "go2", "--excitation", "chirp", "--seconds", "5", "--dry-run", "--page", page
-    )
+    code, out, err = trueup("record", "go2", "--excitation", "chirp", "--seconds", "5", "--dry-run", "--page", page)
     assert code == 0, err
     assert "torque limit" in out
     assert "<html" in page.read_text()[:200]
@@ -119,10 +117,7 @@ def test_the_package_runs_as_a_module():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (
-            ("record", "go2", "--driver", "twin:harmonc", "--out", "x.mcap", "--seconds", "3"),
-            "did you mean 'harmonic'",
-        ),
+        (("record", "go2", "--driver", "twin:harmonc", "--out", "x.mcap", "--seconds", "3"), "did you mean 'harmonic'"),
         (("record", "go2", "--driver", "usb:0", "--out", "x.mcap", "--seconds", "3"), "no driver 'usb:0'"),
         (("record", "go2", "--seconds", "3"), "--out"),
         (("record", "go2", "--out", "x.csv"), ".mcap"),

@@ -42,13 +42,7 @@ def test_a_saved_fit_is_scored_on_new_logs_per_log_and_per_joint(made, capsys):
     page = made / "out.html"
     code, said = run(capsys, "sim", *logs, "--robot", "pendulum", "--params", made / "fit", "--page", page)
     assert code == 0
-    for words in (
-        "Open loop, by log",
-        "Open loop, by joint",
-        "Windows of 0.5 s, by joint",
-        "fit MAE",
-        "1: 3.0 s",
-    ):
+    for words in ("Open loop, by log", "Open loop, by joint", "Windows of 0.5 s, by joint", "fit MAE", "1: 3.0 s"):
         assert words in said
     assert "WORSE" not in said
     assert "Recorded commands" in page.read_text()

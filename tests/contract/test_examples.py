@@ -30,10 +30,7 @@ def test_the_calibration_example_records_fits_and_exports(tmp_path, monkeypatch)
 def test_the_scene_example_lifts_the_cube_in_one_simulation_and_films_it(tmp_path):
     script, out = ROOT / "examples" / "04_two_arms.py", tmp_path / "arms.mp4"
     done = subprocess.run(
-        [sys.executable, str(script), "--out", str(out), "--seconds", "1"],
-        capture_output=True,
-        text=True,
-        timeout=200,
+        [sys.executable, str(script), "--out", str(out), "--seconds", "1"], capture_output=True, text=True, timeout=200
     )
     assert done.returncode == 0, done.stderr[-2000:]
     low, high = (float(part.split()[0]) for part in done.stdout.split(": ")[1].splitlines()[0].split(", "))

@@ -59,12 +59,8 @@ def test_a_log_is_checked_against_a_robot():
     time = np.arange(0.0, 4.0, 0.01)
     pos = 0.3 * np.sin(3.0 * time)[:, None]
     made = tu.Log(
-        time=time,
-        joint_names=("nobody",),
-        signals={"joint_pos": pos, "joint_vel": np.gradient(pos, 0.01, axis=0)},
+        time=time, joint_names=("nobody",), signals={"joint_pos": pos, "joint_vel": np.gradient(pos, 0.01, axis=0)}
     )
     alone, against = tu.check_log(made), tu.check_log(made, robot)
     assert len(against.findings) > len(alone.findings)  # the robot has no such joint
-    assert [one.code for one in tu.check_log(made, "pendulum").findings] == [
-        one.code for one in against.findings
-    ]
+    assert [one.code for one in tu.check_log(made, "pendulum").findings] == [one.code for one in against.findings]

@@ -120,9 +120,7 @@ def test_the_death_of_the_server_during_a_request_is_an_error(process: GuardedPr
     server = process._server
     assert server is not None
     assert server.stdin is not None
-    server.stdin.write(
-        (5).to_bytes(8, "little") + b"\xc1\xc1\xc1\xc1\xc1"
-    )  # not MessagePack: the server raises
+    server.stdin.write((5).to_bytes(8, "little") + b"\xc1\xc1\xc1\xc1\xc1")  # not MessagePack: the server raises
     with pytest.raises(TrueupError, match="ended unexpectedly"):
         process.ask({"wish": "echo", "value": 1}, LIMITS)
     assert process.call({"wish": "echo", "value": 2}, LIMITS, Path("f")) == 2

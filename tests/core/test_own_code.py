@@ -8,12 +8,7 @@ from trueup.core.own_code import is_own_code, own_function
 
 @pytest.mark.parametrize(
     ("reference", "own"),
-    [
-        ("my.py:make", True),
-        ("json.decoder:loads", True),
-        ("go2-velocity", False),
-        ("nowhere.at.all:f", False),
-    ],
+    [("my.py:make", True), ("json.decoder:loads", True), ("go2-velocity", False), ("nowhere.at.all:f", False)],
 )
 def test_only_files_and_installed_modules_are_taken_for_own_code(reference, own):
     assert is_own_code(reference) is own

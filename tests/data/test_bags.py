@@ -29,9 +29,7 @@ def test_commands_are_held_and_sensors_interpolated_on_the_clock_of_the_states(t
         bag.add("/joint_states", STATE, message, k / 100)
     for k in range(3):  # 25 Hz, starts late, other order, one joint unknown to the states
         time_s = 0.02 + k / 25
-        bag.add(
-            "/cmd", STATE, joint_state(time_s, ["b", "x", "a"], position=[float(k), 9.0, -float(k)]), time_s
-        )
+        bag.add("/cmd", STATE, joint_state(time_s, ["b", "x", "a"], position=[float(k), 9.0, -float(k)]), time_s)
     for k in range(30):
         time_s = k / 250
         imu = {
@@ -99,10 +97,7 @@ def test_a_topic_shared_by_two_senders_is_split_and_joined_again(tmp_path: Path)
             bag.add("/joint_states", STATE, joint_state(time_s, ["grip"], position=[time_s]), time_s)
     bag.close()
     streams = read_streams(tmp_path / "bag.mcap")
-    assert {name: len(stream) for name, stream in streams.items()} == {
-        "/joint_states": 20,
-        "/joint_states#2": 10,
-    }
+    assert {name: len(stream) for name, stream in streams.items()} == {"/joint_states": 20, "/joint_states#2": 10}
     log = assemble(streams)
     assert log.joint_names == ("b", "a", "grip")
     swapped = np.arange(20) % 3 > 0
@@ -143,9 +138,7 @@ def test_the_topic_asked_for_is_taken(tmp_path: Path) -> None:
         (joint_state(0, ["x" * 3000], position=[1.0]), "at most 1024"),
     ],
 )
-def test_joint_states_that_make_no_sense_are_refused(
-    tmp_path: Path, message: dict[str, object], said: str
-) -> None:
+def test_joint_states_that_make_no_sense_are_refused(tmp_path: Path, message: dict[str, object], said: str) -> None:
     bag = ForeignBag(tmp_path / "bag.mcap")
     bag.add("/joint_states", STATE, message, 0.0)
     bag.close()
@@ -162,9 +155,7 @@ def test_a_bag_without_joint_states_says_what_it_has(tmp_path: Path) -> None:
         read_mcap(tmp_path / "bag.mcap")
 
 
-def write_rosbag2(
-    path: Path, storage: StoragePlugin, compression: CompressionMode | None = None
-) -> np.ndarray:
+def write_rosbag2(path: Path, storage: StoragePlugin, compression: CompressionMode | None = None) -> np.ndarray:
     """A rosbag2 folder from the `rosbags` library: states, a battery, and a topic that is none of ours."""
     types = get_typestore(Stores.ROS2_HUMBLE)
     t = types.types

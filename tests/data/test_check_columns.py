@@ -30,9 +30,7 @@ def wave(n: int = 3, seconds: float = 6.0, **changes: np.ndarray) -> Log:
     rng = np.random.default_rng(1)
     t = np.arange(int(seconds * RATE)) / RATE
     late = t - 0.01
-    sweep = [
-        0.4 * np.sin(2 * np.pi * (0.3 * x + (0.3 + 0.05 * i) * x**2) + i) for x in (t, late) for i in range(n)
-    ]
+    sweep = [0.4 * np.sin(2 * np.pi * (0.3 * x + (0.3 + 0.05 * i) * x**2) + i) for x in (t, late) for i in range(n)]
     target, pos = np.stack(sweep[:n], axis=1), np.stack(sweep[n:], axis=1)
     signals = {
         "joint_pos": pos + rng.normal(0, 2e-4, pos.shape),

@@ -89,8 +89,7 @@ def test_names_that_a_format_cannot_keep_are_refused(tmp_path: Path) -> None:
         export_log(make_log(2), tmp_path / "log.h5")
     with pytest.raises(TrueupError, match="too long"):
         export_log(
-            Log(time=np.arange(2.0), joint_names=(), signals={}, meta={"a": "x" * 2_000_000}),
-            tmp_path / "a.csv",
+            Log(time=np.arange(2.0), joint_names=(), signals={}, meta={"a": "x" * 2_000_000}), tmp_path / "a.csv"
         )
 
 
@@ -112,19 +111,10 @@ def test_a_table_that_is_no_export_points_to_import(tmp_path: Path, ending: str)
     ("text", "words"),
     [
         ('# trueup-log {"schema": 9, "joint_names": [], "signals": [], "meta": {}}\ntime\n1\n', "schema 9"),
-        (
-            '# trueup-log {"schema": 1, "joint_names": [], "signals": ["x"], "meta": {}}\ntime\n1\n',
-            "unknown signal",
-        ),
+        ('# trueup-log {"schema": 1, "joint_names": [], "signals": ["x"], "meta": {}}\ntime\n1\n', "unknown signal"),
         ("# trueup-log " + "[" * 5000 + "\ntime\n1\n", "damaged"),
-        (
-            '# trueup-log {"schema": 1, "joint_names": ["a"], "signals": ["joint_pos"], "meta": {}}\ntime\n1\n',
-            "absent",
-        ),
-        (
-            '# trueup-log {"schema": 1, "joint_names": [], "signals": [], "meta": {}}\nt\n1\n',
-            "'time' is absent",
-        ),
+        ('# trueup-log {"schema": 1, "joint_names": ["a"], "signals": ["joint_pos"], "meta": {}}\ntime\n1\n', "absent"),
+        ('# trueup-log {"schema": 1, "joint_names": [], "signals": [], "meta": {}}\nt\n1\n', "'time' is absent"),
     ],
 )
 def test_a_damaged_description_is_refused(tmp_path: Path, text: str, words: str) -> None:
@@ -144,9 +134,7 @@ def test_a_log_that_packs_too_well_is_written_so_that_it_can_be_read_again(tmp_p
     assert len(read_export(path)) == rows
 
 
-def test_packed_text_that_is_too_small_is_stored_plain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packed_text_that_is_too_small_is_stored_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log(time=np.zeros(2000), joint_names=("a",), signals={"joint_pos": np.zeros((2000, 1))})
     packed = export_log(log, tmp_path / "packed.csv.gz").stat().st_size
     monkeypatch.setattr(export, "unpacked_bytes", lambda size: 0)

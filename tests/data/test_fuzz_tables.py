@@ -128,20 +128,7 @@ def change_number(data: bytearray, rng: np.random.Generator) -> bytearray:
     if not found:
         return data
     match = found[int(rng.integers(len(found)))]
-    values = [
-        b"0",
-        b"-1",
-        b"1e308",
-        b"-1e308",
-        b"inf",
-        b"nan",
-        b"1e999",
-        b"9" * 400,
-        b"true",
-        b'"rad"',
-        b"[]",
-        b"1_0",
-    ]
+    values = [b"0", b"-1", b"1e308", b"-1e308", b"inf", b"nan", b"1e999", b"9" * 400, b"true", b'"rad"', b"[]", b"1_0"]
     return data[: match.start()] + values[int(rng.integers(len(values)))] + data[match.end() :]
 
 
@@ -164,10 +151,7 @@ def mutate_inside(ending: str, original: bytes, rng: np.random.Generator) -> byt
         return gzip.compress(mutate(gzip.decompress(original), rng, TEXT))
     if ending == ".npz":
         packed = io.BytesIO()
-        with (
-            zipfile.ZipFile(io.BytesIO(original)) as old,
-            zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new,
-        ):
+        with zipfile.ZipFile(io.BytesIO(original)) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
             victim = int(rng.integers(len(old.namelist())))
             for k, name in enumerate(old.namelist()):
                 content = old.read(name)
@@ -180,12 +164,7 @@ def mutate_inside(ending: str, original: bytes, rng: np.random.Generator) -> byt
 def sample_log() -> Log:
     t = np.arange(40) / 200.0
     wave = np.sin(np.outer(t, np.arange(1, 4)))
-    signals = {
-        "joint_pos": wave,
-        "joint_vel": 2 * wave,
-        "imu_gyro": 3 * wave,
-        "target_kp": np.full((40, 3), 20.0),
-    }
+    signals = {"joint_pos": wave, "joint_vel": 2 * wave, "imu_gyro": 3 * wave, "target_kp": np.full((40, 3), 20.0)}
     return Log(time=t, joint_names=("a", "b", "c"), signals=signals, meta={"robot": "x", "source": ["f"]})
 
 
@@ -238,14 +217,7 @@ def write_recording(folder: Path) -> None:
     """A recording that both shipped mappings take."""
     folder.mkdir()
     names = [f"jpos{i}" for i in range(12)] + [f"jvel{i}" for i in range(12)]
-    names += [f"jpos{i}_des" for i in range(12)] + [
-        "kp",
-        "kd",
-        "timestamp",
-        "positions",
-        "velocities",
-        "torques",
-    ]
+    names += [f"jpos{i}_des" for i in range(12)] + ["kp", "kd", "timestamp", "positions", "velocities", "torques"]
     cells = [*["0.5"] * 38, "{t}", *['"[1, 2, 3, 4, 5, 0.5]"'] * 3]
     rows = [",".join(names), *(",".join(cells).replace("{t}", str(20000 * k)) for k in range(10))]
     for name in ("state_motor.csv", "control.csv"):
@@ -270,9 +242,7 @@ def test_mutated_files_end_in_success_or_trueup_error(
             use(_write(tmp_path, originals[0][0], b"warm-up: starts the reading process"), kind)
     for k in range(COUNT):
         ending, original = originals[k % len(originals)]
-        path = _write(
-            tmp_path, ending, (mutate_inside(ending, original, rng) if k % 3 else mutate(original, rng))
-        )
+        path = _write(tmp_path, ending, (mutate_inside(ending, original, rng) if k % 3 else mutate(original, rng)))
         start, guard.last = time.process_time(), Answer(kind="ok")
         try:
             use(path, kind)
@@ -284,20 +254,13 @@ def test_mutated_files_end_in_success_or_trueup_error(
         worst_child = max(worst_child, guard.last.peak_bytes)
     tally["refused"] = len(refusals)
     own = peak_bytes() - before  # other tests may have needed more
-    report = {
-        **tally,
-        "worst_s": round(worst_s, 3),
-        "child_mb": worst_child >> 20,
-        "own_growth_mb": own >> 20,
-    }
+    report = {**tally, "worst_s": round(worst_s, 3), "child_mb": worst_child >> 20, "own_growth_mb": own >> 20}
     record_property(kind, str(report))
     print(kind, COUNT, report)
     assert tally["success"] + tally["refused"] == COUNT
     assert all(file is not None for file, _ in refusals), "a message names no file"
     assert max(len(message) for _, message in refusals) < 2000, "a message is a wall of text"
-    assert min(tally["refused"], tally["success"]) > COUNT // 50, (
-        "the mutations do nothing, or ruin everything"
-    )
+    assert min(tally["refused"], tally["success"]) > COUNT // 50, "the mutations do nothing, or ruin everything"
     assert worst_s < TIME_LIMIT_S
     assert max(worst_child, own) < MEMORY_LIMIT
 

@@ -17,9 +17,7 @@ from trueup.data.log import Log
 from trueup.data.mapping import Mapping, find_mapping, read_mapping
 
 REAL = Path(__file__).parents[3] / "shared" / "data"
-needs_recordings = pytest.mark.skipif(
-    not REAL.is_dir(), reason="the public recordings are not on this machine"
-)
+needs_recordings = pytest.mark.skipif(not REAL.is_dir(), reason="the public recordings are not on this machine")
 
 
 def mapping_of(folder: Path, body: str, joints: str = '["hip", "knee"]') -> Mapping:
@@ -173,9 +171,7 @@ def test_absent_and_superfluous_files_are_named(tmp_path: Path) -> None:
         ("voltage", 'columns = "q0"\nunit = "mV"', [1e-3]),
     ],
 )
-def test_units_signs_and_offsets_by_hand(
-    tmp_path: Path, signal: str, extra: str, expected: list[float]
-) -> None:
+def test_units_signs_and_offsets_by_hand(tmp_path: Path, signal: str, extra: str, expected: list[float]) -> None:
     text = 'q0,q1,list,long\n1,2,"[7, 8]","[7, 8, 9]"\n'
     body = f'[[file]]\nrate_hz = 10.0\n[[file.signal]]\nsignal = "{signal}"\n{extra}\n'
     if "columns" not in extra:
@@ -196,11 +192,7 @@ def test_halves_of_the_joints_may_come_from_different_entries(tmp_path: Path) ->
     [
         ('{column = "t", unit = "ms"}', "t,q0,q1\n5,0,0\n10,0,0\n", [0.005, 0.01]),
         ('{column = "t", unit = "us", offset_s = 1.0}', "t,q0,q1\n5,0,0\n10,0,0\n", [1.000005, 1.00001]),
-        (
-            '{column = ["s", "n"], unit = ["s", "ns"]}',
-            "s,n,q0,q1\n5,500000000,0,0\n6,1,0,0\n",
-            [5.5, 6.000000001],
-        ),
+        ('{column = ["s", "n"], unit = ["s", "ns"]}', "s,n,q0,q1\n5,500000000,0,0\n6,1,0,0\n", [5.5, 6.000000001]),
     ],
 )
 def test_time_columns(tmp_path: Path, time: str, text: str, expected: list[float]) -> None:
@@ -212,14 +204,11 @@ def joined(folder: Path, join: str, offset: float = 0.0) -> Mapping:
     entry = '[[file]]\npattern = "{name}*"\njoin = "{join}"\ntime = {{column = "t", unit = "s", offset_s = {offset}}}\n'
     entry += '[[file.signal]]\nsignal = "{signal}"\ncolumns = "q{{i}}"\nunit = "rad"\n'
     body = entry.format(name="state", join="hold", signal="joint_pos", offset=0.0)
-    return mapping_of(
-        folder, body + entry.format(name="command", join=join, signal="target_pos", offset=offset)
-    )
+    return mapping_of(folder, body + entry.format(name="command", join=join, signal="target_pos", offset=offset))
 
 
 @pytest.mark.parametrize(
-    ("join", "times", "values"),
-    [("hold", [1, 2, 3, 4], [10, 10, 30, 30]), ("linear", [1, 2, 3], [10, 20, 30])],
+    ("join", "times", "values"), [("hold", [1, 2, 3, 4], [10, 10, 30, 30]), ("linear", [1, 2, 3], [10, 20, 30])]
 )
 def test_second_file_is_held_or_interpolated(
     tmp_path: Path, join: str, times: list[float], values: list[float]
@@ -331,9 +320,7 @@ def test_parquet_dates_must_be_mapped_as_nanoseconds(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
-    pq.write_table(
-        pa.table({"t": pa.array([0, 20], pa.timestamp("ms")), "q0": [1.0, 2], "q1": [1.0, 2]}), path
-    )
+    pq.write_table(pa.table({"t": pa.array([0, 20], pa.timestamp("ms")), "q0": [1.0, 2], "q1": [1.0, 2]}), path)
     extra = 'columns = "q{i}"\nunit = "rad"'
     log = import_log([path], simple(tmp_path, extra, head='time = {column = "t", unit = "ns"}'))
     np.testing.assert_allclose(log.time, [0, 0.02])
@@ -343,11 +330,7 @@ def test_parquet_dates_must_be_mapped_as_nanoseconds(tmp_path: Path) -> None:
 
 def test_streams_of_different_rates_in_one_file(tmp_path: Path) -> None:
     np.savez(
-        tmp_path / "a.npz",
-        t=np.arange(4.0),
-        q=np.ones((4, 2)),
-        t2=np.array([0.0, 2.0]),
-        c=np.array([[1, 1], [2, 2]]),
+        tmp_path / "a.npz", t=np.arange(4.0), q=np.ones((4, 2)), t2=np.array([0.0, 2.0]), c=np.array([[1, 1], [2, 2]])
     )
     body = '[[file]]\ntime = {column = "t", unit = "s"}\n[[file.signal]]\nsignal = "joint_pos"\n'
     body += 'columns = "q"\nunit = "rad"\n'

@@ -79,8 +79,7 @@ def test_a_file_cut_anywhere_gives_the_rows_before_the_cut(tmp_path: Path) -> No
         assert found.meta["recovered"]
         assert found.joint_names == JOINTS
         assert_same(
-            Log(time=found.time, joint_names=JOINTS, signals=found.signals, meta=log.meta),
-            log.window(0, before),
+            Log(time=found.time, joint_names=JOINTS, signals=found.signals, meta=log.meta), log.window(0, before)
         )
     assert lengths == sorted(lengths)
     assert lengths[-1] == 60

@@ -50,9 +50,7 @@ def test_a_log_recorded_row_by_row_comes_back_bit_for_bit(tmp_path: Path) -> Non
     assert_same(read_mcap(tmp_path / "log.mcap"), log)
 
 
-@pytest.mark.parametrize(
-    "signals", [(), ("voltage",), ("joint_pos", "imu_gyro"), ("base_vel",), ("base_quat",)]
-)
+@pytest.mark.parametrize("signals", [(), ("voltage",), ("joint_pos", "imu_gyro"), ("base_vel",), ("base_quat",)])
 def test_a_log_with_few_signals_comes_back(tmp_path: Path, signals: tuple[str, ...]) -> None:
     log = full_log(rows=5)
     few = Log(time=log.time, joint_names=JOINTS, signals={name: log[name] for name in signals}, meta={})
@@ -128,9 +126,7 @@ def test_what_cannot_be_recorded_is_refused_at_the_start(tmp_path: Path) -> None
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
         LogWriter(tmp_path / "b.mcap", JOINTS, {"x": float("nan")}, signals=("joint_pos",))
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
-        write_log(
-            Log(time=np.zeros(0), joint_names=(), signals={}, meta={"x": object()}), tmp_path / "c.mcap"
-        )
+        write_log(Log(time=np.zeros(0), joint_names=(), signals={}, meta={"x": object()}), tmp_path / "c.mcap")
     with pytest.raises(TrueupError, match="did you mean 'voltage'"):
         LogWriter(tmp_path / "d.mcap", JOINTS, signals=("volage",))
 

@@ -48,9 +48,7 @@ def kill_a_recorder(path: Path, after_s: float) -> tuple[int, float]:
     """Kill -9 a recorder `after_s` after its first row; returns the rows it told of and the last time."""
     search = os.pathsep.join([str(RECORDER.parent), *sys.path])
     child = subprocess.Popen(
-        [sys.executable, str(RECORDER), str(path)],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": search},
+        [sys.executable, str(RECORDER), str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": search}
     )
     assert child.stdout is not None
     told = child.stdout.read(16)
@@ -73,15 +71,11 @@ def check_kills(folder: Path, count: int, seed: int) -> None:
         done = recover(path)
         log = read_mcap(done.out_path)
         direct = read_mcap(path)
-        assert_same(
-            Log(time=log.time, joint_names=log.joint_names, signals=log.signals, meta=direct.meta), direct
-        )
+        assert_same(Log(time=log.time, joint_names=log.joint_names, signals=log.signals, meta=direct.meta), direct)
         for name, values in log.signals.items():
             assert np.array_equal(values, truth[name][np.arange(len(log)) % 100])
         with done.out_path.open("rb") as file:
-            assert (
-                make_reader(file, validate_crcs=True).get_summary().statistics.message_count == done.messages
-            )
+            assert make_reader(file, validate_crcs=True).get_summary().statistics.message_count == done.messages
         lost_s.append(time_s - log.time[-1])
         lost_rows.append(rows - len(log))
     print(f"{count} kills: worst loss {1e3 * max(lost_s):.1f} ms, {max(lost_rows)} rows; {lost_rows}")
@@ -152,20 +146,13 @@ def test_recovery_finds_the_next_chunk_where_the_framing_is_lost(tmp_path: Path)
 
 
 @pytest.mark.parametrize("compression", list(CompressionType))
-def test_a_cut_chunk_of_another_recorder_gives_what_it_holds(
-    tmp_path: Path, compression: CompressionType
-) -> None:
+def test_a_cut_chunk_of_another_recorder_gives_what_it_holds(tmp_path: Path, compression: CompressionType) -> None:
     bag = ForeignBag(tmp_path / "bag.mcap", compression)
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2000, 12))
     names = [f"j{k}" for k in range(12)]
     for k, row in enumerate(values):
-        bag.add(
-            "/joint_states",
-            "sensor_msgs/JointState",
-            joint_state(k / 500, names, position=row.tolist()),
-            k / 500,
-        )
+        bag.add("/joint_states", "sensor_msgs/JointState", joint_state(k / 500, names, position=row.tolist()), k / 500)
     bag.close()
     raw = (tmp_path / "bag.mcap").read_bytes()
     (tmp_path / "cut.mcap").write_bytes(raw[: len(raw) * 3 // 4])

@@ -82,9 +82,7 @@ def test_csv_lists_that_only_add_up_are_refused(tmp_path: Path, cell: str) -> No
         ('a,b\n1,"' + "2" * 200_000 + '"\n', "line 2", "field limit"),
     ],
 )
-def test_csv_faults_are_refused_with_their_line(
-    tmp_path: Path, content: str | bytes, place: str, words: str
-) -> None:
+def test_csv_faults_are_refused_with_their_line(tmp_path: Path, content: str | bytes, place: str, words: str) -> None:
     path = write(tmp_path, "a.csv", content)
     with pytest.raises(TrueupError, match=words) as caught:
         read_table(path, ["b"])

@@ -35,18 +35,7 @@ SPEED = Speed(
 def test_everything_is_checked_and_measured_on_this_machine():
     diagnosis = doctor.diagnose(seconds=0.2)
     names = [check.name for check in diagnosis.checks]
-    for name in (
-        "python",
-        "cores",
-        "load",
-        "memory",
-        "disk",
-        "threads",
-        "physics",
-        "films",
-        "ffmpeg",
-        "browser",
-    ):
+    for name in ("python", "cores", "load", "memory", "disk", "threads", "physics", "films", "ffmpeg", "browser"):
         assert name in names
     assert any(name.startswith("packages") for name in names)
     assert all(check.advice for check in diagnosis.checks if check.status != "ok")
@@ -159,9 +148,7 @@ def test_slow_physics_warns(monkeypatch):
 @pytest.mark.medium
 def test_without_a_simulator_the_doctor_says_so_instead_of_crashing(tmp_path: Path):
     """In a fresh process where importing mujoco fails."""
-    (tmp_path / "mujoco.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'mujoco'\", name='mujoco')\n"
-    )
+    (tmp_path / "mujoco.py").write_text("raise ModuleNotFoundError(\"No module named 'mujoco'\", name='mujoco')\n")
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from trueup.report.doctor import print_doctor\n"
@@ -176,12 +163,7 @@ def test_without_a_simulator_the_doctor_says_so_instead_of_crashing(tmp_path: Pa
     )
     findings = json.loads(result.stdout)
     physics = next(check for check in findings["checks"] if check["name"] == "physics")
-    assert physics == {
-        "name": "physics",
-        "status": "warn",
-        "found": "no mujoco",
-        "advice": "pip install 'trueup[sim]'",
-    }
+    assert physics == {"name": "physics", "status": "warn", "found": "no mujoco", "advice": "pip install 'trueup[sim]'"}
     assert findings["speed"] is None
     assert findings["costs"] == []
 
@@ -190,10 +172,7 @@ def test_without_a_simulator_the_doctor_says_so_instead_of_crashing(tmp_path: Pa
 
 
 def diagnosis(status: str = "ok") -> Diagnosis:
-    checks = [
-        Check(name="python", status="ok", found="3.11.7"),
-        Check(name="disk", status="ok", found="9 GB"),
-    ]
+    checks = [Check(name="python", status="ok", found="3.11.7"), Check(name="disk", status="ok", found="9 GB")]
     checks.append(Check(name="odd", status=status, found="[red]x[/red]", advice="do [this]"))  # type: ignore[arg-type]
     return Diagnosis(checks=checks, speed=SPEED)
 
@@ -202,17 +181,7 @@ def test_table_shows_findings_advice_and_costs_as_plain_text():
     out = io.StringIO()
     show(diagnosis("warn"), Console(file=out, width=120))
     text = out.getvalue()
-    for part in (
-        "python",
-        "3.11.7",
-        "warn",
-        "[red]x[/red]",
-        "-> do [this]",
-        "film 5 s",
-        "7.5 s",
-        "18 s",
-        "15 min",
-    ):
+    for part in ("python", "3.11.7", "warn", "[red]x[/red]", "-> do [this]", "film 5 s", "7.5 s", "18 s", "15 min"):
         assert part in text
 
 
@@ -233,8 +202,7 @@ def test_json_is_json_whatever_the_terminals_width(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.44, "0.4 s"), (41.2, "41 s"), (900, "15 min"), (9000, "2.5 h"), (7199, "120 min")],
+    ("seconds", "text"), [(0.44, "0.4 s"), (41.2, "41 s"), (900, "15 min"), (9000, "2.5 h"), (7199, "120 min")]
 )
 def test_durations_read_naturally(seconds, text):
     assert duration(seconds) == text

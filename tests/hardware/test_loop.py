@@ -76,9 +76,7 @@ def test_lock_step_runs_as_fast_as_the_driver_answers() -> None:
 
 
 @pytest.mark.parametrize("realtime", [True, False])
-@pytest.mark.parametrize(
-    "error", [ValueError("bug"), TrueupError("gone"), KeyboardInterrupt(), SystemExit(3)]
-)
+@pytest.mark.parametrize("error", [ValueError("bug"), TrueupError("gone"), KeyboardInterrupt(), SystemExit(3)])
 def test_any_exception_damps_and_passes_through(realtime: bool, error: BaseException) -> None:
     robot = driver(realtime)
 
@@ -130,9 +128,7 @@ def test_a_second_ctrl_c_interrupts_a_tick_that_hangs() -> None:
     assert robot.calls == ["damp"]
 
 
-def test_damping_is_tried_again_and_its_failure_does_not_hide_the_cause(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_damping_is_tried_again_and_its_failure_does_not_hide_the_cause(caplog: pytest.LogCaptureFixture) -> None:
     robot = driver()
     tries = []
 
@@ -174,9 +170,7 @@ def test_the_real_time_scheduler_is_given_back() -> None:
     assert os.sched_getscheduler(0) == before
 
 
-@pytest.mark.parametrize(
-    "bad", [{"rate_hz": 0.0}, {"rate_hz": 100.0, "spin_s": 0.02}, {"rate_hz": float("nan")}]
-)
+@pytest.mark.parametrize("bad", [{"rate_hz": 0.0}, {"rate_hz": 100.0, "spin_s": 0.02}, {"rate_hz": float("nan")}])
 def test_impossible_timing_is_refused(bad: dict[str, float]) -> None:
     with pytest.raises(TrueupError):
         LoopCfg(**bad)  # type: ignore[arg-type]

@@ -73,9 +73,7 @@ def my_robot(tmp_path: Path) -> Path:
 
 
 @pytest.mark.medium
-def test_the_driver_of_the_documentation_records_a_robot_on_a_socket(
-    hardware: UdpPendulum, my_robot: Path
-) -> None:
+def test_the_driver_of_the_documentation_records_a_robot_on_a_socket(hardware: UdpPendulum, my_robot: Path) -> None:
     cfg = SessionCfg(excitation=ExcitationCfg(kind="multisine", seconds=3.0, rate_hz=RATE_HZ))
     plan = plan_session(PENDULUM, cfg).plan
     driver = open_driver(f"{my_robot}:make_driver?port={hardware.port}", PENDULUM, command_hz=RATE_HZ)

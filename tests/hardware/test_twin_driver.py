@@ -99,9 +99,7 @@ def pid_of(driver: TwinDriver) -> int:
 
 # --- references ---
 def test_references_are_read() -> None:
-    options = twin_options(
-        "my/p.toml?seed=7&lockstep=1&hz=400&base=free&timeout=0.2&drop=0.1&corrupt=0.2&tap=a%26b"
-    )
+    options = twin_options("my/p.toml?seed=7&lockstep=1&hz=400&base=free&timeout=0.2&drop=0.1&corrupt=0.2&tap=a%26b")
     assert (options.preset, options.seed, options.lockstep) == ("my/p.toml", 7, True)
     assert (options.command_hz, options.base, options.command_timeout_s) == (400.0, "free", 0.2)
     assert options.faults == FaultCfg(drop=0.1, corrupt=0.2)
@@ -254,13 +252,7 @@ def test_impossible_commands_are_refused_counted_and_do_not_feed_the_watchdog(tw
         push(np.nan),
         push(np.inf),
         push(1e300),
-        Command(
-            target_pos=good.target_pos,
-            target_vel=good.target_vel,
-            kp=-good.kp,
-            kd=good.kd,
-            torque=good.torque,
-        ),
+        Command(target_pos=good.target_pos, target_vel=good.target_vel, kp=-good.kp, kd=good.kd, torque=good.torque),
     ):
         twin.write(bad)
         assert np.isfinite(twin.read().joint_torque).all()
@@ -294,9 +286,7 @@ def test_frames_that_are_none_are_counted_and_survived(twin: TwinDriver) -> None
         data[int(rng.integers(len(data)))] ^= int(rng.integers(1, 256))
         twin._socket.send(bytes(data))
         sent += 1
-    two_joints = Command(
-        *(), **{name: np.zeros(2) for name in ("target_pos", "target_vel", "kp", "kd", "torque")}
-    )
+    two_joints = Command(*(), **{name: np.zeros(2) for name in ("target_pos", "target_vel", "kp", "kd", "torque")})
     twin._socket.send(wire.encode_command(1, 0.0, two_joints))
     deadline = time.monotonic() + 5.0
     while (counts := twin.tap()).malformed == 0 and time.monotonic() < deadline:
@@ -324,9 +314,7 @@ def test_in_real_time_states_stream_and_the_clock_is_the_walls() -> None:
         time.sleep(0.3)  # no commands: the watchdog damps
         assert driver.tap().watchdog == 1
         state, kd = driver.read(), PENDULUM.spec.kd[0]
-        assert state.joint_torque[0] == pytest.approx(
-            -kd * state.joint_vel[0], abs=0.12
-        )  # noise of `mild`: 0.024
+        assert state.joint_torque[0] == pytest.approx(-kd * state.joint_vel[0], abs=0.12)  # noise of `mild`: 0.024
 
 
 @medium
@@ -349,9 +337,7 @@ def test_a_running_twin_is_reached_by_address_and_serves_one_driver_at_a_time(tm
             first.write(go_to(PENDULUM, 0.1))
             assert first.read().time_s == 0.005
             first.close()
-            second = opened(
-                f"twin@127.0.0.1:{port}"
-            )  # said goodbye: free again, and the robot is where it was
+            second = opened(f"twin@127.0.0.1:{port}")  # said goodbye: free again, and the robot is where it was
             assert second.read().time_s == pytest.approx(0.010)
             second.close()
             with pytest.raises(TrueupError, match="another robot"):
@@ -410,9 +396,7 @@ time.sleep(60)
 @medium
 @pytest.mark.parametrize("reference", ["twin:ideal?lockstep=1", "twin:ideal"])
 def test_a_twin_does_not_outlive_a_parent_that_is_killed(reference: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, reference], stdout=subprocess.PIPE, text=True
-    ) as parent:
+    with subprocess.Popen([sys.executable, "-c", CHILD, reference], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert is_alive(pid)

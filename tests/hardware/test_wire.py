@@ -94,15 +94,7 @@ def test_a_state_arrives_bit_for_bit(imu: bool) -> None:
     back, acknowledged = wire.parse_state(wire.decode(wire.encode_state(state, 41)))
     assert acknowledged == 41
     assert (back.sequence, back.time_s, back.voltage) == (state.sequence, state.time_s, state.voltage)
-    for name in (
-        "joint_pos",
-        "joint_vel",
-        "joint_torque",
-        "joint_temperature",
-        "imu_quat",
-        "imu_gyro",
-        "imu_acc",
-    ):
+    for name in ("joint_pos", "joint_vel", "joint_torque", "joint_temperature", "imu_quat", "imu_gyro", "imu_acc"):
         sent, found = getattr(state, name), getattr(back, name)
         assert (found is None) if sent is None else np.array_equal(found, sent)
 

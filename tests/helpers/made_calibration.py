@@ -43,9 +43,7 @@ def made_calibration(
         for entry, ratio in zip(parameters, wide.tolist(), strict=True)
     )
     n = robot.spec.njoint
-    error = Score(
-        open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.009, 0.011)
-    )
+    error = Score(open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.009, 0.011))
     return Calibration(
         schema=SCHEMA,
         robot=robot.spec.name,

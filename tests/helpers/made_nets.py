@@ -9,14 +9,7 @@ from trueup.robot.load import load_robot
 
 
 def made_net(
-    robot="go2",
-    *,
-    hidden=(16, 16),
-    taps=(0, 1, 2, 3),
-    signals=("pos_error", "vel_error"),
-    seed=0,
-    ncontext=3,
-    **spec,
+    robot="go2", *, hidden=(16, 16), taps=(0, 1, 2, 3), signals=("pos_error", "vel_error"), seed=0, ncontext=3, **spec
 ) -> ActuatorNet:
     """A net of this shape for a robot of the zoo; two groups of joints where there are several."""
     rng, names = np.random.default_rng(seed), load_robot(robot).spec.joint_names

@@ -32,9 +32,7 @@ def made_params(
 ) -> Calibration:
     """The whole file, with scores that say nothing."""
     n = len(joint_names)
-    score = Score(
-        open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.01, 0.01)
-    )
+    score = Score(open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.01, 0.01))
     return Calibration(
         schema=SCHEMA,
         robot="go2",

@@ -51,13 +51,7 @@ def plan_of(seed: int) -> Plan:
     hold = max(1, rate // 50) if excitation == "policy" else 1
     seconds = float(rng.uniform(3.0, 20.0)) if rate <= 200 else float(rng.uniform(3.0, 8.0))
     return Plan(
-        JOINT_COUNTS[seed % 3],
-        rate,
-        seconds,
-        excitation,
-        hold,
-        float(rng.uniform(0.5, 2.5)),
-        bool(rng.random() < 0.6),
+        JOINT_COUNTS[seed % 3], rate, seconds, excitation, hold, float(rng.uniform(0.5, 2.5)), bool(rng.random() < 0.6)
     )
 
 
@@ -115,17 +109,12 @@ def _base_targets(plan: Plan, rng: np.random.Generator, rows: int) -> FloatArray
     elif plan.excitation == "chirp":
         top = rng.uniform(4, 8)
         u = (
-            amp
-            * np.sin(phase + 2 * np.pi * (0.2 * t + (top - 0.2) * t**2 / (2 * t[-1])))[:, None].reshape(
-                rows, -1
-            )
+            amp * np.sin(phase + 2 * np.pi * (0.2 * t + (top - 0.2) * t**2 / (2 * t[-1])))[:, None].reshape(rows, -1)
             if n == 1
             else np.stack(
                 [
                     amp[i]
-                    * np.sin(
-                        phase[i] + 2 * np.pi * (0.2 * t + (top * (1 - 0.03 * i) - 0.2) * t**2 / (2 * t[-1]))
-                    )
+                    * np.sin(phase[i] + 2 * np.pi * (0.2 * t + (top * (1 - 0.03 * i) - 0.2) * t**2 / (2 * t[-1])))
                     for i in range(n)
                 ],
                 1,
@@ -141,9 +130,7 @@ def _base_targets(plan: Plan, rng: np.random.Generator, rows: int) -> FloatArray
             u[:, j] = rng.uniform(-1, 1, len(edges) + 1)[np.searchsorted(edges, t)] * amp[j]
     else:
         f = rng.uniform(1.5, 3.0)
-        u = amp * (
-            np.sin(2 * np.pi * f * t[:, None] + phase) + 0.35 * np.sin(4 * np.pi * f * t[:, None] + 2 * phase)
-        )
+        u = amp * (np.sin(2 * np.pi * f * t[:, None] + phase) + 0.35 * np.sin(4 * np.pi * f * t[:, None] + 2 * phase))
         walk = np.zeros((rows, n))
         for k in range(1, rows):
             walk[k] = walk[k - 1] * (1 - 4 / plan.rate) + rng.normal(0, 0.5, n) * np.sqrt(1 / plan.rate)
@@ -192,9 +179,7 @@ def simulate(plan: Plan, seed: int) -> Sample:
             load = viscous * dq + coulomb * np.tanh(dq / 0.02) + gravity * np.sin(q + tilt)
             dq = dq + dt * (mobility @ (tau - load))
             q = q + dt * dq
-    return _measure(
-        plan, rng, centre, (kp, kd_servo), (noise, float(quantum)), (pos, true_vel, torque, targets)
-    )
+    return _measure(plan, rng, centre, (kp, kd_servo), (noise, float(quantum)), (pos, true_vel, torque, targets))
 
 
 def _measure(

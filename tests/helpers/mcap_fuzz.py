@@ -147,9 +147,7 @@ def record(cdr: bytes) -> bytes:
 def joint_state_cdr(names: int, widths: tuple[int, int, int]) -> bytes:
     """A JointState of joints with names of four letters: every field is aligned as it stands."""
     out = struct.pack("<IiIII", 0x100, 1, 2, 1, 0)
-    out += struct.pack("<I", names) + b"".join(
-        struct.pack("<I3sx4x", 4, b"%03d" % k)[:8] for k in range(names)
-    )
+    out += struct.pack("<I", names) + b"".join(struct.pack("<I3sx4x", 4, b"%03d" % k)[:8] for k in range(names))
     for width in widths:
         out += struct.pack("<I", width)
         if width:
@@ -196,10 +194,7 @@ def hostile() -> Iterator[tuple[str, bytes]]:
     wide = record(joint_state_cdr(1000, (0, 0, 0)))
     full = record(joint_state_cdr(1000, (1000, 1000, 1000)))
     yield "wide messages", chunk_file([packed(wide * 5000), packed(wide * 5000)], 3 << 20)
-    yield (
-        "wide messages, then a full one",
-        chunk_file([packed(wide * 5000), packed(wide * 5000 + full)], 3 << 20),
-    )
+    yield ("wide messages, then a full one", chunk_file([packed(wide * 5000), packed(wide * 5000 + full)], 3 << 20))
     yield "full messages", chunk_file([packed(full * 1000)] * 3, 4 << 20)
     yield "long and wide", chunk_file([packed(record(CDR) * 100_000 + full * 10)], 3 << 20)
     changing = b"".join(record(CDR[:32] + struct.pack("<I", k)[:3] + CDR[35:]) for k in range(30_000))

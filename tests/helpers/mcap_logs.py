@@ -11,9 +11,7 @@ from mcap_ros2.writer import Writer
 from trueup.data.log import SIGNALS, Log
 from trueup.data.mcap.ros2 import definition
 
-JOINTS = tuple(
-    f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")
-)
+JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 
 
 def full_log(rows: int = 60, rate_hz: int = 500, seed: int = 0, joints: tuple[str, ...] = JOINTS) -> Log:

@@ -21,9 +21,7 @@ def opened(file: Path) -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_context(offline=True, viewport={"width": 1100, "height": 900}).new_page()
         page.complaints = []
-        page.on(
-            "console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None
-        )
+        page.on("console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.goto(file.as_uri())
         for plot in page.query_selector_all(".plot"):

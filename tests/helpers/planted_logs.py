@@ -82,9 +82,7 @@ def contact_log(robot: Robot, truth: dict[str, float], *, seconds: float = 4.0, 
         rows.append(np.concatenate([sim.joint_pos[0], sim.joint_vel[0], base, turn]))
         sim.step(target[t])
     seen = np.array(rows)
-    seen += rng.standard_normal(seen.shape) * np.repeat(
-        [3e-4, 0.01, 3e-4, 3e-4, 3e-3, 3e-3], [12, 12, 3, 4, 3, 3]
-    )
+    seen += rng.standard_normal(seen.shape) * np.repeat([3e-4, 0.01, 3e-4, 3e-4, 3e-3, 3e-3], [12, 12, 3, 4, 3, 3])
     seen[:, 27:31] /= np.linalg.norm(seen[:, 27:31], axis=1, keepdims=True)
     names = {"joint_pos": (0, 12), "joint_vel": (12, 24), "base_pos": (24, 27), "base_quat": (27, 31)}
     names |= {"base_vel": (31, 34), "imu_gyro": (34, 37)}

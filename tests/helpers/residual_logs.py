@@ -61,7 +61,5 @@ def residual_log(
         sim.step(target[t])
     pos += noise * rng.standard_normal(pos.shape)
     return Log(
-        time=time,
-        joint_names=spec.joint_names,
-        signals={"joint_pos": pos, "joint_vel": vel, "target_pos": target},
+        time=time, joint_names=spec.joint_names, signals={"joint_pos": pos, "joint_vel": vel, "target_pos": target}
     )

@@ -162,9 +162,7 @@ def frozen(s: Sample, strength: int, rng: np.random.Generator) -> Case:
     j, rows = int(rng.integers(pos.shape[1])), len(pos)
     length = int(0.6 * s.plan.rate)
     starts = np.arange(rows // 10, max(rows // 10 + 1, min(rows // 2, rows - length)))
-    if (
-        not strength
-    ):  # a sensor that freezes while its joint rests loses nothing: take a stretch in which it moves
+    if not strength:  # a sensor that freezes while its joint rests loses nothing: take a stretch in which it moves
         travel = np.array([np.ptp(pos[k : k + length, j]) for k in starts])
         starts = starts[travel >= min(0.25 * np.ptp(pos[:, j]), travel.max())]
     start = int(rng.choice(starts))
@@ -211,9 +209,7 @@ def torque_saturated(s: Sample, strength: int, rng: np.random.Generator) -> Case
     torque = s.log["joint_torque"]
     top = np.percentile(np.abs(torque), 85 if strength else 95, axis=0)
     clipped = np.clip(torque, -top, top)
-    return Case(
-        _with(s.log, joint_torque=clipped), replace(s.reference, torque_limit=top) if strength else None
-    )
+    return Case(_with(s.log, joint_torque=clipped), replace(s.reference, torque_limit=top) if strength else None)
 
 
 def velocity_saturated(s: Sample, strength: int, rng: np.random.Generator) -> Case:
@@ -334,9 +330,7 @@ def _shuffle(s: Sample, strength: int, rng: np.random.Generator) -> list[int]:
     order = list(range(n))
     if strength:
         return order[1:] + order[:1]
-    alike = np.corrcoef(
-        s.log["target_pos"].T
-    )  # joints that move alike cannot be told apart, nor does it matter
+    alike = np.corrcoef(s.log["target_pos"].T)  # joints that move alike cannot be told apart, nor does it matter
     pairs = [(i, j) for i in range(n) for j in range(i) if abs(alike[i, j]) < 0.7]
     i, j = pairs[int(rng.integers(len(pairs)))]
     order[i], order[j] = order[j], order[i]
@@ -442,9 +436,7 @@ def _long(seed: int) -> Sample:
 def _broad(seed: int) -> Sample:
     """Commands that tell delay: not a chirp, whose parts are single tones."""
     excitation = ("multisine", "steps", "holds", "policy", "policy")[seed % 5]
-    return clean_as(
-        seed, excitation=excitation, rate=(200, 500, 1000)[seed % 3] if excitation == "policy" else None
-    )
+    return clean_as(seed, excitation=excitation, rate=(200, 500, 1000)[seed % 3] if excitation == "policy" else None)
 
 
 def _policy(seed: int) -> Sample:
@@ -472,25 +464,9 @@ PLANTS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
         *(too_short, time_backward, time_duplicate, time_gap, time_jitter, rate_low, rate_change, time_unit),
-        *(
-            clock_drift,
-            clock_jump,
-            signal_missing,
-            not_finite,
-            unit_degrees,
-            unit_normalised,
-            frozen,
-            stale_samples,
-        ),
+        *(clock_drift, clock_jump, signal_missing, not_finite, unit_degrees, unit_normalised, frozen, stale_samples),
         *(encoder_jump, encoder_wrap, quantisation, torque_saturated, velocity_saturated, target_clipped),
-        *(
-            torque_unsigned,
-            torque_sign,
-            limits_exceeded,
-            target_outside_limits,
-            low_excitation,
-            slow_excitation,
-        ),
+        *(torque_unsigned, torque_sign, limits_exceeded, target_outside_limits, low_excitation, slow_excitation),
         *(narrow_excitation, velocity_sign, velocity_scale, velocity_lag, velocity_order, velocity_unrelated),
         *(joint_names, joint_order, joint_sign, column_swap, sign_flip, command_late, command_early),
         pairing_unknown,

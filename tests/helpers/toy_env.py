@@ -53,9 +53,7 @@ class ToyEnv:
         ended = np.flatnonzero(terminated | truncated)
         last = self._see(ended)
         self._restart(ended)
-        return Step(
-            self._see(), reward, terminated, truncated, ended, last, {"distance": float(square.mean())}
-        )
+        return Step(self._see(), reward, terminated, truncated, ended, last, {"distance": float(square.mean())})
 
     def state(self):
         return {

@@ -14,14 +14,7 @@ from trueup.models.net_forward import NetForward
 
 def one_joint(layers, *, taps=(0,), signals=("pos_error",), **more) -> ActuatorNet:
     spec = NetSpec(
-        robot="r",
-        joint_names=("j",),
-        kind="torque",
-        signals=signals,
-        taps=taps,
-        dt_s=0.01,
-        groups=((0,),),
-        **more,
+        robot="r", joint_names=("j",), kind="torque", signals=signals, taps=taps, dt_s=0.01, groups=((0,),), **more
     )
     shape = (1, len(signals))
     return ActuatorNet(

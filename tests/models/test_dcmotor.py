@@ -84,14 +84,10 @@ def test_servo_torque_is_that_of_the_engines_dcmotor(voltage_max: float, torque_
     target, q, dq = random_states()
     vmax = f" 0 0 {voltage_max}" if np.isfinite(voltage_max) else ""
     saturation = f'saturation="{torque_limit}"' if np.isfinite(torque_limit) else ""
-    actuator = (
-        f'<dcmotor joint="j" input="pos" controller="{KP} 0 {KD}{vmax}" nominal="12 3 24" {saturation}/>'
-    )
+    actuator = f'<dcmotor joint="j" input="pos" controller="{KP} 0 {KD}{vmax}" nominal="12 3 24" {saturation}/>'
     motor = DCMotor(k=0.5, resistance=2.0, voltage_max=voltage_max, torque_limit=torque_limit)
     expected = engine_torques(actuator, target, q, dq)
-    np.testing.assert_allclose(
-        servo_torque(motor, target, q, dq, kp=KP, kd=KD), expected, rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(servo_torque(motor, target, q, dq, kp=KP, kd=KD), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_torque_under_voltage_is_that_of_the_engines_dcmotor() -> None:
@@ -106,9 +102,7 @@ def test_unlimited_motor_is_the_engines_position_servo() -> None:
     actuator = f'<position joint="j" kp="{KP}" kv="{KD}" forcerange="-5 5"/>'
     motor = DCMotor(k=0.5, resistance=2.0, torque_limit=5.0)
     expected = engine_torques(actuator, target, q, dq)
-    np.testing.assert_allclose(
-        servo_torque(motor, target, q, dq, kp=KP, kd=KD), expected, rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(servo_torque(motor, target, q, dq, kp=KP, kd=KD), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_integral_and_slew_follow_the_engine_step_by_step() -> None:
@@ -139,9 +133,7 @@ def test_one_row_equals_row_k_of_many() -> None:
     together = servo_torque(motor, target, q, dq, kp=KP, kd=KD)
     for k in (0, 18, 36):
         row = slice(k, k + 1)
-        np.testing.assert_array_equal(
-            servo_torque(motor, target[row], q[row], dq[row], kp=KP, kd=KD), together[row]
-        )
+        np.testing.assert_array_equal(servo_torque(motor, target[row], q[row], dq[row], kp=KP, kd=KD), together[row])
 
 
 @pytest.mark.parametrize("name", ["k", "resistance", "voltage_max", "torque_limit"])

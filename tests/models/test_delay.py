@@ -19,9 +19,7 @@ class SlowDelay:
     """Mean of the shifted staircase over each physics step, by cutting it at every switch."""
 
     def __init__(self, start: float) -> None:
-        self.switches: list[tuple[float, float]] = [
-            (-np.inf, start)
-        ]  # (time in physics steps, command from then on)
+        self.switches: list[tuple[float, float]] = [(-np.inf, start)]  # (time in physics steps, command from then on)
         self.now = 0.0
 
     def step(self, command: float, substeps: int, delay_steps: float) -> list[float]:
@@ -189,9 +187,7 @@ def test_what_step_returned_is_not_touched_by_later_steps() -> None:
 def test_line_without_any_delay_and_control_steps_longer_than_the_tape_work() -> None:
     line = make(2, 1, 0.0, max_delay_s=0.0)
     for substeps in (1, 50, 3, 200):
-        np.testing.assert_array_equal(
-            line.step(np.full((2, 1), 3.0), substeps), np.full((2, substeps, 1), 3.0)
-        )
+        np.testing.assert_array_equal(line.step(np.full((2, 1), 3.0), substeps), np.full((2, substeps, 1), 3.0))
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 10.1 * DT, np.nan, np.inf])

@@ -10,9 +10,7 @@ from trueup.models.envelope import Envelope, limit_torque, torque_range
 
 
 def test_range_matches_numbers_by_hand() -> None:
-    low, high = torque_range(
-        Envelope(torque_max=20.0, speed_max=30.0), np.array([0.0, 15.0, -15.0, 30.0, 45.0, -45.0])
-    )
+    low, high = torque_range(Envelope(torque_max=20.0, speed_max=30.0), np.array([0.0, 15.0, -15.0, 30.0, 45.0, -45.0]))
     np.testing.assert_allclose(high, [20.0, 10.0, 20.0, 0.0, 0.0, 20.0])
     np.testing.assert_allclose(low, [-20.0, -20.0, -10.0, -20.0, -20.0, 0.0])
 
@@ -31,16 +29,12 @@ def test_power_limit_binds_above_the_speed_where_it_meets_the_torque_limit() -> 
 
 def test_limits_left_out_do_nothing() -> None:
     tau = np.array([-1e9, 0.3, 1e9])
-    np.testing.assert_array_equal(
-        limit_torque(Envelope(torque_max=np.inf), tau, np.array([3.0, 0.0, -5.0])), tau
-    )
+    np.testing.assert_array_equal(limit_torque(Envelope(torque_max=np.inf), tau, np.array([3.0, 0.0, -5.0])), tau)
 
 
 def test_zero_power_stops_a_moving_joint_only() -> None:
     envelope = Envelope(torque_max=10.0, power_max=0.0)
-    np.testing.assert_array_equal(
-        limit_torque(envelope, np.array([3.0, 3.0]), np.array([0.0, 1e-3])), [3.0, 0.0]
-    )
+    np.testing.assert_array_equal(limit_torque(envelope, np.array([3.0, 3.0]), np.array([0.0, 1e-3])), [3.0, 0.0])
 
 
 @given(

@@ -74,9 +74,7 @@ def test_dry_part_matches_numbers_by_hand(model: FrictionModel, expected: float)
         (3.0, 0.0, 0.0),
     ],
 )
-def test_quadratic_term_takes_the_weaker_of_two_opposing_torques(
-    tau_m: float, tau_e: float, quadratic: float
-) -> None:
+def test_quadratic_term_takes_the_weaker_of_two_opposing_torques(tau_m: float, tau_e: float, quadratic: float) -> None:
     with_term = friction_budget("M6", PARAMS, 0.0, tau_m, tau_e).dry
     without = friction_budget("M5", PARAMS, 0.0, tau_m, tau_e).dry
     assert with_term - without == pytest.approx(quadratic, abs=1e-15)
@@ -118,9 +116,7 @@ def test_number_of_coefficients_is_the_published_one() -> None:
 
 
 def test_stribeck_share_is_one_at_rest_and_gone_at_speed() -> None:
-    np.testing.assert_allclose(
-        stribeck(PARAMS, np.array([0.0, 0.5, -0.5])), [1.0, math.exp(-1), math.exp(-1)]
-    )
+    np.testing.assert_allclose(stribeck(PARAMS, np.array([0.0, 0.5, -0.5])), [1.0, math.exp(-1), math.exp(-1)])
     assert stribeck(PARAMS, 50.0) == 0.0
 
 

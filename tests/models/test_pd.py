@@ -12,9 +12,7 @@ def test_torque_matches_numbers_by_hand() -> None:
 
 
 def test_torque_is_clipped_on_both_sides() -> None:
-    tau = pd_torque(
-        np.array([1.0, -1.0, 0.1]), 0.0, 0.0, kp=100.0, kd=0.0, torque_limit=np.array([20.0, 30.0, 20.0])
-    )
+    tau = pd_torque(np.array([1.0, -1.0, 0.1]), 0.0, 0.0, kp=100.0, kd=0.0, torque_limit=np.array([20.0, 30.0, 20.0]))
     np.testing.assert_array_equal(tau, [20.0, -30.0, 10.0])
 
 
@@ -35,7 +33,5 @@ def test_one_row_equals_row_k_of_many() -> None:
     together = pd_torque(target, q, dq, kp=kp, kd=0.7, bias=bias, torque_limit=limit)
     for k in (0, 17, 36):
         row = slice(k, k + 1)
-        alone = pd_torque(
-            target[row], q[row], dq[row], kp=kp[row], kd=0.7, bias=bias[row], torque_limit=limit
-        )
+        alone = pd_torque(target[row], q[row], dq[row], kp=kp[row], kd=0.7, bias=bias[row], torque_limit=limit)
         np.testing.assert_array_equal(alone, together[row])

@@ -24,22 +24,16 @@ def test_observation_on_the_robot_equals_that_of_the_environment(name, history):
     from dataclasses import replace
 
     task = load_task(name)
-    task = replace(
-        task, observations=replace(task.observations, history=history), sensors=type(task.sensors)()
-    )
+    task = replace(task, observations=replace(task.observations, history=history), sensors=type(task.sensors)())
     env = make_env(task, EnvCfg(nenv=2, threads=1, seed=1, stagger=False, pushes=False, randomize=False))
     rng, rows = np.random.default_rng(0), []
 
     def note(obs, action):
         sim = env.sim
-        quat = (
-            sim.qpos[1, sim.base_qpos + 3 : sim.base_qpos + 7] if sim.free_base else np.array([1.0, 0, 0, 0])
-        )
+        quat = sim.qpos[1, sim.base_qpos + 3 : sim.base_qpos + 7] if sim.free_base else np.array([1.0, 0, 0, 0])
         gyro = sim.qvel[1, sim.base_dof + 3 : sim.base_dof + 6] if sim.free_base else np.zeros(3)
         command = env.goal.values[1].copy()
-        rows.append(
-            (sim.joint_pos[1].copy(), sim.joint_vel[1].copy(), quat.copy(), gyro.copy(), command, action, obs)
-        )
+        rows.append((sim.joint_pos[1].copy(), sim.joint_vel[1].copy(), quat.copy(), gyro.copy(), command, action, obs))
 
     note(env.reset().actor[1], np.zeros(env.naction, np.float32))
     for _ in range(6):
@@ -51,12 +45,7 @@ def test_observation_on_the_robot_equals_that_of_the_environment(name, history):
     log = Log(
         time=np.arange(len(rows)) * env.control_dt,
         joint_names=names,
-        signals={
-            "joint_pos": joint_pos[:, ::-1],
-            "joint_vel": joint_vel[:, ::-1],
-            "imu_quat": quat,
-            "imu_gyro": gyro,
-        },
+        signals={"joint_pos": joint_pos[:, ::-1], "joint_vel": joint_vel[:, ::-1], "imu_quat": quat, "imu_gyro": gyro},
     )
     builder = ObservationBuilder(spec)
     for k, row in enumerate(rows):
@@ -124,27 +113,19 @@ def test_a_command_is_followed_at_its_pace_from_zero():
     asked = np.array([[1.2, -0.15], [-0.4, 0.0]], np.float32)
     found = [builder.restart(reading, asked, nothing)]
     found += [builder.step(reading, asked, nothing) for _ in range(3)]
-    np.testing.assert_allclose(
-        np.array(found)[:, 0], [[0.0, 0.0], [0.5, -0.1], [1.0, -0.15], [1.2, -0.15]], atol=1e-6
-    )
+    np.testing.assert_allclose(np.array(found)[:, 0], [[0.0, 0.0], [0.5, -0.1], [1.0, -0.15], [1.2, -0.15]], atol=1e-6)
     np.testing.assert_allclose(found[-1][1], asked[1], atol=1e-6)
     one = Reading(joint_pos=nothing[:1], joint_vel=nothing[:1])
-    builder.restart(
-        one, asked[:1], nothing[:1], np.array([0])
-    )  # a new episode begins at zero; the other goes on
+    builder.restart(one, asked[:1], nothing[:1], np.array([0]))  # a new episode begins at zero; the other goes on
     np.testing.assert_allclose(builder.command, [[0.0, 0.0], asked[1]], atol=1e-6)
     with pytest.raises(ValueError, match="command_step"):
         msgspec.structs.replace(spec, command_step=(0.5,))
 
 
 def test_a_missing_sensor_is_named():
-    spec = ObservationSpec(
-        joint_names=("a",), default_pose=(0.0,), terms=(Term("gyro"),), ncommand=0, naction=1
-    )
+    spec = ObservationSpec(joint_names=("a",), default_pose=(0.0,), terms=(Term("gyro"),), ncommand=0, naction=1)
     log = Log(
-        time=np.zeros(1),
-        joint_names=("a",),
-        signals={"joint_pos": np.zeros((1, 1)), "joint_vel": np.zeros((1, 1))},
+        time=np.zeros(1), joint_names=("a",), signals={"joint_pos": np.zeros((1, 1)), "joint_vel": np.zeros((1, 1))}
     )
     with pytest.raises(TrueupError, match="gyro"):
         ObservationBuilder(spec).step(reading_from_log(log, 0, ("a",)), np.zeros((1, 0)), np.zeros((1, 1)))

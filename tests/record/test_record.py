@@ -157,9 +157,7 @@ def test_a_quantity_that_is_not_measured_is_left_out() -> None:
 
 def test_imu_is_logged_where_there_is_one() -> None:
     def spoil(state: RobotState) -> RobotState:
-        return replace(
-            state, imu_quat=np.array([1.0, 0, 0, 0]), imu_gyro=np.zeros(3), imu_acc=np.array([0, 0, 9.81])
-        )
+        return replace(state, imu_quat=np.array([1.0, 0, 0, 0]), imu_gyro=np.zeros(3), imu_acc=np.array([0, 0, 9.81]))
 
     _, log = run(FakeDriver(SPEC, spoil=spoil))
     assert log["imu_acc"][-1] == pytest.approx([0, 0, 9.81])
@@ -212,23 +210,11 @@ def put(name: str, joint: int, value: float) -> Callable[[RobotState], Any]:
 
 
 VIOLATIONS = {
-    "position": (
-        at(100, joint_pos=put("joint_pos", 2, 1.9)),
-        "'elbow_flex' is at 1.900 rad, outside its limits",
-    ),
+    "position": (at(100, joint_pos=put("joint_pos", 2, 1.9)), "'elbow_flex' is at 1.900 rad, outside its limits"),
     "velocity": (at(100, joint_vel=put("joint_vel", 1, -14.0)), "'shoulder_lift' turns at -14.00 rad/s"),
-    "temperature": (
-        at(100, joint_temperature=put("joint_temperature", 4, 80.0)),
-        "'wrist_roll' is 80 deg C hot",
-    ),
-    "nan": (
-        at(100, joint_pos=put("joint_pos", 0, np.nan)),
-        "'shoulder_pan' reports a position that is not finite",
-    ),
-    "inf": (
-        at(100, joint_vel=put("joint_vel", 0, np.inf)),
-        "'shoulder_pan' reports a velocity that is not finite",
-    ),
+    "temperature": (at(100, joint_temperature=put("joint_temperature", 4, 80.0)), "'wrist_roll' is 80 deg C hot"),
+    "nan": (at(100, joint_pos=put("joint_pos", 0, np.nan)), "'shoulder_pan' reports a position that is not finite"),
+    "inf": (at(100, joint_vel=put("joint_vel", 0, np.inf)), "'shoulder_pan' reports a velocity that is not finite"),
 }
 
 
@@ -315,9 +301,7 @@ def test_a_driver_that_cannot_read_ends_it() -> None:
 
 
 def test_ctrl_c_keeps_the_log_and_says_so() -> None:
-    driver = FakeDriver(
-        SPEC, on_write=lambda number: os.kill(os.getpid(), signal.SIGINT) if number == 90 else None
-    )
+    driver = FakeDriver(SPEC, on_write=lambda number: os.kill(os.getpid(), signal.SIGINT) if number == 90 else None)
     result, log = run(driver)
     assert_safe_end(driver, result, log)
     assert result.ended == "interrupted"
@@ -394,9 +378,7 @@ def test_plans_outside_limits_or_for_another_robot_are_refused() -> None:
     jump = PLAN.target_pos.copy()
     jump[300:, 2] += 0.4
     refused(
-        FakeDriver(SPEC),
-        "leaves the velocity limit of joint 'elbow_flex' at 1.495 s",
-        replace(PLAN, target_pos=jump),
+        FakeDriver(SPEC), "leaves the velocity limit of joint 'elbow_flex' at 1.495 s", replace(PLAN, target_pos=jump)
     )
     other = excite(load_robot("go2").spec, ExcitationCfg(seconds=3.0))
     refused(FakeDriver(SPEC), "not for robot 'so101'", other)

@@ -40,9 +40,7 @@ def record_twin(
 
 def answer_lag(log: Log, kp: float, kd: float, joint: int) -> int:
     """Rows by which the torque follows the servo's law, best fit: 0 means the command of the same row."""
-    q, dq, tau, target = (
-        log[name][:, joint] for name in ("joint_pos", "joint_vel", "joint_torque", "target_pos")
-    )
+    q, dq, tau, target = (log[name][:, joint] for name in ("joint_pos", "joint_vel", "joint_torque", "target_pos"))
     lags = range(-3, 8)
     rows = slice(200, -200)
     errors = []
@@ -79,9 +77,7 @@ def test_torque_answers_commands_of_earlier_rows_never_of_later_ones(tmp_path: P
 
 
 def test_lock_step_is_deterministic(tmp_path: Path) -> None:
-    (_, one, _), (_, two, _) = (
-        record_twin("pendulum", tmp_path / f"{k}.mcap", seconds=3.0) for k in range(2)
-    )
+    (_, one, _), (_, two, _) = (record_twin("pendulum", tmp_path / f"{k}.mcap", seconds=3.0) for k in range(2))
     assert one.signals.keys() == two.signals.keys()
     for name, values in one.signals.items():
         assert (values == two[name]).all(), name

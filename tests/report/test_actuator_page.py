@@ -89,13 +89,7 @@ def test_everything_is_drawn_without_network_and_without_complaint(tab):
     assert len(tab.query_selector_all(".plot")) == 5  # ladder, horizons, misses, traces, loops
     assert tab.complaints == []
     words = tab.evaluate("document.body.innerText")
-    for part in (
-        "The ladder",
-        "Error against horizon",
-        "Unseen motion",
-        "Hysteresis loops",
-        "Long rollouts",
-    ):
+    for part in ("The ladder", "Error against horizon", "Unseen motion", "Hysteresis loops", "Long rollouts"):
         assert part in words
     for part in ("use + friction M1 (pace)", "recommended", "not excited", "not supported", "runs away"):
         assert part in words
@@ -117,12 +111,7 @@ def test_the_page_does_not_need_scrolling_sideways(tab):
 
 def test_the_text_has_every_rung_the_reasons_and_the_recommendation():
     text = ladder_text(made_ladder())
-    for word in (
-        "ideal PD",
-        "unsupervised actuator net",
-        "stands on nothing",
-        "use pace: pace has the lowest",
-    ):
+    for word in ("ideal PD", "unsupervised actuator net", "stands on nothing", "use pace: pace has the lowest"):
         assert word in text
     assert "20.00" in text  # mrad of ideal PD
 
@@ -155,8 +144,6 @@ def test_loops_are_of_a_joint_that_is_asked_to_move():
     time = np.arange(600) / 100.0
     target = np.stack([np.sin(time), 0.0 * time], axis=1)
     log = Log(
-        time=time,
-        joint_names=("a", "b"),
-        signals={"target_pos": target, "joint_pos": target + np.array([0.01, 0.5])},
+        time=time, joint_names=("a", "b"), signals={"target_pos": target, "joint_pos": target + np.array([0.01, 0.5])}
     )
     assert _worst_joint(log, {"measured": log["joint_pos"], "ideal PD": target}) == 0

@@ -45,9 +45,7 @@ def made_fit() -> Fit:
 
     log = Log(time=time, joint_names=ROBOT.spec.joint_names, signals={"joint_pos": measured})
     found = Posterior(covariance=np.array(result.covariance), correlation_time_s=np.full(24, 0.005))
-    return Fit(
-        calibration=result, posterior=found, shown=(log,), nominal=replayed(1e-3), calibrated=replayed(1e-4)
-    )
+    return Fit(calibration=result, posterior=found, shown=(log,), nominal=replayed(1e-3), calibrated=replayed(1e-4))
 
 
 @pytest.fixture(scope="module")

@@ -38,12 +38,7 @@ def test_advice_is_given_once_with_the_parameters_it_is_for():
 
 def test_the_predictive_check_says_when_the_error_is_not_covered():
     check = Predictive(
-        draws=40,
-        median_ratio=1.18,
-        q95_ratio=1.64,
-        estimate_error=1.77e-3,
-        spread=(1.38e-3, 2.73e-3),
-        covered=True,
+        draws=40, median_ratio=1.18, q95_ratio=1.64, estimate_error=1.77e-3, spread=(1.38e-3, 2.73e-3), covered=True
     )
     assert "1.77 mrad, is within" in predictive_text(check)
     assert "NOT within" in predictive_text(msgspec.structs.replace(check, covered=False))

@@ -51,9 +51,7 @@ def full_page(film: Path | None = None) -> Page:
     page.badges(Badge("good", "trustworthy"), Badge("bad", "saturates"))
     page.facts({"Robot": "go2", "Evaluations": 45600})
     page.text("First.\n\nSecond.")
-    page.table(
-        ["name", "value", "verdict"], [["delay", 0.0061, Badge("warn", "weak")], ["mass", None, ""]], "95 %"
-    )
+    page.table(["name", "value", "verdict"], [["delay", 0.0061, Badge("warn", "weak")], ["mass", None, ""]], "95 %")
     page.plot(joint_traces(time, both, JOINTS, "rad"), "held-out log")
     if film is not None:
         page.film(film, "walks")
@@ -88,8 +86,7 @@ def test_any_text_stays_text():
 def test_table_shows_numbers_to_four_digits_and_verdicts_in_colour():
     page = Page("t")
     page.table(
-        ["a", "b", "c", "d"],
-        [[0.0123456, np.int64(45600), None, Badge("bad", "no")], [1234567.0, 7, True, "text"]],
+        ["a", "b", "c", "d"], [[0.0123456, np.int64(45600), None, Badge("bad", "no")], [1234567.0, 7, True, "text"]]
     )
     reader = Reader(page.html())
     assert reader.words.count("0.01235") == 1
@@ -97,12 +94,7 @@ def test_table_shows_numbers_to_four_digits_and_verdicts_in_colour():
     assert "45\u2009600" in reader.words
     assert {"–", "yes", "text", "no"} <= set(reader.words)
     assert ("span", {"class": "badge bad"}) in reader.tags
-    assert [a.get("class") for tag, a in reader.tags if tag == "td"][:4] == [
-        "number",
-        "number",
-        "number",
-        None,
-    ]
+    assert [a.get("class") for tag, a in reader.tags if tag == "td"][:4] == ["number", "number", "number", None]
 
 
 def test_row_of_wrong_length_is_refused():
@@ -204,9 +196,7 @@ def test_every_joint_has_a_row_and_every_signal_one_legend_entry():
 
 def test_signal_of_wrong_shape_is_named():
     with pytest.raises(TrueupError, match=r"'target' must have shape \(5, 2\), found \(5, 3\)"):
-        joint_traces(
-            np.arange(5.0), {"measured": np.zeros((5, 2)), "target": np.zeros((5, 3))}, ["a", "b"], "rad"
-        )
+        joint_traces(np.arange(5.0), {"measured": np.zeros((5, 2)), "target": np.zeros((5, 3))}, ["a", "b"], "rad")
 
 
 # a real browser
@@ -243,9 +233,7 @@ class Opened:
         self.tab = self.context.new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.tab.on(
-            "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
-        )
+        self.tab.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.tab.on("request", lambda request: self.requests.append(request.url))
         self.tab.goto(file.as_uri())
@@ -335,9 +323,7 @@ def test_words_of_page_and_plot_stand_out_in_light_and_dark(chromium, page_file,
 
 @pytest.mark.medium
 def test_page_fits_a_phone(chromium, page_file):
-    shown = Opened(
-        chromium, page_file, viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True
-    )
+    shown = Opened(chromium, page_file, viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
     width = shown.tab.evaluate("document.documentElement.scrollWidth")
     shown.context.close()
     assert width <= 390

@@ -28,13 +28,7 @@ METRICS = {
 
 def _progress(elapsed=75.0):
     return Progress(
-        iteration=30,
-        steps=368_640,
-        elapsed_s=elapsed,
-        steps_per_s=8123.4,
-        fraction=0.25,
-        left_s=225.0,
-        metrics=METRICS,
+        iteration=30, steps=368_640, elapsed_s=elapsed, steps_per_s=8123.4, fraction=0.25, left_s=225.0, metrics=METRICS
     )
 
 
@@ -75,13 +69,7 @@ def test_the_end_tells_what_the_policy_is_worth_without_exploration():
     outcome = Outcome(reason="steps", iteration=3, steps=1000, elapsed_s=60.0, metrics=METRICS)
     flags = {"flag/idling": 0.73, "flag/hopping": 0.02}
     assessed = Assessment(
-        episodes=100,
-        seconds=20.0,
-        falls=17,
-        error=0.511,
-        score=0.43,
-        metrics=flags,
-        error_label="velocity error, m/s",
+        episodes=100, seconds=20.0, falls=17, error=0.511, score=0.43, metrics=flags, error_label="velocity error, m/s"
     )
     print_outcome(Path("runs/walk"), outcome, assessed, console)
     text = " ".join(console.file.getvalue().split())
@@ -95,22 +83,14 @@ def test_the_page_of_a_run_shows_learning_terrain_boundaries_and_flags(tmp_path)
     run = RunFolder(tmp_path / "walk")
     run.create(RunCfg(task="go2-velocity", nenv=64, threads=1))
     ends = {"adr/payload/low": 0.0, "adr/payload/high": 1.0, "terrain/stairs_up": 2.0}
-    rows = [
-        METRICS | ends | {"steps": 1e5 * k, "elapsed_s": 10.0 * k, "iteration": float(k)} for k in (1, 2, 3)
-    ]
+    rows = [METRICS | ends | {"steps": 1e5 * k, "elapsed_s": 10.0 * k, "iteration": float(k)} for k in (1, 2, 3)]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (run.path / "assessments.jsonl").write_text('{"steps": 200000, "error": 0.14, "falls": 0}\n')
     with opened(write_run_page(run.path)) as page:
         assert page.complaints == []
         assert len(page.query_selector_all(".plot")) == 6
         text = page.inner_text("main")
-    for words in (
-        "go2-velocity",
-        "0.140 m/s, 0 falls",
-        "Terrain",
-        "Ranges that grow by success",
-        "Red flags",
-    ):
+    for words in ("go2-velocity", "0.140 m/s, 0 falls", "Terrain", "Ranges that grow by success", "Red flags"):
         assert words in text
 
 

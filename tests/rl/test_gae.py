@@ -10,12 +10,7 @@ F = np.float32
 def test_two_steps_without_end_by_hand():
     # gamma 0.5, lambda 0.5: delta_1 = 2 + 0.5*4 - 1 = 3; delta_0 = 1 + 0.5*1 - 2 = -0.5; A_0 = -0.5 + 0.25*3 = 0.25
     advantage, returns = gae(
-        np.array([[1], [2]], F),
-        np.array([[2], [1]], F),
-        np.array([4], F),
-        np.zeros((2, 1), bool),
-        0.5,
-        0.5,
+        np.array([[1], [2]], F), np.array([[2], [1]], F), np.array([4], F), np.zeros((2, 1), bool), 0.5, 0.5
     )
     np.testing.assert_array_equal(advantage[:, 0], [0.25, 3.0])
     np.testing.assert_array_equal(returns[:, 0], [2.25, 4.0])
@@ -34,9 +29,7 @@ def test_columns_do_not_mix():
     last, done = rng.normal(size=3).astype(F), rng.random((5, 3)) < 0.3
     both, _ = gae(reward, value, last, done, 0.99, 0.95)
     for k in range(3):
-        one, _ = gae(
-            *(a[:, k : k + 1] for a in (reward, value)), last[k : k + 1], done[:, k : k + 1], 0.99, 0.95
-        )
+        one, _ = gae(*(a[:, k : k + 1] for a in (reward, value)), last[k : k + 1], done[:, k : k + 1], 0.99, 0.95)
         np.testing.assert_array_equal(both[:, k : k + 1], one)
 
 

@@ -30,15 +30,11 @@ def test_ratio_above_the_clip_by_hand():
     log_p = -0.5 - 0.5 * math.log(2 * math.pi)
     old = torch.tensor([log_p - math.log(2.0)])
     action, mean, log_std = torch.ones(1, 1), torch.zeros(1, 1), torch.zeros(1)
-    gain, grad, _, clipped = policy_loss(
-        action, torch.tensor([3.0]), old, mean, log_std, clip=0.2, entropy_weight=0.0
-    )
+    gain, grad, _, clipped = policy_loss(action, torch.tensor([3.0]), old, mean, log_std, clip=0.2, entropy_weight=0.0)
     assert gain == pytest.approx(-1.2 * 3.0)  # advantage positive: clipped, no derivative
     assert grad.item() == 0.0
     assert clipped == 1.0
-    loss, grad, _, clipped = policy_loss(
-        action, torch.tensor([-3.0]), old, mean, log_std, clip=0.2, entropy_weight=0.0
-    )
+    loss, grad, _, clipped = policy_loss(action, torch.tensor([-3.0]), old, mean, log_std, clip=0.2, entropy_weight=0.0)
     assert loss == pytest.approx(2.0 * 3.0)  # negative: the worse of both counts
     assert grad.item() == pytest.approx(6.0)  # dL/dm = -A r (a - m)/sigma^2
     assert clipped == 0.0
@@ -80,8 +76,7 @@ def test_value_derivative_agrees_with_autograd():
 
 
 @pytest.mark.parametrize(
-    ("kl", "expected"),
-    [(0.021, 1e-3 / 1.5), (0.02, 1e-3), (0.01, 1e-3), (0.005, 1e-3), (0.004, 1.5e-3), (0.0, 1e-3)],
+    ("kl", "expected"), [(0.021, 1e-3 / 1.5), (0.02, 1e-3), (0.01, 1e-3), (0.005, 1e-3), (0.004, 1.5e-3), (0.0, 1e-3)]
 )
 def test_the_step_follows_the_divergence(kl, expected):
     assert adapted_rate(1e-3, kl, 0.01) == pytest.approx(expected)

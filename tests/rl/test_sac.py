@@ -69,9 +69,7 @@ def test_time_outs_are_no_ends_and_the_next_observation_is_the_episodes_last():
         sac.iterate()
     rows = sac.buffer.added - 4 + np.flatnonzero(step.truncated)
     assert not sac.buffer.columns["terminated"][rows].any()
-    np.testing.assert_array_equal(
-        sac.buffer.columns["next_actor"][rows], step.last.actor[step.truncated[step.ended]]
-    )
+    np.testing.assert_array_equal(sac.buffer.columns["next_actor"][rows], step.last.actor[step.truncated[step.ended]])
 
 
 def test_a_bad_step_is_kept_with_its_state():
@@ -117,9 +115,7 @@ def test_the_gradients_of_the_actor_are_those_of_autograd():
     u = out[:, :2] + torch.exp(out[:, 2:]) * noise
     t = torch.tanh(u)
     log_prob = (normal.log_prob(u) - torch.log(1 - t**2)).sum(1)
-    values = [
-        net(torch.cat([state, t], 1), list(zip(one.weight, one.bias, strict=True))) for one in critic.nets
-    ]
+    values = [net(torch.cat([state, t], 1), list(zip(one.weight, one.bias, strict=True))) for one in critic.nets]
     loss = (0.3 * log_prob - torch.minimum(*values)[:, 0]).mean()
     loss.backward()
     torch.testing.assert_close(actor.parameters.grad, flat.grad, rtol=1e-4, atol=1e-6)

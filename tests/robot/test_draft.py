@@ -96,9 +96,7 @@ def test_a_urdf_with_four_legs_floats_and_stands_on_its_feet(tmp_path: Path) -> 
     assert spec.base.floating
     assert list(spec.default_pose[:2]) == [pytest.approx(-knee / 2), knee]
     lean = -knee / 2
-    low = (
-        0.2 * math.cos(lean) + 0.2 * math.cos(lean) + 0.02 * math.sin(lean)
-    )  # thigh, shin, half a box's width
+    low = 0.2 * math.cos(lean) + 0.2 * math.cos(lean) + 0.02 * math.sin(lean)  # thigh, shin, half a box's width
     assert spec.base.stand_height == pytest.approx(low, abs=1e-3)
     assert spec.feet == tuple(f"{leg}_knee_collision" for leg in ("FL", "FR", "RL", "RR"))
     assert "base.floating" in made.guesses
@@ -166,9 +164,7 @@ def test_drafted_gains_carry_the_weight(tmp_path: Path) -> None:
     made = draft(tmp_path, four_legs(torque='ctrlrange="-40 40"'))
     knee = next(joint for joint in made.spec.joints if joint.name == "FL_knee")
     carried = (10.0 + 4 * 1.2) / 4 * 9.81 * 0.2 * math.sin(0.75)
-    assert knee.kp == pytest.approx(
-        (carried - 0.2 * 9.81 * 0.1 * math.sin(0.75)) / 0.2, rel=0.02
-    )  # less the shin's
+    assert knee.kp == pytest.approx((carried - 0.2 * 9.81 * 0.1 * math.sin(0.75)) / 0.2, rel=0.02)  # less the shin's
     plain = guess_gains(0.01, 40.0, 500.0)
     assert guess_gains(0.01, 40.0, 500.0, load=6.0)[0] == 30.0 > plain[0]
 
@@ -185,9 +181,7 @@ def test_a_urdf_bolted_to_world_does_not_float(tmp_path: Path) -> None:
     assert not draft(tmp_path, quadruped().replace("</robot>", bolt), "quad.urdf").spec.base.floating
 
 
-@pytest.mark.parametrize(
-    ("timestep", "hz"), [("0.002", 500.0), ("0.003", 350.0), ("0.5", 100.0), ("1e-9", 2000.0)]
-)
+@pytest.mark.parametrize(("timestep", "hz"), [("0.002", 500.0), ("0.003", 350.0), ("0.5", 100.0), ("1e-9", 2000.0)])
 def test_physics_rate_is_a_multiple_of_the_control_rate(tmp_path: Path, timestep: str, hz: float) -> None:
     made = draft(tmp_path, mjcf(f'<option timestep="{timestep}"/>'))
     assert made.spec.physics_hz == hz

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import Bounds, LimitCfg, joint_bounds, sensible_rate_hz
-from trueup.robot.excitation.plan import (
-    Plan,
-    join_plans,
-    min_jerk,
-    move_distance,
-    move_plan,
-    move_time,
-    scale_plan,
-)
+from trueup.robot.excitation.plan import Plan, join_plans, min_jerk, move_distance, move_plan, move_time, scale_plan
 from trueup.robot.excitation.waves import WAVES, WaveCfg, schroeder_phases
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.spec import RobotSpec

@@ -131,9 +131,7 @@ def wedge_stl() -> bytes:
     """A tetrahedron as binary STL."""
     corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
     faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
-    body = b"".join(
-        struct.pack("<12fH", 0, 0, 0, *(x for k in face for x in corners[k]), 0) for face in faces
-    )
+    body = b"".join(struct.pack("<12fH", 0, 0, 0, *(x for k in face for x in corners[k]), 0) for face in faces)
     return bytes(80) + struct.pack("<I", len(faces)) + body
 
 
@@ -153,9 +151,7 @@ def mutate(text: str, rng: random.Random) -> bytes:
 
 
 def _swap_value(text: str, rng: random.Random) -> str:
-    spots = [
-        match.span(1) for match in re.finditer(r'="([^"]*)"|= *([^\n#]+)', text) if match.span(1)[0] >= 0
-    ]
+    spots = [match.span(1) for match in re.finditer(r'="([^"]*)"|= *([^\n#]+)', text) if match.span(1)[0] >= 0]
     spots += [match.span(1) for match in re.finditer(r"^\w+ = (.+?)(?:  #.*)?$", text, re.MULTILINE)]
     if not spots:
         return text
@@ -224,14 +220,7 @@ def _bomb(text: str, rng: random.Random) -> str:
     return BOMB + "]>\n" + text[max(start, 0) :].replace('"0', '"&j;', 1)
 
 
-GENTLE = (
-    _other_number,
-    _other_number,
-    _other_number,
-    _lines(_delete_line),
-    _lines(_double_line),
-    _swap_value,
-)
+GENTLE = (_other_number, _other_number, _other_number, _lines(_delete_line), _lines(_double_line), _swap_value)
 MUTATIONS = (
     _swap_value, _swap_value, _swap_value, _swap_value, _swap_number, _swap_number, _swap_number, _lines(_delete_line),
     _lines(_double_line), _lines(_swap_lines), _lines(_insert_line), _lines(_insert_line), _nest, _cut, _garbage, _bomb,
@@ -295,9 +284,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Answer]]:
     yield seen
 
 
-def run(
-    nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[Answer]
-) -> Outcome:
+def run(nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[Answer]) -> Outcome:
     """Load FILES damaged copies of the seeds and hold each to the promise."""
     watch = FileWatch([path for path in nest.parent.iterdir() if path.is_file()])
     file = nest / name

@@ -38,9 +38,7 @@ def simulate(robot: Robot, cfg: ModelCfg) -> None:
     for _ in range(100):
         mujoco.mj_step(model, data)
     assert np.isfinite(data.qpos).all()
-    assert data.time == pytest.approx(
-        100 * model.opt.timestep
-    )  # the engine resets the clock when it gives up
+    assert data.time == pytest.approx(100 * model.opt.timestep)  # the engine resets the clock when it gives up
 
 
 def test_the_folder_stands_alone_and_simulates(tmp_path: Path) -> None:
@@ -52,11 +50,7 @@ def test_the_folder_stands_alone_and_simulates(tmp_path: Path) -> None:
     after = compile_model(robot, ModelCfg(collisions="full", floor=False, visual=True))
     assert (after.body_mass == before.body_mass).all()
     assert (after.geom_size == before.geom_size).all()
-    assert sorted(path.name for path in out.rglob("*") if path.is_file()) == [
-        "model.xml",
-        "spec.toml",
-        "wedge.stl",
-    ]
+    assert sorted(path.name for path in out.rglob("*") if path.is_file()) == ["model.xml", "spec.toml", "wedge.stl"]
     simulate(robot, ModelCfg())
 
 
@@ -112,9 +106,7 @@ def test_a_urdf_becomes_mjcf_with_all_its_mass(tmp_path: Path) -> None:
 
 def test_a_file_with_hostile_names_writes_a_spec_that_can_be_read(tmp_path: Path) -> None:
     name = "a&#10;schema = 2&#10;&quot;\\ #"
-    (tmp_path / "model.xml").write_text(
-        mjcf(world=f'<body name="b"><joint name="{name}"/><geom size="0.1"/></body>')
-    )
+    (tmp_path / "model.xml").write_text(mjcf(world=f'<body name="b"><joint name="{name}"/><geom size="0.1"/></body>'))
     out = init_robot(tmp_path / "model.xml", tmp_path / "out")
     assert read_spec(out / "spec.toml").joint_names == ('a\nschema = 2\n"\\ #',)
 

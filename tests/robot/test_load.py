@@ -86,8 +86,7 @@ def test_limits_of_a_model_in_degrees_are_those_of_the_spec(tmp_path):
     hinge = '<joint name="turn" axis="0 1 0" range="-90 45" limited="true"/>'
     slide = '<joint name="slide" type="slide" axis="0 0 1" range="-0.2 0.3" limited="true"/>'
     links = "".join(
-        f'<body name="b{k}" pos="0 0 0.2">{joint}<geom size="0.05"/></body>'
-        for k, joint in enumerate((hinge, slide))
+        f'<body name="b{k}" pos="0 0 0.2">{joint}<geom size="0.05"/></body>' for k, joint in enumerate((hinge, slide))
     )
     file = tmp_path / "arm.xml"
     base = f'<body name="base"><geom size="0.05"/>{links}</body>'

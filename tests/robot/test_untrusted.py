@@ -66,9 +66,7 @@ def test_a_broken_file_of_our_own_is_a_trueup_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["nan", "-inf", "INF", "1e999", "9" * 400, "infinity", "NaN(1)"])
 def test_numbers_that_are_not_finite_are_refused_with_line_and_attribute(tmp_path: Path, word: str) -> None:
-    error = refuse(
-        tmp_path, mjcf(world=f'<body name="b">\n<geom name="g" pos="0 {word} 0" size="1"/></body>')
-    )
+    error = refuse(tmp_path, mjcf(world=f'<body name="b">\n<geom name="g" pos="0 {word} 0" size="1"/></body>'))
     assert error.place == "line 5, <geom name='g'>"
     assert "pos=" in error.message
     assert "finite" in error.message
@@ -196,14 +194,10 @@ def test_package_paths_are_found_below_the_root(tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize("content", [None, b"solid text\nfacet normal 0 0 1\n", b"\x00" * 200])
 @pytest.mark.parametrize("kind", ["visual", "collision"])
-def test_a_mesh_that_cannot_be_read_is_left_out_with_a_note(
-    tmp_path: Path, kind: str, content: bytes | None
-) -> None:
+def test_a_mesh_that_cannot_be_read_is_left_out_with_a_note(tmp_path: Path, kind: str, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "part.stl").write_bytes(content)
-    (tmp_path / "r.urdf").write_text(
-        urdf(arm=mesh(kind, "part.stl") + mesh("visual", "package://r/part.dae"))
-    )
+    (tmp_path / "r.urdf").write_text(urdf(arm=mesh(kind, "part.stl") + mesh("visual", "package://r/part.dae")))
     checked = read_model(tmp_path / "r.urdf")
     assert checked.spec.compile().nmesh == 0
     assert [note.code for note in checked.notes] == [f"{kind}-mesh-dropped", "visual-mesh-dropped"]
@@ -259,16 +253,10 @@ def test_an_inertia_of_zeros_becomes_a_ball_of_the_same_mass(tmp_path: Path) -> 
 
 def test_nameless_parts_get_names_that_do_not_collide(tmp_path: Path) -> None:
     (tmp_path / "model.xml").write_text(
-        mjcf(
-            world='<body><joint/><geom size="1"/><geom name="world_body1_geom2" size="1"/><geom size="1"/></body>'
-        )
+        mjcf(world='<body><joint/><geom size="1"/><geom name="world_body1_geom2" size="1"/><geom size="1"/></body>')
     )
     spec = read_model(tmp_path / "model.xml").spec
-    assert [geom.name for geom in spec.geoms] == [
-        "world_body1_geom1",
-        "world_body1_geom2",
-        "world_body1_geom3",
-    ]
+    assert [geom.name for geom in spec.geoms] == ["world_body1_geom1", "world_body1_geom2", "world_body1_geom3"]
     assert spec.joints[0].name == "world_body1_joint1"
 
 
@@ -301,18 +289,13 @@ def test_a_model_that_asks_for_too_much_memory_is_refused(tmp_path: Path) -> Non
         f'<texture name="t{k}" type="2d" builtin="checker" width="8000" height="8000"/>' for k in range(10)
     )
     message = refuse(tmp_path, mjcf(f"<asset>{textures}</asset>")).message
-    assert (
-        "needs more than" in message or "did not finish" in message
-    )  # on a busy machine time runs out first
+    assert "needs more than" in message or "did not finish" in message  # on a busy machine time runs out first
 
 
 def test_size_of_xml_and_number_of_elements_are_bounded(tmp_path: Path) -> None:
     assert "bytes" in refuse(tmp_path, mjcf() + " " * 21_000_000).message
     assert "elements" in refuse(tmp_path, mjcf(tail="<a/>" * 60_000)).message
-    assert (
-        "attributes"
-        in refuse(tmp_path, "<mujoco " + " ".join(f'a{k}="1"' for k in range(400_000)) + "/>").message
-    )
+    assert "attributes" in refuse(tmp_path, "<mujoco " + " ".join(f'a{k}="1"' for k in range(400_000)) + "/>").message
     assert "deep" in refuse(tmp_path, mjcf(world="<body>" * 150 + "</body>" * 150)).message
 
 
@@ -331,13 +314,9 @@ def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_server() -> 
     try:
         text = mjcf()
         assert guard.judge(CompileJob(xml=text), usual).kind == "ok"
-        large = mjcf(
-            '<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>'
-        )
+        large = mjcf('<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>')
         small = GuardLimits(cpu_s=1.5, memory_bytes=1 << 20)
-        assert (
-            guard.judge(CompileJob(xml=large), small).kind == "memory"
-        )  # 48 MB; a small model fits in what is free
+        assert guard.judge(CompileJob(xml=large), small).kind == "memory"  # 48 MB; a small model fits in what is free
         assert guard.judge(CompileJob(xml=large), usual).kind == "ok"
         assert guard.judge(CompileJob(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
         endless = mjcf(world='<replicate count="9000"><body><freejoint/><geom size="1"/></body></replicate>')
@@ -358,8 +337,7 @@ def test_the_guard_serves_several_threads(tmp_path: Path) -> None:
         files[-1].write_text(mjcf(tail=f'<custom><numeric name="n" data="{number}"/></custom>'))
     done: list[int] = []
     threads = [
-        threading.Thread(target=lambda file=file: done.append(read_model(file).spec.compile().nv))
-        for file in files
+        threading.Thread(target=lambda file=file: done.append(read_model(file).spec.compile().nv)) for file in files
     ]
     for thread in threads:
         thread.start()

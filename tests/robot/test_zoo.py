@@ -61,11 +61,7 @@ def test_masses_and_inertias_equal_the_source(name):
 def test_masses_and_inertias_equal_the_public_figures(name):
     figures = json.loads((FIGURES / f"{FIGURE_FILE[name]}.json").read_text())
     wanted = {
-        body["name"]: (
-            body["mass"],
-            np.array(body["com"]),
-            np.array(body["inertia_xx_yy_zz_xy_xz_yz_at_com"]),
-        )
+        body["name"]: (body["mass"], np.array(body["com"]), np.array(body["inertia_xx_yy_zz_xy_xz_yz_at_com"]))
         for body in figures["bodies"]
         if body.get("mass")
     }
@@ -95,16 +91,10 @@ def test_joints_equal_the_public_figures(name):
 def test_go2_has_the_joint_dynamics_that_its_sources_state():
     model = compile_model(load_robot("go2"))
     lines = (ZOO / "go2" / "SOURCES.md").read_text().splitlines()
-    for name, what in (
-        ("armature", "armature, kg"),
-        ("damping", "damping, N"),
-        ("frictionloss", "dry friction, N"),
-    ):
+    for name, what in (("armature", "armature, kg"), ("damping", "damping, N"), ("frictionloss", "dry friction, N")):
         cells = next(line for line in lines if line.startswith(f"| {what}")).split("|")
         for leg in ("FL", "FR", "RL", "RR"):
-            found = [
-                getattr(model.joint(f"{leg}_{kind}_joint"), name)[0] for kind in ("hip", "thigh", "calf")
-            ]
+            found = [getattr(model.joint(f"{leg}_{kind}_joint"), name)[0] for kind in ("hip", "thigh", "calf")]
             assert found == [float(cell) for cell in cells[2:5]], name
     delay = next(line for line in lines if line.startswith("| delay, ms")).split("|")
     assert load_robot("go2").spec.delay_s == pytest.approx(1e-3 * float(delay[2]))
@@ -121,9 +111,7 @@ def test_the_specs_numbers_reach_the_compiled_model(name):
     np.testing.assert_array_equal(model.jnt_range[index.joint_id, 1], spec.position_high)
     assert model.jnt_limited[index.joint_id].all()
     assert [model.actuator(i).name for i in range(model.nu)] == list(spec.joint_names)
-    np.testing.assert_array_equal(
-        model.actuator_forcerange, np.stack([-spec.torque_limit, spec.torque_limit], 1)
-    )
+    np.testing.assert_array_equal(model.actuator_forcerange, np.stack([-spec.torque_limit, spec.torque_limit], 1))
     np.testing.assert_array_equal(sim.params.get("kp")[0], spec.kp)
     np.testing.assert_array_equal(sim.params.get("kd")[0], spec.kd)
     assert model.opt.timestep == pytest.approx(1 / spec.physics_hz, rel=1e-12)

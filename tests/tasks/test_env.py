@@ -48,8 +48,7 @@ def make_short(name, **options):
 
 
 @pytest.mark.parametrize(
-    ("name", "adr"),
-    [*((name, None) for name in task_names()), ("go2-velocity", AdrCfg(buffer=1, low=0.1, high=0.2))],
+    ("name", "adr"), [*((name, None) for name in task_names()), ("go2-velocity", AdrCfg(buffer=1, low=0.1, high=0.2))]
 )
 def test_continuing_from_a_state_is_bit_identical(name, adr):
     env = make_short(name, adr=adr)
@@ -177,9 +176,7 @@ def test_ranges_and_pushes_grow_over_the_ramp_and_go_on_after_a_restore():
 
 
 def test_a_task_of_the_users_own_is_loaded_from_a_file(tmp_path):
-    text = (
-        "from trueup.tasks.load import load_task\n\n\ndef mine():\n    return load_task('pendulum-swingup')\n"
-    )
+    text = "from trueup.tasks.load import load_task\n\n\ndef mine():\n    return load_task('pendulum-swingup')\n"
     (tmp_path / "mine.py").write_text(text + "\n\ndef wrong():\n    return 1\n")
     assert load_task(f"{tmp_path}/mine.py:mine").robot == "pendulum"
     with pytest.raises(TrueupError, match="must return a"):

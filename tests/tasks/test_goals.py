@@ -100,9 +100,7 @@ def test_a_clip_of_another_robot_is_refused():
         Clip(50.0, np.zeros((10, 12)), np.zeros((9, 3)), np.zeros(10))
 
 
-@pytest.mark.parametrize(
-    ("task", "robot"), [("z1-reach", "so101"), ("so101-push", "z1"), ("go2-velocity", "z1")]
-)
+@pytest.mark.parametrize(("task", "robot"), [("z1-reach", "so101"), ("so101-push", "z1"), ("go2-velocity", "z1")])
 def test_a_task_on_another_robot_says_in_one_line_what_the_robot_lacks(task, robot):
     with pytest.raises(TrueupError) as caught:
         TaskEnv(replace(load_task(task), robot=robot), EnvCfg(nenv=1, threads=1))

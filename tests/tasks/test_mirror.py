@@ -26,9 +26,7 @@ def mirrored(env, values, head):
 
 @pytest.fixture
 def env():
-    return make_env(
-        load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, seed=5, randomize=False, pushes=False)
-    )
+    return make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, seed=5, randomize=False, pushes=False))
 
 
 def test_mirroring_twice_gives_back_what_was(env):
@@ -130,9 +128,7 @@ def test_axes_that_point_the_other_way_turn_the_sign(tmp_path):
     spec = load_robot("go2").spec
     knee = spec.joint_names.index("FR_calf_joint")
     joint = spec.joints[knee]
-    turned = msgspec.structs.replace(
-        joint, position=(-joint.position[1], -joint.position[0]), default=-joint.default
-    )
+    turned = msgspec.structs.replace(joint, position=(-joint.position[1], -joint.position[0]), default=-joint.default)
     spec = msgspec.structs.replace(spec, joints=(*spec.joints[:knee], turned, *spec.joints[knee + 1 :]))
     robot = replace(load_robot("go2"), spec=spec, model_path=tmp_path / "model.xml")
     joints, _ = pair_limbs(BatchSim(robot, SimCfg(nsim=1, threads=1)))

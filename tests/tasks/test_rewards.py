@@ -37,15 +37,9 @@ def frame(**fields):
 def test_tracking_is_one_when_right_and_falls_with_the_error():
     np.testing.assert_allclose(r.track_velocity(frame()), [np.exp(-1.0), 1.0], rtol=1e-6)
     np.testing.assert_allclose(r.track_velocity(frame(base_vel=[[0.5, 0, 0], [0, 0, 0]])), 1.0)
-    np.testing.assert_allclose(
-        r.track_turn(frame(base_spin=[[0, 0, 0.5], [0, 0, 0]])), [np.exp(-1.0), 1.0], rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        r.velocity_error(frame(base_vel=[[0.5, 0.3, 0], [0, 0, 0]])), [0.3, 0.0], atol=1e-7
-    )
-    np.testing.assert_allclose(
-        r.turn_error(frame(base_spin=[[0, 0, -0.4], [0, 0, 0]])), [0.4, 0.0], atol=1e-7
-    )
+    np.testing.assert_allclose(r.track_turn(frame(base_spin=[[0, 0, 0.5], [0, 0, 0]])), [np.exp(-1.0), 1.0], rtol=1e-6)
+    np.testing.assert_allclose(r.velocity_error(frame(base_vel=[[0.5, 0.3, 0], [0, 0, 0]])), [0.3, 0.0], atol=1e-7)
+    np.testing.assert_allclose(r.turn_error(frame(base_spin=[[0, 0, -0.4], [0, 0, 0]])), [0.4, 0.0], atol=1e-7)
 
 
 def test_posture_terms():
@@ -102,15 +96,7 @@ def test_swing_height_charges_low_steps_when_they_end():
 
 @pytest.mark.parametrize(
     ("feet", "wanted"),
-    [
-        ("1001", 1.0),
-        ("0110", 1.0),
-        ("1111", 0.0),
-        ("0000", 0.0),
-        ("1010", 0.0),
-        ("1100", -1.0),
-        ("0111", 0.0),
-    ],
+    [("1001", 1.0), ("0110", 1.0), ("1111", 0.0), ("0000", 0.0), ("1010", 0.0), ("1100", -1.0), ("0111", 0.0)],
 )
 def test_trot_tells_a_diagonal_from_a_side_and_from_a_bound(feet, wanted):
     f = frame()
@@ -176,9 +162,7 @@ def test_shuffling_is_sliding_with_all_feet_low():
 
 
 def test_hopping_is_an_uneven_share_of_the_ground():
-    np.testing.assert_array_equal(
-        d.hopping(frame(duty=[[0.9, 0.5, 0.5, 0.1], [0.5, 0.5, 0.6, 0.5]])), [1.0, 0.0]
-    )
+    np.testing.assert_array_equal(d.hopping(frame(duty=[[0.9, 0.5, 0.5, 0.1], [0.5, 0.5, 0.6, 0.5]])), [1.0, 0.0])
 
 
 def test_saturation_is_the_share_of_joints_at_their_limit():

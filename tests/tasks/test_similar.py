@@ -95,14 +95,12 @@ def test_legs_that_are_bent_more_get_stiffer_joints() -> None:
 def crouched(robot: Robot) -> Robot:
     pose = {"thigh": 0.9, "calf": -1.8}
     joints = tuple(
-        msgspec.structs.replace(joint, default=pose.get(joint.name.split("_")[1], 0.0))
-        for joint in robot.spec.joints
+        msgspec.structs.replace(joint, default=pose.get(joint.name.split("_")[1], 0.0)) for joint in robot.spec.joints
     )
     spec = msgspec.structs.replace(robot.spec, joints=joints)
     height = 0.213 * 2 * np.cos(0.9) + 0.022
     return replace(
-        robot,
-        spec=msgspec.structs.replace(spec, base=msgspec.structs.replace(spec.base, stand_height=height)),
+        robot, spec=msgspec.structs.replace(spec, base=msgspec.structs.replace(spec.base, stand_height=height))
     )
 
 
@@ -213,9 +211,7 @@ QUADRUPEDS = (
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", QUADRUPEDS)
-def test_a_foreign_quadruped_stands_by_two_commands(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_quadruped_stands_by_two_commands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`robot init` and `task init`: random actions stay finite, zero actions hold it up for 5 s."""
     path, root = locate(name)
     init_robot(path, tmp_path / "robot", root=root)

@@ -61,13 +61,7 @@ def test_stable_baselines3_learns_in_our_environment():
     from trueup.train.adapters.sb3 import Sb3Env
 
     model = PPO(
-        "MlpPolicy",
-        Sb3Env(_env(), action_limit=2.0),
-        n_steps=32,
-        batch_size=256,
-        n_epochs=4,
-        seed=0,
-        device="cpu",
+        "MlpPolicy", Sb3Env(_env(), action_limit=2.0), n_steps=32, batch_size=256, n_epochs=4, seed=0, device="cpu"
     )
     before = model.policy.state_dict()["action_net.weight"].clone()
     model.learn(4096)

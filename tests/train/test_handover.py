@@ -70,9 +70,7 @@ def heavy(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_run_on_a_robot_of_ones_own_is_recorded_resumed_assessed_and_played(
-    heavy: Path, tmp_path: Path
-) -> None:
+def test_a_run_on_a_robot_of_ones_own_is_recorded_resumed_assessed_and_played(heavy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run = tu.train("pendulum-swingup", out=out, steps=512, nenv=8, robot=heavy)
     assert json.loads((out / "config.json").read_text())["robot"] == str(heavy)

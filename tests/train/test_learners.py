@@ -57,9 +57,7 @@ def test_options_replace_settings_of_any_learner():
 
 
 def test_a_task_keeps_its_own_settings_for_its_own_algorithm():
-    assert (
-        default_learner("pendulum-swingup", "ppo").gamma == 0.98 == default_learner("pendulum-swingup").gamma
-    )
+    assert default_learner("pendulum-swingup", "ppo").gamma == 0.98 == default_learner("pendulum-swingup").gamma
     assert default_learner("pendulum-swingup", "sac") == SacCfg()
     with pytest.raises(TrueupError, match="did you mean 'sac'"):
         default_learner("pendulum-swingup", "sacc")
@@ -93,9 +91,7 @@ def test_a_student_imitates_a_teacher_of_any_learner_but_not_without_one(tmp_pat
 @pytest.mark.timeout(1200)
 def test_sac_swings_the_pendulum_up(tmp_path):
     """The score that PPO's test asks for, in a minute of one core: `trueup train pendulum-swingup --learner sac`."""
-    cfg = RunCfg(
-        task="pendulum-swingup", threads=1, learner=default_learner("pendulum-swingup", "sac"), nenv=16
-    )
+    cfg = RunCfg(task="pendulum-swingup", threads=1, learner=default_learner("pendulum-swingup", "sac"), nenv=16)
     train(cfg, tmp_path, Budget(steps=30_000, save_s=600.0))
     result = assess_run(RunFolder(tmp_path), episodes=20)
     assert result.score > 0.7

@@ -43,11 +43,7 @@ def test_keys_move_the_sliders_and_leave_the_camera():
 def test_asked_and_measured_velocities_are_on_the_page():
     with closing(standing("go2-velocity", 18320)) as view, browser_tab(view) as tab:
         view.steering.sliders[0].value = 0.35
-        for velocity, shown in (
-            ([0.0, 0.0, 0.0], "0.00"),
-            ([0.3, 0.0, 0.0], "0.30"),
-            ([-0.25, 0.0, 0.0], "-0.25"),
-        ):
+        for velocity, shown in (([0.0, 0.0, 0.0], "0.00"), ([0.3, 0.0, 0.0], "0.30"), ([-0.25, 0.0, 0.0], "-0.25")):
             view.steering.measure(np.array(velocity), 10.0)
             view.steering.show()
             tab.get_by_role("row", name=f"forward, m/s 0.35 {shown}", exact=True).wait_for(timeout=60_000)

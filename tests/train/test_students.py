@@ -57,15 +57,10 @@ def test_a_teacher_without_latent_cannot_teach_one(tmp_path):
 @pytest.mark.parametrize("kind", ["latent", "action"])
 def test_an_exported_student_acts_as_the_one_in_its_checkpoint(tmp_path, kind):
     teacher = replace(
-        CFG,
-        randomize=True,
-        learner=replace(CFG.learner, net=replace(CFG.learner.net, latent=2)),
-        task="z1-reach",
+        CFG, randomize=True, learner=replace(CFG.learner, net=replace(CFG.learner.net, latent=2)), task="z1-reach"
     )
     train(teacher, tmp_path / "teacher", Budget(steps=STEP))
-    cfg = replace(
-        teacher, teacher=str(tmp_path / "teacher"), learner=DistillCfg(kind=kind, history=5, hidden=(16,))
-    )
+    cfg = replace(teacher, teacher=str(tmp_path / "teacher"), learner=DistillCfg(kind=kind, history=5, hidden=(16,)))
     train(cfg, tmp_path / "student", Budget(steps=2 * STEP))
     folder = RunFolder(tmp_path / "student")
     exported, policy = load_policy(folder.policy, nrow=3), PolicyRunner(folder.newest_policy(), 3)

@@ -68,11 +68,7 @@ def test_another_learner_with_its_options(capsys, tmp_path):
     assert code == 0
     assert "temperature (SAC)" in text
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (config["nenv"], config["learner"]["algorithm"], config["learner"]["hidden"]) == (
-        16,
-        "sac",
-        [8, 8],
-    )
+    assert (config["nenv"], config["learner"]["algorithm"], config["learner"]["hidden"]) == (16, "sac", [8, 8])
 
 
 def test_a_student_needs_a_teacher_that_exists(capsys, tmp_path):

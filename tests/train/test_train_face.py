@@ -60,13 +60,10 @@ def test_a_function_is_recorded_by_its_file(tmp_path):
 
     file = tmp_path / "mine.py"
     file.write_text(
-        "from trueup.tasks.zoo.pendulum_swingup import pendulum_swingup\n"
-        "def swing():\n    return pendulum_swingup()\n"
+        "from trueup.tasks.zoo.pendulum_swingup import pendulum_swingup\ndef swing():\n    return pendulum_swingup()\n"
     )
     assert task_reference(own_function(f"{file}:swing")) == f"{file}:swing"
-    assert (
-        task_reference(pendulum_swingup) == task_reference(lambda: pendulum_swingup()) == "pendulum-swingup"
-    )
+    assert task_reference(pendulum_swingup) == task_reference(lambda: pendulum_swingup()) == "pendulum-swingup"
 
 
 def test_a_robot_object_is_recorded_by_name_or_folder_and_a_changed_one_refused(tmp_path):

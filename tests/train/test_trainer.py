@@ -17,11 +17,7 @@ from trueup.train.train import assess_run, replay_dump, run_env, train, tuned
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32))
 CFG = RunCfg(
-    task="pendulum-swingup",
-    seed=3,
-    nenv=32,
-    threads=1,
-    learner=PpoCfg(steps=8, minibatches=2, epochs=2, net=NET),
+    task="pendulum-swingup", seed=3, nenv=32, threads=1, learner=PpoCfg(steps=8, minibatches=2, epochs=2, net=NET)
 )
 STEP = 32 * 8
 
@@ -161,9 +157,7 @@ def test_the_policy_of_ppo_is_its_actor_without_noise(tmp_path):
     ppo = Ppo(env, CFG.learner, 0)
     ppo.iterate()
     obs = env.reset()
-    expected = ppo.actor.forward(
-        torch.tensor(ppo.collector.actor_normalizer(obs.actor)), torch.empty(8, 0)
-    ).numpy()
+    expected = ppo.actor.forward(torch.tensor(ppo.collector.actor_normalizer(obs.actor)), torch.empty(8, 0)).numpy()
     np.testing.assert_allclose(PolicyRunner(ppo.policy())(obs), expected, rtol=1e-4, atol=1e-6)
     ppo.close()
 

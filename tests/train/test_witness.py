@@ -100,9 +100,7 @@ def test_observations_and_targets_meet_the_right_joints(tmp_path):
     clipped = np.clip(action, -2.0, 2.0)
     assert (np.abs(action) > 2.0).any()
     for k, name in enumerate(NAMES):
-        np.testing.assert_allclose(
-            env._target[:, robot.index(name)], POSE[k] + SCALE[k] * clipped[:, k], atol=1e-6
-        )
+        np.testing.assert_allclose(env._target[:, robot.index(name)], POSE[k] + SCALE[k] * clipped[:, k], atol=1e-6)
         expected = 0.05 * env.sim.joint_vel[:, robot.index(name)]
         np.testing.assert_allclose(obs.actor[:, 21 + k], expected, atol=1e-5)
     np.testing.assert_allclose(obs.actor[:, 33:], clipped, atol=1e-6)
@@ -112,9 +110,7 @@ def test_observations_and_targets_meet_the_right_joints(tmp_path):
 def test_a_layout_with_another_joint_or_width_is_refused_by_name(tmp_path):
     net = write_net(tmp_path / "net.onnx")
     narrow = write_layout(
-        tmp_path,
-        observations=["ang_vel", "gravity_vec", "commands", "dof_pos", "dof_vel"],
-        num_observations=33,
+        tmp_path, observations=["ang_vel", "gravity_vec", "commands", "dof_pos", "dof_vel"], num_observations=33
     )
     with pytest.raises(TrueupError, match="net.onnx: has 45 observations, but layout 'go2/made' has 33"):
         open_witness(net, narrow, "go2-velocity", QUIET)

@@ -53,9 +53,7 @@ def test_a_lugre_bristle_bends_and_springs_back(twins: Twins) -> None:
     preset = '[joint]\nfriction_scale = 20\n[friction]\nkind = "lugre"\nbristle = 0.02'
     run = twins.run(preset, lambda t: {"torque": 0.3 if t < 0.5 else 0.0}, 1.0)
     bent, after = run.pos[99, 0], run.pos[-1, 0]
-    assert (
-        0.3 / (50.0 + GRAVITY_NM) < bent < 0.0085
-    )  # a little beyond the spring: the bristle yields as it bends
+    assert 0.3 / (50.0 + GRAVITY_NM) < bent < 0.0085  # a little beyond the spring: the bristle yields as it bends
     assert abs(after) < 0.35 * bent
 
 
@@ -88,9 +86,7 @@ def test_play_opens_a_dead_band_as_wide_as_set(twins: Twins) -> None:
 
 def test_a_compliant_gear_winds_up_by_torque_over_stiffness(twins: Twins) -> None:
     rigid = windup(twins, SMOOTH)
-    soft = windup(
-        twins, SMOOTH + "[transmission]\nwindup = 0.2\ndamping = 0.3"
-    )  # 8 N m / 0.2 rad = 40 N m/rad
+    soft = windup(twins, SMOOTH + "[transmission]\nwindup = 0.2\ndamping = 0.3")  # 8 N m / 0.2 rad = 40 N m/rad
     assert rigid == pytest.approx(2 * np.arcsin(0.5 / HEAVY_NM), abs=1e-4)
     assert soft - rigid == pytest.approx(2 * 0.5 / 40.0, rel=0.02)
 
@@ -100,9 +96,7 @@ def test_a_stiffening_gear_winds_up_less_at_the_same_torque(twins: Twins) -> Non
     gravity = 2 * np.arcsin(5.0 / HEAVY_NM)
     soft, hard = (0.5 * (windup(twins, gear + text, 5.0) - gravity) for text in ("", "hardening = 2"))
     assert soft == pytest.approx(5.0 / 40.0, rel=0.01)
-    assert 40.0 * hard + 2 * 8.0 / 0.2**3 * hard**3 == pytest.approx(
-        5.0, rel=0.01
-    )  # the cubic part: 16 N m at 0.2 rad
+    assert 40.0 * hard + 2 * 8.0 / 0.2**3 * hard**3 == pytest.approx(5.0, rel=0.01)  # the cubic part: 16 N m at 0.2 rad
 
 
 def loop_area(run: Run) -> float:
@@ -157,9 +151,7 @@ def test_torque_falls_with_speed_along_the_curve(twins: Twins) -> None:
     weak = twins.run(SMOOTH + "[motor]\nno_load_speed = 1\nknee = 0.5", push(8.0), 0.4, command_hz=1000.0)
     strong = twins.run(SMOOTH, push(8.0), 0.4, command_hz=1000.0)
     rows = slice(1, int(np.argmax(weak.pos[:, 0] > 2.0)))
-    expected = np.minimum(
-        8.0, 8.0 * (6.0 - weak.vel[rows, 0]) / 3.0
-    )  # limit 8 N m, knee 3 rad/s, nothing at 6 rad/s
+    expected = np.minimum(8.0, 8.0 * (6.0 - weak.vel[rows, 0]) / 3.0)  # limit 8 N m, knee 3 rad/s, nothing at 6 rad/s
     assert np.allclose(weak.torque[1:, 0][rows], expected, atol=1e-6)
     assert weak.vel[rows].max() > 5.0
     assert weak.vel.max() < 6.0 + 1e-6
@@ -256,14 +248,9 @@ def test_soft_and_slippery_ground_are_felt(twins: Twins) -> None:
     )
     assert hard.acc is not None
     assert soft.acc is not None
-    assert (
-        soft.acc[:, 2].max() < 0.75 * hard.acc[:, 2].max()
-    )  # the feet sink in instead of bouncing the base up
+    assert soft.acc[:, 2].max() < 0.75 * hard.acc[:, 2].max()  # the feet sink in instead of bouncing the base up
     hips = slice(0, None, 3)
-    assert (
-        np.abs(slick.pos[-1] - slick.pos[0])[hips].mean()
-        > 1.2 * np.abs(hard.pos[-1] - hard.pos[0])[hips].mean()
-    )
+    assert np.abs(slick.pos[-1] - slick.pos[0])[hips].mean() > 1.2 * np.abs(hard.pos[-1] - hard.pos[0])[hips].mean()
 
 
 # --- sensors ---
@@ -280,9 +267,7 @@ def test_encoder_bias_moves_where_the_servo_holds_the_joint(twins: Twins) -> Non
 
 
 def test_noise_has_the_set_deviations(twins: Twins) -> None:
-    run = twins.run(
-        "[sensors]\nposition_noise = 0.01\nvelocity_noise = 0.2\ntorque_noise = 0.05", lambda t: {}, 5.0
-    )
+    run = twins.run("[sensors]\nposition_noise = 0.01\nvelocity_noise = 0.2\ntorque_noise = 0.05", lambda t: {}, 5.0)
     assert run.pos.std() == pytest.approx(0.01, rel=0.1)
     assert run.vel.std() == pytest.approx(0.2, rel=0.1)
     assert run.torque.std() == pytest.approx(0.05 * 8.0, rel=0.1)

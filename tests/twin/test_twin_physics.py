@@ -28,9 +28,7 @@ def excite(robot: str, twin: Twin, sim: BatchSim, steps: int) -> tuple[np.ndarra
     phase = rng.uniform(0, 6, spec.njoint)
     seen, simulated = [], []
     for k in range(steps):
-        goal = spec.default_pose + 0.15 * np.sin(
-            2 * np.pi * (1.0 + 0.2 * np.arange(spec.njoint)) * k / 200 + phase
-        )
+        goal = spec.default_pose + 0.15 * np.sin(2 * np.pi * (1.0 + 0.2 * np.arange(spec.njoint)) * k / 200 + phase)
         goal = np.clip(goal, spec.position_low, spec.position_high)
         twin.command(np.stack([goal, 0 * goal, spec.kp, spec.kd, 0 * goal]))
         twin.period()
@@ -136,12 +134,7 @@ def test_stribeck_friction_is_m4_of_models(power: float) -> None:
     )
     StribeckFriction(truth, coulomb, velocity, out, lambda out: np.copyto(out, load))()
     params = FrictionParams(
-        kc=coulomb,
-        kcs=truth.stiction,
-        dqs=truth.stribeck_vel,
-        alpha=power,
-        kl=truth.load,
-        kls=truth.load_rest,
+        kc=coulomb, kcs=truth.stiction, dqs=truth.stribeck_vel, alpha=power, kl=truth.load, kls=truth.load_rest
     )
     assert np.allclose(out, friction_budget("M4", params, velocity, load, np.zeros(n)).dry, rtol=1e-12)
 

@@ -76,9 +76,7 @@ def test_draws_hang_on_seed_and_name_alone(tmp_path: Path) -> None:
     file = tmp_path / "more.toml"
     text = (PRESETS / "pace.toml").read_text()
     file.write_text(
-        text.replace(
-            "[sensors]", "[motor]\nno_load_speed = [1, 2]\n[body]\nmass_scale = [0.9, 1.1]\n[sensors]"
-        )
+        text.replace("[sensors]", "[motor]\nno_load_speed = [1, 2]\n[body]\nmass_scale = [0.9, 1.1]\n[sensors]")
     )
     robot = load_robot("so101")
     one, same, other, more = (
@@ -128,20 +126,7 @@ def _mutate(text: str, rng: random.Random) -> str:
             case 3:
                 key, equals, _ = lines[k].partition("=")
                 value = rng.choice(
-                    [
-                        "nan",
-                        "inf",
-                        "-1",
-                        "0",
-                        "1e308",
-                        "1e-300",
-                        "9" * 25,
-                        "[0, 1]",
-                        "[[1]]",
-                        '"x"',
-                        "true",
-                        "{}",
-                    ]
+                    ["nan", "inf", "-1", "0", "1e308", "1e-300", "9" * 25, "[0, 1]", "[[1]]", '"x"', "true", "{}"]
                 )
                 lines[k] = f"{key}{equals} {value}"
             case 4:
@@ -150,10 +135,7 @@ def _mutate(text: str, rng: random.Random) -> str:
                 lines[k] = lines[k][: rng.randrange(len(lines[k]) + 1)]
             case 6:
                 lines.insert(
-                    k,
-                    rng.choice(
-                        ["[heat]", "[supply]\nsag = [0, 0.9]", "[transmission]\nwindup = 1e-4", "[[joint]]"]
-                    ),
+                    k, rng.choice(["[heat]", "[supply]\nsag = [0, 0.9]", "[transmission]\nwindup = 1e-4", "[[joint]]"])
                 )
         if not lines:
             lines = [""]

@@ -30,9 +30,7 @@ def module_name(file: Path) -> str:
 def imported(file: Path) -> set[str]:
     """Everything that a module imports, at the top or later, `from x import y` also as x.y."""
     names: set[str] = set()
-    package = (
-        module_name(file).split(".") if file.name == "__init__.py" else module_name(file).split(".")[:-1]
-    )
+    package = module_name(file).split(".") if file.name == "__init__.py" else module_name(file).split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
@@ -55,9 +53,7 @@ def test_only_the_twin_and_its_command_refer_to_the_seal() -> None:
         name = module_name(file)
         if name.startswith(MAY_OPEN):
             continue
-        assert not any("trueup.twin.truth.seal" in other for other in imported(file)), (
-            f"{name} imports the seal"
-        )
+        assert not any("trueup.twin.truth.seal" in other for other in imported(file)), f"{name} imports the seal"
         for text in strings(file):
             assert "twin.truth.seal" not in text, f"{name} names the seal"
             assert ".sealed" not in text, f"{name} names sealed files"
@@ -68,9 +64,7 @@ def test_no_stage_imports_any_of_the_twin() -> None:
     for file in sorted(SOURCE.rglob("*.py")):
         if not module_name(file).startswith(may):
             users = [other for other in imported(file) if other.startswith("trueup.twin")]
-            assert not users, (
-                f"{module_name(file)} imports {users}: only a driver may know a twin, over the wire"
-            )
+            assert not users, f"{module_name(file)} imports {users}: only a driver may know a twin, over the wire"
 
 
 def test_a_sealed_truth_shows_nothing_and_opens_to_the_same() -> None:
@@ -142,9 +136,7 @@ print([name for name in sys.modules if name.startswith(("trueup.world", "trueup.
 
 @pytest.mark.medium
 def test_recording_through_the_driver_opens_no_sealed_file_and_loads_no_physics() -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60, check=True)
     first, second = result.stdout.splitlines()
     assert first == "0.245 False True"
     assert second == "[]"

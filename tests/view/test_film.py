@@ -57,10 +57,7 @@ def swing(model: mujoco.MjModel, qpos: np.ndarray, samples: int) -> np.ndarray:
 def inspect_film(path: Path) -> tuple[str, float, int]:
     """Return what a reader says of the film: its stream, its seconds, its number of frames."""
     result = subprocess.run(
-        [find_ffmpeg(), "-hide_banner", "-i", str(path), "-f", "null", "-"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [find_ffmpeg(), "-hide_banner", "-i", str(path), "-f", "null", "-"], capture_output=True, text=True, check=True
     )
     stream = next(line for line in result.stderr.splitlines() if "Video:" in line)
     hours, minutes, seconds = re.search(r"Duration: (\d+):(\d+):([\d.]+)", result.stderr).groups()
@@ -97,9 +94,7 @@ def test_film_lasts_as_long_as_the_motion_and_has_even_sides(pendulum, tmp_path)
 
 def test_gif_is_an_endless_gif(pendulum, tmp_path):
     model, qpos = pendulum
-    path = film(
-        model, swing(model, qpos, 10), tmp_path / "swing.gif", sample_hz=20.0, fps=20.0, width=64, height=48
-    )
+    path = film(model, swing(model, qpos, 10), tmp_path / "swing.gif", sample_hz=20.0, fps=20.0, width=64, height=48)
     data = path.read_bytes()
     assert data[:6] == b"GIF89a"
     assert b"NETSCAPE2.0\x03\x01\x00\x00" in data

@@ -23,18 +23,7 @@ WIDTH, HEIGHT = 160, 120
 
 def frames_of(path: Path) -> np.ndarray:
     """Pictures (T, height, width, 3) of a film."""
-    command = [
-        find_ffmpeg(),
-        "-loglevel",
-        "error",
-        "-i",
-        str(path),
-        "-f",
-        "rawvideo",
-        "-pix_fmt",
-        "rgb24",
-        "-",
-    ]
+    command = [find_ffmpeg(), "-loglevel", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     raw = subprocess.run(command, capture_output=True, check=True).stdout
     return np.frombuffer(raw, np.uint8).reshape(-1, HEIGHT, WIDTH, 3)
 
@@ -55,16 +44,7 @@ def motion() -> np.ndarray:
 @pytest.mark.parametrize("camera", [CameraCfg(), CameraCfg(scene_camera="above")])
 def test_both_arms_and_the_cube_are_in_every_picture(tmp_path, camera):
     model = paint(visual_model(two_arms()))
-    path = film(
-        model,
-        motion(),
-        tmp_path / "arms.mp4",
-        sample_hz=50,
-        fps=10,
-        width=WIDTH,
-        height=HEIGHT,
-        camera=camera,
-    )
+    path = film(model, motion(), tmp_path / "arms.mp4", sample_hz=50, fps=10, width=WIDTH, height=HEIGHT, camera=camera)
     pictures = frames_of(path)
     assert len(pictures) == 6
     for picture in pictures:

@@ -13,10 +13,7 @@ from trueup.world.randomization.randomize import Draw, Randomizer
 
 def make(nsim=200, **cfg):
     sim = BatchSim(load_robot("pendulum"), SimCfg(nsim=nsim, threads=1))
-    ranges = {
-        "kp": Draw(operation="scale", low=0.5, high=1.5),
-        "damping": Draw(operation="scale", low=0.5, high=3.0),
-    }
+    ranges = {"kp": Draw(operation="scale", low=0.5, high=1.5), "damping": Draw(operation="scale", low=0.5, high=3.0)}
     randomizer = Randomizer(sim, ranges)
     return sim, randomizer, Adr(randomizer, AdrCfg(buffer=5, step=0.1, **cfg), RowRandom(0, "adr", nsim))
 

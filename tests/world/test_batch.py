@@ -13,9 +13,7 @@ from trueup.world.drop import default_ranges
 from trueup.world.randomization.randomize import Randomizer
 from trueup.world.sensors import SensorCfg
 
-NOISE = SensorCfg(
-    joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.03)
-)
+NOISE = SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.02, latency_s=(0.0, 0.03))
 
 
 def randomised(name: str, **cfg) -> BatchSim:
@@ -100,9 +98,7 @@ def test_stepping_equals_plain_mujoco(name):
     sim = BatchSim(robot, SimCfg(nsim=3))
     sim.params.set("delay", 0.0)
     model, data = sim.batch.get_model(1), sim.batch.get_data(1)
-    targets = robot.spec.default_pose + 0.1 * np.sin(
-        np.arange(30)[:, None] * 0.3 + np.arange(robot.spec.njoint)
-    )
+    targets = robot.spec.default_pose + 0.1 * np.sin(np.arange(30)[:, None] * 0.3 + np.arange(robot.spec.njoint))
     for target in targets:
         sim.step(target)
         data.ctrl[:] = target

@@ -37,11 +37,7 @@ def test_everything_fitted_is_drawn_with_the_mean_and_the_covariance_of_the_fit(
     sim = make(4000)
     Randomizer(sim, {}, Fitted(three(), sim)).apply()
     drawn = np.stack(
-        [
-            sim.params.get("damping")[:, 0],
-            sim.params.get("kp")[:, 3] / GO2.spec.kp[3],
-            sim.params.get("friction")[:, 1],
-        ]
+        [sim.params.get("damping")[:, 0], sim.params.get("kp")[:, 3] / GO2.spec.kp[3], sim.params.get("friction")[:, 1]]
     )
     np.testing.assert_allclose(drawn.mean(axis=1), [3.1, 0.9, 0.75], atol=0.005)
     np.testing.assert_allclose(np.cov(drawn), 0.01 * np.array(COVARIANCE), atol=4e-4)

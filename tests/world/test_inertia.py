@@ -31,8 +31,7 @@ def test_zero_is_the_nominal_inertia_and_the_inverse_returns_the_vector():
 def test_slopes_are_finite_and_independent():
     step, at = 1e-6, np.random.default_rng(2).normal(0, 0.5, 6)
     columns = [
-        (from_shape(at + step * e, NOMINAL) - from_shape(at - step * e, NOMINAL)) / (2 * step)
-        for e in np.eye(6)
+        (from_shape(at + step * e, NOMINAL) - from_shape(at - step * e, NOMINAL)) / (2 * step) for e in np.eye(6)
     ]
     assert np.isfinite(columns).all()
     assert np.linalg.cond(np.array(columns)) < 1e4

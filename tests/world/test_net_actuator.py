@@ -17,9 +17,7 @@ from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.actuators.net_actuator import NetActuator, with_net
 from trueup.world.batch import BatchSim, SimCfg
 
-HELD = SimCfg(
-    control_hz=50.0, physics_hz=200.0, model=ModelCfg(base="fixed"), actuator=ActuatorCfg(kind="pd")
-)
+HELD = SimCfg(control_hz=50.0, physics_hz=200.0, model=ModelCfg(base="fixed"), actuator=ActuatorCfg(kind="pd"))
 
 
 def pd_net(kp: float, kd: float) -> ActuatorNet:

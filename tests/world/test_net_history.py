@@ -32,15 +32,9 @@ def driven_log(actuator: NetActuator | None, steps: int = 400) -> Log:
 def test_windows_repeat_a_log_of_the_same_net_exactly():
     net = made_net(taps=tuple(range(20)), hidden=(32, 32))
     log = driven_log(NetActuator(net))
-    cfg = ReplayCfg(
-        window_s=0.25, start="measured", sim=SimCfg(physics_hz=RATE, model=ModelCfg(base="fixed"))
-    )
+    cfg = ReplayCfg(window_s=0.25, start="measured", sim=SimCfg(physics_hz=RATE, model=ModelCfg(base="fixed")))
     result = replay(
-        load_robot("go2"),
-        log,
-        cfg,
-        prepare=lambda sim: sim.params.set("delay", 0.0125),
-        substep_model=NetActuator(net),
+        load_robot("go2"), log, cfg, prepare=lambda sim: sim.params.set("delay", 0.0125), substep_model=NetActuator(net)
     )
     error = np.abs(result.joint_pos - result.measured_pos).max()
     assert np.abs(result.joint_pos - result.joint_pos[:, :1]).max() > 0.05

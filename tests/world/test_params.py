@@ -17,9 +17,7 @@ from trueup.world.scene.scene import Object, Scene
 
 
 def make(kind="pd", nsim=4, base=None) -> BatchSim:
-    return BatchSim(
-        load_robot("go2"), SimCfg(nsim=nsim, actuator=ActuatorCfg(kind=kind), model=ModelCfg(base=base))
-    )
+    return BatchSim(load_robot("go2"), SimCfg(nsim=nsim, actuator=ActuatorCfg(kind=kind), model=ModelCfg(base=base)))
 
 
 _FROM_ZERO = ("delay", "encoder_bias", "stiffness", "com_offset", "inertia_shape", "tilt", "torque_offset")
@@ -30,9 +28,7 @@ def make_for(name: str, nsim: int = 4) -> BatchSim:
     if name in GEAR_FRICTION:
         return BatchSim(load_robot("go2"), SimCfg(nsim=nsim, friction="M6"))
     if name.startswith("object"):
-        load = Object(
-            name="load", shape="box", size=(0.1, 0.05, 0.02), mass=1.0, friction=0.2, pos=(0, 0, 0.45)
-        )
+        load = Object(name="load", shape="box", size=(0.1, 0.05, 0.02), mass=1.0, friction=0.2, pos=(0, 0, 0.45))
         return BatchSim(Scene(objects=(load,)).with_robot(load_robot("go2")), SimCfg(nsim=nsim))
     return make("dcmotor", nsim=nsim, base="mount" if name.startswith("mount") else None)
 
@@ -50,21 +46,14 @@ def test_what_is_set_is_read_back_and_only_there(name):
     assert np.isfinite(sim.qpos).all()
 
 
-_ALONE = {
-    "friction_dqs",
-    "friction_alpha",
-    "friction_kl",
-    "friction_kls",
-}  # M6 has none of these, or not alone
+_ALONE = {"friction_dqs", "friction_alpha", "friction_kl", "friction_kls"}  # M6 has none of these, or not alone
 _OUT_OF_REACH = {"stop_low", "stop_stiffness", "stop_damping"}  # this motion meets no lower stop
 
 
 @pytest.mark.parametrize("name", sorted(set(PARAMETERS) - {"delay", "encoder_bias"} - _ALONE - _OUT_OF_REACH))
 def test_every_engine_parameter_changes_the_motion_of_its_row(name):
     sim = make_for(name, nsim=2)
-    value = sim.params.get(name)[1] * (
-        0.2 if name in ("torque_limit", "stall_torque", "no_load_speed") else 1.5
-    )
+    value = sim.params.get(name)[1] * (0.2 if name in ("torque_limit", "stall_torque", "no_load_speed") else 1.5)
     if name in _FROM_ZERO or name in GEAR_FRICTION:
         value = value + 0.05
     if name == "stop_high":
@@ -103,9 +92,7 @@ def test_derived_constants_follow_as_if_recompiled():
     reference.dof_armature[6:] = 0.03
     mujoco.mj_setConst(reference, mujoco.MjData(reference))
     for field in ("body_subtreemass", "dof_invweight0", "body_invweight0", "dof_M0"):
-        np.testing.assert_allclose(
-            getattr(model, field), getattr(reference, field), rtol=1e-12, err_msg=field
-        )
+        np.testing.assert_allclose(getattr(model, field), getattr(reference, field), rtol=1e-12, err_msg=field)
 
 
 def test_every_field_that_constants_derive_from_is_known():

@@ -20,9 +20,7 @@ def test_pushes_last_as_long_and_are_as_strong_as_asked():
     assert forces.max() <= 50.0
     assert forces.max() > 30.0
     pushed = forces > 0
-    lengths = [
-        len(run) for row in pushed.T for run in "".join("x" if on else " " for on in row[5:90]).split()
-    ]
+    lengths = [len(run) for row in pushed.T for run in "".join("x" if on else " " for on in row[5:90]).split()]
     assert max(lengths) == 5  # 0.1 s at 50 Hz
     assert 0.15 < pushed.mean() < 0.35
 

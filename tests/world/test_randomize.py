@@ -30,9 +30,7 @@ def test_draws_follow_their_distribution(distribution):
     median = {"uniform": 1.25, "log_uniform": 1.0, "normal": 1.25}[distribution]
     assert abs(np.median(values) - median) < 0.06
     if distribution == "normal":
-        assert (
-            abs(values.std() - 0.375 * 0.88) < 0.03
-        )  # a normal cut at two deviations has 0.88 of its deviation
+        assert abs(values.std() - 0.375 * 0.88) < 0.03  # a normal cut at two deviations has 0.88 of its deviation
 
 
 def test_motor_strength_scales_gains_and_limit_together():
@@ -46,11 +44,7 @@ def test_motor_strength_scales_gains_and_limit_together():
 
 def test_payload_moves_mass_and_centre_as_by_hand():
     mass, com, inertia = with_payload(
-        np.array([2.0]),
-        np.zeros((1, 3)),
-        np.ones((1, 6)) * [1, 1, 1, 0, 0, 0],
-        np.array([2.0]),
-        np.array([0, 0, 0.2]),
+        np.array([2.0]), np.zeros((1, 3)), np.ones((1, 6)) * [1, 1, 1, 0, 0, 0], np.array([2.0]), np.array([0, 0, 0.2])
     )
     assert mass[0] == 4.0
     np.testing.assert_allclose(com[0], [0, 0, 0.1])
@@ -162,9 +156,7 @@ def test_parameters_computed_together_are_those_computed_one_by_one():
     for randomizer in (together, single):
         randomizer.apply()
     for name in together._targets.touched:
-        np.testing.assert_array_equal(
-            together._sim.params.get(name), single._sim.params.get(name), err_msg=name
-        )
+        np.testing.assert_array_equal(together._sim.params.get(name), single._sim.params.get(name), err_msg=name)
 
 
 def test_hidden_factors_are_the_drawn_numbers_in_their_ranges():
@@ -175,9 +167,7 @@ def test_hidden_factors_are_the_drawn_numbers_in_their_ranges():
     }
     randomizer = Randomizer(sim, ranges)
     randomizer.apply()
-    np.testing.assert_allclose(
-        randomizer.factors[:, 0], 2.0 * (sim.params.get("contact_friction") - 1.0), atol=1e-6
-    )
+    np.testing.assert_allclose(randomizer.factors[:, 0], 2.0 * (sim.params.get("contact_friction") - 1.0), atol=1e-6)
     assert randomizer.factors.shape == (32, 1)
 
 
@@ -191,9 +181,7 @@ def test_the_trunk_of_a_robot_whose_root_has_no_mass_is_loaded(tmp_path):
     text = (ZOO / "go2" / "model.xml").read_text()
     start, end = text.index("<inertial"), text.index('<geom name="trunk"')
     inertial = text[start:end]
-    moved = text.replace(inertial, f'<body name="shell">{inertial}</body>', 1).replace(
-        "<geom ", '<geom mass="0" '
-    )
+    moved = text.replace(inertial, f'<body name="shell">{inertial}</body>', 1).replace("<geom ", '<geom mass="0" ')
     (tmp_path / "model.xml").write_text(moved)
     robot = replace(load_robot("go2"), model_path=tmp_path / "model.xml")
     sim = BatchSim(robot, SimCfg(nsim=4, threads=1))
@@ -203,9 +191,7 @@ def test_the_trunk_of_a_robot_whose_root_has_no_mass_is_loaded(tmp_path):
         "mass_scale": Draw(operation="set", low=1.5, high=1.5, of=("shell",)),
     }
     Randomizer(sim, ranges).apply()
-    assert sim.params.get("mass_scale")[0, sim.params.body_names.index("shell")] == pytest.approx(
-        1.5 + 2.0 / 6.921
-    )
+    assert sim.params.get("mass_scale")[0, sim.params.body_names.index("shell")] == pytest.approx(1.5 + 2.0 / 6.921)
 
 
 def test_a_range_of_an_unknown_body_is_refused():

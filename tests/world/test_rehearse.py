@@ -160,9 +160,7 @@ def test_states_and_commands_are_paired_as_in_a_log() -> None:
 def test_velocity_targets_reach_the_servos() -> None:
     robot = load_robot("z1")
     cfg = ExcitationCfg(seconds=4.0, kind="chirp")
-    lagging, led = (
-        rehearse(robot, excite(robot.spec, replace(cfg, with_velocity=on))) for on in (False, True)
-    )
+    lagging, led = (rehearse(robot, excite(robot.spec, replace(cfg, with_velocity=on))) for on in (False, True))
 
     def error(rehearsal: Rehearsal) -> float:
         return float(np.abs(rehearsal.joint_pos - rehearsal.plan.target_pos)[:, 0].max())

@@ -76,9 +76,7 @@ def test_gains_in_the_log_are_used():
     log = simulated_log(gains=2.0)
     assert replay(load_robot("go2"), log, exact(), prepare=prepare).rmse.max() < 1e-9
     ignored = Log(
-        time=log.time,
-        joint_names=log.joint_names,
-        signals={k: v for k, v in log.signals.items() if k != "target_kp"},
+        time=log.time, joint_names=log.joint_names, signals={k: v for k, v in log.signals.items() if k != "target_kp"}
     )
     assert replay(load_robot("go2"), ignored, exact(), prepare=prepare).rmse.max() > 1e-3
 
@@ -122,8 +120,7 @@ def test_bad_logs_are_refused_in_words():
         replay(load_robot("go2"), log, exact(5.0))
     with pytest.raises(TrueupError, match="has no 'target_pos'"):
         replay(
-            load_robot("go2"),
-            Log(time=log.time, joint_names=log.joint_names, signals={"joint_pos": log["joint_pos"]}),
+            load_robot("go2"), Log(time=log.time, joint_names=log.joint_names, signals={"joint_pos": log["joint_pos"]})
         )
     with pytest.raises(TrueupError, match="no joint 'FL_hip_joint'"):
         replay(load_robot("go2"), Log(time=log.time, joint_names=tuple("abcdefghijkl"), signals=log.signals))
@@ -149,9 +146,7 @@ def stepped_log(factors: tuple[float, ...], seconds: float = 3.0, rate: float = 
     return Log(time=time, joint_names=robot.spec.joint_names, signals={**out, "target_pos": target})
 
 
-@pytest.mark.parametrize(
-    "factors", [(1.0, 2.0, 0.7), (1.0, 0.0, 1.5), (0.0, 1.0), tuple(np.linspace(1, 2, 60))]
-)
+@pytest.mark.parametrize("factors", [(1.0, 2.0, 0.7), (1.0, 0.0, 1.5), (0.0, 1.0), tuple(np.linspace(1, 2, 60))])
 def test_replay_follows_gains_that_change_and_servos_that_are_off(factors):
     log = stepped_log(factors)
     for cfg in (exact(), exact(0.25)):

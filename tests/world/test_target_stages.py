@@ -82,9 +82,7 @@ def test_a_stage_with_a_past_continues_bit_for_bit():
 def test_a_task_brings_its_own_stages():
     task = load_task("z1-reach")
     plain = TaskEnv(task, EnvCfg(nenv=2, threads=1, randomize=False))
-    shifted = TaskEnv(
-        replace(task, target_stages=(ConstantDelta(0.1),)), EnvCfg(nenv=2, threads=1, randomize=False)
-    )
+    shifted = TaskEnv(replace(task, target_stages=(ConstantDelta(0.1),)), EnvCfg(nenv=2, threads=1, randomize=False))
     for env in (plain, shifted):
         for _ in range(30):
             env.step(np.zeros((2, env.naction), np.float32))

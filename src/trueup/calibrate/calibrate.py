@@ -114,11 +114,7 @@ def calibrate(
     )
     sim, nominal = shooting.cfg, as_delivered(shooting.cfg)
     fitted = (score(robot, split.train, nominal), score(robot, split.train, sim, params.apply))
-    held = (
-        (score(robot, split.held, nominal), score(robot, split.held, sim, params.apply))
-        if split.held
-        else None
-    )
+    held = (score(robot, split.held, nominal), score(robot, split.held, sim, params.apply)) if split.held else None
     # on the ground whole logs replayed open loop part ways at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
     result = Calibration(
@@ -131,9 +127,7 @@ def calibrate(
         holdout_calibrated=held[1].score if held else None,
         provenance=_provenance(logs, holdout, cfg, sim.physics_hz),
         notes=tuple(
-            dict.fromkeys(
-                [*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
-            )
+            dict.fromkeys([*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how])
         ),
         ratios=judged.ratios,
         predictive=predictive_check(shooting, solution, judged, split.held) if predicts else None,
@@ -177,9 +171,7 @@ def _end_notes(solution: Solution) -> list[str]:
 
 def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArray:
     """x of an earlier result; parameters that it did not fit begin at the prior."""
-    known = {
-        (entry.parameter.name, entry.parameter.of, entry.parameter.axis): entry for entry in earlier.estimates
-    }
+    known = {(entry.parameter.name, entry.parameter.of, entry.parameter.axis): entry for entry in earlier.estimates}
     x = np.zeros(len(parameters))
     for k, entry in enumerate(parameters):
         found = known.get((entry.name, entry.of, entry.axis))

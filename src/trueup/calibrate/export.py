@@ -26,12 +26,7 @@ from trueup.world.fitted.calibration import Calibration, Estimate, write_calibra
 
 Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
 LOSSES_FILE = "LOSSES.md"
-_JOINT_ATTRIBUTE = {
-    "armature": "armature",
-    "damping": "damping",
-    "friction": "frictionloss",
-    "stiffness": "stiffness",
-}
+_JOINT_ATTRIBUTE = {"armature": "armature", "damping": "damping", "friction": "frictionloss", "stiffness": "stiffness"}
 _SPEC_FIELD = {"kp": "kp", "kd": "kd", "torque_limit": "torque", "no_load_speed": "velocity"}
 _REASON = {
     "delay": "a model has no command delay: set it in the simulator (`params.json`, `Calibration.apply`)",
@@ -79,12 +74,8 @@ def export_robot(robot: Robot, result: Calibration, out: str | Path) -> Export:
     folder = _empty(out)
     shutil.copytree(robot.model_path.parent, folder, dirs_exist_ok=True)
     tree = parse_xml(robot.model_path.read_bytes(), robot.model_path)
-    losses = [
-        f"{estimate.parameter.label}: {why}" for estimate in result.estimates if (why := _put(tree, estimate))
-    ]
-    losses += [
-        f"option {name}={value:g}: give it again when loading" for name, value in robot.options.items()
-    ]
+    losses = [f"{estimate.parameter.label}: {why}" for estimate in result.estimates if (why := _put(tree, estimate))]
+    losses += [f"option {name}={value:g}: give it again when loading" for name, value in robot.options.items()]
     write_atomic(folder / robot.model_path.name, write_xml(tree)[0] + "\n")
     write_atomic(folder / SPEC_FILE, spec_to_toml(calibrated_spec(robot.spec, result)))
     compile_model(load_robot(folder))  # what was written must open again
@@ -113,9 +104,7 @@ def calibrated_spec(spec: RobotSpec, result: Calibration) -> RobotSpec:
         field = _SPEC_FIELD.get(estimate.parameter.name)
         for name in estimate.parameter.of if field else ():
             joint: JointSpec = joints[name]
-            joints[name] = msgspec.structs.replace(
-                joint, **{str(field): getattr(joint, str(field)) * estimate.value}
-            )
+            joints[name] = msgspec.structs.replace(joint, **{str(field): getattr(joint, str(field)) * estimate.value})
     return msgspec.structs.replace(spec, joints=tuple(joints.values()))
 
 

@@ -83,9 +83,7 @@ def _scaled(rule: Rule, by: float) -> Rule:
     return replace(rule, low=rule.low * by, high=rule.high * by, width=rule.width * by) if by != 1.0 else rule
 
 
-def _make(
-    name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None = None
-) -> FitParameter:
+def _make(name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None = None) -> FitParameter:
     """One parameter; a wide bound gives way to a nominal value that is wider still, so no start is on a bound."""
     value = float(np.mean(nominal if axis is None else nominal[..., axis]))
     mean = value if rule.mean is None else rule.mean

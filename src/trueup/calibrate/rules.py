@@ -151,22 +151,14 @@ SHOWS = {
 
 # what to record to tell two parameters apart
 SEPARATES = {
-    frozenset(
-        {"armature", "delay"}
-    ): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
-    frozenset(
-        {"armature", "mass_scale"}
-    ): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
-    frozenset(
-        {"damping", "friction"}
-    ): "triangle waves at a slow and a fast speed: only damping grows with speed",
+    frozenset({"armature", "delay"}): "a chirp up to the highest safe frequency: delay grows with f, inertia with f^2",
+    frozenset({"armature", "mass_scale"}): "slow motion (gravity shows mass) beside fast motion (shows the sum)",
+    frozenset({"damping", "friction"}): "triangle waves at a slow and a fast speed: only damping grows with speed",
     frozenset({"damping", "kd"}): "the same motion with a second kd",
     frozenset({"damping", "delay"}): "steps with rests beside a fast chirp",
     frozenset({"encoder_bias", "friction"}): "slow approaches of the same poses from both sides",
     frozenset({"encoder_bias", "kp"}): "holds in many poses with two gains",
-    frozenset(
-        {"armature", "kp"}
-    ): "large slow motion against gravity, or a known load: swings show only their ratio",
+    frozenset({"armature", "kp"}): "large slow motion against gravity, or a known load: swings show only their ratio",
     frozenset({"kp", "mass_scale"}): "the same motion with a known extra mass",
     frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
     frozenset({"friction", "kp"}): "steps of several sizes with rests between",

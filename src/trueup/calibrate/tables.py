@@ -62,9 +62,7 @@ class JointTable:
             out.append("stiffness: joint springs have no field")
         for entry in self.result.parameters:
             if entry.name.startswith("friction_"):
-                out.append(
-                    f"{entry.label}: friction that depends on load or speed is reduced to its constant part"
-                )
+                out.append(f"{entry.label}: friction that depends on load or speed is reduced to its constant part")
             elif entry.name not in _NAMES:
                 why = _ELSEWHERE.get(entry.name, "has no field there: use params.json")
                 out.append(f"{entry.label}: {why}")
@@ -94,9 +92,7 @@ def joint_table(robot: Robot, result: Calibration, physics_hz: float | None = No
     sim = BatchSim(robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), names))
     result.apply(sim)
     values = {name: sim.params.get(name)[0] for name in _NAMES}
-    return JointTable(
-        robot=robot, result=result, values=values, physics_hz=physics_hz or robot.spec.physics_hz
-    )
+    return JointTable(robot=robot, result=result, values=values, physics_hz=physics_hz or robot.spec.physics_hz)
 
 
 def urdf_table(table: JointTable) -> tuple[str, str, list[str]]:
@@ -117,11 +113,7 @@ def urdf_table(table: JointTable) -> tuple[str, str, list[str]]:
         *table.losses(delay=False),
     ]
     head = "<!-- Calibrated joint dynamics: merge into the joints of the same names. Losses: LOSSES.md. -->"
-    return (
-        "joints.urdf.xml",
-        "\n".join([head, f'<robot name="{spec.name}">', *lines, "</robot>", ""]),
-        losses,
-    )
+    return ("joints.urdf.xml", "\n".join([head, f'<robot name="{spec.name}">', *lines, "</robot>", ""]), losses)
 
 
 def isaaclab_table(table: JointTable) -> tuple[str, str, list[str]]:

@@ -79,9 +79,7 @@ def run(verb: RecordVerb) -> int:
     from trueup.world.fitted.calibration import read_calibration
 
     if verb.out is None and not verb.dry_run:
-        raise TrueupError(
-            "--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)"
-        )
+        raise TrueupError("--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)")
     console = Console()
     robot = load_robot(verb.robot)
     fit = None if verb.for_ is None else read_calibration(verb.for_)
@@ -135,18 +133,11 @@ def _active(
     from trueup.report.progress import progress_bar
 
     if fit is None:
-        raise TrueupError(
-            "an active excitation needs --for DIR, the calibration whose weak parameters it shall show"
-        )
+        raise TrueupError("an active excitation needs --for DIR, the calibration whose weak parameters it shall show")
     if verb.joints or verb.one_by_one:
-        raise TrueupError(
-            "an active excitation chooses its joints itself: leave out --joints and --one-by-one"
-        )
+        raise TrueupError("an active excitation chooses its joints itself: leave out --joints and --one-by-one")
     cfg = ActiveCfg(
-        seconds=verb.seconds,
-        rate_hz=session.excitation.rate_hz,
-        seed=verb.seed,
-        limits=session.excitation.limits,
+        seconds=verb.seconds, rate_hz=session.excitation.rate_hz, seed=verb.seed, limits=session.excitation.limits
     )
     with progress_bar("seeking a motion", console) as progress:
         return plan_active(robot, fit, cfg, progress=progress)
@@ -168,9 +159,5 @@ def _session(verb: RecordVerb, driver: str, spec: RobotSpec) -> SessionCfg:
         limits=limits,
     )
     return SessionCfg(
-        driver=driver,
-        lockstep=verb.lockstep,
-        out=verb.out,
-        overwrite=verb.overwrite,
-        excitation=excitation,
+        driver=driver, lockstep=verb.lockstep, out=verb.out, overwrite=verb.overwrite, excitation=excitation
     )

@@ -64,9 +64,7 @@ def run(verb: SimVerb) -> int:
     from trueup.world.fitted.calibration import read_calibration
 
     if verb.what and all(_is_log(name, verb.mapping) for name in verb.what):
-        return _run_logs(
-            verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page
-        )
+        return _run_logs(verb.what, robot=verb.robot, params=verb.params, mapping=verb.mapping, page=verb.page)
     if len(verb.what) != 1:
         raise TrueupError(
             f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
@@ -117,12 +115,7 @@ _SUFFIXES = (".mcap", ".db3", ".csv", ".csv.gz", ".tsv", ".npz", ".parquet", ".h
 
 
 def _run_logs(
-    logs: Sequence[str],
-    *,
-    robot: str | None,
-    params: Path | None,
-    mapping: str | None,
-    page: Path | None,
+    logs: Sequence[str], *, robot: str | None, params: Path | None, mapping: str | None, page: Path | None
 ) -> int:
     """Score, print, write the page."""
     from rich.console import Console

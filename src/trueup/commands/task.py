@@ -41,9 +41,7 @@ class InitTaskVerb:
     """Write over a file that exists."""
 
 
-TaskVerb = (
-    Annotated[TasksVerb, tyro.conf.subcommand("list")] | Annotated[InitTaskVerb, tyro.conf.subcommand("init")]
-)
+TaskVerb = Annotated[TasksVerb, tyro.conf.subcommand("list")] | Annotated[InitTaskVerb, tyro.conf.subcommand("init")]
 
 
 def run(verb: TasksVerb | InitTaskVerb) -> int:

@@ -40,11 +40,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write both files; the checkpoint exists from the moment its manifest does."""
     content = save({name: np.asarray(value, order="C") for name, value in checkpoint.arrays.items()})
     write_atomic(folder / _ARRAYS, content)
-    manifest = {
-        "schema": _SCHEMA,
-        "sha256": {_ARRAYS: sha256_of([content])},
-        "facts": checkpoint.facts,
-    }
+    manifest = {"schema": _SCHEMA, "sha256": {_ARRAYS: sha256_of([content])}, "facts": checkpoint.facts}
     write_atomic(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
     return folder
 
@@ -124,9 +120,7 @@ class StateFile:
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             facts = json.loads(about.get("facts", "{}"))
         except (SafetensorError, ValueError, OSError) as error:
-            raise TrueupError(
-                f"is not the state of a {self._what}: {error}; delete it", file=self.path
-            ) from None
+            raise TrueupError(f"is not the state of a {self._what}: {error}; delete it", file=self.path) from None
         if about.get("key") != self._key:
             raise TrueupError(
                 f"is the state of another {self._what}: other logs, parameters or settings; choose another folder, or "

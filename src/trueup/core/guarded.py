@@ -46,9 +46,7 @@ class GuardLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     cpu_s: float
     memory_bytes: int
-    wall_s: float = (
-        60.0  # for a fork that waits without computing: a busy machine must not refuse a good file
-    )
+    wall_s: float = 60.0  # for a fork that waits without computing: a busy machine must not refuse a good file
     answer_bytes: int = 1 << 20
 
 

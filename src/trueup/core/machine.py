@@ -59,14 +59,7 @@ def free_disk_bytes(folder: str | Path = ".") -> int:
 
 def find_browser() -> str | None:
     """Path of a browser that opens report pages, or None."""
-    names = (
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-        "firefox",
-        "microsoft-edge",
-    )
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "microsoft-edge")
     found = [path for path in map(shutil.which, names) if path]
     applications = ("Google Chrome", "Firefox", "Safari")
     found += [str(path) for name in applications if (path := Path(f"/Applications/{name}.app")).exists()]

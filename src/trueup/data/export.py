@@ -64,9 +64,7 @@ def read_export(path: str | Path) -> Log:
     if table_format(file) == "npz" and _NOTE_ARRAY in table.columns:
         text = _bytes(table.columns[_NOTE_ARRAY]).decode("utf-8", "replace")
     if not text:
-        raise TrueupError(
-            "was not exported by trueup; import it with a mapping (`trueup data import`)", file=file
-        )
+        raise TrueupError("was not exported by trueup; import it with a mapping (`trueup data import`)", file=file)
     try:
         note = msgspec.json.decode(text, type=_Note)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -88,12 +86,7 @@ def _note_text(log: Log, target: Path) -> str:
                 file=target,
                 place=f"meta {key!r}",
             )
-    content = {
-        "schema": SCHEMA,
-        "joint_names": log.joint_names,
-        "signals": list(log.signals),
-        "meta": log.meta,
-    }
+    content = {"schema": SCHEMA, "joint_names": log.joint_names, "signals": list(log.signals), "meta": log.meta}
     text = json.dumps(content, allow_nan=False)
     if len(text) + len(NOTE_MARK) + 2 > MIB:
         raise TrueupError(f"provenance of {len(text)} bytes is too long for an export", file=target)
@@ -138,14 +131,10 @@ def _parquet(log: Log, note: str, target: Path) -> bytes:
 def _csv(log: Log, note: str, target: Path) -> bytes:
     table = _table(log, target)
     if any("\n" in name or "\r" in name or name != name.strip() for name in table.column_names):
-        raise TrueupError(
-            "a joint's name has line breaks or outer spaces, which CSV cannot keep", file=target
-        )
+        raise TrueupError("a joint's name has line breaks or outer spaces, which CSV cannot keep", file=target)
     buffer = io.BytesIO(f"{NOTE_MARK}{note}\n".encode())
     buffer.seek(0, io.SEEK_END)
-    importlib.import_module("pyarrow.csv").write_csv(
-        table, buffer
-    )  # the shortest text that reads back the same
+    importlib.import_module("pyarrow.csv").write_csv(table, buffer)  # the shortest text that reads back the same
     text = buffer.getvalue()
     if not target.name.lower().endswith(".gz"):
         return text
@@ -167,9 +156,7 @@ def _bytes(values: FloatArray) -> bytes:
 
 def _column(table: Table, name: str) -> FloatArray:
     if name not in table.columns:
-        raise TrueupError(
-            f"its column {name!r} is absent or no numbers", file=table.file, place=f"column {name!r}"
-        )
+        raise TrueupError(f"its column {name!r} is absent or no numbers", file=table.file, place=f"column {name!r}")
     return table.columns[name]
 
 
@@ -180,8 +167,6 @@ def _signal(table: Table, name: str, joints: tuple[str, ...], rows: int) -> Floa
     for k, column in enumerate(_names(name, joints)):
         found = _column(table, column)
         if found.shape != (rows,):
-            raise TrueupError(
-                f"has shape {found.shape} for {rows} rows", file=table.file, place=f"column {column!r}"
-            )
+            raise TrueupError(f"has shape {found.shape} for {rows} rows", file=table.file, place=f"column {column!r}")
         values[:, k] = found
     return values

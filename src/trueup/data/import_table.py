@@ -35,9 +35,7 @@ def import_logs(paths: Sequence[str | Path], mapping: Mapping) -> Iterator[tuple
 
 def import_recording(recording: SourceFiles, mapping: Mapping) -> Log:
     """Import one recording whose files are known."""
-    streams = [
-        _read_stream(path, entry, mapping) for path, entry in zip(recording.paths, mapping.files, strict=True)
-    ]
+    streams = [_read_stream(path, entry, mapping) for path, entry in zip(recording.paths, mapping.files, strict=True)]
     base, others = streams[0], streams[1:]
     keep = np.ones(len(base.time), bool)
     for other in others:
@@ -153,9 +151,7 @@ def _gather(table: Table, signal: SignalMap, names: Sequence[str], width: int) -
     if len(names) > 1 or isinstance(signal.columns, tuple):
         wide = next((name for name in names if table.columns[name].ndim != 1), None)
         if wide is not None:
-            raise TrueupError(
-                "holds a list where one number is needed", file=table.file, place=f"column {wide!r}"
-            )
+            raise TrueupError("holds a list where one number is needed", file=table.file, place=f"column {wide!r}")
         return np.stack([table.columns[name] for name in names], axis=1)
     column = table.columns[names[0]]
     place = f"column {names[0]!r}, signal {signal.signal!r}"
@@ -183,9 +179,7 @@ def _covered(base: _Stream, other: _Stream) -> np.ndarray[tuple[int], np.dtype[n
     steps = np.diff(other.time)
     if (steps < 0).any():
         row = int(np.argmax(steps < 0)) + 2
-        raise TrueupError(
-            "time runs backward; it cannot be joined to other files", file=other.file, place=f"row {row}"
-        )
+        raise TrueupError("time runs backward; it cannot be joined to other files", file=other.file, place=f"row {row}")
     rows = base.time >= other.time[0]
     if other.entry.join == "linear":
         rows &= base.time <= other.time[-1]

@@ -24,10 +24,7 @@ from trueup.data.check.view import FloatArray, LogView, smooth
 SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
 FEWEST_ROWS, FEWEST_CHANGES, REGULAR_SHARE = 60, 2, 0.8
 FEWEST_VOTES, FEWEST_PARTS = 3, 2
-FEWEST_SHARE = {
-    "torque": 0.4,
-    "acceleration": 0.6,
-}  # when most joints cannot tell, the others are often misled
+FEWEST_SHARE = {"torque": 0.4, "acceleration": 0.6}  # when most joints cannot tell, the others are often misled
 ENOUGH_ROWS = 6000  # enter the fit, evenly spread
 STEP = 0.25  # rows between the lags tried
 # half-widths of the low-pass in rows; differences over rows need two at least, torque is read at an instant
@@ -125,14 +122,10 @@ def _joint_lag(view: LogView, j: int, part: slice, source: str) -> LagFit | None
     best: LagFit | None = None
     # the low-pass behind which the servo explains most: narrower ones let noise in, wider ones only leave friction
     for half in WIDTHS[source]:
-        if (half > 2 and half * view.dt > WIDEST_S) or (
-            best is not None and best.alone and best.quality > GOOD
-        ):
+        if (half > 2 and half * view.dt > WIDEST_S) or (best is not None and best.alone and best.quality > GOOD):
             break
         fit = _fit(view, j, part, half, source)
-        if fit is not None and (
-            best is None or (fit.alone, fit.quality) > (best.alone, best.quality + 0.002)
-        ):
+        if fit is not None and (best is None or (fit.alone, fit.quality) > (best.alone, best.quality + 0.002)):
             best = fit
     if best is None or best.quality < ENOUGH or not best.alone:
         return None
@@ -169,9 +162,7 @@ def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> LagFit |
     rest = answer - states @ solved.others - commands @ weights[:, solved.best] * solved.gain
     # the low-pass makes neighbours alike: fewer rows than there are tell of the noise
     noise = float(np.mean(rest**2)) * (1.0 + half)
-    return _judge(
-        solved, lags, noise, max(3.0, CLEAR_S / view.dt), view.dt if source == "acceleration" else 0.0
-    )
+    return _judge(solved, lags, noise, max(3.0, CLEAR_S / view.dt), view.dt if source == "acceleration" else 0.0)
 
 
 def _known_gain(view: LogView, j: int, solved: Solved) -> bool:

@@ -60,8 +60,7 @@ class Log:
             width = len(self.joint_names) if columns == "joint" else columns
             if values.shape != (len(self.time), width):
                 raise TrueupError(
-                    f"signal {name!r} must have shape ({len(self.time)}, {width}), found {values.shape}",
-                    place=name,
+                    f"signal {name!r} must have shape ({len(self.time)}, {width}), found {values.shape}", place=name
                 )
 
     def __len__(self) -> int:
@@ -71,9 +70,7 @@ class Log:
         try:
             return self.signals[name]
         except KeyError:
-            raise TrueupError(
-                f"this log has no {name!r}; it has {', '.join(self.signals) or 'nothing'}"
-            ) from None
+            raise TrueupError(f"this log has no {name!r}; it has {', '.join(self.signals) or 'nothing'}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.signals
@@ -102,12 +99,9 @@ class Log:
             return self
         missing = [name for name in names if name not in self.joint_names]
         if missing:
-            raise TrueupError(
-                f"this log has no joint {missing[0]!r}{did_you_mean(missing[0], self.joint_names)}"
-            )
+            raise TrueupError(f"this log has no joint {missing[0]!r}{did_you_mean(missing[0], self.joint_names)}")
         order = [self.joint_names.index(name) for name in names]
         moved = {
-            name: values[:, order] if SIGNALS[name][0] == "joint" else values
-            for name, values in self.signals.items()
+            name: values[:, order] if SIGNALS[name][0] == "joint" else values for name, values in self.signals.items()
         }
         return Log(time=self.time, joint_names=names, signals=moved, meta=self.meta)

@@ -206,9 +206,7 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
             raise ValueError(f"{signal.signal} is no joint signal: `joints` and `every_joint` have no place")
         for joint in signal.joints:
             if joint not in self.joints:
-                raise ValueError(
-                    f"{signal.signal}: unknown joint {joint!r}{did_you_mean(joint, self.joints)}"
-                )
+                raise ValueError(f"{signal.signal}: unknown joint {joint!r}{did_you_mean(joint, self.joints)}")
         width = self.width(signal)
         for name in ("columns", "unit", "value", "index", "sign", "scale", "offset", "torque_constant"):
             entry = getattr(signal, name)

@@ -52,9 +52,7 @@ def _of_files(files: list[Path], mapping: Mapping) -> SourceFiles:
     if chosen is None:
         need = ", ".join(file.pattern for file in mapping.files)
         have = ", ".join(file.name for file in files[:8])
-        raise TrueupError(
-            f"mapping {mapping.name!r} needs one file for each of {need}; given: {have}", file=files[0]
-        )
+        raise TrueupError(f"mapping {mapping.name!r} needs one file for each of {need}; given: {have}", file=files[0])
     unused = [file for file in files if file not in chosen]
     if unused:
         raise TrueupError(f"no [[file]] of mapping {mapping.name!r} takes this file", file=unused[0])

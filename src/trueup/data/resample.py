@@ -57,9 +57,7 @@ def resample(log: Log, rate_hz: float) -> Log:
     if not 0 < rate_hz <= 1e6:
         raise TrueupError(f"a rate must lie between 0 and 1 MHz, found {rate_hz}")
     if len(log) < 2 or not (np.diff(log.time) > 0).all():
-        raise TrueupError(
-            "resampling needs at least two samples whose time only rises; run `trueup data check`"
-        )
+        raise TrueupError("resampling needs at least two samples whose time only rises; run `trueup data check`")
     count = int(np.floor((log.time[-1] - log.time[0]) * rate_hz + 1e-6)) + 1
     time = log.time[0] + np.arange(count) / rate_hz
     signals = {

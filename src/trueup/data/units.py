@@ -16,13 +16,7 @@ TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 UNITS: dict[str, dict[str, float]] = {
     "rad": {"rad": 1.0, "deg": _DEG, "rev": _REV, "mrad": 1e-3},
     "rad/s": {"rad/s": 1.0, "deg/s": _DEG, "rev/s": _REV, "rpm": _REV / 60.0},
-    "N m": {
-        "N m": 1.0,
-        "mN m": 1e-3,
-        "kgf cm": 0.0980665,
-        "A": 1.0,
-        "mA": 1e-3,
-    },
+    "N m": {"N m": 1.0, "mN m": 1e-3, "kgf cm": 0.0980665, "A": 1.0, "mA": 1e-3},
     "deg C": {"deg C": 1.0, "K": 1.0},
     "N m/rad": {"N m/rad": 1.0, "N m/deg": 1.0 / _DEG},
     "N m s/rad": {"N m s/rad": 1.0, "N m s/deg": 1.0 / _DEG},

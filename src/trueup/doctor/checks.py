@@ -78,9 +78,7 @@ def check_packages(wanted: list[packages.Package]) -> list[Check]:
                 advice="versions cannot be checked; install it: pip install -e '.[all]'",
             )
         ]
-    return [
-        _check_group(extra, [p for p in wanted if p.extra == extra]) for extra in (packages.CORE, *_EXTRAS)
-    ]
+    return [_check_group(extra, [p for p in wanted if p.extra == extra]) for extra in (packages.CORE, *_EXTRAS)]
 
 
 def _check_group(extra: str, group: list[packages.Package]) -> Check:
@@ -99,10 +97,7 @@ def check_cores() -> Check:
     total, usable = os.cpu_count() or 1, machine.usable_cores()
     advice = "" if usable > 1 else "one core: training will be slow"
     return Check(
-        name="cores",
-        status="ok" if usable > 1 else "warn",
-        found=f"{usable} usable of {total}",
-        advice=advice,
+        name="cores", status="ok" if usable > 1 else "warn", found=f"{usable} usable of {total}", advice=advice
     )
 
 
@@ -113,9 +108,7 @@ def check_load() -> Check:
         return Check(name="load", status="ok", found="not reported by this system")
     busy = load > 0.5 * usable
     advice = "other programs are running: the speeds below are too low" if busy else ""
-    return Check(
-        name="load", status="warn" if busy else "ok", found=f"{load:.2f} over the last minute", advice=advice
-    )
+    return Check(name="load", status="warn" if busy else "ok", found=f"{load:.2f} over the last minute", advice=advice)
 
 
 def check_memory() -> Check:
@@ -125,9 +118,7 @@ def check_memory() -> Check:
         return Check(name="memory", status="ok", found="not reported by this system")
     short = free < 1 * _GB
     advice = "close other programs, or train with fewer simulations" if short else ""
-    return Check(
-        name="memory", status="warn" if short else "ok", found=f"{free / _GB:.1f} GB free", advice=advice
-    )
+    return Check(name="memory", status="warn" if short else "ok", found=f"{free / _GB:.1f} GB free", advice=advice)
 
 
 def check_disk() -> Check:
@@ -144,9 +135,7 @@ def check_threads() -> Check:
     if value.isdigit() and int(value) > usable:
         advice = f"more threads than the {usable} usable cores: set OMP_NUM_THREADS=1"
         return Check(name="threads", status="warn", found=f"OMP_NUM_THREADS={value}", advice=advice)
-    return Check(
-        name="threads", status="ok", found=f"OMP_NUM_THREADS={value}" if value else "OMP_NUM_THREADS unset"
-    )
+    return Check(name="threads", status="ok", found=f"OMP_NUM_THREADS={value}" if value else "OMP_NUM_THREADS unset")
 
 
 def check_ffmpeg() -> Check:
@@ -206,8 +195,6 @@ def _guarded(name: str, measure: Callable[[], str]) -> Check:
         return Check(name=name, status="ok", found=measure())
     except ModuleNotFoundError as error:
         extra = "sim" if error.name in ("mujoco", "scipy") else "all"
-        return Check(
-            name=name, status="warn", found=f"no {error.name}", advice=f"pip install 'trueup[{extra}]'"
-        )
+        return Check(name=name, status="warn", found=f"no {error.name}", advice=f"pip install 'trueup[{extra}]'")
     except TrueupError as error:
         return Check(name=name, status="warn", found="does not work", advice=str(error))

@@ -93,9 +93,7 @@ def estimate_costs(speed: Speed) -> list[Cost]:
         ),
     ]
     if speed.frame_s is not None:
-        costs.insert(
-            0, Cost("film 5 s", 150 * speed.frame_s, f"{speed.robot}, 640 x 480, 30 pictures a second")
-        )
+        costs.insert(0, Cost("film 5 s", 150 * speed.frame_s, f"{speed.robot}, 640 x 480, 30 pictures a second"))
     return costs
 
 

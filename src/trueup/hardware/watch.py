@@ -37,13 +37,7 @@ class WatchCfg:
     stale_s: float = 0.1
 
     def __post_init__(self) -> None:
-        numbers = (
-            self.velocity_fraction,
-            self.temperature_c,
-            self.tracking_rad,
-            self.tracking_window_s,
-            self.stale_s,
-        )
+        numbers = (self.velocity_fraction, self.temperature_c, self.tracking_rad, self.tracking_window_s, self.stale_s)
         if not all(0.0 < number < np.inf for number in numbers):
             raise TrueupError("every limit of the watch must be positive and finite")
         if not (0.0 <= self.position_margin_rad < np.inf and 0.0 <= self.patience_s < np.inf):
@@ -95,9 +89,7 @@ class Watch:
             return None
         low, high = self._spec.joints[j].position
         name = self._spec.joint_names[j]
-        return (
-            f"joint {name!r} is at {state.joint_pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
-        )
+        return f"joint {name!r} is at {state.joint_pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
 
     def _temperature(self, state: RobotState) -> str | None:
         over = np.nan_to_num(state.joint_temperature, nan=-np.inf)

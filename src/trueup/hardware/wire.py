@@ -92,9 +92,7 @@ class TapCounts:
     nonfinite: int = 0  # refused: a NaN, an infinity, or a number no robot uses
     negative_gain: int = 0  # refused
     malformed: int = 0  # refused: wrong number of joints
-    beyond_limits: int = (
-        0  # accepted: position, velocity or torque target outside the joint limits (torque is clipped)
-    )
+    beyond_limits: int = 0  # accepted: position, velocity or torque target outside the joint limits (torque is clipped)
     torque_clipped: int = 0  # command periods that ended with a motor at its torque limit
     repeated: int = 0  # same or older sequence than the one before: not carried out again
     bad_frames: int = 0  # not a frame at all
@@ -117,9 +115,7 @@ def decode(data: bytes) -> Packet:
     """Return the frame in `data`; anything else than exactly one sound frame is a TrueupError."""
     size = len(data)
     if size < _HEADER.size + _CRC.size:
-        raise TrueupError(
-            f"a frame has at least {_HEADER.size + _CRC.size} bytes, found {size}", place="frame"
-        )
+        raise TrueupError(f"a frame has at least {_HEADER.size + _CRC.size} bytes, found {size}", place="frame")
     magic, version, kind, length, sequence, time_s = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise TrueupError(f"a frame starts with {MAGIC!r}, found {magic!r}", place="frame")
@@ -133,9 +129,7 @@ def decode(data: bytes) -> Packet:
         raise TrueupError(f"frame kind {kind} is not known", place="frame")
     if not math.isfinite(time_s):
         raise TrueupError(f"frame time must be finite, found {time_s}", place="frame")
-    return Packet(
-        kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size]
-    )
+    return Packet(kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size])
 
 
 def encode_command(sequence: int, time_s: float, command: Command) -> bytes:
@@ -194,9 +188,7 @@ class StateReport(NamedTuple):
         if self.has_imu:
             imu = numbers[4 * n :]
             fields |= {"imu_quat": imu[:4], "imu_gyro": imu[4:7], "imu_acc": imu[7:]}
-        state = object.__new__(
-            RobotState
-        )  # the frozen class sets field by field, which takes as long as the rest
+        state = object.__new__(RobotState)  # the frozen class sets field by field, which takes as long as the rest
         vars(state).update(fields)
         return state
 
@@ -256,9 +248,7 @@ def parse_welcome(frame: Packet) -> Welcome:
     if len(names) != njoint or lockstep > 1 or has_imu > 1:
         raise TrueupError(f"a welcome announces {njoint} joints and names {len(names)}", place="frame")
     if not (0.0 < command_hz < math.inf and 0.0 < physics_hz < math.inf):
-        raise TrueupError(
-            f"a welcome's rates must be positive, found {command_hz}, {physics_hz}", place="frame"
-        )
+        raise TrueupError(f"a welcome's rates must be positive, found {command_hz}, {physics_hz}", place="frame")
     return Welcome(
         joint_names=tuple(names),
         name=name,
@@ -302,8 +292,7 @@ def _expect(frame: Packet, kind: Kind) -> None:
 def _expect_size(frame: Packet, size: int) -> None:
     if len(frame.payload) != size:
         raise TrueupError(
-            f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}",
-            place="frame",
+            f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}", place="frame"
         )
 
 

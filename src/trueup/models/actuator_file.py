@@ -26,9 +26,7 @@ def save_actuator(net: ActuatorNet, folder: str | Path) -> Path:
         for k, (weight, bias) in enumerate(group):
             arrays[f"{g}.{k}.weight"], arrays[f"{g}.{k}.bias"] = weight, bias
     write_atomic(Path(folder) / WEIGHTS_FILE, save(arrays))
-    return write_atomic(
-        Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(net.spec), indent=1)
-    )
+    return write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(net.spec), indent=1))
 
 
 def load_actuator(folder: str | Path) -> ActuatorNet:

@@ -138,9 +138,7 @@ class ActuatorNet:
         for name, shape in wanted.items():
             value = np.ascontiguousarray(getattr(self, name), np.float32)
             if value.shape != shape or not np.isfinite(value).all():
-                raise TrueupError(
-                    f"{name} must be finite with shape {shape}, found {value.shape}", place=name
-                )
+                raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
             object.__setattr__(self, name, value)
         if (self.std <= 0).any():
             raise TrueupError("std must be positive", place="std")

@@ -63,9 +63,7 @@ def voltage_torque(motor: DCMotor, volts: Values, dq: Values) -> FloatArray:
     return np.clip(tau, np.negative(motor.torque_limit), motor.torque_limit)
 
 
-def duty_volts(
-    q_target: Values, q: Values, *, gain: Values, supply: Values, duty_max: Values = 1.0
-) -> FloatArray:
+def duty_volts(q_target: Values, q: Values, *, gain: Values, supply: Values, duty_max: Values = 1.0) -> FloatArray:
     """Return the voltage of a hobby-class servo: position error to duty cycle, duty cycle of the supply.
 
     V = supply clip(gain (q* - q), -duty_max, duty_max), with `gain` in duty per rad: the firmware's P setting
@@ -76,14 +74,7 @@ def duty_volts(
 
 
 def servo_torque(
-    motor: DCMotor,
-    q_target: Values,
-    q: Values,
-    dq: Values,
-    *,
-    kp: Values,
-    kd: Values,
-    tau_integral: Values = 0.0,
+    motor: DCMotor, q_target: Values, q: Values, dq: Values, *, kp: Values, kd: Values, tau_integral: Values = 0.0
 ) -> FloatArray:
     """Return the torque of a servo that asks for a PD torque and gets what its voltage allows.
 

@@ -31,9 +31,7 @@ class DelayLine:
     at zero: call `reset` with the pose that the robot starts in.
     """
 
-    def __init__(
-        self, nsim: int, njoint: int, *, dt_s: float, max_delay_s: float, delay_s: ArrayLike = 0.0
-    ) -> None:
+    def __init__(self, nsim: int, njoint: int, *, dt_s: float, max_delay_s: float, delay_s: ArrayLike = 0.0) -> None:
         require_positive("dt_s", dt_s)
         require_positive("max_delay_s", max_delay_s, or_zero=True)
         self.nsim, self.njoint = nsim, njoint

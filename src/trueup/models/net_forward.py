@@ -127,9 +127,7 @@ class NetForward:
 
     def _share_out(self) -> list[list[_Chunk]]:
         """The blocks of every thread, in chunks that are computed by one call a step of the net."""
-        blocks = [
-            (k, group.start + n * BLOCK) for k, group in enumerate(self._groups) for n in range(group.blocks)
-        ]
+        blocks = [(k, group.start + n * BLOCK) for k, group in enumerate(self._groups) for n in range(group.blocks)]
         share = max(_FEWEST_BLOCKS, -(-len(blocks) // self.threads))
         shares = []
         for first in range(0, len(blocks), share):

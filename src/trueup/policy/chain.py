@@ -62,12 +62,7 @@ def rotation_error(goal: FloatArray, now: FloatArray) -> FloatArray:
     """Rotation vector (n, 3), base frame, that turns `now` into `goal` (both (n, 3, 3)), at most pi long."""
     delta = goal @ now.swapaxes(1, 2)
     twice_sin = np.stack(
-        [
-            delta[:, 2, 1] - delta[:, 1, 2],
-            delta[:, 0, 2] - delta[:, 2, 0],
-            delta[:, 1, 0] - delta[:, 0, 1],
-        ],
-        axis=1,
+        [delta[:, 2, 1] - delta[:, 1, 2], delta[:, 0, 2] - delta[:, 2, 0], delta[:, 1, 0] - delta[:, 0, 1]], axis=1
     )
     sin = 0.5 * np.linalg.norm(twice_sin, axis=1)
     cos = 0.5 * (np.trace(delta, axis1=1, axis2=2) - 1.0)

@@ -43,9 +43,7 @@ class MlpPolicy(PolicyRunner):
 
     def __init__(self, spec: PolicySpec, net: PolicyNet, nrow: int = 1) -> None:
         if net.spec.kind == "privileged":
-            raise TrueupError(
-                "this policy needs the hidden factors, which no robot knows; export its student"
-            )
+            raise TrueupError("this policy needs the hidden factors, which no robot knows; export its student")
         net.check(spec.observation.nactor, len(spec.action.moved))
         self.spec = msgspec.structs.replace(spec, net=net.spec)
         super().__init__(net, nrow)

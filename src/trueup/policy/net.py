@@ -89,7 +89,5 @@ def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
 def read_normalizer(arrays: Arrays, name: str) -> Normalizer:
     """The statistics in NAME/mean, NAME/var and NAME/count."""
     normalizer = Normalizer(len(arrays[f"{name}/mean"]))
-    normalizer.restore(
-        {key: np.asarray(arrays[f"{name}/{key}"], np.float64) for key in ("mean", "var", "count")}
-    )
+    normalizer.restore({key: np.asarray(arrays[f"{name}/{key}"], np.float64) for key in ("mean", "var", "count")})
     return normalizer

@@ -86,9 +86,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         if len(term.clip) not in (0, 1, width) or any(low > high for low, high in term.clip):
             raise ValueError(f"{term.signal}: clip needs one (low, high) or one for each of {width} columns")
         if term.history is not None and not (self.by_term and 1 <= term.history <= self.history):
-            raise ValueError(
-                f"{term.signal}: a history of its own needs by_term and at most {self.history} frames"
-            )
+            raise ValueError(f"{term.signal}: a history of its own needs by_term and at most {self.history} frames")
 
     def width(self, signal: str) -> int:
         """Columns of a signal."""
@@ -128,12 +126,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
                 (part, self.history if term.history is None else term.history)
                 for part, term in zip(self.slices, self.terms, strict=True)
             ]
-        places = [
-            np.arange(part.start, part.stop) + start[age]
-            for part, shown in frame
-            for age in ages
-            if age < shown
-        ]
+        places = [np.arange(part.start, part.stop) + start[age] for part, shown in frame for age in ages if age < shown]
         return np.concatenate(places).astype(np.intp) if places else np.zeros(0, np.intp)
 
     @property

@@ -68,10 +68,7 @@ def record(
                     check_move(move)
         run = Recording(robot.spec, driver, parts, first, writer, cfg, on_progress)
         return _carry_out(
-            run,
-            driver,
-            writer,
-            LoopCfg(rate_hz=1.0 / plan.dt, spin_s=cfg.spin_s, fifo_priority=cfg.fifo_priority),
+            run, driver, writer, LoopCfg(rate_hz=1.0 / plan.dt, spin_s=cfg.spin_s, fifo_priority=cfg.fifo_priority)
         )
     finally:
         driver.close()
@@ -100,9 +97,7 @@ def record_meta(robot: Robot, plan: Plan, cfg: RecordCfg | None = None, *, drive
 def check_plan(spec: RobotSpec, plan: Plan) -> None:
     """Refuse a plan for other joints or outside the position and velocity limits."""
     if plan.joint_names != spec.joint_names:
-        raise TrueupError(
-            f"this plan is for joints {', '.join(plan.joint_names)}, not for robot {spec.name!r}"
-        )
+        raise TrueupError(f"this plan is for joints {', '.join(plan.joint_names)}, not for robot {spec.name!r}")
     outside = np.maximum(spec.position_low - plan.target_pos, plan.target_pos - spec.position_high)
     speed = np.abs(plan.velocity()) / spec.velocity_limit
     for values, bound, limit in ((outside, 1e-9, "position"), (speed, 1.0 + 1e-9, "velocity")):

@@ -167,9 +167,7 @@ class Recording:
             return
         step = state.time_s - self._last.time_s
         if step <= 0.0:
-            raise TrueupError(
-                f"the robot's clock went from {self._last.time_s:.6f} s to {state.time_s:.6f} s"
-            )
+            raise TrueupError(f"the robot's clock went from {self._last.time_s:.6f} s to {state.time_s:.6f} s")
         if not self._driver.realtime and abs(step - self._plan.dt) > 0.01 * self._plan.dt:
             raise TrueupError(
                 f"the driver moves on by {1e3 * step:.3f} ms a command and the plan by "
@@ -222,9 +220,7 @@ class Recording:
 
     def _progress(self, k: int) -> None:
         now = time.perf_counter()
-        if self._on_progress is None or (
-            now < self._progress_s and self._ended is None and k + 1 < len(self._plan)
-        ):
+        if self._on_progress is None or (now < self._progress_s and self._ended is None and k + 1 < len(self._plan)):
             return
         self._progress_s = now + self._cfg.progress_s
         total = len(self._plan) * self._plan.dt

@@ -42,9 +42,7 @@ class SessionCfg:
 
     def __post_init__(self) -> None:
         if self.out is not None and self.out.suffix != ".mcap":
-            raise TrueupError(
-                "a recording is an .mcap file; `trueup data convert` makes others of it", file=self.out
-            )
+            raise TrueupError("a recording is an .mcap file; `trueup data convert` makes others of it", file=self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +62,7 @@ def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
 def refuse_to_overwrite(cfg: SessionCfg) -> None:
     """Raise a TrueupError if there is a recording where this one shall go."""
     if cfg.out is not None and cfg.out.exists() and not cfg.overwrite:
-        raise TrueupError(
-            "there is a recording here already; choose another name or overwrite it", file=cfg.out
-        )
+        raise TrueupError("there is a recording here already; choose another name or overwrite it", file=cfg.out)
 
 
 def run_session(
@@ -149,9 +145,7 @@ def record(
     cfg = SessionCfg(
         driver=driver,
         out=None if out is None else Path(out),
-        excitation=ExcitationCfg(
-            kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)
-        ),
+        excitation=ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)),
     )
     session = run_session(robot, cfg)
     if session.result.ended != "done":

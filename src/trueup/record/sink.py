@@ -37,9 +37,7 @@ class LogRows:
         """Add one row."""
         if self._rows and signals.keys() != self._rows[0].keys():
             other = sorted(signals.keys() ^ self._rows[0].keys())
-            raise TrueupError(
-                f"every row needs the signals of the first one; {other[0]!r} differs", place=other[0]
-            )
+            raise TrueupError(f"every row needs the signals of the first one; {other[0]!r} differs", place=other[0])
         self._times.append(time_s)
         self._rows.append({name: np.array(value, np.float64).ravel() for name, value in signals.items()})
 
@@ -50,9 +48,5 @@ class LogRows:
     def log(self) -> Log:
         """The rows so far; without any, a log that has no signals."""
         names = self._rows[0] if self._rows else ()
-        signals = {
-            name: np.array([row[name] for row in self._rows], np.float64) for name in names if name in SIGNALS
-        }
-        return Log(
-            time=np.array(self._times), joint_names=self._joint_names, signals=signals, meta=dict(self._meta)
-        )
+        signals = {name: np.array([row[name] for row in self._rows], np.float64) for name in names if name in SIGNALS}
+        return Log(time=np.array(self._times), joint_names=self._joint_names, signals=signals, meta=dict(self._meta))

@@ -66,9 +66,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def _cost_table(costs: list[Cost]) -> Table:
-    table = Table(
-        title="What it takes here", title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
+    table = Table(title="What it takes here", title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("job")
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("assuming", style="dim")

@@ -60,9 +60,7 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
         page.section("Film")
         page.film(film_path, "Simulation 0 in real time.")
     page.section("Joint positions")
-    page.text(
-        "Simulation 0: what the encoders report and what was commanded. Drag to zoom, double-click to reset."
-    )
+    page.text("Simulation 0: what the encoders report and what was commanded. Drag to zoom, double-click to reset.")
     positions = {"measured": log["joint_pos"], "target": log["target_pos"]}
     page.plot(joint_traces(log.time, positions, spec.joint_names, "rad"))
     page.section("Joint torques")
@@ -71,8 +69,7 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
         low, mid, high = np.percentile(result.final_height, [5, 50, 95])
         page.section("All simulations")
         page.table(
-            ("base height at the end", "5 %", "median", "95 %"),
-            [("m", f"{low:.3f}", f"{mid:.3f}", f"{high:.3f}")],
+            ("base height at the end", "5 %", "median", "95 %"), [("m", f"{low:.3f}", f"{mid:.3f}", f"{high:.3f}")]
         )
     return page
 

@@ -19,9 +19,7 @@ _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def print_done(path: Path, log: Log) -> None:
     """One line about a file that was written."""
-    Console().print(
-        f"{path}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True
-    )
+    Console().print(f"{path}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True)
 
 
 def print_recovery(result: Recovery) -> None:
@@ -43,9 +41,7 @@ def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:
     signals = ", ".join(log.signals)
     console.print(f"{len(log)} rows, {_seconds(log)}{shown}, {len(log.joint_names)} joints: {signals}")
     for finding in report.findings:
-        console.print(
-            f"\n[{_COLOUR[finding.level]}]{finding.level}[/] [bold]{finding.code}[/]  {_where(finding)}"
-        )
+        console.print(f"\n[{_COLOUR[finding.level]}]{finding.level}[/] [bold]{finding.code}[/]  {_where(finding)}")
         for text in (finding.evidence, finding.consequence, f"Fix: {finding.fix}"):
             console.print(Padding(text, (0, 0, 0, 2)), markup=False)
     verdict = "[green]usable[/]" if report.usable else "[red]not usable as it is[/]"
@@ -73,9 +69,7 @@ def log_page(log: Log, report: Report | None, title: str) -> Page:
     for name, heading in (("joint_vel", "Velocities"), ("joint_torque", "Torques")):
         if name in joints:
             page.section(heading)
-            page.plot(
-                joint_traces(log.time - log.time[0], {name: log[name]}, log.joint_names, SIGNALS[name][1])
-            )
+            page.plot(joint_traces(log.time - log.time[0], {name: log[name]}, log.joint_names, SIGNALS[name][1]))
     page.section("Where it comes from")
     page.code(json.dumps(log.meta, indent=1, default=str))
     return page
@@ -87,9 +81,7 @@ def write_log_page(log: Log, report: Report | None, path: Path, title: str) -> P
 
 
 def _where(finding: Finding) -> str:
-    joints = ", ".join(finding.joints[:4]) + (
-        f" and {len(finding.joints) - 4} more" if len(finding.joints) > 4 else ""
-    )
+    joints = ", ".join(finding.joints[:4]) + (f" and {len(finding.joints) - 4} more" if len(finding.joints) > 4 else "")
     return " ".join(part for part in (finding.signal, joints) if part)
 
 

@@ -63,9 +63,7 @@ class Page:
     def code(self, text: str, folded: str = "") -> None:
         """Add a command or output, as it is; under a title that opens it, if it is `folded`."""
         shown = f"<pre>{escape(text)}</pre>"
-        self._parts.append(
-            f"<details><summary>{escape(folded)}</summary>{shown}</details>" if folded else shown
-        )
+        self._parts.append(f"<details><summary>{escape(folded)}</summary>{shown}</details>" if folded else shown)
 
     def facts(self, facts: Mapping[str, Cell]) -> None:
         """Add a row of tiles: a name and a value each."""
@@ -90,8 +88,7 @@ class Page:
         ]
         head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(columns, kinds, strict=True))
         lines = [
-            "".join(f"<td{kind}>{_cell_html(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
-            for row in body
+            "".join(f"<td{kind}>{_cell_html(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)) for row in body
         ]
         under = f"<caption>{escape(caption)}</caption>" if caption else ""
         inner = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -115,9 +112,7 @@ class Page:
         file = Path(path)
         kind = _FILMS.get(file.suffix.lower())
         if kind is None:
-            raise TrueupError(
-                f"a page shows films of kind {', '.join(_FILMS)}, found {file.suffix!r}", file=file
-            )
+            raise TrueupError(f"a page shows films of kind {', '.join(_FILMS)}, found {file.suffix!r}", file=file)
         try:
             data = base64.b64encode(file.read_bytes()).decode()
         except OSError as error:

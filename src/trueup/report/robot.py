@@ -63,9 +63,7 @@ def print_inspection(result: Inspection, *, as_json: bool = False) -> None:
     console.print()
     console.print(_body_table(result))
     for finding in result.findings:
-        console.print(
-            f"\n[{_COLOUR[finding.level]}]{finding.level}[/] {finding.code}  [bold]{finding.where}[/bold]"
-        )
+        console.print(f"\n[{_COLOUR[finding.level]}]{finding.level}[/] {finding.code}  [bold]{finding.where}[/bold]")
         console.print(f"  {finding.message}", markup=False)
         console.print(f"  fix: {finding.fix}", markup=False)
     console.print(f"\nverdict: [{_VERDICT[result.verdict]}]{result.verdict}[/]")

@@ -92,9 +92,7 @@ def _curriculum(page: Page, rows: Sequence[Row], task: str) -> None:
     kinds = {key: key[8:] for key in rows[-1] if key.startswith("terrain/")}
     if kinds:
         page.section("Terrain")
-        page.plot(
-            _curves(rows, kinds, "mean level"), "Level of the curriculum, over all and by kind of ground."
-        )
+        page.plot(_curves(rows, kinds, "mean level"), "Level of the curriculum, over all and by kind of ground.")
     names = [key[4:-4] for key in rows[-1] if key.startswith("adr/") and key.endswith("/low")]
     if names:
         page.section("Ranges that grow by success (ADR)")
@@ -113,10 +111,7 @@ def _boundaries(rows: Sequence[Row], names: Sequence[str], task: str) -> Any:
                 name=name,
                 legendgroup=name,
                 showlegend=side == "low",
-                line={
-                    "color": COLOURS[k % len(COLOURS)],
-                    "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3],
-                },
+                line={"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]},
             )
     return figure
 
@@ -125,9 +120,7 @@ def _flags(page: Page, rows: Sequence[Row]) -> None:
     flags = {key: key[5:] for key in rows[-1] if key.startswith("flag/")}
     if flags:
         page.section("Red flags")
-        page.plot(
-            _curves(rows, flags, "share of simulations"), "Shuffling, hopping, torque at its limit, idling."
-        )
+        page.plot(_curves(rows, flags, "share of simulations"), "Shuffling, hopping, torque at its limit, idling.")
 
 
 def _curves(rows: Sequence[Row], names: Mapping[str, str], unit: str) -> Any:

@@ -56,11 +56,7 @@ def _numbers(done: InitiatedTask) -> list[tuple[str, Number]]:
     }
     out = [(f"{part}{number.name}", number) for part, numbers in parts.items() for number in numbers]
     for name, (term, weight, _) in scaled.rewards.items():
-        out += [
-            (f"{name}.{a.name}", Number(a.name, a.before, a.after, f"~ {a.law}"))
-            for a in term.arguments
-            if a.law
-        ]
+        out += [(f"{name}.{a.name}", Number(a.name, a.before, a.after, f"~ {a.law}")) for a in term.arguments if a.law]
         if weight.before != weight.after:
             out.append((f"{name} (weight)", weight))
     for name, numbers in scaled.randomize.items():

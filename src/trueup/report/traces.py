@@ -18,12 +18,7 @@ _ROW, _GAP, _TOP, _BOTTOM = 118, 22, 64, 60  # pixels
 
 
 def joint_traces(
-    time: Floats,
-    signals: Mapping[str, Floats],
-    joint_names: Sequence[str],
-    unit: str,
-    *,
-    max_points: int = MAX_POINTS,
+    time: Floats, signals: Mapping[str, Floats], joint_names: Sequence[str], unit: str, *, max_points: int = MAX_POINTS
 ) -> Any:
     """Return a plotly Figure with one row per joint; signals (T, njoint) share colours, legend and zoom.
 
@@ -32,9 +27,7 @@ def joint_traces(
     njoint = len(joint_names)
     for name, values in signals.items():
         if values.shape != (len(time), njoint):
-            raise TrueupError(
-                f"signal {name!r} must have shape ({len(time)}, {njoint}), found {values.shape}"
-            )
+            raise TrueupError(f"signal {name!r} must have shape ({len(time)}, {njoint}), found {values.shape}")
     figure = _empty_figure()
     for k in range(njoint):
         for colour, (name, values) in enumerate(signals.items()):
@@ -99,14 +92,7 @@ def _layout(joint_names: Sequence[str], unit: str) -> dict[str, Any]:
         "margin": {"l": 56, "r": 16, "t": _TOP, "b": _BOTTOM},
         "hovermode": "x unified",
         "font": {"size": 12},
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": 1,
-            "yanchor": "bottom",
-            "yref": "paper",
-            "xanchor": "left",
-        },
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "paper", "xanchor": "left"},
         "xaxis": {"title": {"text": "time (s)"}, "anchor": _axis("y", count - 1), "showspikes": True},
         "annotations": [],
     }

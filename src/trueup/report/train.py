@@ -43,9 +43,7 @@ def training_display(out: Path, console: Console) -> Iterator[Callable[[Progress
     if not console.is_terminal:
         yield _lines(console)
         return
-    with Live(
-        Text("measuring this machine ..."), console=console, refresh_per_second=4, transient=True
-    ) as live:
+    with Live(Text("measuring this machine ..."), console=console, refresh_per_second=4, transient=True) as live:
         yield lambda progress: live.update(progress_table(out, progress))
 
 
@@ -85,9 +83,7 @@ def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, cons
     if assessed is not None:
         _print_assessed(assessed, console)
     console.print(f"run    {out}   page   {out / 'index.html'}", soft_wrap=True)
-    console.print(
-        f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True
-    )
+    console.print(f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True)
 
 
 def _print_assessed(assessed: Assessment, console: Console) -> None:

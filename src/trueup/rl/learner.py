@@ -46,9 +46,7 @@ class Learner(Protocol):
 def learner_class(cfg: LearnerCfg) -> Callable[..., Learner]:
     """The class that these settings belong to; it is called with (env, cfg, seed), a student also with its teacher."""
     if type(cfg) not in LEARNERS:
-        raise TrueupError(
-            f"no learner has settings of type {type(cfg).__name__}: add it to rl.settings.LEARNERS"
-        )
+        raise TrueupError(f"no learner has settings of type {type(cfg).__name__}: add it to rl.settings.LEARNERS")
     module, name = LEARNERS[type(cfg)]
     found: Callable[..., Learner] = getattr(import_module(module), name)
     return found

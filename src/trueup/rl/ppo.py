@@ -50,9 +50,7 @@ class Ppo:
         self.actor_adam, self.critic_adam = Adam(self.actor.parameters), Adam(self.critic.parameters)
         self.average = Average(self.actor.parameters, cfg.average)
         self.collector = Collector(env)
-        self._reflection = (
-            Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
-        )
+        self._reflection = Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
         self._second_core = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
 
     @property
@@ -124,16 +122,12 @@ class Ppo:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
         records, kl, max_std = [], 0.0, self._max_std()
         for part in minibatches:
-            obs, action, old_mean = (
-                x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean)
-            )
+            obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))
             privileged = rollout.privileged.index_select(0, part)
             if self._reflection is not None:
                 self._reflection.actor(obs, privileged, action, old_mean)
             mean = actor.forward(obs, privileged)
-            own = slice(
-                0 if self._reflection is None else len(mean) // 2, None
-            )  # samples that are not mirrored
+            own = slice(0 if self._reflection is None else len(mean) // 2, None)  # samples that are not mirrored
             kl = divergence(old_mean[own], rollout.log_std, mean[own], actor.log_std)
             if kl > KL_STOP * cfg.kl_target:
                 break
@@ -173,9 +167,7 @@ class Ppo:
     def _update_critic(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, critic, losses = self.rollout, self.critic, []
         for part in minibatches:
-            obs, old, returns = (
-                x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns)
-            )
+            obs, old, returns = (x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns))
             if self._reflection is not None:
                 self._reflection.critic(obs)
             value = critic.forward(obs)

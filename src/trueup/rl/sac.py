@@ -142,16 +142,8 @@ class Sac:
             "critic": Adam(self.critic.parameters),
             "temperature": Adam(self.temperature),
         }
-        widths = {
-            "actor": env.nactor,
-            "critic": env.ncritic,
-            "action": env.naction,
-            "reward": 1,
-            "terminated": 1,
-        }
-        self.buffer = ReplayBuffer(
-            cfg.buffer, widths | {"next_actor": env.nactor, "next_critic": env.ncritic}
-        )
+        widths = {"actor": env.nactor, "critic": env.ncritic, "action": env.naction, "reward": 1, "terminated": 1}
+        self.buffer = ReplayBuffer(cfg.buffer, widths | {"next_actor": env.nactor, "next_critic": env.ncritic})
         self.stepper = Stepper(env)
         self.normalizers = {"actor": Normalizer(env.nactor), "critic": Normalizer(env.ncritic)}
 

@@ -50,13 +50,9 @@ def load_robot(reference: str | Path, *, root: Path | None = None) -> Robot:
 
             robot = Robot(spec=draft_spec(path, root=root), model_path=path, root=root)
         elif path.is_file():
-            raise TrueupError(
-                f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path
-            )
+            raise TrueupError(f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path)
         else:
-            raise TrueupError(
-                f"no robot {text!r}: neither built in nor a path{did_you_mean(name, zoo_names())}"
-            )
+            raise TrueupError(f"no robot {text!r}: neither built in nor a path{did_you_mean(name, zoo_names())}")
     if not options_text:
         return robot
     return _with_options(robot, options_text)
@@ -102,7 +98,5 @@ def _from_spec(path: Path, *, built_in: bool) -> Robot:
     if not model.resolve().is_relative_to(folder):
         raise TrueupError(f"model {spec.model!r} lies outside the robot's folder", file=path, place="model")
     if not model.is_file():
-        raise TrueupError(
-            f"model file {spec.model!r} does not exist beside the spec", file=path, place="model"
-        )
+        raise TrueupError(f"model file {spec.model!r} does not exist beside the spec", file=path, place="model")
     return Robot(spec=spec, model_path=model, built_in=built_in)

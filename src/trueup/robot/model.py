@@ -101,9 +101,7 @@ def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
 
 def joint_index(model: mujoco.MjModel, robot: Robot) -> JointIndex:
     """Addresses of the spec's joints in `qpos` and `qvel`."""
-    ids = np.array(
-        [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.spec.joint_names]
-    )
+    ids = np.array([mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.spec.joint_names])
     return JointIndex(
         joint_id=ids, qpos=model.jnt_qposadr[ids].astype(np.intp), dof=model.jnt_dofadr[ids].astype(np.intp)
     )
@@ -187,8 +185,7 @@ def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
         if found is None:
             known = [other.name for other in spec.joints]
             raise TrueupError(
-                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}",
-                file=robot.model_path,
+                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}", file=robot.model_path
             )
         if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)

@@ -48,9 +48,7 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
         if not all(math.isfinite(x) for x in numbers):
             raise ValueError(f"joint {self.name!r}: every number must be finite, found {numbers}")
         if not low < high:
-            raise ValueError(
-                f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]"
-            )
+            raise ValueError(f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]")
         if self.velocity <= 0 or self.torque <= 0:
             raise ValueError(f"joint {self.name!r}: velocity and torque limits must be positive")
         if self.kp < 0 or self.kd < 0:
@@ -61,9 +59,7 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
                 f"{self.knee_speed}"
             )
         if not low <= self.default <= high:
-            raise ValueError(
-                f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]"
-            )
+            raise ValueError(f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]")
 
     @property
     def stall_torque(self) -> float:
@@ -192,9 +188,7 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
 
 def read_spec(path: str | Path) -> RobotSpec:
     """Read and check a spec file; every failure names the file and the key."""
-    return read_toml(
-        path, RobotSpec, "spec", "no spec file here; `trueup robot init MODEL --out FOLDER` writes one"
-    )
+    return read_toml(path, RobotSpec, "spec", "no spec file here; `trueup robot init MODEL --out FOLDER` writes one")
 
 
 def spec_to_toml(spec: RobotSpec) -> str:

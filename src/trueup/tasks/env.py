@@ -81,9 +81,7 @@ class TaskEnv:
         self._limit = round(task.rates.episode_s / self.control_dt)
         random = RowRandom(self.cfg.seed, "start", self.nenv, self.cfg.first_row)
         self._starts = Starts(task.start, self.sim, random)
-        self._weights: Float32 = np.array(
-            [[r.weight * self.control_dt] for r in task.rewards.values()], np.float32
-        )
+        self._weights: Float32 = np.array([[r.weight * self.control_dt] for r in task.rewards.values()], np.float32)
         self._is_late = np.array([[r.late] for r in task.rewards.values()])
         self._score = list(task.rewards).index(task.score)
         self._scores = np.zeros(self.nenv)  # sum of the score over the episode so far
@@ -210,9 +208,7 @@ class TaskEnv:
         draws = self.variation.randomizer
         critic = [term.signal for term in self.task.observations.critic]
         factors = [] if draws is None else draws.factor_names
-        return make_mirror(
-            self._sense, self.observation_spec, self.goal, critic, factors, self.action_spec.moved
-        )
+        return make_mirror(self._sense, self.observation_spec, self.goal, critic, factors, self.action_spec.moved)
 
     def _begin(self, ids: Ids) -> None:
         qpos, qvel = self._starts.draw(ids, self.climb)
@@ -251,10 +247,7 @@ class TaskEnv:
             joint_vel=joint_vel,
             gyro=seen.gyro,
             gravity=seen.gravity,
-            others={
-                name: getattr(self._sense.frame, name)[rows].reshape(len(joint_pos), -1)
-                for name in self._others
-            },
+            others={name: getattr(self._sense.frame, name)[rows].reshape(len(joint_pos), -1) for name in self._others},
         )
 
     def _targets(self, action: Float32) -> NDArray[np.floating]:

@@ -74,9 +74,7 @@ def _named(name: str) -> Task:
         return own
     variants = _variants()
     if name not in variants:
-        raise TrueupError(
-            f"no task {name!r}{did_you_mean(name, sorted(variants))}; your own is named FILE.py:FUNCTION"
-        )
+        raise TrueupError(f"no task {name!r}{did_you_mean(name, sorted(variants))}; your own is named FILE.py:FUNCTION")
     module, function = variants[name]
     task: Task = getattr(importlib.import_module(module), function)()
     return task

@@ -108,15 +108,11 @@ class Task:
     terminations: Mapping[str, Callable[[Frame], NDArray[np.bool_]]]
     score: str
     symmetric: bool = False  # left and right may be exchanged
-    signals: Mapping[str, Signal] = field(
-        default_factory=dict
-    )  # of this task, beside `tasks.sensing.signals`
+    signals: Mapping[str, Signal] = field(default_factory=dict)  # of this task, beside `tasks.sensing.signals`
     metrics: Mapping[str, Callable[[Frame], Float32]] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     servo: Servo = field(default_factory=Servo)
-    target_stages: tuple[
-        TargetStage, ...
-    ] = ()  # between actions and delay, see `world.actuators.target_stages`
+    target_stages: tuple[TargetStage, ...] = ()  # between actions and delay, see `world.actuators.target_stages`
     sensors: SensorCfg = field(default_factory=SensorCfg)
     randomize: Ranges = field(default_factory=dict)
     pushes: PushCfg | None = None
@@ -139,6 +135,4 @@ def error_metric(task: Task) -> str | None:
 def error_label(task: Task) -> str:
     """Name and unit of the error for people, such as "velocity error, m/s"; empty for tasks without one."""
     name = error_metric(task)
-    return (
-        "" if name is None or task.goal.error is None else f"{name.replace('_', ' ')}, {task.goal.error[1]}"
-    )
+    return "" if name is None or task.goal.error is None else f"{name.replace('_', ' ')}, {task.goal.error[1]}"

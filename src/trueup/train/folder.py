@@ -35,8 +35,7 @@ class RunFolder:
         """Begin a run; refuses to write over another."""
         if (self.path / "config.json").exists():
             raise TrueupError(
-                "there is a run here already; continue it with --resume or choose another --out",
-                file=self.path,
+                "there is a run here already; continue it with --resume or choose another --out", file=self.path
             )
         write_atomic(self.path / "config.json", write_config(cfg))
 

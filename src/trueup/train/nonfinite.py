@@ -23,8 +23,7 @@ def replay_step(folder: Path, env: Env) -> list[str]:
     found = read_checkpoint(folder)
     if found.facts.get("step") is None:
         raise TrueupError(
-            f"{found.facts.get('what')} belongs to no control step: resume the run to see it again",
-            file=folder,
+            f"{found.facts.get('what')} belongs to no control step: resume the run to see it again", file=folder
         )
     env.reset()
     env.restore(part(found.arrays, "env/"))

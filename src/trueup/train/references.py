@@ -25,9 +25,7 @@ def task_reference(task: str | Task | Callable[[], Task]) -> str:
     file = inspect.getsourcefile(task)
     named = file is not None and Path(file).is_file() and task.__qualname__.isidentifier()
     if file is None or not named or task.__module__.startswith("trueup."):
-        return name_object(
-            task()
-        )  # built in, or of a notebook or within another function: no file can be named
+        return name_object(task())  # built in, or of a notebook or within another function: no file can be named
     return f"{Path(file).absolute()}:{task.__qualname__}"
 
 

@@ -87,9 +87,7 @@ def make_learner(cfg: RunCfg) -> Learner:
     """The learner that the type of `cfg.learner` selects, in its environment; a student with its teacher's policy."""
     is_student = isinstance(cfg.learner, DistillCfg)
     if is_student != (cfg.teacher is not None):
-        raise TrueupError(
-            "a student (distill) needs a teacher, and no other learner takes one: --teacher RUN"
-        )
+        raise TrueupError("a student (distill) needs a teacher, and no other learner takes one: --teacher RUN")
     more = () if cfg.teacher is None else (RunFolder(cfg.teacher).newest_policy(),)
     env = run_env(cfg, cfg.nenv, training=True)
     return learner_class(cfg.learner)(env, cfg.learner, cfg.seed, *more)

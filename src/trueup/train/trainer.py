@@ -110,9 +110,7 @@ class Trainer:
                     progress = pace.progress(budget, metrics)
                     scalars.add(_record(progress))
                     show(progress)
-                    reason = (
-                        "interrupted" if stop.requested else self._extras(metrics) or _spent(budget, self)
-                    )
+                    reason = "interrupted" if stop.requested else self._extras(metrics) or _spent(budget, self)
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
                         self.save()
         finally:
@@ -151,8 +149,7 @@ class Trainer:
                 where = f", step {error.step}, rows {error.rows[:8]}"
                 what_next = f"state and action are kept: `trueup train --replay {place}` shows the step again"
             raise TrueupError(
-                f"{error.what} is not finite in iteration {self.learner.iteration}{where}; {what_next}",
-                file=place,
+                f"{error.what} is not finite in iteration {self.learner.iteration}{where}; {what_next}", file=place
             ) from error
 
     def _extras(self, metrics: dict[str, float]) -> str | None:

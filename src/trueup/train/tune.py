@@ -12,9 +12,7 @@ from trueup.core.machine import usable_cores
 from trueup.rl.env import Env
 
 _SIZES = (512, 1024, 2048)
-_ENOUGH = (
-    0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
-)
+_ENOUGH = 0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +24,7 @@ class Choice:
     paces: dict[tuple[int, int], float]
 
 
-def choose(
-    make: Callable[[int, int], Env], *, nenv: int = 0, threads: int = 0, seconds: float = 0.4
-) -> Choice:
+def choose(make: Callable[[int, int], Env], *, nenv: int = 0, threads: int = 0, seconds: float = 0.4) -> Choice:
     """Try sizes and threads; a number that is not 0 is taken as given.
 
     Takes the smallest number of simulations with nearly the best pace: with fewer, PPO learns more from each step;

@@ -40,13 +40,7 @@ class Twin:
         self.substeps = math.ceil(preset.physics_hz / cfg.command_hz - 1e-9)
         self.physics_hz = self.substeps * cfg.command_hz
         model = build_plant(
-            robot,
-            preset,
-            seed=cfg.seed,
-            label=label,
-            base=cfg.base,
-            physics_dt=1.0 / self.physics_hz,
-            fit=fit,
+            robot, preset, seed=cfg.seed, label=label, base=cfg.base, physics_dt=1.0 / self.physics_hz, fit=fit
         )
         jitter, noise = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (1, 2))
         self.plant = Plant(model, robot.spec, jitter)

@@ -22,9 +22,7 @@ class Readings:
     a reading adds what is measured to its row.
     """
 
-    def __init__(
-        self, plant: Plant, model: PlantModel, random: np.random.Generator, imu_site: str | None
-    ) -> None:
+    def __init__(self, plant: Plant, model: PlantModel, random: np.random.Generator, imu_site: str | None) -> None:
         self._plant, self._random = plant, random
         truth, n = plant.truth, len(plant.position)
         sensors = truth.sensors
@@ -79,10 +77,7 @@ class Readings:
         """Rows for the readings to come: offsets and noise."""
         block = np.tile(self._offset, (_BLOCK, 1))
         if self._sigma.any():
-            noise, joints = (
-                self._random.standard_normal((_BLOCK, len(self._sigma))) * self._sigma,
-                3 * self._njoint,
-            )
+            noise, joints = (self._random.standard_normal((_BLOCK, len(self._sigma))) * self._sigma, 3 * self._njoint)
             block[:, :joints] += noise[:, :joints]
             block[:, len(self._offset) - (len(self._sigma) - joints) :] += noise[:, joints:]
         return block

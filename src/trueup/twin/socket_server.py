@@ -180,9 +180,7 @@ class TwinServer:
             physics_hz=self.twin.physics_hz,
         )
         self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, welcome), address)
-        if (
-            self._cfg.lockstep and self._newest < 0
-        ):  # a hello that comes again gets the same first state again
+        if self._cfg.lockstep and self._newest < 0:  # a hello that comes again gets the same first state again
             self._answer = wire.encode_report(self.twin.report(0)) if is_new else self._answer
             self._send(self._answer, address)
 

@@ -119,6 +119,4 @@ def _smooth(path: Floats, window: int) -> Floats:
         return path
     weight = np.hanning(2 * window + 3)[1:-1]
     held = np.pad(path, ((window, window), (0, 0)), mode="edge")
-    return np.stack(
-        [np.convolve(held[:, k], weight / weight.sum(), "valid") for k in range(path.shape[1])], axis=1
-    )
+    return np.stack([np.convolve(held[:, k], weight / weight.sum(), "valid") for k in range(path.shape[1])], axis=1)

@@ -32,9 +32,7 @@ _SHORTEST_BONE, _BONE = 0.02, (0.42, 0.45, 0.49, 1.0)
 _SUN, _SUN_HEIGHT = "trueup_sun", 4.0
 _OFF = {"disable", "disabled", "off", "false", "0"}
 _ZENITH, _NADIR = (0.50, 0.66, 0.86), (1.0, 1.0, 1.0)
-_HORIZON = tuple(
-    (a + b) / 2 for a, b in zip(_ZENITH, _NADIR, strict=True)
-)  # where the gradient crosses eye level
+_HORIZON = tuple((a + b) / 2 for a, b in zip(_ZENITH, _NADIR, strict=True))  # where the gradient crosses eye level
 _TILE, _TILE_OTHER, _LINE = (0.80, 0.82, 0.85), (0.73, 0.76, 0.80), (0.88, 0.90, 0.92)
 _INSTALL = (
     "On Debian or Ubuntu: `sudo apt-get install libegl1 libgl1-mesa-dri` (no graphics card needed). "
@@ -96,9 +94,7 @@ def _add_textures(spec: mujoco.MjSpec) -> None:
         width=512,
         height=512,
     )
-    floor = spec.add_material(
-        name="trueup_floor", texrepeat=[1, 1], texuniform=True, reflectance=0.0, specular=0.1
-    )
+    floor = spec.add_material(name="trueup_floor", texrepeat=[1, 1], texuniform=True, reflectance=0.0, specular=0.1)
     floor.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "trueup_tiles"
 
 
@@ -167,13 +163,9 @@ class Painter:
     `azimuth` is the direction the camera will look in (degrees): the light comes from behind it.
     """
 
-    def __init__(
-        self, model: mujoco.MjModel, width: int = 640, height: int = 480, *, azimuth: float = 140.0
-    ) -> None:
+    def __init__(self, model: mujoco.MjModel, width: int = 640, height: int = 480, *, azimuth: float = 140.0) -> None:
         if not (16 <= width <= MAX_SIDE and 16 <= height <= MAX_SIDE):
-            raise TrueupError(
-                f"a picture is 16 to {MAX_SIDE} pixels wide and high, asked for {width} x {height}"
-            )
+            raise TrueupError(f"a picture is 16 to {MAX_SIDE} pixels wide and high, asked for {width} x {height}")
         self.model = copy.copy(model)  # the size of the buffer is a field of the model: the caller's stays
         self.model.vis.global_.offwidth, self.model.vis.global_.offheight = width, height
         self.model.vis.quality.offsamples = SAMPLES
@@ -194,9 +186,7 @@ class Painter:
 
     def paint(self, data: mujoco.MjData, camera: mujoco.MjvCamera) -> Pixels:
         """Return the picture of `data`; the array is used again by the next call."""
-        mujoco.mjv_updateScene(
-            self.model, data, self._option, None, camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
-        )
+        mujoco.mjv_updateScene(self.model, data, self._option, None, camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene)
         mujoco.mjr_render(self._rect, self._scene, self._context)
         mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
         return self._pixels[::-1]  # OpenGL counts rows from below
@@ -243,9 +233,7 @@ def _open_gl(width: int, height: int) -> Any:
             context = importlib.import_module(f"mujoco.{name}").GLContext(width, height)
             context.make_current()
             return context
-        except (
-            Exception
-        ) as error:  # each back end fails in its own way: missing library, no device, no display
+        except Exception as error:  # each back end fails in its own way: missing library, no device, no display
             failures.append(f"{name}: {type(error).__name__}: {error}")
         if platform_before is None:
             os.environ.pop("PYOPENGL_PLATFORM", None)

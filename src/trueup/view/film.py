@@ -79,9 +79,7 @@ def find_ffmpeg() -> str:
     try:
         return str(library.get_ffmpeg_exe())
     except RuntimeError as error:
-        raise TrueupError(
-            f"imageio-ffmpeg finds no ffmpeg ({error}); install one or set IMAGEIO_FFMPEG_EXE"
-        ) from None
+        raise TrueupError(f"imageio-ffmpeg finds no ffmpeg ({error}); install one or set IMAGEIO_FFMPEG_EXE") from None
 
 
 def _check(model: mujoco.MjModel, qpos: NDArray[np.float64], fps: float, sample_hz: float) -> None:
@@ -92,9 +90,7 @@ def _check(model: mujoco.MjModel, qpos: NDArray[np.float64], fps: float, sample_
             raise TrueupError(f"{name} must be a positive number, found {rate}")
     bad = np.flatnonzero(~np.isfinite(qpos).all(axis=1))
     if len(bad):
-        raise TrueupError(
-            f"qpos is not finite at sample {bad[0]} ({bad[0] / sample_hz:.3f} s): cannot be drawn"
-        )
+        raise TrueupError(f"qpos is not finite at sample {bad[0]} ({bad[0] / sample_hz:.3f} s): cannot be drawn")
 
 
 @contextmanager
@@ -110,11 +106,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callab
     command = [executable, "-y", "-loglevel", "error", *source, "-an", *_ENCODERS[suffix], part]
     # its own session: Ctrl-C reaches us only, and we end it
     process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
     try:
         yield _sender(process)
@@ -145,6 +137,4 @@ def _finish(process: subprocess.Popen[bytes], path: Path) -> None:
     _, complaint = process.communicate()
     if process.returncode != 0:
         lines = complaint.decode(errors="replace").strip().splitlines()
-        raise TrueupError(
-            f"ffmpeg could not write the film: {lines[-1] if lines else process.returncode}", file=path
-        )
+        raise TrueupError(f"ffmpeg could not write the film: {lines[-1] if lines else process.returncode}", file=path)

@@ -78,11 +78,7 @@ class BatchSim:
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
         self.delay_line = DelayLine(
-            cfg.nsim,
-            robot.spec.njoint,
-            dt_s=self.physics_dt,
-            max_delay_s=cfg.max_delay_s,
-            delay_s=self.scene.delay_s,
+            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s, delay_s=self.scene.delay_s
         )
         self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
@@ -211,9 +207,7 @@ class BatchSim:
         self.motion.forget()
         self.sensors.reset(ids)
 
-    def step(
-        self, target_pos: ArrayLike, target_vel: ArrayLike | None = None, torque: ArrayLike | None = None
-    ) -> None:
+    def step(self, target_pos: ArrayLike, target_vel: ArrayLike | None = None, torque: ArrayLike | None = None) -> None:
         """Advance every simulation by one control step under held targets, (nsim, njoint) or broadcast to it."""
         self.params.refresh()
         command = self._command(target_pos)
@@ -258,14 +252,10 @@ class BatchSim:
             cut = slice(start, start + chunk)
             seen = self._seen(targets[:, cut])
             controls = self._controls(
-                seen,
-                None if target_vel is None else target_vel[:, cut],
-                None if torque is None else torque[:, cut],
+                seen, None if target_vel is None else target_vel[:, cut], None if torque is None else torque[:, cut]
             )
             out = self.batch.rollout(seen.shape[1], control=controls, record=tuple(record))
-            parts.append(
-                {str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()}
-            )
+            parts.append({str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()})
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
 
     def _seen(self, targets: FloatArray) -> FloatArray:
@@ -305,15 +295,9 @@ class BatchSim:
         self.batch.state[:] = state["integration"]
         self.motion.forget()
         self.delay_line.restore(
-            {
-                name[6:]: np.asarray(one, np.float64)
-                for name, one in state.items()
-                if name.startswith("delay/")
-            }
+            {name[6:]: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
         )
-        self.sensors.restore(
-            {name[8:]: value for name, value in state.items() if name.startswith("sensors/")}
-        )
+        self.sensors.restore({name[8:]: value for name, value in state.items() if name.startswith("sensors/")})
         self.batch.warning[:] = state["warning"]
         for k, stage in enumerate(self.target_stages):
             for name, live in stage.memory().items():
@@ -342,9 +326,7 @@ class BatchSim:
         self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
         self.ctrl[:, 2::3] = 0.0 if torque is None else torque
 
-    def _controls(
-        self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None
-    ) -> FloatArray:
+    def _controls(self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None) -> FloatArray:
         """Per-physics-step positions (nsim, T substeps, njoint) and per-control-step rest as engine controls."""
         if self.cfg.actuator.inputs == "pos":
             if target_vel is not None or torque is not None:
@@ -379,16 +361,10 @@ class BatchSim:
                 self.batch.rollout(holds, control=self._controls(targets, None, None), record=())
 
     def _rollout_in_python(
-        self,
-        targets: FloatArray,
-        target_vel: FloatArray | None,
-        torque: FloatArray | None,
-        record: Sequence[str],
+        self, targets: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None, record: Sequence[str]
     ) -> dict[str, FloatArray]:
         fields = {name: self.batch.bind(name) for name in record}
-        out = {
-            name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()
-        }
+        out = {name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()}
         for t in range(targets.shape[1]):
             self.step(
                 targets[:, t],

@@ -63,9 +63,7 @@ class Drop:
     origins: tuple[Origin, ...] = ()
 
 
-def drop(
-    robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None
-) -> Drop:
+def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
     """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
     cfg = cfg or DropCfg()
     sim, found = _varied(robot, cfg)
@@ -103,11 +101,7 @@ def drop(
 def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
     """Build the simulations and set their parameters from the calibration and the ranges."""
     asked = SimCfg(
-        nsim=cfg.nsim,
-        threads=cfg.threads,
-        seed=cfg.seed,
-        model=ModelCfg(base=cfg.base),
-        sensors=cfg.sensors,
+        nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=cfg.sensors
     )
     sim = BatchSim(robot, asked if cfg.params is None else sim_for_fit(asked, cfg.params))
     ranges = default_ranges(sim) if cfg.randomize else {}

@@ -46,11 +46,7 @@ class MotionReader:
     """
 
     def __init__(
-        self,
-        batch: mujoco.batch.Batch,
-        joint_qpos: Columns,
-        joint_dof: Columns,
-        base_at: tuple[int, int] | None,
+        self, batch: mujoco.batch.Batch, joint_qpos: Columns, joint_dof: Columns, base_at: tuple[int, int] | None
     ) -> None:
         self._nq = batch.model.nq
         self._joint_qpos, self._joint_dof, self._base_at = joint_qpos, joint_dof, base_at

@@ -54,9 +54,7 @@ class RehearseCfg:
 
     def __post_init__(self) -> None:
         if not (self.torque_fraction > 0.0 and self.velocity_fraction > 0.0 and self.clearance_m >= 0.0):
-            raise TrueupError(
-                "torque_fraction and velocity_fraction must be positive, clearance_m not negative"
-            )
+            raise TrueupError("torque_fraction and velocity_fraction must be positive, clearance_m not negative")
         if not 0.0 <= self.burst_share < 1.0:
             raise TrueupError(f"burst_share must lie in [0, 1), found {self.burst_share}")
         if not (0.0 < self.shrink < 1.0 and 0.0 < self.least_scale <= 1.0):
@@ -170,9 +168,7 @@ class _Stage:
         floor = not robot.spec.base.floating if cfg.floor is None else cfg.floor
         self._substeps = max(1, math.ceil(max(robot.spec.physics_hz, LEAST_PHYSICS_HZ) * plan.dt - 1e-3))
         self._with_velocity = plan.target_vel is not None
-        rate = (
-            self._substeps / plan.dt
-        )  # every physics step is a control step, so that its torque can be seen
+        rate = self._substeps / plan.dt  # every physics step is a control step, so that its torque can be seen
         actuator = ActuatorCfg(inputs="servo" if self._with_velocity else "pos")
         model = ModelCfg(base="fixed", collisions="full", floor=floor)
         cfg_sim = SimCfg(threads=1, control_hz=rate, physics_hz=rate, model=model, actuator=actuator)
@@ -224,11 +220,7 @@ class _Stage:
 
     def _play(self, target: FloatArray, speed: FloatArray | None) -> dict[str, FloatArray]:
         """Run targets (T, n), each held for its physics steps."""
-        held = (
-            {}
-            if not self._with_velocity
-            else {"target_vel": np.zeros_like(target) if speed is None else speed}
-        )
+        held = {} if not self._with_velocity else {"target_vel": np.zeros_like(target) if speed is None else speed}
         held = {name: values.repeat(self._substeps, axis=0)[None] for name, values in held.items()}
         targets = target.repeat(self._substeps, axis=0)[None]
         return self._sim.rollout(targets, record=("qpos", "qvel", "qfrc_actuator"), **held)

@@ -103,9 +103,7 @@ class Sensors:
 
     def read(self) -> Observation:
         """The newest sample, or the one `latency_s` ago; arrays of the caller's own."""
-        return self._as_observation(
-            self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy()
-        )
+        return self._as_observation(self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy())
 
     def peek(self, ids: NDArray[np.intp] | None = None) -> Observation:
         """What `read` returns, of rows `ids` (None: all); valid until the next sample or reset."""
@@ -156,9 +154,7 @@ class Sensors:
         fraction = (steps - whole)[:, None]
         rows = np.arange(self._sim.nsim)
         later = self._ring[(self._newest - whole) % len(self._ring), rows]
-        earlier = self._ring[
-            (self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows
-        ]
+        earlier = self._ring[(self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows]
         return later + fraction * (earlier - later)
 
     def _measure(self, ids: NDArray[np.intp] | None, out: FloatArray) -> None:
@@ -181,9 +177,7 @@ def _imu_rotation(sim: BatchSim) -> FloatArray | None:
     import mujoco
 
     if mujoco.mj_name2id(sim.model, mujoco.mjtObj.mjOBJ_SITE, name) < 0:
-        raise TrueupError(
-            f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu"
-        )
+        raise TrueupError(f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu")
     matrix = np.zeros(9)
     mujoco.mju_quat2Mat(matrix, sim.model.site(name).quat)
     base_from_imu = matrix.reshape(3, 3)

@@ -24,15 +24,9 @@ class Touch(NamedTuple):
     joints: tuple[str, ...]
 
     def __str__(self) -> str:
-        how = (
-            f"{1e3 * self.depth_m:.1f} mm deep"
-            if self.depth_m >= 0
-            else f"{-1e3 * self.depth_m:.1f} mm apart"
-        )
+        how = f"{1e3 * self.depth_m:.1f} mm deep" if self.depth_m >= 0 else f"{-1e3 * self.depth_m:.1f} mm apart"
         between = ", ".join(map(repr, self.joints)) or "no joint"
-        return (
-            f"{self.geoms[0]!r} touches {self.geoms[1]!r} at {self.time_s:.2f} s ({how}; moved by {between})"
-        )
+        return f"{self.geoms[0]!r} touches {self.geoms[1]!r} at {self.time_s:.2f} s ({how}; moved by {between})"
 
 
 class TouchFinder:
@@ -55,9 +49,7 @@ class TouchFinder:
                     if pair not in self._always and (pair not in found or time[row] < found[pair][0]):
                         found[pair] = float(time[row]), depth
         order = sorted(found.items(), key=lambda item: item[1])
-        return tuple(
-            Touch(self._names(pair), when, depth, self._between(pair)) for pair, (when, depth) in order
-        )
+        return tuple(Touch(self._names(pair), when, depth, self._between(pair)) for pair, (when, depth) in order)
 
     def _pairs(self, pose: FloatArray) -> dict[tuple[int, int], float]:
         """Pairs of geoms nearer than the clearance, with their depth."""
@@ -83,9 +75,7 @@ class TouchFinder:
         one, other = (self._chain(int(self._model.geom_bodyid[geom])) for geom in pair)
         ids = one ^ other
         return tuple(
-            name
-            for name, j in zip(self._robot.spec.joint_names, self._index.joint_id, strict=True)
-            if int(j) in ids
+            name for name, j in zip(self._robot.spec.joint_names, self._index.joint_id, strict=True) if int(j) in ids
         )
 
     def _chain(self, body: int) -> set[int]:

@@ -68,9 +68,7 @@ def test_the_information_of_a_motion_is_that_of_the_simulated_change():
     found = forecast(target)
     assert found.information.shape == (1, 1, 2, 2)
     assert found.joint_pos.shape == (1, 400, 1)
-    other = made_calibration(
-        ANKLE, ("friction", "delay"), x=0.31, deviation={"friction": 0.01, "delay": 0.01}
-    )
+    other = made_calibration(ANKLE, ("friction", "delay"), x=0.31, deviation={"friction": 0.01, "delay": 0.01})
     moved = Forecaster(ANKLE, other, rate_hz=200.0, draws=1)(target).joint_pos
     both = ((moved - found.joint_pos) / 0.01 / 5e-4).ravel()  # friction and delay moved together
     assert both @ both == pytest.approx(found.information[0, 0].sum(), rel=0.05)

@@ -136,10 +136,7 @@ def test_an_outer_loop_follows_a_perfect_servo_and_bounds_its_corrections():
     assert np.abs(moved - reference).max() < 0.05
     sent = []
     track(reference, np.zeros(1), lambda command: sent.append(command) or np.full(1, -5.0), cfg)
-    assert (
-        max(abs(u - r) for u, r in zip(np.ravel(sent), reference.ravel(), strict=True))
-        <= cfg.most_rad + 1e-12
-    )
+    assert max(abs(u - r) for u, r in zip(np.ravel(sent), reference.ravel(), strict=True)) <= cfg.most_rad + 1e-12
 
 
 def test_the_closed_loop_check_refuses_what_is_not_a_twin():

@@ -63,9 +63,7 @@ def test_a_net_that_was_read_again_moves_alike(climbed):
     folder, ladder = climbed
     again = read_actuator(folder / "rungs" / "uan")
     log = planted(9)
-    first, second = (
-        roll(ROBOT, [log], model, SIM)[0].joint_pos for model in (ladder.actuators["uan"], again)
-    )
+    first, second = (roll(ROBOT, [log], model, SIM)[0].joint_pos for model in (ladder.actuators["uan"], again))
     np.testing.assert_array_equal(first, second)
 
 

@@ -112,9 +112,7 @@ def test_the_same_passage_twice_is_no_drift_and_a_growing_one_runs_away():
 
 def test_a_model_may_be_as_far_from_late_commands_as_the_robot_was():
     time = np.arange(12_000) / 100.0
-    lag = np.where((time % 60.0 > 25.0) & (time % 60.0 < 35.0), 0.6, 0.01)[
-        :, None
-    ]  # violent steps after 25 s
+    lag = np.where((time % 60.0 > 25.0) & (time % 60.0 < 35.0), 0.6, 0.01)[:, None]  # violent steps after 25 s
     assert judged_run(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.5).bounded
     far = judged_run(lag, 0.0 * lag, 3000, 6000, 100.0, robot_reach=0.1)
     assert not far.bounded

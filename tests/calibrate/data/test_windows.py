@@ -34,9 +34,7 @@ def test_windows_end_where_gains_change():
     windows = cut_windows(ROBOT, [with_gains(LOG, factor)], WindowCfg(window_s=1.0))
     assert windows.kp.shape == (windows.count, 1)
     assert set(np.unique(windows.kp / ROBOT.spec.kp).round(9)) == {1.0, 2.0}
-    gain = {
-        tuple(target[:, 0]): value for target, value in zip(windows.target, windows.kp[:, 0], strict=True)
-    }
+    gain = {tuple(target[:, 0]): value for target, value in zip(windows.target, windows.kp[:, 0], strict=True)}
     for target, kp in gain.items():  # every sample of a window lies where its gain was in force
         start = int(np.flatnonzero(LOG["target_pos"][:, 0] == target[0])[0])
         assert (factor[start : start + len(target)] * ROBOT.spec.kp[0] == kp).all()
@@ -72,11 +70,7 @@ def test_clocks_that_hardly_differ_are_one_rate(off):
 
 
 def test_other_rates_are_brought_to_the_most_common_one():
-    logs = [
-        resample(LOG.window(0, 600), 50.0),
-        LOG.window(600, 1800),
-        resample(LOG.window(1800, 2400), 1000.0),
-    ]
+    logs = [resample(LOG.window(0, 600), 50.0), LOG.window(600, 1800), resample(LOG.window(1800, 2400), 1000.0)]
     windows = cut_windows(ROBOT, logs, WindowCfg(window_s=1.0))
     assert windows.rate_hz == 200.0
     assert windows.target.shape[1] == 260

@@ -29,9 +29,7 @@ class Bent:
     def residuals(self, x: np.ndarray) -> np.ndarray:
         self.vectors += len(x)
         away = x - TRUE
-        away = np.where(
-            np.abs(away) > 0.005, self.flat * (away - np.sign(away) * 0.005) + np.sign(away) * 0.005, away
-        )
+        away = np.where(np.abs(away) > 0.005, self.flat * (away - np.sign(away) * 0.005) + np.sign(away) * 0.005, away)
         bent = away + self.bend * away**2
         return np.einsum("ctp,vp->vtc", self.rows, bent)[:, None]
 
@@ -73,9 +71,7 @@ def test_steps_stay_inside_the_box_and_may_end_on_it():
 
 def test_what_was_seen_is_told_after_every_step():
     seen: list[float] = []
-    descent(Bent()).run(
-        np.zeros(4), tolerance=1e-4, iterations=40, watch=lambda x, cost: seen.append(cost), exact=True
-    )
+    descent(Bent()).run(np.zeros(4), tolerance=1e-4, iterations=40, watch=lambda x, cost: seen.append(cost), exact=True)
     assert seen == sorted(seen, reverse=True)
     assert len(seen) >= 2
 

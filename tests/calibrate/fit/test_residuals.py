@@ -28,9 +28,7 @@ def make(log: Log, **window) -> Shooting:
 
 def true_x(shooting: Shooting) -> np.ndarray:
     names = ROBOT.spec.joint_names
-    return np.array(
-        [entry.to_x(TRUTH[entry.name][names.index(entry.of[0])]) for entry in shooting.parameters]
-    )
+    return np.array([entry.to_x(TRUTH[entry.name][names.index(entry.of[0])]) for entry in shooting.parameters])
 
 
 @pytest.fixture(scope="module")

@@ -28,13 +28,7 @@ def parameter(name: str, joint: str = "FL_calf_joint", **changes: object) -> Fit
 
 DAMPING = parameter("damping")
 CLEAR = Evidence(
-    x=0.0,
-    deviation=0.02,
-    ends=(-0.04, 0.04),
-    at_bound=(False, False),
-    excluded=False,
-    doubted=False,
-    still=False,
+    x=0.0, deviation=0.02, ends=(-0.04, 0.04), at_bound=(False, False), excluded=False, doubted=False, still=False
 )
 
 
@@ -64,9 +58,7 @@ def test_words(changes: dict[str, object], word: str):
 
 def test_a_search_bound_is_no_finding_but_no_friction_is():
     gain = parameter("kp", low=0.3, high=3.0, offset=0.0, prior=0.0, width=0.3, mode="times")
-    stuck = replace(
-        CLEAR, x=gain.x_bounds[1], ends=(gain.x_bounds[1] - 0.1, gain.x_bounds[1]), at_bound=(False, True)
-    )
+    stuck = replace(CLEAR, x=gain.x_bounds[1], ends=(gain.x_bounds[1] - 0.1, gain.x_bounds[1]), at_bound=(False, True))
     assert word_for(gain, stuck) == "weak"
     none = replace(CLEAR, x=DAMPING.x_bounds[0], ends=(DAMPING.x_bounds[0], -2.0), at_bound=(True, False))
     assert word_for(DAMPING, none) == "bounded"

@@ -18,10 +18,7 @@ def torque_log(law, seed: int = 0, seconds: float = 20.0) -> Log:
     """Random smooth motion with torques of a law of error and velocity."""
     rng, n = np.random.default_rng(seed), Z1.spec.njoint
     time = np.arange(round(seconds * RATE)) / RATE
-    waves = [
-        0.3 * np.sin(2 * np.pi * rng.uniform(0.3, 3, n) * time[:, None] + rng.uniform(0, 6, n))
-        for _ in range(3)
-    ]
+    waves = [0.3 * np.sin(2 * np.pi * rng.uniform(0.3, 3, n) * time[:, None] + rng.uniform(0, 6, n)) for _ in range(3)]
     pos = Z1.spec.default_pose + sum(waves)
     vel = np.gradient(pos, time, axis=0)
     target = pos + 0.05 * np.sin(2 * np.pi * rng.uniform(0.5, 4, n) * time[:, None] + rng.uniform(0, 6, n))

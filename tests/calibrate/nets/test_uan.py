@@ -119,9 +119,7 @@ def test_logs_that_are_too_short_are_refused(logs):
 def test_five_minutes_of_wild_commands_stay_bounded(logs):
     """The residual saturates below a fraction of the torque limit, and the motion stays near its commands."""
     net = train_uan(PENDULUM, logs[:1], None, replace(SMALL, regress=RegressCfg(rounds=1, steps=200)))
-    sim = BatchSim(
-        PENDULUM, with_net(SimCfg(nsim=4, control_hz=50.0, physics_hz=200.0), net), NetActuator(net)
-    )
+    sim = BatchSim(PENDULUM, with_net(SimCfg(nsim=4, control_hz=50.0, physics_hz=200.0), net), NetActuator(net))
     limit = np.array(net.spec.limit)
     rng, most = np.random.default_rng(0), 0.0
     target = np.zeros((4, 1))

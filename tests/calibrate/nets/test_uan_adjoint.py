@@ -86,6 +86,4 @@ def test_windows_kept_back_lie_at_the_end_of_each_log():
     windows = choose_windows(tracks, UanCfg(window_s=0.3, warm_up_s=0.1))
     place = (windows.held - tracks.first[windows.held]) / (tracks.last - tracks.first)[windows.held]
     assert place.min() >= 0.84
-    assert (
-        (windows.train + 80 < tracks.last[windows.train]) & (windows.train >= tracks.first[windows.train])
-    ).all()
+    assert ((windows.train + 80 < tracks.last[windows.train]) & (windows.train >= tracks.first[windows.train])).all()

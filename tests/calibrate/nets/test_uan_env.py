@@ -38,12 +38,7 @@ def test_windows_end_together_and_begin_anew():
 def test_the_net_says_what_the_policy_would_on_what_it_saw():
     problem = made()
     trainer = RlTrainer(
-        problem.rollouts,
-        problem.blank,
-        problem.windows.train,
-        problem.unit,
-        RlCfg(iterations=2, horizon=12),
-        0,
+        problem.rollouts, problem.blank, problem.windows.train, problem.unit, RlCfg(iterations=2, horizon=12), 0
     )
     while not trainer.done:
         trainer.iterate()

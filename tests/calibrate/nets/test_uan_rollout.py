@@ -6,13 +6,7 @@ import pytest
 from made_nets import made_net
 from residual_logs import residual_log
 
-from trueup.calibrate.nets.uan.rollout import (
-    NetRollout,
-    SignalRange,
-    encoder_noise,
-    joint_inertia,
-    make_tracks,
-)
+from trueup.calibrate.nets.uan.rollout import NetRollout, SignalRange, encoder_noise, joint_inertia, make_tracks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg

@@ -121,9 +121,7 @@ def test_a_stand_is_in_the_replays_and_not_in_the_net():
     assert {one.name for one in settings_of(base)} == {"armature"}
     assert stand_of(made_calibration(robot, ("armature", "tilt"))) == ()
     log = residual_log(robot, seed=1, seconds=4.0)
-    net = train_uan(
-        robot, [log], base, replace(SMALL, regress=RegressCfg(rounds=1, steps=4, corrections=(1, 1)))
-    )
+    net = train_uan(robot, [log], base, replace(SMALL, regress=RegressCfg(rounds=1, steps=4, corrections=(1, 1))))
     assert {one.name for one in net.spec.settings} == {"armature"}
     actuator = Actuator(rung=rung_named("uan"), params=base, net=net)
     sim = actuator.simulation(robot, SimCfg(model=ModelCfg(base="fixed")))

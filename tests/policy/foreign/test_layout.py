@@ -104,9 +104,7 @@ def test_deploy_yaml_clips_targets_and_shows_the_policy_its_own_output(tmp_path)
         "offset": [0.31, 0.11, 0.21],
         "joint_ids": [0, 1, 2],
     }
-    layout = read_layout(
-        deploy_file(tmp_path, {"actions": {"JointPositionAction": action}}), joint_names=MOTORS
-    )
+    layout = read_layout(deploy_file(tmp_path, {"actions": {"JointPositionAction": action}}), joint_names=MOTORS)
     mapping, said = ActionMap(layout.action), rows(8.0, 2.0, -4.0)
     np.testing.assert_allclose(mapping.target(said), [[1.0, 0.61, -0.29]])
     np.testing.assert_array_equal(mapping.observed(said), said)
@@ -121,9 +119,7 @@ def test_deploy_yaml_may_ask_for_whole_frames_and_scaling_first(tmp_path):
     builder, nothing = ObservationBuilder(layout.observation), rows(0.0, 0.0, 0.0)
     builder.restart(reading(layout, (0, 0, 0), gyro=(1, 1, 1)), nothing, nothing)
     found = builder.step(reading(layout, (0, 0, 0), gyro=(2, 2, 4)), nothing, nothing)
-    np.testing.assert_allclose(
-        found[0], [0.5, 0.5, 0.5, 0, 0.6, -0.8, 1.0, 1.0, 1.5, 0, 0.6, -0.8], rtol=1e-6
-    )
+    np.testing.assert_allclose(found[0], [0.5, 0.5, 0.5, 0, 0.6, -0.8, 1.0, 1.0, 1.5, 0, 0.6, -0.8], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,8 @@ def counting_net(path, *, batch, result="h_out", shape=None):
     """actions = obs + h; h_out = h + 1."""
     shape = shape or [1, batch, 2]
     nodes = [
-        helper.make_node(
-            "Constant", [], ["one"], value=helper.make_tensor("v", TensorProto.FLOAT, [], [1.0])
-        ),
-        helper.make_node(
-            "Constant", [], ["axis"], value=helper.make_tensor("w", TensorProto.INT64, [1], [0])
-        ),
+        helper.make_node("Constant", [], ["one"], value=helper.make_tensor("v", TensorProto.FLOAT, [], [1.0])),
+        helper.make_node("Constant", [], ["axis"], value=helper.make_tensor("w", TensorProto.INT64, [1], [0])),
         helper.make_node("Add", ["h_in", "one"], [result]),
         helper.make_node("Squeeze", ["h_in", "axis"], ["flat"]),
         helper.make_node("Add", ["obs", "flat"], ["actions"]),
@@ -72,13 +68,7 @@ def test_an_input_that_is_no_hidden_state_is_named(tmp_path):
 
 def test_weights_in_another_file_are_refused(tmp_path):
     model = onnx.load(save_linear(tmp_path / "net.onnx", WEIGHT))
-    onnx.save(
-        model,
-        tmp_path / "outside.onnx",
-        save_as_external_data=True,
-        location="weights.bin",
-        size_threshold=0,
-    )
+    onnx.save(model, tmp_path / "outside.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     with pytest.raises(TrueupError, match="another file"):
         OnnxNet(tmp_path / "outside.onnx")
 

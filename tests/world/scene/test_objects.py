@@ -180,9 +180,7 @@ def test_inertia_follows_the_mass_of_an_object():
 
 def test_a_cube_slides_to_rest_as_its_friction_says():
     """From v0 it comes v0^2 / (2 mu g) far, on a floor that is rougher."""
-    sim = BatchSim(
-        scene(Object(name="cube", shape="box", size=(0.05, 0.05, 0.02))), SimCfg(nsim=2, threads=1)
-    )
+    sim = BatchSim(scene(Object(name="cube", shape="box", size=(0.05, 0.05, 0.02))), SimCfg(nsim=2, threads=1))
     sim.params.set("object_friction", [[0.2], [0.5]])
     sim.reset(objects={"cube": [0.0, 1.0, 0.02, 1.0, 0.0, 0.0, 0.0]})
     hold(sim, 10)

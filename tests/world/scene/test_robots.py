@@ -24,9 +24,7 @@ def saved(model: mujoco.MjModel) -> bytes:
 
 
 @pytest.mark.parametrize("name", zoo_names())
-@pytest.mark.parametrize(
-    "cfg", [ModelCfg(), ModelCfg(base="mount"), ModelCfg(collisions="full", visual=True)]
-)
+@pytest.mark.parametrize("cfg", [ModelCfg(), ModelCfg(base="mount"), ModelCfg(collisions="full", visual=True)])
 def test_a_scene_of_one_robot_is_its_model_bit_for_bit(name, cfg):
     robot = load_robot(name)
     assert saved(Scene.of(robot).compile(cfg)) == saved(compile_spec(build_spec(robot, cfg), robot))
@@ -148,9 +146,7 @@ def test_a_scene_without_a_robot_and_prefixes_that_clash_are_refused():
 
 def test_robots_with_different_solver_options_take_those_of_the_first_without_a_warning(recwarn):
     go2, so101 = load_robot("go2"), load_robot("so101")
-    scene = Scene(
-        robots=(Mounted(robot=so101, prefix="arm_"), Mounted(robot=go2, prefix="dog_", pos=(2.0, 0.0, 0.0)))
-    )
+    scene = Scene(robots=(Mounted(robot=so101, prefix="arm_"), Mounted(robot=go2, prefix="dog_", pos=(2.0, 0.0, 0.0))))
     model = scene.compile()
     assert model.opt.iterations == Scene.of(so101).compile().opt.iterations
     assert not recwarn.list

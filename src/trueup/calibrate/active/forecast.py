@@ -43,13 +43,9 @@ class Forecast:
 class Forecaster:
     """Forecasts for one calibrated robot; simulations are kept between calls."""
 
-    def __init__(
-        self, robot: Robot, result: Calibration, *, rate_hz: float, draws: int = 2, seed: int = 0
-    ) -> None:
+    def __init__(self, robot: Robot, result: Calibration, *, rate_hz: float, draws: int = 2, seed: int = 0) -> None:
         if result.joint_names != robot.spec.joint_names:
-            raise TrueupError(
-                f"this calibration is of {result.robot!r} with other joints than {robot.spec.name!r}"
-            )
+            raise TrueupError(f"this calibration is of {result.robot!r} with other joints than {robot.spec.name!r}")
         self.robot, self.parameters, self.rate_hz = robot, result.parameters, rate_hz
         self._covariance = np.array(result.covariance)
         self.before = np.linalg.inv(self._covariance)
@@ -117,9 +113,7 @@ def _points(result: Calibration, draws: int, seed: int) -> list[FloatArray]:
     """The posterior mean and draws around it, in x and inside the bounds."""
     low, high = np.array([entry.x_bounds for entry in result.parameters]).T
     rng = np.random.default_rng(seed)
-    spread = rng.multivariate_normal(
-        np.array(result.x), np.array(result.covariance), max(0, draws - 1), method="eigh"
-    )
+    spread = rng.multivariate_normal(np.array(result.x), np.array(result.covariance), max(0, draws - 1), method="eigh")
     return [np.clip(x, low, high) for x in (np.array(result.x), *spread)]
 
 

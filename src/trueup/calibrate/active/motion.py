@@ -76,8 +76,7 @@ class Populations:
     def __init__(self, limb: NDArray[np.intp], numbers: int, population: int, *, seed: int) -> None:
         self._limb, self._numbers = limb, numbers
         self._searches = [
-            _search(int((limb == g).sum()) * numbers, population, seed + g)
-            for g in range(int(limb.max()) + 1)
+            _search(int((limb == g).sum()) * numbers, population, seed + g) for g in range(int(limb.max()) + 1)
         ]
         self._asked: list[list[FloatArray]] = []
 

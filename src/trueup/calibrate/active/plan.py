@@ -66,9 +66,7 @@ class ActiveCfg:
                 f"segments of {self.segment_s:g} s"
             )
         if min(self.generations, self.draws) < 1 or self.population < 4 or not 0.0 < self.target < 1.0:
-            raise TrueupError(
-                "generations and draws must be at least 1, population 4, target between 0 and 1"
-            )
+            raise TrueupError("generations and draws must be at least 1, population 4, target between 0 and 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +114,7 @@ class ActivePlan:
 
 
 def plan_active(
-    robot: Robot,
-    result: Calibration,
-    cfg: ActiveCfg | None = None,
-    *,
-    progress: Callable[[float], None] | None = None,
+    robot: Robot, result: Calibration, cfg: ActiveCfg | None = None, *, progress: Callable[[float], None] | None = None
 ) -> ActivePlan:
     """Plan the motion that would best show the weak parameters of an earlier calibration."""
     return _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None)).plan()
@@ -129,9 +123,7 @@ def plan_active(
 class _Planner:
     """A plan in the making."""
 
-    def __init__(
-        self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]
-    ) -> None:
+    def __init__(self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]) -> None:
         self._robot, self._result, self._cfg, self._progress = robot, result, cfg, progress
         self._weak = weak_of(result)
         if not len(self._weak):
@@ -162,9 +154,7 @@ class _Planner:
         """The best motion found, rehearsed; joints that the rehearsal scaled down stay so."""
         cfg = self._cfg
         rows = round(cfg.segment_s * cfg.rate_hz)
-        space = MotionSpace(
-            pose=self._robot.spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz
-        )
+        space = MotionSpace(pose=self._robot.spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz)
         limb = self._forecast.limb
         search = Populations(limb, NUMBERS, cfg.population, seed=cfg.seed + 1000 * number)
         for generation in range(cfg.generations):
@@ -174,9 +164,7 @@ class _Planner:
         target = space.targets(search.best[None])[0]
         still = np.repeat(target[-1:], round(_STILL_S * cfg.rate_hz), axis=0)
         target = np.concatenate([target, still])
-        plan = Plan(
-            time=clock(len(target), cfg.rate_hz), joint_names=self._robot.spec.joint_names, target_pos=target
-        )
+        plan = Plan(time=clock(len(target), cfg.rate_hz), joint_names=self._robot.spec.joint_names, target_pos=target)
         passed = rehearse(self._robot, plan, cfg.rehearse)
         self._bounds = [
             replace(bounds, amplitude=bounds.amplitude * float(scale))
@@ -243,9 +231,7 @@ class _Planner:
 
     def _usual(self, kind: Kind, seconds: float) -> ExcitationCfg:
         cfg = self._cfg
-        return ExcitationCfg(
-            kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits
-        )
+        return ExcitationCfg(kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)
 
     def _meta(self) -> dict[str, object]:
         names = [self._result.estimates[k].parameter.label for k in self._weak]

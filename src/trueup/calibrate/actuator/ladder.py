@@ -13,14 +13,7 @@ import msgspec
 from trueup._version import __version__
 from trueup.calibrate.actuator.closed_loop import TwinRun, predict, run_on_twin
 from trueup.calibrate.actuator.config import LadderCfg
-from trueup.calibrate.actuator.fits import (
-    RungJob,
-    common_params,
-    fit_rung,
-    not_excited,
-    not_supported,
-    training_of,
-)
+from trueup.calibrate.actuator.fits import RungJob, common_params, fit_rung, not_excited, not_supported, training_of
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, rung_key
 from trueup.calibrate.actuator.long_run import long_run
 from trueup.calibrate.actuator.model import Actuator

@@ -94,9 +94,5 @@ def judged_run(
     drift = float(np.sqrt(((last - first) ** 2).mean()))
     near = reach <= _TWICE * robot_reach + _SLACK_RAD and drift <= _MOST_DRIFT_RAD
     return LongRun(
-        seconds=len(moved) / rate,
-        drift=drift,
-        reach=reach,
-        reach_robot=robot_reach,
-        bounded=near and not diverged,
+        seconds=len(moved) / rate, drift=drift, reach=reach, reach_robot=robot_reach, bounded=near and not diverged
     )

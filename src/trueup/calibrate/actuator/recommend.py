@@ -41,9 +41,7 @@ def recommend(
     if not fit:
         first = next(iter(scores))
         return Recommendation(
-            rung=first,
-            best=first,
-            reason="no rung stayed bounded: look at the data first (`trueup data check`)",
+            rung=first, best=first, reason="no rung stayed bounded: look at the data first (`trueup data check`)"
         )
     chosen, best = _simplest(fit)
     top = fit[best].whole
@@ -122,17 +120,14 @@ def _reason(
     simpler = [name for name in list(scores)[: list(scores).index(chosen)] if name in fit]
     if simpler:
         below = min(simpler, key=lambda name: fit[name].whole.mean)
-        parts.append(
-            f"the best simpler rung, {rung_named(below).title}, leaves {_mrad(fit[below].whole.mean)}"
-        )
+        parts.append(f"the best simpler rung, {rung_named(below).title}, leaves {_mrad(fit[below].whole.mean)}")
     if gone := [rung_named(name).title for name in scores if name not in fit]:
         parts.append(f"left out because they run away in long rollouts: {', '.join(gone)}")
     if bad := overfits(scores):
         parts.append(
             "overfitted: "
             + ", ".join(
-                f"{rung_named(a).title} (worse than {rung_named(b).title} on unseen data)"
-                for a, b in bad.items()
+                f"{rung_named(a).title} (worse than {rung_named(b).title} on unseen data)" for a, b in bad.items()
             )
         )
     return "; ".join(parts)

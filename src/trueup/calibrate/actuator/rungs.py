@@ -38,13 +38,7 @@ RUNGS: tuple[Rung, ...] = (
     Rung(name="delay", title="PD + delay", kind="params", adds="delay", alone=True),
     # rotor inertia, viscous and Coulomb friction and encoder bias of every joint, one delay
     Rung(name=BASE, title="+ friction M1 (pace)", kind="params", start="delay"),
-    Rung(
-        name="motor",
-        title="+ torque-speed line",
-        kind="params",
-        adds="stall_torque,no_load_speed",
-        start=BASE,
-    ),
+    Rung(name="motor", title="+ torque-speed line", kind="params", adds="stall_torque,no_load_speed", start=BASE),
     # Stribeck and load-dependent friction, arXiv 2410.08650
     *(
         Rung(name=f"M{k}", title=f"+ friction M{k}", kind="params", adds=f"friction:M{k}", start=BASE)

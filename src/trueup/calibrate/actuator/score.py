@@ -81,12 +81,7 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def score_rung(
-    robot: Robot,
-    actuator: Actuator,
-    train: Sequence[Log],
-    held: Sequence[Log],
-    groups: Sequence[str],
-    sim: SimCfg,
+    robot: Robot, actuator: Actuator, train: Sequence[Log], held: Sequence[Log], groups: Sequence[str], sim: SimCfg
 ) -> Scores:
     """Score one rung; `groups` says what is new in each held-out log."""
     dt = 1.0 / rate_of(held[0])
@@ -101,9 +96,7 @@ def score_rung(
         held=[*errors, error_of(whole, None)],
         train=fitted,
         groups=by if len(by) > 1 or "gain" in by else {},
-        torque=actuator.torque_error(
-            robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]
-        ),
+        torque=actuator.torque_error(robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]),
         diverged=any(bool(one.diverged.any()) for one in whole),
     )
 
@@ -117,6 +110,4 @@ def error_of(replays: Sequence[Replay], seconds: float | None) -> PositionError:
     """The error of replays and its standard error over blocks."""
     joints = joint_rmse(replays)
     drawn = bootstrap(error_blocks(replays), _DRAWS).mean(axis=1)
-    return PositionError(
-        seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist()
-    )
+    return PositionError(seconds=seconds, mean=float(joints.mean()), se=float(drawn.std()), joints=joints.tolist())

@@ -223,9 +223,7 @@ def _add_base(out: LogArrays, log: Log, start: Rows, rows: Rows, keep: NDArray[n
     out["base_vel"] = np.concatenate([log["base_vel"], log["imu_gyro"]], axis=1)[start]
     out["base_quat"] = log["base_quat"][after]
     out["measured"] = np.concatenate([out["measured"], *measured], axis=-1)
-    out["judged"] = np.concatenate(
-        [out["judged"], np.repeat(keep[:, :, None], BASE_CHANNELS, axis=2)], axis=-1
-    )
+    out["judged"] = np.concatenate([out["judged"], np.repeat(keep[:, :, None], BASE_CHANNELS, axis=2)], axis=-1)
     out["sigma"] = np.concatenate([out["sigma"], noise[0], turn, noise[1], noise[2]])
 
 

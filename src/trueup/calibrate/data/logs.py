@@ -66,12 +66,9 @@ def _long_enough(logs: Sequence[Log]) -> None:
     """Refuse less than some seconds in all; single logs may be short."""
     seconds = sum(map(_seconds, logs))
     if seconds < _SHORTEST_S:
-        what = (
-            f"a log of {seconds:.1f} s is" if len(logs) == 1 else f"{len(logs)} logs of {seconds:.1f} s are"
-        )
+        what = f"a log of {seconds:.1f} s is" if len(logs) == 1 else f"{len(logs)} logs of {seconds:.1f} s are"
         raise TrueupError(
-            f"{what} too short to calibrate from; record at least 20 s of excitation "
-            "(`trueup record ... --seconds 20`)"
+            f"{what} too short to calibrate from; record at least 20 s of excitation (`trueup record ... --seconds 20`)"
         )
 
 
@@ -129,9 +126,7 @@ class Split:
     how: str
 
 
-def split_logs(
-    logs: Sequence[Log], holdout: Sequence[Log], share: float, *, fits_gains: bool = False
-) -> Split:
+def split_logs(logs: Sequence[Log], holdout: Sequence[Log], share: float, *, fits_gains: bool = False) -> Split:
     """Score on the logs given for it; without any, on a share of the others (`hold_out`)."""
     if not holdout:
         return hold_out(logs, share, fits_gains=fits_gains)
@@ -149,9 +144,7 @@ def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) 
         return Split(train=parts, held=[], how="nothing was held out")
     gains = [gain_of(part) for part in parts]
     powered = [gain for gain, part in zip(gains, parts, strict=True) if is_powered(part)]
-    seconds = {
-        gain: sum(_duration(p) for p, g in zip(parts, gains, strict=True) if g == gain) for gain in powered
-    }
+    seconds = {gain: sum(_duration(p) for p, g in zip(parts, gains, strict=True) if g == gain) for gain in powered}
     if len(seconds) >= (3 if fits_gains else 2):
         kept = min(reversed(seconds), key=lambda gain: seconds[gain])  # the last of the shortest
         if sum(seconds.values()) - seconds[kept] >= _TRAIN_S:

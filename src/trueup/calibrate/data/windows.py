@@ -145,8 +145,7 @@ def _stack(robot: Robot, parts: list[LogArrays], rate: float, *, follows: bool) 
     optional = [name for name in _MAY if any(name in part for part in parts)]
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in _MUST}
     arrays |= {
-        name: np.concatenate([_or_default(robot, name, part, follows=follows) for part in parts])
-        for name in optional
+        name: np.concatenate([_or_default(robot, name, part, follows=follows) for part in parts]) for name in optional
     }
     return Windows(
         rate_hz=rate,

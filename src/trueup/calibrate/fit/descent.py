@@ -137,9 +137,7 @@ class Descent:
         part = gradient[free]
         return float(0.5 * part @ np.linalg.solve(hessian[np.ix_(free, free)], part))
 
-    def _try(
-        self, at: Point, jacobian: Jacobian, damping: FloatArray, factors: FloatArray
-    ) -> tuple[Point, FloatArray]:
+    def _try(self, at: Point, jacobian: Jacobian, damping: FloatArray, factors: FloatArray) -> tuple[Point, FloatArray]:
         """The best of steps with several dampings and of their mix by limb; and the best damping of each limb."""
         hessian, gradient = self.normal(jacobian, at.residuals, at.x)
         tries = np.array([self.step(hessian, gradient, at.x, damping * factor) for factor in factors])
@@ -171,9 +169,7 @@ class Descent:
         parts = [jacobian[:, w].reshape(len(x), -1) @ weighed[w].reshape(-1) for w in range(len(at))]
         return np.asarray(x + np.sum(parts, axis=0, dtype=np.float64))
 
-    def step(
-        self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray
-    ) -> FloatArray:
+    def step(self, hessian: FloatArray, gradient: FloatArray, x: FloatArray, damping: FloatArray) -> FloatArray:
         """The minimum of the damped quadratic within the box and within reach."""
         damped = hessian + np.diag(damping[self.owner] * np.diag(hessian))  # owner -1: the last damping
         upper = np.linalg.cholesky(damped).T

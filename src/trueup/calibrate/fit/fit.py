@@ -197,12 +197,7 @@ class Fitter:
     ) -> Point:
         self._phase_steps = 0
         return descent.run(
-            x,
-            tolerance=tolerance,
-            iterations=self.cfg.iterations,
-            jacobian=jacobian,
-            watch=self._seen,
-            exact=exact,
+            x, tolerance=tolerance, iterations=self.cfg.iterations, jacobian=jacobian, watch=self._seen, exact=exact
         )
 
     def _baseline(self, first: FloatArray) -> bool:

@@ -58,9 +58,7 @@ class Problem:
     @property
     def simulated_s(self) -> float:
         """Robot time simulated so far."""
-        return sum(
-            part.rollouts * part.windows.target.shape[1] / part.windows.rate_hz for part in self._parts()
-        )
+        return sum(part.rollouts * part.windows.target.shape[1] / part.windows.rate_hz for part in self._parts())
 
     def _parts(self) -> list[Shooting]:
         parts = (self.fine, self.bridge, self.rough, self.whole)

@@ -117,12 +117,7 @@ def _may_touch(sim: BatchSim) -> bool:
 
 
 def fit_sim_cfg(
-    robot: Robot,
-    rate_hz: float,
-    names: Sequence[str],
-    *,
-    free_base: bool = False,
-    physics_hz: float | None = None,
+    robot: Robot, rate_hz: float, names: Sequence[str], *, free_base: bool = False, physics_hz: float | None = None
 ) -> SimCfg:
     """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
     cfg = SimCfg(physics_hz=physics_hz, model=ModelCfg(base="free" if free_base else "fixed"))
@@ -145,9 +140,7 @@ def window_products(jacobian: Jacobian) -> FloatArray:
 class Shooting:
     """Residuals of a robot's windows as a function of x (see `fit_parameter`), by multiple shooting."""
 
-    def __init__(
-        self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg
-    ) -> None:
+    def __init__(self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg) -> None:
         self.robot, self.windows, self.parameters = robot, windows, tuple(parameters)
         if windows.target_vel is not None or windows.torque is not None:
             cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
@@ -160,9 +153,7 @@ class Shooting:
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
         self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
         # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
-        self.channel_limb = np.append(
-            self.colouring.limb[self._joints], np.zeros(self._base_channels, np.intp)
-        )
+        self.channel_limb = np.append(self.colouring.limb[self._joints], np.zeros(self._base_channels, np.intp))
 
     @property
     def _base_channels(self) -> int:
@@ -198,11 +189,7 @@ class Shooting:
         """Mean gain in force of some joints, as logged or as the spec has it."""
         logged = getattr(self.windows, name)
         columns = [self.robot.spec.joint_names.index(joint) for joint in joints]
-        gains = (
-            getattr(self.robot.spec, name)
-            if logged is None
-            else logged.reshape(-1, logged.shape[-1]).mean(axis=0)
-        )
+        gains = getattr(self.robot.spec, name) if logged is None else logged.reshape(-1, logged.shape[-1]).mean(axis=0)
         return float(np.mean(np.asarray(gains)[columns]))
 
     def residuals(self, x: FloatArray) -> FloatArray:

@@ -24,15 +24,7 @@ from trueup.calibrate.judge.uncertainty import (
     widened,
     with_model_error,
 )
-from trueup.calibrate.judge.verdict import (
-    Evidence,
-    estimates,
-    hide_still,
-    inseparable,
-    pairs,
-    ratio,
-    unlike_joints,
-)
+from trueup.calibrate.judge.verdict import Evidence, estimates, hide_still, inseparable, pairs, ratio, unlike_joints
 from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
 FloatArray = NDArray[np.float64]

@@ -65,9 +65,7 @@ class Profiler:
     smooth  the cost has no jumps; contacts make some, and a rise over a jump narrows no interval
     """
 
-    def __init__(
-        self, descent: Descent, solution: Solution, deviation: FloatArray, *, smooth: bool = True
-    ) -> None:
+    def __init__(self, descent: Descent, solution: Solution, deviation: FloatArray, *, smooth: bool = True) -> None:
         self.descent, self.solution, self.x = descent, solution, solution.x
         self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
         self.here = descent.costs(solution.residuals[None], solution.x[None])[0]

@@ -28,15 +28,7 @@ from trueup.hardware.drivers.open import same_twin
 from trueup.robot.load import Robot
 from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration, Predictive, Score
-from trueup.world.replay.replay import (
-    Prepare,
-    Replay,
-    ReplayCfg,
-    at_rate,
-    block_squares,
-    joint_rmse,
-    replay_logs,
-)
+from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, at_rate, block_squares, joint_rmse, replay_logs
 
 FloatArray = NDArray[np.float64]
 DRAWS = 40
@@ -74,9 +66,7 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
     )
 
 
-def window_replays(
-    robot: Robot, logs: Sequence[Log], sim: SimCfg, *, prepare: Prepare | None = None
-) -> list[Replay]:
+def window_replays(robot: Robot, logs: Sequence[Log], sim: SimCfg, *, prepare: Prepare | None = None) -> list[Replay]:
     """Replays in windows of 0.5 s of the logs that are long enough."""
     cut = ReplayCfg(sim=sim, window_s=SCORE_WINDOW_S)
     enough = [log for log in logs if len(log) > SCORE_WINDOW_S * rate_of(log) + 1]
@@ -99,9 +89,7 @@ def _ends(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def predictive_check(
-    shooting: Shooting, solution: Solution, judged: Judged, held: Sequence[Log]
-) -> Predictive:
+def predictive_check(shooting: Shooting, solution: Solution, judged: Judged, held: Sequence[Log]) -> Predictive:
     """Replay held-out logs with the estimate and with draws from the posterior."""
     rng, x = np.random.default_rng(0), judged.x
     low, high = shooting.bounds

@@ -94,12 +94,7 @@ class Information:
 
 
 def information(
-    jacobian: Jacobian,
-    residuals: FloatArray,
-    judged: NDArray[np.bool_],
-    rate_hz: float,
-    *,
-    part: Part | None = None,
+    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float, *, part: Part | None = None
 ) -> Information:
     """Return the sums over all samples, or over a part of them.
 
@@ -122,9 +117,7 @@ def information(
     return Information(hessian=hessian, gradient=gradient, meat=meat, correlation_time_s=times)
 
 
-def posterior(
-    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float
-) -> Posterior:
+def posterior(jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float) -> Posterior:
     """Return the covariance of x at the optimum; arguments as for `information`."""
     count = len(jacobian)
     found = information(jacobian, residuals, judged, rate_hz)
@@ -139,9 +132,7 @@ def posterior(
         wider = np.ones(count)  # the scatter of a handful of windows says nothing
     covariance = smooth * np.outer(wider, wider)
     narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
-    return Posterior(
-        covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s
-    )
+    return Posterior(covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s)
 
 
 def scaled(found: Posterior, factor: FloatArray) -> Posterior:
@@ -151,9 +142,7 @@ def scaled(found: Posterior, factor: FloatArray) -> Posterior:
 
 def widened(found: Posterior, factor: FloatArray) -> Posterior:
     """Multiply standard errors by `factor` (nparameter,), up to the prior's."""
-    return scaled(
-        found, np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation
-    )
+    return scaled(found, np.minimum(found.deviation * factor, np.maximum(found.deviation, 1.0)) / found.deviation)
 
 
 def with_model_error(found: Posterior, bread: FloatArray, factor: FloatArray) -> Posterior:

@@ -146,12 +146,7 @@ def _free_of_limbs(shooting: Shooting, x: FloatArray) -> list[tuple[int, NDArray
 
 
 def _directions(
-    shooting: Shooting,
-    x: FloatArray,
-    limb: int,
-    mine: NDArray[np.intp],
-    axes: FloatArray,
-    deviation: FloatArray,
+    shooting: Shooting, x: FloatArray, limb: int, mine: NDArray[np.intp], axes: FloatArray, deviation: FloatArray
 ) -> list[Direction]:
     """Axes (len(mine), n) as directions with steps of about half their standard errors, if bounds leave room."""
     out = []

@@ -78,9 +78,7 @@ def estimates(
     return tuple(_estimate(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
 
 
-def _estimate(
-    k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray
-) -> Estimate:
+def _estimate(k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray) -> Estimate:
     entry, value = parameters[k], float(parameters[k].to_value(np.array(seen.x)))
     low, high = entry.x_bounds
     nearest = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else None
@@ -98,9 +96,7 @@ def _estimate(
         partner="" if partner is None else partner.label,
         correlation=together,
         on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
-        advice=""
-        if word == "identified"
-        else _advice(entry, seen, partner if abs(together) >= _CONFOUNDED else None),
+        advice="" if word == "identified" else _advice(entry, seen, partner if abs(together) >= _CONFOUNDED else None),
         nominal=seen.nominal,
         nominal_excluded=seen.excluded and not seen.still,
         nominal_cost=seen.nominal_cost,
@@ -121,9 +117,7 @@ def word_for(entry: FitParameter, seen: Evidence) -> Word:
         return "weak" if seen.excluded else "not visible"
     if open_low or open_high:
         informs = high < _INFORMS if open_low else low > -_INFORMS
-        return (
-            "bounded" if informs or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
-        )
+        return "bounded" if informs or seen.excluded else "weak" if seen.deviation < VISIBLE else "not visible"
     return "identified" if is_close(entry, seen.deviation) and not seen.doubted else "weak"
 
 
@@ -145,9 +139,7 @@ def _advice(entry: FitParameter, seen: Evidence, partner: FitParameter | None) -
     if seen.still:
         return f"the joint was not moved; record {shows}"
     if _unnatural_bound(entry, seen.x):
-        return (
-            "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
-        )
+        return "ended on its bound: something that the model lacks is put here; try a richer set of parameters"
     if partner is not None:
         pair = SEPARATES.get(frozenset({entry.name, partner.name}))
         return f"cannot be told from {partner.label}; record {pair or shows}"
@@ -237,15 +229,11 @@ def unlike_joints(parameters: Sequence[FitParameter], x: FloatArray, deviation: 
     for name in dict.fromkeys(entry.name for entry in parameters):
         if PARAMETERS[name].scope != "joint" or name in NEVER_TIED:
             continue
-        single = {
-            entry.of[0]: k for k, entry in enumerate(parameters) if entry.name == name and len(entry.of) == 1
-        }
+        single = {entry.of[0]: k for k, entry in enumerate(parameters) if entry.name == name and len(entry.of) == 1}
         for group in tied(tuple(single), "kind"):
             members = [single[joint] for joint in group]
             if len(members) > 1 and _differ(parameters, x, deviation, members):
-                shown = ", ".join(
-                    f"{parameters[k].of[0]} {float(parameters[k].to_value(x[k])):.3g}" for k in members
-                )
+                shown = ", ".join(f"{parameters[k].of[0]} {float(parameters[k].to_value(x[k])):.3g}" for k in members)
                 text = (
                     f"like joints came out unlike in {name}: {shown} {parameters[members[0]].unit}. Joints of one "
                     "kind are built alike: one is worn, or the model puts something else there. `--tie kind` fits "
@@ -255,9 +243,7 @@ def unlike_joints(parameters: Sequence[FitParameter], x: FloatArray, deviation: 
     return out
 
 
-def _differ(
-    parameters: Sequence[FitParameter], x: FloatArray, deviation: FloatArray, members: list[int]
-) -> bool:
+def _differ(parameters: Sequence[FitParameter], x: FloatArray, deviation: FloatArray, members: list[int]) -> bool:
     own, weight = x[members], 1.0 / np.maximum(deviation[members], 1e-6) ** 2
     scatter = float((weight * (own - np.average(own, weights=weight)) ** 2).sum())
     entry = parameters[members[0]]

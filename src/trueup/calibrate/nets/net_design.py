@@ -61,26 +61,16 @@ def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...
 def simulator_of(settings: Sequence[Setting]) -> dict[str, object]:
     """Fields of a NetSpec about the simulator that these settings need."""
     names = [one.name for one in settings]
-    return {
-        "settings": tuple(settings),
-        "friction": friction_model(names),
-        "motor": bool(NEEDS_MOTOR & set(names)),
-    }
+    return {"settings": tuple(settings), "friction": friction_model(names), "motor": bool(NEEDS_MOTOR & set(names))}
 
 
 def blank_net(
-    spec: NetSpec,
-    hidden: Sequence[int],
-    context: int,
-    *,
-    scale: FloatArray,
-    signals: FloatArray | None = None,
+    spec: NetSpec, hidden: Sequence[int], context: int, *, scale: FloatArray, signals: FloatArray | None = None
 ) -> ActuatorNet:
     """A net of zeros; normalised for signals (rows, njoint, nsignal), which are also its fitted range."""
     sizes = (spec.ninput + context, *hidden, 1)
     layers = tuple(
-        tuple((np.zeros((m, n), np.float32), np.zeros(m, np.float32)) for n, m in pairwise(sizes))
-        for _ in spec.groups
+        tuple((np.zeros((m, n), np.float32), np.zeros(m, np.float32)) for n, m in pairwise(sizes)) for _ in spec.groups
     )
     shape = (len(spec.groups), len(spec.signals))
     mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)

@@ -46,11 +46,7 @@ class NetLearner:
         if spec.activation != "elu" and shape.hidden:
             raise ValueError("this learner has derivatives of ELU nets only")
         sizes = (spec.ninput + shape.context, *shape.hidden, 1)
-        names = {
-            name: size
-            for g in range(len(spec.groups))
-            for name, size in mlp_shapes(f"group{g}", sizes).items()
-        }
+        names = {name: size for g in range(len(spec.groups)) for name, size in mlp_shapes(f"group{g}", sizes).items()}
         self.parameters = Parameters({**names, "context": (spec.njoint, shape.context)})
         self.mlps = [Mlp(self.parameters, f"group{g}", sizes, _CHUNK) for g in range(len(spec.groups))]
         generator = torch.Generator().manual_seed(seed)
@@ -122,9 +118,7 @@ class NetLearner:
             out[rows, group] = part / self.net.std[g][:, None]
         return out
 
-    def step(
-        self, inputs: Float32, torque_grad: NDArray[np.float64], rate: float, decay: float = 0.0
-    ) -> float:
+    def step(self, inputs: Float32, torque_grad: NDArray[np.float64], rate: float, decay: float = 0.0) -> float:
         """Move the weights against the loss whose gradient by torques (rows, njoint) is given; returns its norm."""
         self._sum.zero_()
         spec = self.net.spec
@@ -153,9 +147,7 @@ class NetLearner:
             made.append(Regression(torch.from_numpy(x), torch.from_numpy(wanted)))
         return made
 
-    def regress(
-        self, regressions: Sequence[Regression], rows: Tensor, rate: float, decay: float = 0.0
-    ) -> float:
+    def regress(self, regressions: Sequence[Regression], rows: Tensor, rate: float, decay: float = 0.0) -> float:
         """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
         spec, loss = self.net.spec, 0.0
         share = 1.0 / (len(rows) * spec.njoint)
@@ -164,9 +156,7 @@ class NetLearner:
         for mlp, group, regression in zip(self.mlps, spec.groups, regressions, strict=True):
             joints = torch.tensor(group).repeat(len(rows))
             x = regression.inputs[rows].reshape(len(joints), -1)
-            torque, slope = self._torque(
-                mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints
-            )
+            torque, slope = self._torque(mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints)
             miss = (torque - regression.torque[rows].reshape(-1)) / self._scale[joints]
             loss += share * float(miss @ miss)
             grad = 2.0 * share * miss * slope / self._scale[joints]

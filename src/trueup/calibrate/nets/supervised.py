@@ -121,8 +121,7 @@ def make_samples(logs: Sequence[Log], spec: NetSpec) -> Samples:
             "vel": velocity,
             "vel_error": log.signals.get("target_vel", zero) - velocity,
             "command": log["target_pos"],
-            "servo_torque": log.signals.get("target_kp", zero) * error
-            - log.signals.get("target_kd", zero) * velocity,
+            "servo_torque": log.signals.get("target_kp", zero) * error - log.signals.get("target_kd", zero) * velocity,
         }
         stacked = np.stack([signals[name] for name in spec.signals], axis=-1).astype(np.float32)
         rows = np.arange(spec.depth - 1, len(log))
@@ -195,9 +194,7 @@ class _Module(nn.Module):
         return replace(self.blank, layers=layers, context=self.context.detach().numpy().copy())
 
 
-def _learned(
-    blank: ActuatorNet, samples: Samples, cfg: SupervisedCfg, progress: Progress | None
-) -> ActuatorNet:
+def _learned(blank: ActuatorNet, samples: Samples, cfg: SupervisedCfg, progress: Progress | None) -> ActuatorNet:
     torch.manual_seed(cfg.seed)
     net, rng = _Module(blank, cfg), np.random.default_rng(cfg.seed)
     adam = torch.optim.Adam(net.parameters(), lr=cfg.rate)

@@ -90,11 +90,7 @@ def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
         return False
     if reference is None:
         net = abs(float(pos[-1] - pos[0]))
-        return (
-            max(-low, high) > PLAUSIBLE_RAD
-            and max(-low, high) / DEGREE < PLAUSIBLE_RAD / 2
-            and net < 0.7 * wide
-        )
+        return max(-low, high) > PLAUSIBLE_RAD and max(-low, high) / DEGREE < PLAUSIBLE_RAD / 2 and net < 0.7 * wide
     below, above = float(reference.position_low[j]), float(reference.position_high[j])
     room = 0.1 * (above - below)
     inside = below - room <= low / DEGREE and high / DEGREE <= above + room
@@ -116,9 +112,7 @@ def _with_velocity(pos: FloatArray, vel: FloatArray, dt: float, joints: set[int]
     return {j for j in joints if 1 / 1.35 < _speed_ratio(pos[:, j], vel[:, j], dt) < 1.35}
 
 
-def check_units(
-    names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]
-) -> list[Finding]:
+def check_units(names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]) -> list[Finding]:
     """Report the columns in degrees."""
     found = []
     for signal, joints in columns.items():
@@ -132,8 +126,6 @@ def check_units(
         )
         who = [names[j] for j in order]
         found.append(
-            make_finding(
-                "unit_degrees", "error", text, signal=signal, joints=who, score=0.95, numbers={"largest": top}
-            )
+            make_finding("unit_degrees", "error", text, signal=signal, joints=who, score=0.95, numbers={"largest": top})
         )
     return found

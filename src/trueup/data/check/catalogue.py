@@ -147,8 +147,7 @@ CATALOGUE: dict[str, Advice] = {
         "Differentiate the position instead, or log the unfiltered velocity.",
     ),
     "velocity_order": Advice(
-        "Damping is fitted with another joint's motion.",
-        "Put the velocity columns in the order of the positions.",
+        "Damping is fitted with another joint's motion.", "Put the velocity columns in the order of the positions."
     ),
     "velocity_unrelated": Advice(
         "Damping and friction are fitted to something that is not this joint's velocity.",

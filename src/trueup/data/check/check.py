@@ -9,28 +9,14 @@ import numpy as np
 
 from trueup.data.check.angles import DEGREE, check_units, degree_columns
 from trueup.data.check.clock import GAP, check_streams, check_time, row_time, time_scale
-from trueup.data.check.columns import (
-    check_frozen,
-    check_jumps,
-    check_presence,
-    check_quantisation,
-    check_stale,
-)
+from trueup.data.check.columns import check_frozen, check_jumps, check_presence, check_quantisation, check_stale
 from trueup.data.check.finding import Finding, Report, ranked
 from trueup.data.check.joints import check_limits, check_order, check_tracking, match_reference
 from trueup.data.check.pairing import check_pairing
 from trueup.data.check.ranges import check_clipping, check_excitation, check_saturation
 from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
 from trueup.data.check.velocity import check_velocity
-from trueup.data.check.view import (
-    FloatArray,
-    LogView,
-    column,
-    hold_rows,
-    position_noise,
-    position_quantum,
-    spread,
-)
+from trueup.data.check.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
 from trueup.data.log import Log
 from trueup.data.reference import Reference
@@ -40,9 +26,7 @@ __all__ = ["Reference", "Report", "check_log"]
 FEWEST_ROWS = 20  # below, only the table itself can be judged
 
 
-def check_log(
-    log: Log, reference: Reference | None = None, streams: Mapping[str, FloatArray] | None = None
-) -> Report:
+def check_log(log: Log, reference: Reference | None = None, streams: Mapping[str, FloatArray] | None = None) -> Report:
     """Check a log by itself, against a robot when one is given, and against other clocks when those are given.
 
     reference  facts of the robot; a caller with a RobotSpec fills it field by field (same names, same order):
@@ -96,13 +80,9 @@ def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
     scale = time_scale(time)[1]
     dt = row_time(time, scale)
     signals = {
-        name: values
-        for name in ("joint_pos", "target_pos", "joint_vel")
-        if (values := column(log, name)) is not None
+        name: values for name in ("joint_pos", "target_pos", "joint_vel") if (values := column(log, name)) is not None
     }
-    degrees = degree_columns(
-        signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot
-    )
+    degrees = degree_columns(signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot)
     units = check_units(log.joint_names, degrees, signals)
     for name, joints in degrees.items():
         if joints:

@@ -65,9 +65,7 @@ def _unit(time: FloatArray, unit: str, scale: float) -> list[Finding]:
     if scale == 1.0:
         return []
     step = row_time(time, 1.0)
-    text = (
-        f"the median step is {step:.6g}: as seconds {1 / step:.3g} Hz, as {unit} {1 / (step * scale):.4g} Hz"
-    )
+    text = f"the median step is {step:.6g}: as seconds {1 / step:.3g} Hz, as {unit} {1 / (step * scale):.4g} Hz"
     numbers = {"median_step": step, "scale": scale}
     return [make_finding("time_unit", "error", text, signal="time", score=0.95, numbers=numbers)]
 
@@ -95,9 +93,7 @@ def _order(steps: FloatArray) -> list[Finding]:
         text = f"{len(same)} rows ({share:.2%}) have the stamp of the row before, first at row {int(same[0]) + 1}"
         level: Level = "error" if share > 0.05 else "warning"
         numbers = {"times": len(same), "share": share, "row": int(same[0]) + 1}
-        found.append(
-            make_finding("time_duplicate", level, text, signal="time", score=0.6 + share, numbers=numbers)
-        )
+        found.append(make_finding("time_duplicate", level, text, signal="time", score=0.6 + share, numbers=numbers))
     return found
 
 
@@ -139,9 +135,7 @@ def _jitter(steps: FloatArray, dt: float) -> list[Finding]:
     text = f"nine of ten steps lie between {1e3 * low:.3g} and {1e3 * high:.3g} ms, the median is {1e3 * dt:.3g} ms"
     numbers = {"p5_s": low, "p95_s": high, "median_s": dt}
     return [
-        make_finding(
-            "time_jitter", "warning", text, signal="time", score=min(0.9, 0.3 + wide / 2), numbers=numbers
-        )
+        make_finding("time_jitter", "warning", text, signal="time", score=min(0.9, 0.3 + wide / 2), numbers=numbers)
     ]
 
 
@@ -150,20 +144,12 @@ def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> list[Fin
     rate = 1.0 / dt
     wanted = reference.control_hz if reference is not None else 0.0
     if rate < 0.9 * wanted or rate < 45.0:
-        than = (
-            f"the robot is controlled at {wanted:g} Hz"
-            if rate < 0.9 * wanted
-            else "servos answer within 20 ms"
-        )
+        than = f"the robot is controlled at {wanted:g} Hz" if rate < 0.9 * wanted else "servos answer within 20 ms"
         text = f"rows come at {rate:.4g} Hz, {than}"
-        found.append(
-            make_finding("rate_low", "warning", text, signal="time", score=0.4, numbers={"rate_hz": rate})
-        )
+        found.append(make_finding("rate_low", "warning", text, signal="time", score=0.4, numbers={"rate_hz": rate}))
     elif rate < 105.0:
         text = f"rows come at {rate:.4g} Hz: one row is {1e3 * dt:.3g} ms, as long as a usual delay"
-        found.append(
-            make_finding("rate_low", "note", text, signal="time", score=0.2, numbers={"rate_hz": rate})
-        )
+        found.append(make_finding("rate_low", "note", text, signal="time", score=0.2, numbers={"rate_hz": rate}))
     fair = steps[np.abs(steps) < 2 * GAP * dt]
     if len(fair) >= 100:
         parts = [float(np.mean(part)) for part in np.array_split(fair, 5)]
@@ -171,9 +157,7 @@ def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> list[Fin
         if change > 1.03:
             text = f"the rate lies between {1 / max(parts):.4g} and {1 / min(parts):.4g} Hz in five parts of the log"
             numbers = {"low_hz": 1 / max(parts), "high_hz": 1 / min(parts)}
-            found.append(
-                make_finding("rate_change", "warning", text, signal="time", score=0.6, numbers=numbers)
-            )
+            found.append(make_finding("rate_change", "warning", text, signal="time", score=0.6, numbers=numbers))
     return found
 
 
@@ -208,9 +192,7 @@ def _clock(name: str, own: FloatArray, here: FloatArray) -> list[Finding]:
     span = float(np.ptp(here))
     if abs(jumps[largest]) > max(0.005, 8 * others, 2 * noise):
         at = float(middle[largest] + middle[largest + 1]) / 2
-        text = (
-            f"stream {name!r} leaps by {1e3 * jumps[largest]:+.3g} ms against the log's clock at {at:.3g} s"
-        )
+        text = f"stream {name!r} leaps by {1e3 * jumps[largest]:+.3g} ms against the log's clock at {at:.3g} s"
         numbers = {"jump_s": jumps[largest], "at_s": at}
         return [make_finding("clock_jump", "error", text, signal=name, score=0.9, numbers=numbers)]
     slope = float(np.polyfit(middle, floor, 1)[0])

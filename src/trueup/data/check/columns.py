@@ -35,9 +35,7 @@ def check_presence(log: Log) -> list[Finding]:
         who = [log.joint_names[j] for j in columns] if values.shape[1] == len(log.joint_names) else []
         text = f"{rows} of {len(values)} rows of {name} hold NaN or infinity, first at row {first}"
         numbers = {"rows": rows, "share": rows / len(values), "row": first}
-        found.append(
-            make_finding("not_finite", "error", text, signal=name, joints=who, score=1.0, numbers=numbers)
-        )
+        found.append(make_finding("not_finite", "error", text, signal=name, joints=who, score=1.0, numbers=numbers))
     return found
 
 
@@ -55,9 +53,7 @@ def check_frozen(view: LogView) -> list[Finding]:
     stuck: dict[int, Stop] = {}
     for j in view.fair:
         stops = [_stop(view, j, *run) for run in runs(np.diff(view.pos[:, j]) == 0)]
-        worst = max(
-            (s for s in stops if s is not None), key=lambda s: (s.proven, s.stop - s.start), default=None
-        )
+        worst = max((s for s in stops if s is not None), key=lambda s: (s.proven, s.stop - s.start), default=None)
         if worst is not None:
             stuck[j] = worst
     if not stuck:
@@ -65,9 +61,7 @@ def check_frozen(view: LogView) -> list[Finding]:
     j, worst = max(stuck.items(), key=lambda item: (item[1].proven, item[1].stop - item[1].start))
     rows = worst.stop - worst.start
     seconds, share = rows * view.dt, rows / view.rows
-    cause = (
-        "a frozen sensor, or a joint held by a stop" if worst.proven else "a joint held by friction or a stop"
-    )
+    cause = "a frozen sensor, or a joint held by a stop" if worst.proven else "a joint held by friction or a stop"
     text = (
         f"{view.names[j]} reads exactly {view.pos[worst.start, j]:.6g} rad for {seconds:.3g} s "
         f"(rows {worst.start} to {worst.stop}) while its command moves by {worst.command_rad:.3g} rad: {cause}"
@@ -75,9 +69,7 @@ def check_frozen(view: LogView) -> list[Finding]:
     level: Level = ("error" if share > 0.2 else "warning") if worst.proven else "note"
     numbers = {"seconds": seconds, "share": share, "row": worst.start, "command_moved_rad": worst.command_rad}
     view.blamed.update(k for k, s in stuck.items() if s.proven and s.stop - s.start > 0.2 * view.rows)
-    return [
-        view.finding("frozen", level, text, "joint_pos", sorted(stuck), score=0.6 + share, numbers=numbers)
-    ]
+    return [view.finding("frozen", level, text, "joint_pos", sorted(stuck), score=0.6 + share, numbers=numbers)]
 
 
 def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
@@ -86,9 +78,7 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     if stop - start < max(10, answer + 4):
         return None
     inside, tail = slice(start, stop - answer), slice(stop - answer, stop + 1)
-    told, moved = (
-        float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside)
-    )
+    told, moved = (float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside))
     steps = np.abs(np.diff(view.pos[:, j]))
     quick = float(np.percentile(steps, 99.5))
     fastest = float(np.delete(steps, min(stop, len(steps) - 1)).max(initial=0.0))
@@ -101,9 +91,7 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
     silent = _silent(view, j, start, stop)
     ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
-    proven = (
-        leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
-    )
+    proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
     return Stop(start, stop, moved, proven) if proven or ignored else None
 
 
@@ -159,11 +147,7 @@ def check_stale(view: LogView) -> list[Finding]:
     )
     view.blamed.update(shares)
     numbers = {"share": share, "true_hz": true_hz}
-    return [
-        view.finding(
-            "stale_samples", "warning", text, "joint_pos", sorted(shares), score=share, numbers=numbers
-        )
-    ]
+    return [view.finding("stale_samples", "warning", text, "joint_pos", sorted(shares), score=share, numbers=numbers)]
 
 
 def check_jumps(view: LogView) -> list[Finding]:
@@ -191,9 +175,7 @@ def check_jumps(view: LogView) -> list[Finding]:
             f"which its limit, its velocity column or the rows around deny"
         )
         numbers = {"step_rad": size, "speed_rad_s": size / view.dt, "row": row}
-        found.append(
-            view.finding("encoder_jump", "warning", text, "joint_pos", leaps, score=0.7, numbers=numbers)
-        )
+        found.append(view.finding("encoder_jump", "warning", text, "joint_pos", leaps, score=0.7, numbers=numbers))
     view.blamed.update(wraps, leaps)
     return found
 
@@ -244,9 +226,7 @@ def check_quantisation(view: LogView) -> list[Finding]:
         worst = float(np.max(view.quantum[coarse]))
         text = f"positions come in steps of {1e3 * worst:.3g} mrad: one step a row is {worst / view.dt:.3g} rad/s"
         numbers = {"quantum_rad": worst, "speed_rad_s": worst / view.dt}
-        found.append(
-            view.finding("quantisation", "note", text, "joint_pos", coarse, score=0.3, numbers=numbers)
-        )
+        found.append(view.finding("quantisation", "note", text, "joint_pos", coarse, score=0.3, numbers=numbers))
     if view.vel is not None:
         step, top = position_quantum(view.vel), np.percentile(np.abs(view.vel), 99, axis=0)
         rough = [j for j in view.fair if step[j] > 0.05 * top[j] > 0]
@@ -254,7 +234,5 @@ def check_quantisation(view: LogView) -> list[Finding]:
             worst = float(np.max(step[rough]))
             text = f"velocities come in steps of {worst:.3g} rad/s, over a twentieth of the fastest motion"
             numbers = {"quantum_rad_s": worst}
-            found.append(
-                view.finding("quantisation", "note", text, "joint_vel", rough, score=0.3, numbers=numbers)
-            )
+            found.append(view.finding("quantisation", "note", text, "joint_vel", rough, score=0.3, numbers=numbers))
     return found

@@ -14,16 +14,12 @@ from trueup.data.reference import Reference
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
 CHANGE_RAD = 0.15  # a column is moved or negated only if it comes nearer to the default pose by this much
-CLEAR_RAD = (
-    0.6  # nearer to the default pose by this much in all: an order explains one column beyond its limits
-)
+CLEAR_RAD = 0.6  # nearer to the default pose by this much in all: an order explains one column beyond its limits
 UNDECIDED_RAD = 0.1  # a wrong joint, nearer to the default pose: below, two explanations are alike
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
 
-def match_reference(
-    names: tuple[str, ...], reference: Reference | None
-) -> tuple[Reference | None, list[Finding]]:
+def match_reference(names: tuple[str, ...], reference: Reference | None) -> tuple[Reference | None, list[Finding]]:
     """Put the robot in the log's joint order; by name where possible, else by place and with a finding."""
     if reference is None or names == reference.joint_names:
         return reference, []
@@ -58,17 +54,13 @@ def check_tracking(view: LogView) -> list[Finding]:
         swaps, flips = (swaps, []) if moved < turned else ({}, flips)
     found = []
     if swaps:
-        text = "; ".join(
-            f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items()
-        )
+        text = "; ".join(f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items())
         found.append(view.finding("column_swap", "error", text, "target_pos", swaps, score=0.9))
     if flips:
         worst = -max(_together(pos[:, j], -target[:, j], view.dt) for j in flips)
         text = f"measured position and command run against each other, correlation {worst:.2f}"
         found.append(
-            view.finding(
-                "sign_flip", "error", text, "joint_pos", flips, score=0.9, numbers={"correlation": worst}
-            )
+            view.finding("sign_flip", "error", text, "joint_pos", flips, score=0.9, numbers={"correlation": worst})
         )
     view.blamed.update(swaps, flips)
     return found
@@ -125,9 +117,7 @@ def check_order(view: LogView) -> list[Finding]:
     flips = _flips(view, middle, turned, wrong)
     moved = [] if order is None else [j for j, k in enumerate(order) if j != k]
     by_order = np.inf if order is None else _misfit(middle, ref.default_pose[order], moved)
-    by_sign = _misfit(
-        np.where(np.isin(np.arange(len(middle)), flips), -middle, middle), ref.default_pose, flips
-    )
+    by_sign = _misfit(np.where(np.isin(np.arange(len(middle)), flips), -middle, middle), ref.default_pose, flips)
     if not set(wrong) <= set(flips):
         by_sign = np.inf
     found = []
@@ -185,9 +175,7 @@ def _by_pose(view: LogView, fits: BoolArray) -> list[Finding]:
     return [] if order is None else _order(view, order, "the default pose", "warning")
 
 
-def _rearranged(
-    view: LogView, middle: FloatArray, fits: BoolArray, wrong: list[int]
-) -> NDArray[np.intp] | None:
+def _rearranged(view: LogView, middle: FloatArray, fits: BoolArray, wrong: list[int]) -> NDArray[np.intp] | None:
     """A robot joint for every column such that all fit, near the default pose and with few columns moved.
 
     None when no such order exists, or when a single column is wrong and the order comes hardly nearer to the pose.

@@ -42,17 +42,11 @@ def check_pairing(view: LogView, lag: Lag | None) -> list[Finding]:
     if lag.rows + 2 * lag.error < -least and lag.before >= AGREEMENT:
         steps = max(1, round(-lag.rows / view.hold + 0.3))
         text = f"{seen}: {lag.before:.0%} of the votes put it before the command, about {steps} control step(s) late"
-        return [
-            make_finding(
-                "command_late", "error", text, signal="target_pos", score=lag.before, numbers=numbers
-            )
-        ]
+        return [make_finding("command_late", "error", text, signal="target_pos", score=lag.before, numbers=numbers)]
     bound = max(1.05 * view.hold, LONG_ROWS, LONG_S / view.dt)
     if lag.rows - 2 * lag.error > bound:
         text = f"{seen}: more than one control step"
-        return [
-            make_finding("command_early", "warning", text, signal="target_pos", score=0.6, numbers=numbers)
-        ]
+        return [make_finding("command_early", "warning", text, signal="target_pos", score=0.6, numbers=numbers)]
     return []
 
 

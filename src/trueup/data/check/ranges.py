@@ -64,9 +64,7 @@ def check_clipping(view: LogView) -> list[Finding]:
         return []
     clipped: dict[int, float] = {}
     for j in view.fair:
-        share = max(
-            _clipped_share(view.target[:: view.hold, j]), _clipped_share(-view.target[:: view.hold, j])
-        )
+        share = max(_clipped_share(view.target[:: view.hold, j]), _clipped_share(-view.target[:: view.hold, j]))
         if share > SATURATED_SHARE:
             clipped[j] = share
     if not clipped:
@@ -82,13 +80,7 @@ def check_clipping(view: LogView) -> list[Finding]:
     text = f"the command of {view.names[j]} runs into its extreme and stays there, {share:.1%} of the rows{where}"
     return [
         view.finding(
-            "target_clipped",
-            level,
-            text,
-            "target_pos",
-            sorted(clipped),
-            score=0.3 + share,
-            numbers={"share": share},
+            "target_clipped", level, text, "target_pos", sorted(clipped), score=0.3 + share, numbers={"share": share}
         )
     ]
 
@@ -123,9 +115,7 @@ def check_excitation(view: LogView) -> list[Finding]:
         worst = float(np.max(wide[still]))
         text = f"{len(still)} of {len(view.names)} joints move by less than {max(worst, 1e-4):.2g} rad"
         numbers = {"largest_range_rad": worst}
-        found.append(
-            view.finding("low_excitation", level, text, "joint_pos", still, score=0.5, numbers=numbers)
-        )
+        found.append(view.finding("low_excitation", level, text, "joint_pos", still, score=0.5, numbers=numbers))
     movers = [j for j in joints if j not in still]
     if movers and view.rows >= 50:
         found += _slow(view, movers) + _narrow(view, movers)
@@ -164,12 +154,6 @@ def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
     text = f"{len(bad)} joint(s) move at one frequency only, {view.names[bad[0][0]]} at {bad[0][1]:.2g} Hz"
     return [
         view.finding(
-            "narrow_excitation",
-            "note",
-            text,
-            "joint_pos",
-            [j for j, _ in bad],
-            score=0.3,
-            numbers={"hz": bad[0][1]},
+            "narrow_excitation", "note", text, "joint_pos", [j for j, _ in bad], score=0.3, numbers={"hz": bad[0][1]}
         )
     ]

@@ -30,9 +30,7 @@ def check_torque_magnitude(view: LogView) -> list[Finding]:
             f"although they move both ways: a magnitude"
         )
         return [
-            view.finding(
-                "torque_unsigned", "warning", text, "joint_torque", alive, score=0.7, numbers={"high": high}
-            )
+            view.finding("torque_unsigned", "warning", text, "joint_torque", alive, score=0.7, numbers={"high": high})
         ]
     return []
 
@@ -119,6 +117,4 @@ def check_torque_sign(view: LogView) -> list[Finding]:
         f"({worst.turned:.0%} explained): it points away from the command"
     )
     numbers = {"gain": worst.gain, "explained": worst.turned}
-    return [
-        view.finding("torque_sign", "warning", text, "joint_torque", sorted(bad), score=0.6, numbers=numbers)
-    ]
+    return [view.finding("torque_sign", "warning", text, "joint_torque", sorted(bad), score=0.6, numbers=numbers)]

@@ -110,9 +110,7 @@ def _swapped(matches: list[Match], moved: FloatArray, summed: FloatArray) -> dic
 def _order(view: LogView, swapped: dict[int, int]) -> list[Finding]:
     if not swapped:
         return []
-    pairs = ", ".join(
-        f"{view.names[j]} moves as the velocity of {view.names[k]} says" for j, k in swapped.items()
-    )
+    pairs = ", ".join(f"{view.names[j]} moves as the velocity of {view.names[k]} says" for j, k in swapped.items())
     return [view.finding("velocity_order", "error", pairs, "joint_vel", swapped, score=0.85)]
 
 
@@ -120,18 +118,11 @@ def _report(
     view: LogView, code: str, matches: list[Match], text: str, score: float, severe: bool = True
 ) -> list[Finding]:
     worst = max(
-        matches,
-        key=lambda m: abs(np.log(max(m.ratio, 1e-9))) if code == "velocity_scale" else abs(m.late_rows),
+        matches, key=lambda m: abs(np.log(max(m.ratio, 1e-9))) if code == "velocity_scale" else abs(m.late_rows)
     )
-    numbers = {
-        "correlation": worst.correlation,
-        "ratio": worst.ratio,
-        "late_s": worst.late_rows * view.dt,
-    }
+    numbers = {"correlation": worst.correlation, "ratio": worst.ratio, "late_s": worst.late_rows * view.dt}
     level: Level = "error" if severe else "warning"
-    return [
-        view.finding(code, level, text, "joint_vel", [m.joint for m in matches], score=score, numbers=numbers)
-    ]
+    return [view.finding(code, level, text, "joint_vel", [m.joint for m in matches], score=score, numbers=numbers)]
 
 
 def _sign(view: LogView, matches: list[Match]) -> list[Finding]:
@@ -165,9 +156,7 @@ def _scale(view: LogView, matches: list[Match]) -> list[Finding]:
         )
         numbers = {"stroke_rad": m.ratio}
         found.append(
-            view.finding(
-                "unit_normalised", "warning", text, "joint_pos", [m.joint], score=0.5, numbers=numbers
-            )
+            view.finding("unit_normalised", "warning", text, "joint_pos", [m.joint], score=0.5, numbers=numbers)
         )
     bad = [m for m in bad if m not in stroke]
     if bad:

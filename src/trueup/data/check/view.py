@@ -64,9 +64,7 @@ class LogView:
         """Joints that no earlier check has blamed."""
         return [j for j in range(len(self.names)) if j not in self.blamed]
 
-    def finding(
-        self, code: str, level: Level, text: str, signal: str, joints: Iterable[int], **more: Any
-    ) -> Finding:
+    def finding(self, code: str, level: Level, text: str, signal: str, joints: Iterable[int], **more: Any) -> Finding:
         """A finding on joints given by their columns; `more` as in `make_finding`."""
         names = [self.names[j] for j in joints]
         return make_finding(code, level, text, signal=signal, joints=names, **more)

@@ -36,17 +36,13 @@ def assemble(
     main = _pick(joints, state, False, source)
     if main is None:
         found = ", ".join(f"{label} ({one.message_type})" for label, one in streams.items()) or "no topic"
-        raise TrueupError(
-            f"no JointState topic with joint states; found {found}", file=source, place="topics"
-        )
+        raise TrueupError(f"no JointState topic with joint states; found {found}", file=source, place="topics")
     others = {label: stream for label, stream in joints.items() if stream is not main}
     commands = _pick(others, command, True, source)
     extra = [
         stream
         for label, stream in others.items()
-        if stream is not commands
-        and not _COMMAND_WORDS.search(label)
-        and not set(stream.names) & set(main.names)
+        if stream is not commands and not _COMMAND_WORDS.search(label) and not set(stream.names) & set(main.names)
     ]
     names = main.names + tuple(name for stream in extra for name in stream.names)
     if len(set(names)) != len(names):
@@ -65,9 +61,7 @@ def assemble(
     return Log(time=main.time, joint_names=names, signals=signals, meta=provenance)
 
 
-def _pick(
-    joints: dict[str, Stream], asked: str | None, is_command: bool, source: str | Path
-) -> Stream | None:
+def _pick(joints: dict[str, Stream], asked: str | None, is_command: bool, source: str | Path) -> Stream | None:
     """The topic asked for, else the one of its kind with the most values; /joint_states before all others."""
     if asked is not None:
         if asked not in joints:
@@ -119,11 +113,7 @@ def _joint_signals(
 
 
 def _place(
-    signals: dict[str, FloatArray],
-    signal: str,
-    values: FloatArray,
-    have: tuple[str, ...],
-    names: tuple[str, ...],
+    signals: dict[str, FloatArray], signal: str, values: FloatArray, have: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     """Write the joints of one stream into a signal of all joints."""
     place = {name: k for k, name in enumerate(names)}

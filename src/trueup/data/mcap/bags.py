@@ -123,9 +123,7 @@ def _collect_sqlite(path: Path, collector: StreamCollector, limits: Limits) -> N
         raise TrueupError(f"not a readable rosbag2 database ({error})", file=path, place="database") from None
 
 
-def _read_tables(
-    database: sqlite3.Connection, path: Path, collector: StreamCollector, limits: Limits
-) -> None:
+def _read_tables(database: sqlite3.Connection, path: Path, collector: StreamCollector, limits: Limits) -> None:
     tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
     for table in ("topics", "messages"):
         if re.search(r"\bVIRTUAL\b|\bAS\b", str(tables.get(table, "AS")), re.IGNORECASE):

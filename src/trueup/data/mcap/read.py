@@ -52,9 +52,7 @@ def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
 def _decoded(table: dict[str, str]) -> _Table:
     version = table.get("schema")
     if version != SCHEMA_VERSION:
-        raise TrueupError(
-            f"a log of schema {str(version)[:20]!r}, this trueup reads {SCHEMA_VERSION!r}; update trueup"
-        )
+        raise TrueupError(f"a log of schema {str(version)[:20]!r}, this trueup reads {SCHEMA_VERSION!r}; update trueup")
     try:
         parts = {name: msgspec.json.decode(table[name]) for name in _Table.__struct_fields__}
         decoded = msgspec.convert(parts, _Table)
@@ -95,9 +93,7 @@ def _place_of(signal: str) -> tuple[str, str]:
     return EXTRA_PREFIX + signal, "data"
 
 
-def _column(
-    signal: str, width: int, streams: dict[str, Stream], clock: Stream
-) -> tuple[NDArray[np.int64], FloatArray]:
+def _column(signal: str, width: int, streams: dict[str, Stream], clock: Stream) -> tuple[NDArray[np.int64], FloatArray]:
     """Row numbers and values of one signal."""
     topic, column = _place_of(signal)
     stream = streams.get(topic, clock if width == 0 else None)

@@ -18,9 +18,7 @@ from trueup.data.mcap.records import Damage, Item, Limits, Messages
 from trueup.data.mcap.scan import scan
 from trueup.data.mcap.write import RECOVERY_NAME, open_writer
 
-_HEAD = struct.Struct(
-    "<QHIQQ"
-)  # of a message record, behind its opcode: length, channel, sequence, two times
+_HEAD = struct.Struct("<QHIQQ")  # of a message record, behind its opcode: length, channel, sequence, two times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +48,7 @@ def recover(path: str | Path, out: str | Path | None = None, *, limits: Limits |
         definitions.take(item)
     if not definitions.messages:
         what = damage[0].text if damage else "it holds no messages"
-        raise TrueupError(
-            f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}"
-        )
+        raise TrueupError(f"nothing to recover: {what}", file=source, place=f"byte {damage[0].offset if damage else 0}")
     with replacing(target) as file:
         written = _copy(source, file, definitions, limits, damage)
     return Recovery(
@@ -92,9 +88,7 @@ def _lost(source: Path, messages: int, damage: list[Damage]) -> int:
     return round(skipped * messages / max(size - skipped, 1))
 
 
-def _copy(
-    source: Path, file: IO[bytes], definitions: _Definitions, limits: Limits | None, damage: list[Damage]
-) -> int:
+def _copy(source: Path, file: IO[bytes], definitions: _Definitions, limits: Limits | None, damage: list[Damage]) -> int:
     """Second pass: all definitions first, then every message whose channel is known."""
     out = open_writer(file)
     for metadata in definitions.metadata:

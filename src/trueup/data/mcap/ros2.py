@@ -39,8 +39,7 @@ _GEOMETRY = {"geometry_msgs/Quaternion": _XYZW, "geometry_msgs/Vector3": _XYZ}
 # message type -> definitions, its own first, then those it uses
 _DEFINITIONS: dict[str, dict[str, str]] = {
     "sensor_msgs/JointState": {
-        "": "std_msgs/Header header\nstring[] name\n"
-        "float64[] position\nfloat64[] velocity\nfloat64[] effort\n",
+        "": "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n",
         **_STAMPED,
     },
     "sensor_msgs/Imu": {

@@ -24,16 +24,7 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, DataEnd, Metadata, Schema
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.records import (
-    MAGIC,
-    Damage,
-    Item,
-    Limits,
-    MalformedError,
-    Messages,
-    decompress,
-    open_input,
-)
+from trueup.data.mcap.records import MAGIC, Damage, Item, Limits, MalformedError, Messages, decompress, open_input
 
 _HEAD = struct.Struct("<BQ")
 _MESSAGE_HEAD = 22
@@ -46,9 +37,7 @@ _CHUNK_PATTERN = re.compile(
 _CANDIDATES = 20_000  # places that look like a chunk and are none, before the search gives up
 
 
-def scan(
-    path: str | Path, limits: Limits | None = None, damage: list[Damage] | None = None
-) -> Iterator[Item]:
+def scan(path: str | Path, limits: Limits | None = None, damage: list[Damage] | None = None) -> Iterator[Item]:
     """Yield definitions, metadata and messages in the order of the file.
 
     Without `damage` the first flaw raises a TrueupError that names the byte. With it, flaws are noted there
@@ -153,9 +142,7 @@ class _Scan:
             )
         self._bytes_left -= size
         if self._bytes_left < 0:
-            raise self._refusal(
-                f"it unpacks to more than {self._limits.expansion} times its {self._size} bytes"
-            )
+            raise self._refusal(f"it unpacks to more than {self._limits.expansion} times its {self._size} bytes")
         data = decompress(chunk.data, chunk.compression, size, partial=partial)
         if chunk.uncompressed_crc and not partial and zlib.crc32(data) != chunk.uncompressed_crc:
             raise MalformedError("the checksum of a chunk differs")

@@ -24,14 +24,7 @@ _BATCH_BYTES = 4 << 20
 _AFTER_LENGTH = 22
 # the head of an MCAP message record; its own time of publication is not used
 _HEAD = np.dtype(
-    [
-        ("opcode", "u1"),
-        ("length", "<u8"),
-        ("channel", "<u2"),
-        ("sequence", "<u4"),
-        ("log_time", "<u8"),
-        ("", "<u8"),
-    ]
+    [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"), ("log_time", "<u8"), ("", "<u8")]
 )
 _LAYOUTS = 16  # different layouts in one batch of a topic
 _JOINT_SETS = 32  # different sets of joints on one topic
@@ -121,9 +114,7 @@ class Topic:
     def _parts_of(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> Iterator[_Part]:
         """Split messages of one size by layout; the first of those left gives the layout of the next part."""
         block = (
-            sliding_window_view(batch.data, size)[batch.starts[rows]]
-            if size
-            else np.zeros((len(rows), 0), np.uint8)
+            sliding_window_view(batch.data, size)[batch.starts[rows]] if size else np.zeros((len(rows), 0), np.uint8)
         )
         while len(rows):
             try:
@@ -136,11 +127,7 @@ class Topic:
             rows, block = rows[~is_same], block[~is_same]
 
     def _part(
-        self,
-        heads: NDArray[np.void],
-        rows: NDArray[np.int64],
-        block: NDArray[np.uint8],
-        layout: MessageLayout,
+        self, heads: NDArray[np.void], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: MessageLayout
     ) -> _Part:
         def numbers(offset: int, count: int, kind: str) -> NDArray[np.generic]:
             piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])

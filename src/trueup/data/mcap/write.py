@@ -42,8 +42,7 @@ def nanoseconds(time_s: float) -> int:
     """Seconds as whole nanoseconds; whole seconds apart, so that clock times of today keep their digits."""
     if not 0.0 <= time_s < 2.0**31:
         raise TrueupError(
-            f"an MCAP log stores times from 0 to 2**31 s, found {time_s}; shift the clock of the log",
-            place="time",
+            f"an MCAP log stores times from 0 to 2**31 s, found {time_s}; shift the clock of the log", place="time"
         )
     whole = math.floor(time_s)
     return whole * 1_000_000_000 + round((time_s - whole) * 1e9)
@@ -72,8 +71,7 @@ class Rows:
             raise TrueupError(f"joint names must differ, found {names}", place="joint_names")
         self.layout: RowLayout = row_layout(self.joint_names, self.signals)
         self._nan = {
-            name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count
-            for name, (_, count) in self.layout.places.items()
+            name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count for name, (_, count) in self.layout.places.items()
         }
         self.count = 0
         table = self._table(meta)
@@ -127,9 +125,7 @@ class Rows:
     def _encode(self, name: str, value: ArrayLike) -> bytes:
         if name not in self.signals:
             known = did_you_mean(name, self.signals if name in SIGNALS else SIGNALS)
-            raise TrueupError(
-                f"this log is recorded without {name!r}{known}; give it in the first row", place=name
-            )
+            raise TrueupError(f"this log is recorded without {name!r}{known}; give it in the first row", place=name)
         width = self.layout.places[name][1]
         try:
             values = np.asarray(value, dtype=np.float64).ravel()

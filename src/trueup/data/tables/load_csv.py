@@ -57,9 +57,7 @@ def _unpack(file: Path) -> bytes:
     except (OSError, EOFError, zlib.error) as error:  # wrong magic, wrong checksum, cut short
         raise TrueupError(f"cannot be read: {error}", file=file) from None
     if len(data) > allowed:
-        raise TrueupError(
-            "unfolds to far more text than its size allows; unpack it first if it is genuine", file=file
-        )
+        raise TrueupError("unfolds to far more text than its size allows; unpack it first if it is genuine", file=file)
     return data
 
 

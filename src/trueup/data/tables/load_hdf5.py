@@ -79,9 +79,7 @@ def _elsewhere(dataset: Any) -> str:
         return "is a virtual dataset, made of other files; copy the data into this one"
     if dataset.external:
         return "keeps its data in another file; copy the data into this one"
-    return (
-        f"is packed by filter {strange[0]}; only {', '.join(_FILTERS.values())} are read" if strange else ""
-    )
+    return f"is packed by filter {strange[0]}; only {', '.join(_FILTERS.values())} are read" if strange else ""
 
 
 def _too_large(dataset: Any, allowed: int) -> str:

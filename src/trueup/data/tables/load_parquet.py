@@ -37,9 +37,7 @@ def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
     for name in chosen:
         if not kinds[name]:
             kind = schema.field(name).type
-            raise TrueupError(
-                f"holds {str(kind)[:80]} instead of numbers", file=file, place=f"column {name!r}"
-            )
+            raise TrueupError(f"holds {str(kind)[:80]} instead of numbers", file=file, place=f"column {name!r}")
     columns = {}
     if chosen:
         table = opened.read(columns=chosen, use_threads=False)

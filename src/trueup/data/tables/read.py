@@ -30,9 +30,7 @@ GUARDS = {
     library: GuardedProcess(
         "trueup.data.tables.load:load",
         preload=[f"trueup.data.tables.load_{kind}" for kind, used in _LIBRARY.items() if used == library],
-        environment={
-            "ARROW_DEFAULT_MEMORY_POOL": "system"
-        },  # others reserve address space: it counts as memory
+        environment={"ARROW_DEFAULT_MEMORY_POOL": "system"},  # others reserve address space: it counts as memory
     )
     for library in ("pyarrow", "h5py", "numpy")
 }
@@ -45,11 +43,7 @@ def table_format(path: Path) -> str | None:
 
 
 def read_table(
-    path: str | Path,
-    wanted: Sequence[str] | None = None,
-    *,
-    delimiter: str | None = None,
-    header: bool = True,
+    path: str | Path, wanted: Sequence[str] | None = None, *, delimiter: str | None = None, header: bool = True
 ) -> Table:
     """Read the wanted columns (all that are numbers when None) of a CSV, NPZ, Parquet or HDF5 file.
 
@@ -75,9 +69,7 @@ def read_table(
         "file": str(file.absolute()),
         "wanted": None if wanted is None else list(wanted),
         "allowed": allowed,
-        "options": {"delimiter": delimiter or ("\t" if tabs else ","), "header": header}
-        if kind == "csv"
-        else {},
+        "options": {"delimiter": delimiter or ("\t" if tabs else ","), "header": header} if kind == "csv" else {},
     }
     limits = GuardLimits(
         cpu_s=_CPU_S + size / _BYTES_PER_S,

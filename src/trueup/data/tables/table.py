@@ -67,9 +67,7 @@ def check_size(values: int, allowed: int, file: Path) -> None:
     """Refuse a table that would need more memory than its file may ask for."""
     if values * 8 > allowed:
         text = f"holds {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold {allowed // MIB} MiB"
-        raise TrueupError(
-            f"{text}. If it is genuine, cut it into shorter recordings or pack it less", file=file
-        )
+        raise TrueupError(f"{text}. If it is genuine, cut it into shorter recordings or pack it less", file=file)
 
 
 def check_names(names: Sequence[str], wanted: Iterable[str] | None, file: Path) -> None:

@@ -58,9 +58,7 @@ def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:
     for part in query.split("&") if query else []:
         key, _, value = part.partition("=")
         if key not in TWIN_OPTIONS:
-            raise TrueupError(
-                f"a twin has no option {key!r}{did_you_mean(key, TWIN_OPTIONS)}", place=f"twin:{text}"
-            )
+            raise TrueupError(f"a twin has no option {key!r}{did_you_mean(key, TWIN_OPTIONS)}", place=f"twin:{text}")
         try:
             options = TWIN_OPTIONS[key](options, unquote(value))
         except ValueError as error:
@@ -116,7 +114,5 @@ TWIN_OPTIONS: dict[str, Callable[[ServeCfg, str], ServeCfg]] = {
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise TrueupError(
-            f"the address of a twin is HOST:PORT, found {text!r}; `trueup twin serve` says which"
-        )
+        raise TrueupError(f"the address of a twin is HOST:PORT, found {text!r}; `trueup twin serve` says which")
     return host, int(port)

@@ -40,17 +40,10 @@ class TwinDriver:
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        options: ServeCfg | None = None,
-        *,
-        address: Address | None = None,
-        timeout_s: float = 2.0,
+        self, robot: Robot, options: ServeCfg | None = None, *, address: Address | None = None, timeout_s: float = 2.0
     ) -> None:
         if (options is None) == (address is None):
-            raise TrueupError(
-                "a twin driver needs either options of a twin to start or the address of a running one"
-            )
+            raise TrueupError("a twin driver needs either options of a twin to start or the address of a running one")
         self.joint_names = robot.spec.joint_names
         self.realtime = options is None or not options.lockstep
         self.command_hz = 0.0 if options is None else options.command_hz
@@ -107,9 +100,7 @@ class TwinDriver:
     def damp(self) -> Command:
         """Let the joints give way against damping."""
         zero = np.zeros(len(self.joint_names))
-        return self.write(
-            Command(target_pos=zero, target_vel=zero, kp=zero, kd=self._robot.spec.kd, torque=zero)
-        )
+        return self.write(Command(target_pos=zero, target_vel=zero, kp=zero, kd=self._robot.spec.kd, torque=zero))
 
     def close(self) -> None:
         """Damp, say goodbye, end the twin if this driver started it. Safe to call twice."""
@@ -155,9 +146,7 @@ class TwinDriver:
     def _open_socket(self) -> None:
         assert self._address is not None
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_RESEND_S * 1e6))
-        )
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_RESEND_S * 1e6)))
         try:
             self._socket.connect(self._address)
         except (OSError, OverflowError) as error:
@@ -294,9 +283,7 @@ class TwinDriver:
         for name, values in vars(command).items():
             found = np.shape(values)
             if found != (len(self.joint_names),):
-                raise TrueupError(
-                    f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name
-                )
+                raise TrueupError(f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name)
         raise TrueupError("a command is made of numbers")
 
     def _let_go(self) -> None:

@@ -57,9 +57,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.observation.joint_names
 
 
-def read_layout(
-    path: str | Path, *, joint_names: tuple[str, ...] = (), base: str | Path | None = None
-) -> Layout:
+def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: str | Path | None = None) -> Layout:
     """Read a policy's layout file; the format is told by its keys.
 
     joint_names  names in the SDK's order, for formats that number joints only (deploy.yaml)

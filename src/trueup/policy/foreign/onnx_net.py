@@ -73,8 +73,7 @@ class OnnxNet:
         """Columns of (batch, columns), and float32."""
         if part.type != "tensor(float)" or len(part.shape) != 2 or not isinstance(part.shape[1], int):
             raise TrueupError(
-                f"{part.name!r} must be float32 (batch, columns), found {part.type} {part.shape}",
-                file=self.file,
+                f"{part.name!r} must be float32 (batch, columns), found {part.type} {part.shape}", file=self.file
             )
         return int(part.shape[1])
 
@@ -133,9 +132,7 @@ def _open(file: Path) -> Any:
     except TrueupError:
         raise
     except Exception as error:  # each package has families of its own, protobuf among them
-        raise TrueupError(
-            f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file
-        ) from None
+        raise TrueupError(f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file) from None
 
 
 def _no_outside_data(model: Any, file: Path) -> None:
@@ -144,6 +141,4 @@ def _no_outside_data(model: Any, file: Path) -> None:
 
     for tensor in _get_all_tensors(model):
         if uses_external_data(tensor):
-            raise TrueupError(
-                f"keeps {tensor.name!r} in another file; save the network as one file", file=file
-            )
+            raise TrueupError(f"keeps {tensor.name!r} in another file; save the network as one file", file=file)

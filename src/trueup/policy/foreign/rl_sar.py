@@ -137,9 +137,7 @@ def _terms(file: Path, said: RlSarFile) -> tuple[Term, ...]:
     for name in said.observations:
         if name not in _SIGNALS:
             raise TrueupError(
-                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}",
-                file=file,
-                place="observations",
+                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}", file=file, place="observations"
             )
         signal = _SIGNALS[name]
         terms.append(Term(signal, scales.get(signal, 1.0), clip, clip_scaled=True))

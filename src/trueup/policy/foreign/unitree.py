@@ -93,9 +93,7 @@ def read(file: Path, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layou
         )
     _check_names(file, said)
     if said.switch("use_gym_history") and len({entry.history_length for entry in said.terms.values()}) > 1:
-        raise TrueupError(
-            "whole frames need one history_length for all terms", file=file, place="use_gym_history"
-        )
+        raise TrueupError("whole frames need one history_length for all terms", file=file, place="use_gym_history")
     terms = tuple(_term(file, said, name, entry) for name, entry in said.terms.items())
     return checked(file, lambda: _layout(file, said, joints, terms))
 
@@ -128,17 +126,13 @@ def _check_names(file: Path, said: DeployFile) -> None:
         is_term = isinstance(entry, TermEntry)
         if name not in (_SIGNALS if is_term else _SWITCHES):
             raise TrueupError(
-                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}",
-                file=file,
-                place="observations",
+                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}", file=file, place="observations"
             )
 
 
 def _term(file: Path, said: DeployFile, name: str, entry: TermEntry) -> Term:
     if "asset_cfg" in (entry.params or {}):
-        raise TrueupError(
-            "observes some joints only: not understood", file=file, place=f"observations.{name}"
-        )
+        raise TrueupError("observes some joints only: not understood", file=file, place=f"observations.{name}")
     return Term(
         _SIGNALS[name],
         1.0 if entry.scale is None else entry.scale,
@@ -155,9 +149,7 @@ def _clip(file: Path, said: DeployFile, name: str, entry: TermEntry) -> tuple[Pa
         return own
     ranges = ((said.commands or {}).get("base_velocity") or {}).get("ranges")
     if not isinstance(ranges, dict) or any(key not in ranges for key in _COMMANDS):
-        raise TrueupError(
-            f"must name {', '.join(_COMMANDS)}", file=file, place="commands.base_velocity.ranges"
-        )
+        raise TrueupError(f"must name {', '.join(_COMMANDS)}", file=file, place="commands.base_velocity.ranges")
     if own or said.switch("scale_first"):
         raise TrueupError(
             "a command with clip or scale_first is not understood", file=file, place=f"observations.{name}"

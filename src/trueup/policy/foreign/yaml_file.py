@@ -49,9 +49,7 @@ def _loader() -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             twice = sorted({key for key in keys if keys.count(key) > 1})
             if twice:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {twice[0]!r} stands twice", node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} stands twice", node.start_mark)
             return super().construct_mapping(node, deep)
 
     def everything(loader: Any, node: Any) -> None:

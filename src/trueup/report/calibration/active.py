@@ -60,9 +60,7 @@ def _ending(plan: ActivePlan) -> str:
 
 
 def _others(plan: ActivePlan) -> str:
-    others = ", ".join(
-        f"{name} {value:.2f}" for name, value in sorted(plan.others.items(), key=lambda kv: kv[1])
-    )
+    others = ", ".join(f"{name} {value:.2f}" for name, value in sorted(plan.others.items(), key=lambda kv: kv[1]))
     return (
         f"standard errors over prior widths, root mean square of the weak parameters: now {plan.before:.2f}, after "
         f"{plan.after:.2f}; the same time within the same limits with {others}"

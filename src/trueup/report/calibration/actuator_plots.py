@@ -88,10 +88,7 @@ def horizon_chart(results: Sequence[RungResult]) -> Any:
             error_y={"array": [_MRAD * error.se for error in held], "thickness": 1, "width": 2},
             name=rung_named(rung).title,
             mode="lines+markers",
-            line={
-                "color": COLOURS[k % len(COLOURS)],
-                "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3],
-            },
+            line={"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]},
             hovertemplate="%{y:.3g} mrad",
         )
     return figure

@@ -24,15 +24,11 @@ def print_rung(result: RungResult, console: Console) -> None:
     """One line as soon as a rung is done."""
     title = rung_named(result.rung).title
     if result.scores is None:
-        console.print(
-            f"{title:26} {result.status}: {result.reason}", style="dim", markup=False, soft_wrap=True
-        )
+        console.print(f"{title:26} {result.status}: {result.reason}", style="dim", markup=False, soft_wrap=True)
         return
     whole = result.scores.whole
     more = f" ({result.status}: {result.reason})" if result.reason else ""
-    text = (
-        f"{title:26} {1e3 * whole.mean:8.2f} +- {1e3 * whole.se:.2f} mrad unseen, {result.fit_s:.0f} s{more}"
-    )
+    text = f"{title:26} {1e3 * whole.mean:8.2f} +- {1e3 * whole.se:.2f} mrad unseen, {result.fit_s:.0f} s{more}"
     console.print(text, markup=False, soft_wrap=True)
 
 
@@ -87,10 +83,7 @@ def ladder_page(ladder: Ladder) -> Page:
     if reasons := [(rung_named(r.rung).title, r.status, r.reason) for r in file.rungs if r.reason]:
         page.table(("rung", "status", "why"), reasons)
     page.section("Error against horizon")
-    page.plot(
-        horizon_chart(file.rungs),
-        "Restarted from measured states; one step, 0.1 s, 1 s, and whole motions.",
-    )
+    page.plot(horizon_chart(file.rungs), "Restarted from measured states; one step, 0.1 s, 1 s, and whole motions.")
     motion_sections(page, ladder)
     _long(page, file)
     page.section("Where it comes from")
@@ -103,9 +96,7 @@ def _summary(page: Page, file: LadderFile) -> None:
     page.badges(Badge("good", f"use {rung_named(chosen.rung).title}"))
     page.text(f"{chosen.reason[0].upper()}{chosen.reason[1:]}.")
     by_name = {r.rung: r.scores for r in file.rungs if r.scores is not None}
-    page.facts(
-        {rung_named(name).title: f"{1e3 * scores.whole.mean:.2f} mrad" for name, scores in by_name.items()}
-    )
+    page.facts({rung_named(name).title: f"{1e3 * scores.whole.mean:.2f} mrad" for name, scores in by_name.items()})
     page.text(f"{file.split[0].upper()}{file.split[1:]}. Fitted rungs share the set {file.common!r}.")
     for note in file.notes:
         page.text(note)

@@ -259,9 +259,7 @@ def _row(estimate: Estimate) -> tuple[Cell, ...]:
         estimate.standard_error,
         *estimate.interval,
         entry.unit,
-        Badge(
-            _STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")
-        ),
+        Badge(_STATUS[estimate.verdict], word_shown(estimate) + (", on its bound" if estimate.on_bound else "")),
         f"{nominal} excluded (cost {rise})" if rise else nominal,
         f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
     )

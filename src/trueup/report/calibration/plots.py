@@ -69,9 +69,7 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
 
 def spectra(errors: Mapping[str, FloatArray], dt: float) -> Any:
     """Return the amplitude spectrum of errors (T, njoint), root mean square over the joints."""
-    figure = chart(
-        360, {"type": "log", "title": {"text": "Hz"}}, {"type": "log", "title": {"text": "mrad/√Hz"}}, b=50
-    )
+    figure = chart(360, {"type": "log", "title": {"text": "Hz"}}, {"type": "log", "title": {"text": "mrad/√Hz"}}, b=50)
     signal = import_module("scipy.signal")
     for k, (name, error) in enumerate(errors.items()):
         frequency, power = signal.welch(error, 1.0 / dt, nperseg=min(512, len(error)), axis=0)

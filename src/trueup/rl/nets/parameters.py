@@ -64,9 +64,7 @@ class Adam:
         self.square.mul_(self.beta2).addcmul_(grad, grad, value=1.0 - self.beta2)
         torch.sqrt(self.square, out=self._scratch)
         self._scratch.div_(math.sqrt(1.0 - self.beta2**self.steps)).add_(self.eps)
-        self.parameters.flat.addcdiv_(
-            self.mean, self._scratch, value=-learning_rate / (1.0 - self.beta1**self.steps)
-        )
+        self.parameters.flat.addcdiv_(self.mean, self._scratch, value=-learning_rate / (1.0 - self.beta1**self.steps))
 
     def state(self, name: str) -> dict[str, NDArray[np.generic]]:
         """Parameters (NAME/...) and moments (NAME_adam/...) as arrays, views where possible."""

@@ -26,15 +26,7 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.robot.drafts.pose import draft_pose, place
-from trueup.robot.drafts.stance import (
-    HINGE,
-    SLIDE,
-    branch_sizes,
-    find_feet,
-    ground_geoms,
-    in_order,
-    stance_load,
-)
+from trueup.robot.drafts.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, in_order, stance_load
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.shapes import collision_geoms, inertia_diagonal, lowest_point
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
@@ -119,9 +111,7 @@ class _Drafter:
             joints=tuple(self._joint(joint) for joint in self.joints),
             imu=self._site(lambda name: "imu" in name),
             feet=tuple(self._geom_name(geom) for geom in self.feet),
-            end_effector=None
-            if floating
-            else self._site(lambda name: any(word in name for word in _TOOL_WORDS)),
+            end_effector=None if floating else self._site(lambda name: any(word in name for word in _TOOL_WORDS)),
             contact_geoms=tuple(
                 self._geom_name(geom) for geom in ground_geoms(self.model, self.base, self.feet, self.low)
             ),
@@ -132,9 +122,7 @@ class _Drafter:
         """Joints that the file drives; all that turn or slide if it drives none."""
         model = self.model
         movable = [
-            joint
-            for joint in range(model.njnt)
-            if model.jnt_type[joint] in (HINGE, SLIDE) and model.joint(joint).name
+            joint for joint in range(model.njnt) if model.jnt_type[joint] in (HINGE, SLIDE) and model.joint(joint).name
         ]
         if not movable:
             raise TrueupError(
@@ -264,11 +252,7 @@ class _Drafter:
                 return gain * gear, max(0.0, -float(bias[2])) * gear
         dof = model.jnt_dofadr[joint]
         inertia, load = float(self.inertia[dof]), abs(float(self.load[dof]))
-        self._guess(
-            "kp",
-            joint,
-            "from the inertia that it moves" + (" and the weight that it carries" if load else ""),
-        )
+        self._guess("kp", joint, "from the inertia that it moves" + (" and the weight that it carries" if load else ""))
         self._guess("kd", joint, "from kp and the inertia")
         return guess_gains(inertia, torque, self.physics_hz, load)
 

@@ -53,9 +53,7 @@ def _claim(out: Path, force: bool) -> None:
     except OSError as error:
         raise TrueupError(f"cannot look into the folder: {error}", file=out) from None
     if taken and not (force and out.is_dir()):
-        raise TrueupError(
-            "exists and is not empty; choose another folder, or pass --force to write into it", file=out
-        )
+        raise TrueupError("exists and is not empty; choose another folder, or pass --force to write into it", file=out)
 
 
 def _model_tree(checked: CheckedModel) -> Node:
@@ -85,9 +83,7 @@ def _point_to_assets(tree: Node, checked: CheckedModel) -> None:
 def spec_text(draft: Draft, notes: tuple[Note, ...] = ()) -> str:
     """The drafted spec as TOML, every guessed number marked; delete a mark when you have put in the true number."""
     spec = msgspec.structs.replace(draft.spec, model=MODEL_FILE)
-    lines = [
-        "# Drafted. Numbers marked 'guessed' are not in the model file: replace them, then delete the mark."
-    ]
+    lines = ["# Drafted. Numbers marked 'guessed' are not in the model file: replace them, then delete the mark."]
     for key, reason in draft.guesses.items():
         if key.startswith("passive "):
             lines.append(_comment(f"joint {key.removeprefix('passive ')!r}: {reason}"))

@@ -41,10 +41,7 @@ def draft_pose(model: mujoco.MjModel, base: int, limits: Limits, legged: bool) -
     key = _home(model)
     if key is None:
         return DraftedPose(folded.pose, "no keyframe: zero, or bent evenly")
-    kept = {
-        joint: float(np.clip(model.key_qpos[key, model.jnt_qposadr[joint]], *limits[joint]))
-        for joint in limits
-    }
+    kept = {joint: float(np.clip(model.key_qpos[key, model.jnt_qposadr[joint]], *limits[joint])) for joint in limits}
     if legged and folded.feet_down(kept) < folded.feet_down(folded.pose):
         name = model.key(key).name
         return DraftedPose(folded.pose, f"keyframe {name!r} does not stand on all feet: bent evenly")
@@ -157,9 +154,7 @@ class _Folding:
     def _straight(self, hip: int, knee: int, foot: int) -> bool:
         upper, lower, end = self.data.xanchor[hip], self.data.xanchor[knee], self._end(foot)
         plane: FloatArray = np.eye(3) - np.outer(self.data.xaxis[hip], self.data.xaxis[hip])
-        thigh, shank, leg = (
-            np.linalg.norm(plane @ line) for line in (lower - upper, end - lower, end - upper)
-        )
+        thigh, shank, leg = (np.linalg.norm(plane @ line) for line in (lower - upper, end - lower, end - upper))
         below = upper[2] - end[2] > 0.8 * leg
         return bool(below and min(thigh, shank) > 0.2 * leg and leg > _STRAIGHT * (thigh + shank))
 

@@ -42,11 +42,7 @@ def find_feet(model: mujoco.MjModel, joints: list[int], low: dict[int, float]) -
     ground = min(low.values(), default=0.0)
     feet = []
     for body in last_parts(model, joints):
-        shapes = [
-            geom
-            for geom in low
-            if model.body_weldid[model.geom_bodyid[geom]] == body and model.geom(geom).name
-        ]
+        shapes = [geom for geom in low if model.body_weldid[model.geom_bodyid[geom]] == body and model.geom(geom).name]
         if shapes:
             lowest = min(shapes, key=lambda geom: low[geom])
             if low[lowest] - ground < 0.02 + 0.15 * abs(ground):

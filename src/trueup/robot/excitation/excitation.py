@@ -54,16 +54,12 @@ class ExcitationCfg:
         if self.kind not in WAVES:
             raise TrueupError(f"no excitation {self.kind!r}{did_you_mean(self.kind, WAVES)}")
         if not (0.0 < self.seconds < np.inf and 1.0 <= self.rate_hz <= 100_000.0):
-            raise TrueupError(
-                f"seconds must be positive and rate_hz 1 to 100000, found {self.seconds}, {self.rate_hz}"
-            )
+            raise TrueupError(f"seconds must be positive and rate_hz 1 to 100000, found {self.seconds}, {self.rate_hz}")
         if not (0.0 <= self.still_s < np.inf and 0.0 < self.ramp_s < np.inf):
             raise TrueupError("still_s must not be negative and ramp_s must be positive")
         top = max(self.wave.high_hz, *self.wave.ladder_hz)
         if self.kind != "hold" and top > self.rate_hz / 8:
-            raise TrueupError(
-                f"{top:g} Hz needs at least 8 rows a period; a rate of {self.rate_hz:g} Hz is too low"
-            )
+            raise TrueupError(f"{top:g} Hz needs at least 8 rows a period; a rate of {self.rate_hz:g} Hz is too low")
 
 
 def excite(spec: RobotSpec, cfg: ExcitationCfg | None = None) -> Plan:
@@ -100,9 +96,7 @@ def plain(cfg: object) -> object:
 def _moving(spec: RobotSpec, cfg: ExcitationCfg) -> list[int]:
     for name in cfg.joints:
         if name not in spec.joint_names:
-            raise TrueupError(
-                f"robot {spec.name!r} has no joint {name!r}{did_you_mean(name, spec.joint_names)}"
-            )
+            raise TrueupError(f"robot {spec.name!r} has no joint {name!r}{did_you_mean(name, spec.joint_names)}")
     return [j for j, name in enumerate(spec.joint_names) if not cfg.joints or name in cfg.joints]
 
 

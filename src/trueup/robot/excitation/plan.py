@@ -45,14 +45,11 @@ class Plan:
             if values is None:
                 continue
             if values.shape != shape:
-                raise TrueupError(
-                    f"{name} of a plan must have shape {shape}, found {values.shape}", place=name
-                )
+                raise TrueupError(f"{name} of a plan must have shape {shape}, found {values.shape}", place=name)
             if not np.isfinite(values).all():
                 row, joint = np.argwhere(~np.isfinite(values))[0]
                 raise TrueupError(
-                    f"a plan must be finite; row {row} of joint {self.joint_names[joint]!r} is not",
-                    place=name,
+                    f"a plan must be finite; row {row} of joint {self.joint_names[joint]!r} is not", place=name
                 )
 
     def __len__(self) -> int:
@@ -80,9 +77,7 @@ class Plan:
 def clock(rows: int, rate_hz: float) -> FloatArray:
     """The times of `rows` rows from zero."""
     if not 2 <= rows <= MAX_ROWS:
-        raise TrueupError(
-            f"a plan has 2 to {MAX_ROWS} rows, this one would have {rows}: change seconds or rate"
-        )
+        raise TrueupError(f"a plan has 2 to {MAX_ROWS} rows, this one would have {rows}: change seconds or rate")
     return np.arange(rows) / rate_hz
 
 
@@ -96,18 +91,14 @@ def move_time(distance: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) ->
     """Seconds that a minimum-jerk move needs to stay within peak speed and acceleration."""
     far = np.abs(np.asarray(distance, np.float64))
     by_speed = PEAK_SPEED * far / np.asarray(speed)
-    return np.asarray(
-        np.maximum(by_speed, np.sqrt(PEAK_ACCELERATION * far / np.asarray(acceleration))), np.float64
-    )
+    return np.asarray(np.maximum(by_speed, np.sqrt(PEAK_ACCELERATION * far / np.asarray(acceleration))), np.float64)
 
 
 def move_distance(seconds: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) -> FloatArray:
     """How far a minimum-jerk move may go in a given time; the inverse of `move_time`."""
     span = np.asarray(seconds, np.float64)
     by_speed = span * np.asarray(speed) / PEAK_SPEED
-    return np.asarray(
-        np.minimum(by_speed, span**2 * np.asarray(acceleration) / PEAK_ACCELERATION), np.float64
-    )
+    return np.asarray(np.minimum(by_speed, span**2 * np.asarray(acceleration) / PEAK_ACCELERATION), np.float64)
 
 
 def move_plan(
@@ -131,12 +122,7 @@ def move_plan(
     steps = max(1, math.ceil(max(need, least_s) * rate_hz))
     way = min_jerk(np.arange(steps + 2) / steps)
     target = start + way[:, None] * (end - start)
-    return Plan(
-        time=clock(len(way), rate_hz),
-        joint_names=spec.joint_names,
-        target_pos=target,
-        meta={"kind": "move"},
-    )
+    return Plan(time=clock(len(way), rate_hz), joint_names=spec.joint_names, target_pos=target, meta={"kind": "move"})
 
 
 def join_plans(*plans: Plan | None) -> Plan:
@@ -149,9 +135,7 @@ def join_plans(*plans: Plan | None) -> Plan:
         raise TrueupError(f"plans of different rates cannot be joined: {sorted(rates)} Hz")
     speeds = None
     if any(plan.target_vel is not None for plan in parts):
-        zeros = [
-            np.zeros_like(plan.target_pos) if plan.target_vel is None else plan.target_vel for plan in parts
-        ]
+        zeros = [np.zeros_like(plan.target_pos) if plan.target_vel is None else plan.target_vel for plan in parts]
         speeds = np.concatenate(zeros)
     rows = sum(len(plan) for plan in parts)
     longest = max(parts, key=len)

@@ -53,9 +53,7 @@ class CompileGuard:
 def _digest(job: CompileJob, limits: GuardLimits) -> str:
     files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
     rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
-    return sha256_of(
-        [rest, *(part for name, data in files for part in (f"{len(name)} {name} {len(data)} ", data))]
-    )
+    return sha256_of([rest, *(part for name, data in files for part in (f"{len(name)} {name} {len(data)} ", data))])
 
 
 def build(job: CompileJob) -> mujoco.MjSpec:
@@ -81,9 +79,7 @@ def _drop_mesh(spec: mujoco.MjSpec, name: str) -> None:
     for geom in [geom for geom in spec.geoms if geom.meshname == name]:
         body = geom.parent
         if not body.explicitinertial and (geom.contype or geom.conaffinity or geom.mass > 0):
-            raise ValueError(
-                f"body {body.name!r} takes its mass from mesh {name!r}, whose file cannot be read"
-            )
+            raise ValueError(f"body {body.name!r} takes its mass from mesh {name!r}, whose file cannot be read")
         spec.delete(geom)
     mesh = spec.mesh(name)
     if mesh is not None:

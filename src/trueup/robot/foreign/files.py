@@ -65,9 +65,7 @@ class FileCollector:
         data = _read(path, MAX_XML_BYTES, self.model, place)
         self._xml_bytes += len(data)
         if self._xml_bytes > MAX_XML_BYTES:
-            raise TrueupError(
-                f"its XML files exceed {MAX_XML_BYTES} bytes in total", file=self.model, place=place
-            )
+            raise TrueupError(f"its XML files exceed {MAX_XML_BYTES} bytes in total", file=self.model, place=place)
         root = parse_xml(data, path)
         self._elements += sum(1 for _ in root.walk())
         if self._elements > MAX_ELEMENTS:
@@ -218,9 +216,7 @@ def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[st
     folder = files.folder / dirs.get(kind, dirs.get("assetdir", "")).replace("\\", "/")
     path = files.locate(node, text, [folder])
     if node.tag in ("mesh", "texture", "hfield", "skin"):
-        node.attrs.setdefault(
-            "name", PurePosixPath(text).stem
-        )  # what the engine would take from the file's name
+        node.attrs.setdefault("name", PurePosixPath(text).stem)  # what the engine would take from the file's name
     if node.tag == "mesh" and depth == 0:
         problem = files.add_mesh(path, node, key)
         if problem:
@@ -262,9 +258,7 @@ def _real(path: Path, file: Path, place: str | None = None) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise TrueupError(
-            f"cannot follow the path {str(path)[:120]!r}: {error}", file=file, place=place
-        ) from None
+        raise TrueupError(f"cannot follow the path {str(path)[:120]!r}: {error}", file=file, place=place) from None
 
 
 def _is_file(path: Path) -> bool:

@@ -25,18 +25,7 @@ FORBIDDEN = {"plugin", "extension", "instance"}
 # Attributes whose words are names, so that a joint may be called "inf".
 NAMES = {"name", "class", "childclass", "file", "filename", "data", "prefix", "model", "link", "target"} | {
     f"{kind}{number}"
-    for kind in [
-        "joint",
-        "body",
-        "geom",
-        "site",
-        "mesh",
-        "material",
-        "texture",
-        "tendon",
-        "actuator",
-        "objname",
-    ]
+    for kind in ["joint", "body", "geom", "site", "mesh", "material", "texture", "tendon", "actuator", "objname"]
     for number in ("", "1", "2")
 }
 # The largest whole numbers taken from attributes that make the engine allocate or loop.
@@ -138,20 +127,14 @@ def parse_xml(data: bytes, file: Path) -> Node:
     """Parse bytes into a tree without entities; every failure names the line."""
     builder = _Builder(file)
     if data.count(b"=") > MAX_ATTRIBUTES:  # before the parser gathers them all for one element
-        raise TrueupError(
-            f"has more than {MAX_ATTRIBUTES} attributes, which no robot needs", file=file, place="line 1"
-        )
+        raise TrueupError(f"has more than {MAX_ATTRIBUTES} attributes, which no robot needs", file=file, place="line 1")
     try:
         builder.parser.Parse(data, True)
     except expat.ExpatError as error:
         place = f"line {error.lineno}, column {error.offset}"
-        raise TrueupError(
-            f"is not valid XML: {expat.ErrorString(error.code)}", file=file, place=place
-        ) from None
+        raise TrueupError(f"is not valid XML: {expat.ErrorString(error.code)}", file=file, place=place) from None
     except (ValueError, LookupError) as error:
-        raise TrueupError(
-            f"has an encoding that cannot be read: {error}", file=file, place="line 1"
-        ) from None
+        raise TrueupError(f"has an encoding that cannot be read: {error}", file=file, place="line 1") from None
     if builder.root is None:
         raise TrueupError("is not valid XML: no element found", file=file, place="line 1")
     return builder.root

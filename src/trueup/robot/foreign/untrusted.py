@@ -96,9 +96,7 @@ def read_model(path: Path, root: Path | None = None) -> CheckedModel:
     elif tree.tag == "robot":
         joints = collect_urdf(files, tree)
     else:
-        raise tree.error(
-            f"a model starts with <mujoco> (MJCF) or <robot> (URDF), this file with <{tree.tag}>"
-        )
+        raise tree.error(f"a model starts with <mujoco> (MJCF) or <robot> (URDF), this file with <{tree.tag}>")
     spec = _build_checked(files, tree, start)
     return CheckedModel(
         path=path,

@@ -155,11 +155,7 @@ def _collect_mesh(files: FileCollector, mesh: Node, folders: list[str], kind: st
     text = mesh.attrs.get("filename", "")
     problem = files.add_mesh(_find_mesh(files, mesh, text, folders), mesh, "filename")
     if problem:
-        note = Note(
-            code=f"{kind}-mesh-dropped",
-            where=f"line {mesh.line}, {where}",
-            message=f"mesh {text!r} {problem}",
-        )
+        note = Note(code=f"{kind}-mesh-dropped", where=f"line {mesh.line}, {where}", message=f"mesh {text!r} {problem}")
         files.notes.append(note)
     return not problem
 
@@ -169,9 +165,7 @@ def _find_mesh(files: FileCollector, mesh: Node, text: str, folders: list[str]) 
         return files.locate_package(text.replace("model://", "package://"))
     name = text.removeprefix("file://")
     path = files.locate(mesh, name, [files.folder])
-    if (
-        path is None and folders
-    ):  # MuJoCo's own rule: the file's bare name in the folder that <compiler> names
+    if path is None and folders:  # MuJoCo's own rule: the file's bare name in the folder that <compiler> names
         path = files.locate(mesh, PurePosixPath(name).name, [files.folder / folder for folder in folders])
     return path
 
@@ -193,13 +187,9 @@ def _joint_limits(files: FileCollector, joint: Node) -> UrdfJoint:
     mimic = joint.find("mimic")
     if mimic is not None:
         message = f"follows joint {mimic.attrs.get('joint')!r} in the URDF (mimic); here it moves on its own"
-        files.notes.append(
-            Note(code="mimic-ignored", where=f"joint {joint.attrs.get('name')!r}", message=message)
-        )
+        files.notes.append(Note(code="mimic-ignored", where=f"joint {joint.attrs.get('name')!r}", message=message))
     return UrdfJoint(
-        effort=_positive(values.get("effort")),
-        velocity=_positive(values.get("velocity")),
-        mimic=mimic is not None,
+        effort=_positive(values.get("effort")), velocity=_positive(values.get("velocity")), mimic=mimic is not None
     )
 
 

@@ -148,9 +148,7 @@ def _subject(robot: Robot, checked: CheckedModel | None) -> Subject:
 
 def _unbuildable(robot: Robot, error: TrueupError) -> Inspection:
     fix = "correct the name in spec.toml, or the model file"
-    finding = Lint(
-        level="error", code="does-not-build", where=error.place or "model", message=error.message, fix=fix
-    )
+    finding = Lint(level="error", code="does-not-build", where=error.place or "model", message=error.message, fix=fix)
     return Inspection(
         name=robot.spec.name,
         model_file=robot.model_path.name,
@@ -201,9 +199,7 @@ def _joint_rows(subject: Subject) -> tuple[JointRow, ...]:
 def _body_rows(model: mujoco.MjModel) -> tuple[BodyRow, ...]:
     rows = []
     for body in range(1, model.nbody):
-        com, inertia = (
-            tuple(float(x) for x in field[body]) for field in (model.body_ipos, model.body_inertia)
-        )
+        com, inertia = (tuple(float(x) for x in field[body]) for field in (model.body_ipos, model.body_inertia))
         row = BodyRow(
             name=model.body(body).name,
             parent=model.body(int(model.body_parentid[body])).name,

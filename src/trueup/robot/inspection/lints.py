@@ -25,54 +25,21 @@ _NOTES: dict[str, tuple[Level, str, str]] = {
     "mesh-dropped": ("warning", "its shapes are missing", "put the file back, or convert it to STL or OBJ"),
     "texture-dropped": ("note", "films look plainer; physics is complete", "put the picture back"),
     "inertia-replaced": ("warning", "the motion of this part is a guess", "write its true inertia"),
-    "repaired-balance": (
-        "warning",
-        "such a body cannot exist; its rotation is a guess",
-        "write true inertias",
-    ),
+    "repaired-balance": ("warning", "such a body cannot exist; its rotation is a guess", "write true inertias"),
     "repaired-bound": ("warning", "a part without mass moves without effort", "give it its mass"),
     "repaired-shell": ("note", "masses are given, so nothing else changes", _BAKED_FIX),
-    "mimic-ignored": (
-        "warning",
-        "the two joints do not move together",
-        "add an <equality><joint> to model.xml",
-    ),
+    "mimic-ignored": ("warning", "the two joints do not move together", "add an <equality><joint> to model.xml"),
 }
 # field of a spec -> code, level, consequence, cure
 _GUESSES: dict[str, tuple[str, Level, str, str]] = {
-    "position": (
-        "no-position-limits",
-        "warning",
-        "the joint may turn through itself",
-        "write position = [low, high]",
-    ),
-    "torque": (
-        "no-torque-limits",
-        "warning",
-        "the simulated motor may be too strong or weak",
-        "write the peak torque",
-    ),
-    "velocity": (
-        "no-velocity-limits",
-        "warning",
-        "speeds the robot cannot reach look normal",
-        "write the top speed",
-    ),
+    "position": ("no-position-limits", "warning", "the joint may turn through itself", "write position = [low, high]"),
+    "torque": ("no-torque-limits", "warning", "the simulated motor may be too strong or weak", "write the peak torque"),
+    "velocity": ("no-velocity-limits", "warning", "speeds the robot cannot reach look normal", "write the top speed"),
     "kp": ("no-gains", "note", "the drafted servo is not the robot's", "write the gains that the robot runs"),
     "kd": ("no-gains", "note", "the drafted servo is not the robot's", "write the gains that the robot runs"),
-    "default": (
-        "no-keyframe",
-        "note",
-        "the pose may not be one to start from",
-        "write the pose in which it starts",
-    ),
+    "default": ("no-keyframe", "note", "the pose may not be one to start from", "write the pose in which it starts"),
     "passive": ("passive-joints", "note", "they swing freely", "add a [[joint]] if a motor drives them"),
-    "base.floating": (
-        "base-guessed",
-        "note",
-        "bolted and floating bases move differently",
-        "set base.floating",
-    ),
+    "base.floating": ("base-guessed", "note", "bolted and floating bases move differently", "set base.floating"),
 }
 
 

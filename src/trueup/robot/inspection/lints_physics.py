@@ -55,14 +55,10 @@ def check_inertia(subject: Subject) -> Iterator[Lint]:
             yield Lint(level="warning", code="inertia-too-small", where=name, message=message, fix=fix)
         if volume > 0 and mass / volume > HEAVIEST:
             message = f"{mass:.3g} kg in a box of {volume * 1e6:.3g} cm3 is {mass / volume:.0f} kg/m3, denser than lead"
-            yield Lint(
-                level="warning", code="too-dense", where=name, message=message, fix="check its mass (kg)"
-            )
+            yield Lint(level="warning", code="too-dense", where=name, message=message, fix="check its mass (kg)")
 
 
-def _extent(
-    model: mujoco.MjModel, data: mujoco.MjData, shapes: list[int], centre: FloatArray
-) -> tuple[float, float]:
+def _extent(model: mujoco.MjModel, data: mujoco.MjData, shapes: list[int], centre: FloatArray) -> tuple[float, float]:
     """Distance of the farthest corner of the shapes' boxes from `centre`, and the volume of the box around them all."""
     boxes = [geom_box(model, data, geom) for geom in shapes]
     low = np.min([box[0] for box in boxes], axis=0)
@@ -99,26 +95,18 @@ def check_mass(subject: Subject) -> Iterator[Lint]:
     light = [body for body in moving if welded[body] < LIGHTEST_KG]
     if light:
         names = [model.body(body).name for body in light]
-        message = (
-            f"{len(light)} parts move with {welded[light].max():.2g} kg or less: tiny forces throw them about"
-        )
+        message = f"{len(light)} parts move with {welded[light].max():.2g} kg or less: tiny forces throw them about"
         where = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        yield Lint(
-            level="warning", code="tiny-mass", where=where, message=message, fix="give them their mass"
-        )
+        yield Lint(level="warning", code="tiny-mass", where=where, message=message, fix="give them their mass")
     total = float(model.body_mass.sum())
     if not TOTAL_KG[0] <= total <= TOTAL_KG[1]:
         message = f"the whole robot has {total:.4g} kg"
-        yield Lint(
-            level="warning", code="odd-mass", where="robot", message=message, fix="check the units (kg)"
-        )
+        yield Lint(level="warning", code="odd-mass", where="robot", message=message, fix="check the units (kg)")
     if spec.base.floating:
         root = int(model.body(spec.base.body).id)
         base = sum(float(model.body_mass[b]) for b in range(1, model.nbody) if _carried(model, b, root))
         if base < LIGHTEST_KG:
-            message = (
-                "the floating base and what is fixed to it have no mass: their mass got lost in the file"
-            )
+            message = "the floating base and what is fixed to it have no mass: their mass got lost in the file"
             fix = "give the root link an inertia"
             yield Lint(level="error", code="base-mass-lost", where=spec.base.body, message=message, fix=fix)
     yield from _check_urdf_mass(subject, total)
@@ -165,9 +153,7 @@ def check_standing(subject: Subject) -> Iterator[Lint]:
     spec, model, data = subject.robot.spec, subject.model, subject.data
     if not spec.base.floating:
         return
-    solid = [
-        geom for geom in collision_geoms(model) if model.geom_contype[geom] or model.geom_conaffinity[geom]
-    ]
+    solid = [geom for geom in collision_geoms(model) if model.geom_contype[geom] or model.geom_conaffinity[geom]]
     if not solid or not spec.feet:
         what = "no shape can touch the floor" if not solid else "the spec names no feet"
         message = f"{what}: the robot falls through or cannot be asked which foot stands"
@@ -175,9 +161,7 @@ def check_standing(subject: Subject) -> Iterator[Lint]:
         level: Level = "warning" if solid else "error"
         yield Lint(level=level, code="no-feet", where="feet", message=message, fix=fix)
         return
-    names = {
-        mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in (*spec.contact_geoms, *spec.feet)
-    }
+    names = {mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in (*spec.contact_geoms, *spec.feet)}
     carrying = [geom for geom in solid if geom in names] if spec.contact_geoms else solid
     base = float(data.xpos[model.body(spec.base.body).id][2])
     height = base - min((lowest_point(model, data, geom) for geom in carrying), default=base)
@@ -197,9 +181,7 @@ def check_strength(subject: Subject) -> Iterator[Lint]:
     load = np.abs(subject.data.qfrc_bias[joint_index(subject.model, subject.robot).dof])
     for joint, needed in zip(subject.robot.spec.joints, load, strict=True):
         if needed > joint.torque:
-            message = (
-                f"gravity asks {needed:.2f} in the default pose, its limit is {joint.torque:.2f}: it sinks"
-            )
+            message = f"gravity asks {needed:.2f} in the default pose, its limit is {joint.torque:.2f}: it sinks"
             fix = "check torque and masses, or choose another default pose"
             yield Lint(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
 
@@ -210,9 +192,7 @@ def check_rotors(subject: Subject) -> Iterator[Lint]:
     passive = (model.dof_armature, model.dof_damping, model.dof_frictionloss)
     if not subject.robot.spec.base.floating or any(field[index.dof].any() for field in passive):
         return
-    message = (
-        "no joint has armature, damping or dry friction: legs swing more easily than with motors and gears"
-    )
+    message = "no joint has armature, damping or dry friction: legs swing more easily than with motors and gears"
     fix = "write armature (rotor inertia times gear ratio squared) into the model, or calibrate with a log"
     yield Lint(level="note", code="no-joint-dynamics", where="joints", message=message, fix=fix)
 

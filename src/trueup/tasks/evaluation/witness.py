@@ -27,20 +27,14 @@ def witness_task(task: Task, layout: Layout) -> Task:
     names = load_robot(task.robot).spec.joint_names
     order = JointOrder(layout.joint_names, names)
     if task.goal.columns != _FOLLOWED or layout.observation.ncommand != len(_FOLLOWED):
-        raise TrueupError(
-            f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows"
-        )
+        raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
     missing = [term.signal for term in layout.observation.terms if term.signal not in _GIVEN]
     if missing:
-        raise TrueupError(
-            f"policy {layout.name!r} observes {missing[0]!r}, which task {task.name!r} does not have"
-        )
+        raise TrueupError(f"policy {layout.name!r} observes {missing[0]!r}, which task {task.name!r} does not have")
     substeps = math.ceil(task.rates.physics_hz / layout.control_hz - 1e-9)
     return replace(
         task,
-        rates=replace(
-            task.rates, control_hz=layout.control_hz, physics_hz=max(substeps, 1) * layout.control_hz
-        ),
+        rates=replace(task.rates, control_hz=layout.control_hz, physics_hz=max(substeps, 1) * layout.control_hz),
         servo=replace(task.servo, kp=_in_order(order, layout.kp), kd=_in_order(order, layout.kd)),
         symmetric=False,
         layout=layout,

@@ -67,9 +67,7 @@ class SimWorld:
 
     def reading(self) -> Reading:
         seen = self._sim.sensors.peek(None)
-        return Reading(
-            joint_pos=seen.joint_pos, joint_vel=seen.joint_vel, gyro=seen.gyro, gravity=seen.gravity
-        )
+        return Reading(joint_pos=seen.joint_pos, joint_vel=seen.joint_vel, gyro=seen.gyro, gravity=seen.gravity)
 
     def save(self) -> State:
         return self._sim.state()

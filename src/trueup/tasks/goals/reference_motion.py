@@ -72,8 +72,7 @@ class ReferenceMotion(Goal):
         self._clip, self._sim, self._random = clip, sim, random
         spec = sim.robot.spec
         self._rows = np.concatenate(
-            [clip.joint_pos - spec.default_pose, clip.joint_vel, clip.base_vel, clip.base_height[:, None]],
-            axis=1,
+            [clip.joint_pos - spec.default_pose, clip.joint_vel, clip.base_vel, clip.base_height[:, None]], axis=1
         ).astype(np.float32)
         self.ncommand = self._rows.shape[1]
         super().__init__(sim.nsim)
@@ -108,12 +107,7 @@ class ReferenceMotion(Goal):
             qvel[:, sim.base_dof + 5] = now[:, -2]
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
-        return {
-            "values": self.values,
-            "age": self.age,
-            "phase": self._phase,
-            "counter": self._random.counter,
-        }
+        return {"values": self.values, "age": self.age, "phase": self._phase, "counter": self._random.counter}
 
     def course(self) -> Float32:
         return self.values[:, -4:-1]

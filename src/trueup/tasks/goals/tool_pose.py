@@ -42,13 +42,7 @@ class ToolPose(HeldGoal):
     ncommand = 7
 
     def __init__(
-        self,
-        cfg: ToolPoseGoal,
-        chain: Chain,
-        table: NDArray[np.floating],
-        nenv: int,
-        dt: float,
-        random: RowRandom,
+        self, cfg: ToolPoseGoal, chain: Chain, table: NDArray[np.floating], nenv: int, dt: float, random: RowRandom
     ) -> None:
         super().__init__(nenv, cfg.hold_s, dt, random)
         self.chain, self._table = chain, table
@@ -68,9 +62,7 @@ def arm_chain(model: mujoco.MjModel, robot: Robot) -> Chain:
     while body not in (base, 0):
         links.append(_link(model, robot, body))
         body = int(model.body_parentid[body])
-    return Chain(
-        links=tuple(reversed(links)), tool_pos=tuple(site.pos.tolist()), tool_quat=tuple(site.quat.tolist())
-    )
+    return Chain(links=tuple(reversed(links)), tool_pos=tuple(site.pos.tolist()), tool_quat=tuple(site.quat.tolist()))
 
 
 def _link(model: mujoco.MjModel, robot: Robot, body: int) -> Link:
@@ -87,9 +79,7 @@ def _link(model: mujoco.MjModel, robot: Robot, body: int) -> Link:
     )
 
 
-def reachable_poses(
-    chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: ToolPoseGoal, seed: int
-) -> FloatArray:
+def reachable_poses(chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: ToolPoseGoal, seed: int) -> FloatArray:
     """Poses of the tool (table, 7) from joint positions in the middle of their ranges: each can be held."""
     spec, rng = robot.spec, np.random.default_rng(seed)
     low, high = spec.position_low, spec.position_high

@@ -28,12 +28,7 @@ class VelocityGoal(GoalCfg):
 
     error: ClassVar[tuple[str, str] | None] = ("velocity_error", "m/s")
     columns: ClassVar[tuple[str, ...]] = ("forward", "sideways", "turn")
-    scales: ClassVar[Mapping[str, str]] = {
-        "forward": "m/s",
-        "sideways": "m/s",
-        "turn": "rad/s",
-        "small": "m/s",
-    }
+    scales: ClassVar[Mapping[str, str]] = {"forward": "m/s", "sideways": "m/s", "turn": "rad/s", "small": "m/s"}
     forward: tuple[float, float] = (-1.0, 1.0)
     sideways: tuple[float, float] = (-0.5, 0.5)
     turn: tuple[float, float] = (-1.0, 1.0)

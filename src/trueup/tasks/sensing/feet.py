@@ -124,9 +124,7 @@ def _part(body: mujoco.MjsBody) -> str:
 
 
 def _sensor(spec: mujoco.MjSpec, kind: mujoco.mjtSensor, geom: str) -> mujoco.MjsSensor:
-    return spec.add_sensor(
-        name=f"{geom}_{kind.name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=geom
-    )
+    return spec.add_sensor(name=f"{geom}_{kind.name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=geom)
 
 
 def _soles(sim: BatchSim) -> Float32:
@@ -135,6 +133,4 @@ def _soles(sim: BatchSim) -> Float32:
     data.qpos[:] = sim.default_qpos
     mujoco.mj_kinematics(sim.model, data)
     feet = [sim.model.geom(name).id for name in sim.robot.spec.feet]
-    return np.array(
-        [data.geom_xpos[foot][2] - lowest_point(sim.model, data, foot) for foot in feet], np.float32
-    )
+    return np.array([data.geom_xpos[foot][2] - lowest_point(sim.model, data, foot) for foot in feet], np.float32)

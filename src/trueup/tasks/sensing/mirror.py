@@ -132,9 +132,7 @@ def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
     other = [names[joints.columns[k]] for k in at]
     alone = [name for name, mate in zip(chosen, other, strict=True) if mate not in chosen]
     if alone:
-        raise TrueupError(
-            f"no mirror: actions move {alone[0]!r} but not its counterpart; set symmetric=False"
-        )
+        raise TrueupError(f"no mirror: actions move {alone[0]!r} but not its counterpart; set symmetric=False")
     return _Half(np.array([list(chosen).index(mate) for mate in other], np.intp), joints.sign[at])
 
 
@@ -159,11 +157,7 @@ def _apart(places: NDArray[np.float64]) -> NDArray[np.float64]:
 def _paired(apart: NDArray[np.float64], names: Sequence[str], size: float) -> NDArray[np.intp]:
     """For each name the place of its counterpart, within a few percent of the robot's size."""
     index = apart.argmin(axis=1)
-    alone = [
-        name
-        for k, name in enumerate(names)
-        if apart[k, index[k]] > _CLOSE * size or int(index[index[k]]) != k
-    ]
+    alone = [name for k, name in enumerate(names) if apart[k, index[k]] > _CLOSE * size or int(index[index[k]]) != k]
     if alone:
         raise TrueupError(
             f"no mirror for {alone[0]!r}: nothing like it is at the mirrored place in the default pose; "

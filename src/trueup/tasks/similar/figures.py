@@ -79,9 +79,7 @@ def measure(robot: Robot) -> Figures:
         name=spec.name,
         base=trunk_body(model, robot),
         mass=float(model.body_mass.sum()),
-        leg=float(
-            np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])
-        ),
+        leg=float(np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])),
         stand_height=spec.base.stand_height,
         lightest=float(_free_inertia(model, data)[dof].min()),
         joints=joints,

@@ -58,11 +58,7 @@ def init_task(
     text = task_source(scaled, name=name, like=like, robot=_robot_code(str(robot), out), mirror=mirror)
     write_atomic(out, text)
     done = InitiatedTask(
-        path=out,
-        reference=task.name,
-        task=name,
-        scaled=scaled,
-        cautions=tuple(_cautions(task, scaled, mirror)),
+        path=out, reference=task.name, task=name, scaled=scaled, cautions=tuple(_cautions(task, scaled, mirror))
     )
     load_task(done.call)
     return done

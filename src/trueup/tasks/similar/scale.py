@@ -10,17 +10,7 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.tasks.load import described_tasks
 from trueup.tasks.similar.figures import Figures
-from trueup.tasks.similar.laws import (
-    FORCE,
-    LENGTH,
-    PARAMETERS,
-    RATE,
-    SPEED,
-    TIME,
-    Laws,
-    Unit,
-    rounded,
-)
+from trueup.tasks.similar.laws import FORCE, LENGTH, PARAMETERS, RATE, SPEED, TIME, Laws, Unit, rounded
 from trueup.tasks.similar.servo import ScaledServo, give_servo, scale_servo
 from trueup.tasks.similar.settle import Settled
 from trueup.tasks.similar.terms import ScaledTerm, scale_term
@@ -90,24 +80,17 @@ def _physics(task: Task, servo: ScaledServo, robot: Figures) -> Number:
     stiffest = max(gains.kp for gains in servo.gains.values())
     turn = (stiffest / robot.lightest) ** 0.5 / servo.physics_hz
     return Number(
-        "physics_hz",
-        task.rates.physics_hz,
-        servo.physics_hz,
-        f"sqrt(kp/I) dt = {turn:.2f} at the lightest joint",
+        "physics_hz", task.rates.physics_hz, servo.physics_hz, f"sqrt(kp/I) dt = {turn:.2f} at the lightest joint"
     )
 
 
 def _servo(servo: ScaledServo, given: Servo, settled: Settled) -> tuple[Number, ...]:
     ratios = ", ".join(f"{gains.ratio:.2f}" for gains in servo.gains.values())
     damping = ", ".join(f"{gains.damping:.3g}" for gains in servo.gains.values())
-    sag = (
-        f"stands at {settled.share:.2f} of its height under its own weight, before at {settled.reference:.2f}"
-    )
+    sag = f"stands at {settled.share:.2f} of its height under its own weight, before at {settled.reference:.2f}"
     stiffer = "~ m g l" if settled.stiffer == 1.0 else f"~ m g l, {settled.stiffer:.2f} times stiffer"
     why = f"damping ratio {ratios} as before, with the joints' own {damping} N m s/rad"
-    kp0, kd0 = (
-        [getattr(gains, name) for gains in servo.gains.values()] for name in ("reference_kp", "reference_kd")
-    )
+    kp0, kd0 = ([getattr(gains, name) for gains in servo.gains.values()] for name in ("reference_kp", "reference_kd"))
     return (
         Number("kp", kp0[0] if len(kp0) == 1 else kp0, given.kp, servo.bound or f"{stiffer}: {sag}"),
         Number("kd", kd0[0] if len(kd0) == 1 else kd0, given.kd, why),
@@ -165,9 +148,7 @@ def _plain(part: Any, units: Mapping[str, Unit], laws: Laws) -> tuple[Number, ..
 
 
 def _grown(value: Any, grows: float) -> Any:
-    return (
-        tuple(_grown(each, grows) for each in value) if isinstance(value, tuple) else rounded(value * grows)
-    )
+    return tuple(_grown(each, grows) for each in value) if isinstance(value, tuple) else rounded(value * grows)
 
 
 def _randomize(ranges: Mapping[str, Draw], laws: Laws) -> dict[str, tuple[Number, ...]]:
@@ -178,9 +159,7 @@ def _randomize(ranges: Mapping[str, Draw], laws: Laws) -> dict[str, tuple[Number
         unit = PARAMETERS.get(name)
         if unit is not None and draw.operation != "scale":
             numbers += [
-                Number(
-                    end, getattr(draw, end), rounded(getattr(draw, end) * laws.ratio(unit)), f"~ {unit.law}"
-                )
+                Number(end, getattr(draw, end), rounded(getattr(draw, end) * laws.ratio(unit)), f"~ {unit.law}")
                 for end in ("low", "high")
                 if getattr(draw, end)
             ]

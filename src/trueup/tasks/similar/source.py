@@ -143,9 +143,7 @@ def _randomize(scaled: Scaled) -> Iterator[str]:
     for name, numbers in scaled.randomize.items():
         yield f'            "{name}": replace('
         yield f'                like.randomize["{name}"],'
-        yield from (
-            f"                {number.name}={_code(number.after)},{_why(number)}" for number in numbers
-        )
+        yield from (f"                {number.name}={_code(number.after)},{_why(number)}" for number in numbers)
         yield "            ),"
     yield "        },"
 

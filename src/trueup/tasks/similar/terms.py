@@ -46,9 +46,7 @@ def scale_term(function: Callable[..., Any], laws: Laws, own: Mapping[tuple[str,
     if not dataclasses.is_dataclass(function):
         return ScaledTerm(name, None, (), unit)
     fields = [field.name for field in dataclasses.fields(function) if field.init]
-    arguments = tuple(
-        _argument(field, getattr(function, field), laws, own.get((name, field))) for field in fields
-    )
+    arguments = tuple(_argument(field, getattr(function, field), laws, own.get((name, field))) for field in fields)
     inner = ", ".join(f"{argument.name}={argument.after!r}" for argument in arguments)
     return ScaledTerm(name, f"{ALIAS}.{maker.__name__}({inner})", arguments, unit)
 
@@ -61,11 +59,7 @@ def _argument(name: str, value: Any, laws: Laws, own: float | None) -> Argument:
     if not isinstance(plain, float) or not unit.law:
         return Argument(name, plain, plain, "")
     grows = laws.asked(unit) if unit == SPEED else laws.ratio(unit)
-    return (
-        Argument(name, plain, plain, "")
-        if grows == 1.0
-        else Argument(name, plain, rounded(plain * grows), unit.law)
-    )
+    return Argument(name, plain, plain, "") if grows == 1.0 else Argument(name, plain, rounded(plain * grows), unit.law)
 
 
 def _snake(name: str) -> str:

@@ -26,9 +26,7 @@ def hopping(frame: Frame) -> Float32:
 
 def saturation(frame: Frame) -> Float32:
     """Share of joints at more than 95 % of their torque limit."""
-    return (np.abs(frame.joint_torque) > np.float32(_NEAR_LIMIT) * frame.torque_limit).mean(
-        axis=1, dtype=np.float32
-    )
+    return (np.abs(frame.joint_torque) > np.float32(_NEAR_LIMIT) * frame.torque_limit).mean(axis=1, dtype=np.float32)
 
 
 def idling(frame: Frame) -> Float32:

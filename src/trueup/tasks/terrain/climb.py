@@ -23,17 +23,13 @@ _LEAST_M = 0.5  # commands that lead less far tell nothing
 class Climb:
     """Level and kind of ground of every row, and how far it came."""
 
-    def __init__(
-        self, terrain: Terrain, nenv: int, random: RowRandom, first_row: int, level: int | None
-    ) -> None:
+    def __init__(self, terrain: Terrain, nenv: int, random: RowRandom, first_row: int, level: int | None) -> None:
         self.terrain, self._random, self._fixed = terrain, random, level is not None
         kinds, levels = len(terrain.cfg.kinds), terrain.cfg.levels
         self.kind = (first_row + np.arange(nenv)) % kinds
         start = np.minimum(2, levels - 1) * random.uniform(1)[:, 0]  # the easy ones first
         self.level = np.round(start).astype(np.int64) if level is None else np.full(nenv, level)
-        self.asked = np.zeros(
-            (nenv, 2), np.float32
-        )  # where commands would have led in this episode, m from its start
+        self.asked = np.zeros((nenv, 2), np.float32)  # where commands would have led in this episode, m from its start
         self.heading = np.zeros(nenv, np.float32)  # and how far they would have turned the robot, rad
 
     def middle(self, ids: Ids) -> FloatArray:
@@ -80,9 +76,4 @@ class Climb:
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Live arrays for a checkpoint."""
-        return {
-            "level": self.level,
-            "asked": self.asked,
-            "heading": self.heading,
-            "counter": self._random.counter,
-        }
+        return {"level": self.level, "asked": self.asked, "heading": self.heading, "counter": self._random.counter}

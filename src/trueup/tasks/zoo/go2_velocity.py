@@ -112,7 +112,5 @@ def go2_velocity() -> Task:
         ramp_s=(25.0, 75.0),  # first learn to walk, then to cope
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
         # exploration must reach the ground: one standard deviation of the actions moves targets by 0.25 rad
-        learner=PpoCfg(
-            gamma=0.97, kl_target=0.02, symmetry=True, noise_schedule=(0.4, 100, 260), net=NetCfg(std=1.0)
-        ),
+        learner=PpoCfg(gamma=0.97, kl_target=0.02, symmetry=True, noise_schedule=(0.4, 100, 260), net=NetCfg(std=1.0)),
     )

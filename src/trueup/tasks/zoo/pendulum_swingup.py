@@ -19,7 +19,7 @@ def pendulum_swingup() -> Task:
         rates=Rates(control_hz=25.0, physics_hz=200.0, episode_s=6.0),
         servo=Servo(kp=0.5, kd=0.02, torque=0.5),
         observations=Observations(
-            actor=(Term("joint_angle"), Term("joint_pos", 0.3), Term("joint_vel", 0.2), Term("action", 0.5)),
+            actor=(Term("joint_angle"), Term("joint_pos", 0.3), Term("joint_vel", 0.2), Term("action", 0.5))
         ),
         actions=Actions(scale=2.0, clip=2.0),
         goal=NoGoal(),

@@ -78,9 +78,7 @@ def so101_push() -> Task:
         name="so101-push",
         robot="so101",
         scene=Scene(
-            objects=(
-                Object(name="cube", shape="box", size=(_HALF_M,) * 3, mass=0.05, pos=(0.25, 0.0, _HALF_M)),
-            ),
+            objects=(Object(name="cube", shape="box", size=(_HALF_M,) * 3, mass=0.05, pos=(0.25, 0.0, _HALF_M)),),
             floor=True,
         ),
         signals=object_signals("cube"),

@@ -27,7 +27,7 @@ def z1_reach() -> Task:
                 Term("joint_vel", 0.3),
                 Term("command", 2.0),
                 Term("action", 0.5),
-            ),
+            )
         ),
         # The arm's own gains (1000 and 100) drive torques from limit to limit: light links chatter at tens of rad/s.
         servo=Servo(kp=200.0, kd=10.0),

@@ -61,9 +61,7 @@ class Sb3Env(VecEnv):
     ) -> list[Any]:
         raise NotImplementedError(f"copies are stepped together and have no {method_name!r} of their own")
 
-    def env_is_wrapped(
-        self, wrapper_class: type[Any], indices: int | Iterable[int] | None = None
-    ) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: int | Iterable[int] | None = None) -> list[bool]:
         return [False] * len(self._indices(indices))
 
     def _indices(self, indices: int | Iterable[int] | None) -> list[int]:

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from trueup.view.camera import CameraCfg, MotionFrames, Tracking
 
 Floats = NDArray[np.float64]
-_PER_FRAME = np.array(
-    [0.25, 0.25, 0.05]
-)  # share of the way made up in a frame: the floor must not bob with every step
+_PER_FRAME = np.array([0.25, 0.25, 0.05])  # share of the way made up in a frame: the floor must not bob with every step
 _JUMP_M = 1.0  # a new episode elsewhere, not a step
 _ROOM = 1.6  # times as far as a film's camera: the panel covers a part of the page
 
@@ -26,12 +24,7 @@ class Follow:
     """Where the scene is shifted to; `body` is the one to follow, None where the robot stays in its place."""
 
     def __init__(
-        self,
-        server: viser.ViserServer,
-        model: mujoco.MjModel,
-        qpos: Floats,
-        body: int | None,
-        camera: CameraCfg,
+        self, server: viser.ViserServer, model: mujoco.MjModel, qpos: Floats, body: int | None, camera: CameraCfg
     ) -> None:
         self._body, self._centre = body, np.zeros(3)
         motion = MotionFrames(model, qpos[None], 1.0, 1.0)
@@ -53,11 +46,7 @@ class Follow:
     def _aim(self, server: viser.ViserServer, model: mujoco.MjModel, view: mujoco.MjvCamera) -> None:
         azimuth, elevation = math.radians(view.azimuth), math.radians(view.elevation)
         ahead = np.array(
-            [
-                math.cos(elevation) * math.cos(azimuth),
-                math.cos(elevation) * math.sin(azimuth),
-                math.sin(elevation),
-            ]
+            [math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth), math.sin(elevation)]
         )
         target = view.lookat - self._centre
         if self._body is not None:

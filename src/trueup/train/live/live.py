@@ -145,9 +145,7 @@ class LiveView:
         steer = ""
         if sliders:
             self.steering = Steering(gui, sliders)
-            steer = (
-                " · ".join(f"**{key.key}** {key.does}" for key in self.steering.keys) + " · **space** stop · "
-            )
+            steer = " · ".join(f"**{key.key}** {key.does}" for key in self.steering.keys) + " · **space** stop · "
         gui.add_markdown(f"Keys: {steer}{_KEYS_HELP}")
 
     def _ask_push(self) -> None:

@@ -53,9 +53,7 @@ def _open_exported(path: Path, randomize: bool, seed: int) -> tuple[TaskEnv, Pol
     policy = load_policy(path)
     env = _one(RunCfg(task=policy.spec.task, robot=_robot_of(path), seed=seed), randomize)
     if policy.spec.observation != env.observation_spec or policy.spec.action != env.action_spec:
-        raise TrueupError(
-            f"this policy sees or moves other things than task {policy.spec.task!r} does now", file=path
-        )
+        raise TrueupError(f"this policy sees or moves other things than task {policy.spec.task!r} does now", file=path)
     return env, policy
 
 

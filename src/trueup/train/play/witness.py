@@ -39,14 +39,10 @@ def open_witness(
     said = layout if isinstance(layout, Layout) else read_layout(layout)
     env = witness_env(load_task(task) if isinstance(task, str) else task, said, cfg)
     net = OnnxNet(onnx, env.nenv)
-    for what, asked, found in (
-        ("observations", env.nactor, net.nobs),
-        ("actions", env.naction, net.naction),
-    ):
+    for what, asked, found in (("observations", env.nactor, net.nobs), ("actions", env.naction, net.naction)):
         if asked != found:
             raise TrueupError(
-                f"has {found} {what}, but layout {said.name!r} has {asked}: they do not belong together",
-                file=onnx,
+                f"has {found} {what}, but layout {said.name!r} has {asked}: they do not belong together", file=onnx
             )
     return env, OnnxPolicy(net)
 

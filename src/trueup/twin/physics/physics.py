@@ -66,9 +66,7 @@ class Plant:
         effects: list[Callable[[], None]] = []
         applied = views.write(data.qfrc_applied, plant.motor_dof)
         if truth.friction is not None and truth.friction.kind == "lugre":
-            effects.append(
-                LuGreFriction(truth.friction, truth.joint.friction, self.velocity, applied, self.dt)
-            )
+            effects.append(LuGreFriction(truth.friction, truth.joint.friction, self.velocity, applied, self.dt))
         elif truth.friction is not None:
             effects.append(self._stribeck(plant))
         if truth.transmission is not None and truth.transmission.hysteresis.any():

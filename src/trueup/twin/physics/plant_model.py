@@ -29,9 +29,7 @@ from trueup.world.fitted.calibration import SimParams
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
-_STICKING = (
-    0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
-)
+_STICKING = 0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
 SPRING_LIMIT = 0.8  # of inertia / dt^2; the integrator's own limit is 4
 ROTOR = "twin rotor "  # and the name of the joint
 _IMU_SENSORS = (
@@ -71,14 +69,7 @@ def _set_solver(spec: mujoco.MjSpec, base: Base) -> None:
 
 
 def build_plant(
-    robot: Robot,
-    preset: Preset,
-    *,
-    seed: int,
-    label: str,
-    base: Base,
-    physics_dt: float,
-    fit: SimParams | None = None,
+    robot: Robot, preset: Preset, *, seed: int, label: str, base: Base, physics_dt: float, fit: SimParams | None = None
 ) -> PlantModel:
     """Draw the truth, from a fit's posterior where there is one, and put it into an engine model."""
     nominal = _nominal(compile_spec(build_spec(robot, ModelCfg(base=base)), robot), robot)
@@ -129,14 +120,10 @@ def _add_payload(spec: mujoco.MjSpec, robot: Robot, truth: Truth) -> None:
 def _add_rotors(spec: mujoco.MjSpec, robot: Robot) -> None:
     """One rotor per joint, upright so that gravity does not turn it, and a tendon to the link; the servo moves over."""
     for joint in robot.spec.joints:
-        body = spec.worldbody.add_body(
-            name=ROTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3, explicitinertial=True
-        )
+        body = spec.worldbody.add_body(name=ROTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3, explicitinertial=True)
         body.add_joint(name=ROTOR + joint.name, type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 0, 1])
         # nonzero so that the compiler keeps spring and dead band; the truth is written into the compiled model
-        gear = spec.add_tendon(
-            name=ROTOR + joint.name, stiffness=[1, 0, 0], damping=[1, 0, 0], springlength=[0, 0]
-        )
+        gear = spec.add_tendon(name=ROTOR + joint.name, stiffness=[1, 0, 0], damping=[1, 0, 0], springlength=[0, 0])
         gear.wrap_joint(ROTOR + joint.name, 1)
         gear.wrap_joint(joint.name, -1)
         spec.actuator(joint.name).target = ROTOR + joint.name
@@ -203,9 +190,7 @@ def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
     inverse = _inverse_inertia(plant)
     if truth.transmission is not None:
         reduced = 1.0 / (1.0 / truth.joint.armature + inverse[plant.link_dof])
-        spring = _carried(
-            truth.transmission, reduced, robot.spec.torque_limit, truth, model.opt.timestep, notes
-        )
+        spring = _carried(truth.transmission, reduced, robot.spec.torque_limit, truth, model.opt.timestep, notes)
         _write_springs(model, spring)
         truth = replace(truth, transmission=spring)
     if truth.friction is not None:
@@ -213,9 +198,7 @@ def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
         most = SPRING_LIMIT / 2 * inertia / model.opt.timestep**2
         bristle = _at_most("bristle_stiffness", truth.friction.bristle_stiffness, most, truth, notes)
         damping = 2.0 * truth.friction.bristle_damping * np.sqrt(bristle * inertia)
-        truth = replace(
-            truth, friction=replace(truth.friction, bristle_stiffness=bristle, bristle_damping=damping)
-        )
+        truth = replace(truth, friction=replace(truth.friction, bristle_stiffness=bristle, bristle_damping=damping))
         if truth.friction is not None and truth.friction.kind == "lugre":
             model.dof_frictionloss[dof] = 0.0
         model.dof_solimp[dof, :2] = _STICKING
@@ -224,20 +207,13 @@ def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
 
 
 def _carried(
-    spring: TransmissionTruth,
-    inertia: FloatArray,
-    limit: FloatArray,
-    truth: Truth,
-    dt: float,
-    notes: list[str],
+    spring: TransmissionTruth, inertia: FloatArray, limit: FloatArray, truth: Truth, dt: float, notes: list[str]
 ) -> TransmissionTruth:
     """Keep the tangent stiffness at the torque limit, hysteresis included, under the integrator's limit."""
     most = SPRING_LIMIT * inertia / dt**2
     turn = _at_least("hysteresis_rad", spring.hysteresis_rad, 4.0 * spring.hysteresis / most, truth, notes)
     hardening_share = spring.hardening * (limit / spring.stiffness) ** 3 / limit
-    stiffness = _at_most(
-        "stiffness", spring.stiffness, 0.75 * most / (1.0 + 3.0 * hardening_share), truth, notes
-    )
+    stiffness = _at_most("stiffness", spring.stiffness, 0.75 * most / (1.0 + 3.0 * hardening_share), truth, notes)
     return replace(
         spring,
         stiffness=stiffness,
@@ -277,6 +253,4 @@ def _at_least(name: str, value: FloatArray, least: FloatArray, truth: Truth, not
 
 def _note(name: str, drawn: FloatArray, used: FloatArray, truth: Truth, notes: list[str]) -> None:
     for k in np.flatnonzero(used != drawn):
-        notes.append(
-            f"{truth.joint_names[k]}: {name} drawn {drawn[k]:.4g}, used {used[k]:.4g} (integrator's limit)"
-        )
+        notes.append(f"{truth.joint_names[k]}: {name} drawn {drawn[k]:.4g}, used {used[k]:.4g} (integrator's limit)")

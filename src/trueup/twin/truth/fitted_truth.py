@@ -31,11 +31,7 @@ _STRIBECK = {
     "friction_kls": "load_rest",
 }
 _MOTOR = {"torque_limit": "torque_limit", "no_load_speed": "no_load_speed"}
-_GROUND = {
-    "contact_friction": "friction",
-    "contact_timeconst": "timeconst",
-    "contact_dampratio": "dampratio",
-}
+_GROUND = {"contact_friction": "friction", "contact_timeconst": "timeconst", "contact_dampratio": "dampratio"}
 _JOINT = ("armature", "damping", "friction", "encoder_bias")
 
 
@@ -118,15 +114,10 @@ def _motor(truth: Truth, one: FitParameter, value: float, spec: RobotSpec, nomin
 def _body(truth: Truth, one: FitParameter, value: float, spec: RobotSpec, nominal: Nominal) -> Truth:
     n = len(nominal.bodies)
     old = truth.body or BodyTruth(
-        names=nominal.bodies,
-        mass_scale=np.ones(n),
-        inertia_scale=np.ones(n),
-        com_offset=np.zeros((n, 3)),
+        names=nominal.bodies, mass_scale=np.ones(n), inertia_scale=np.ones(n), com_offset=np.zeros((n, 3))
     )
     if one.name == "mass_scale":
-        return replace(
-            truth, body=replace(old, mass_scale=_changed(old.mass_scale, old.names, one.of, value))
-        )
+        return replace(truth, body=replace(old, mass_scale=_changed(old.mass_scale, old.names, one.of, value)))
     offset = old.com_offset.copy()
     axis = one.axis or 0
     offset[:, axis] = _changed(offset[:, axis], old.names, one.of, value)

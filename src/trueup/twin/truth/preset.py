@@ -116,20 +116,14 @@ class MotorSection(_Section, frozen=True, kw_only=True):
     no_load_speed: Range = 1.0  # of the spec's velocity limit
     knee: Range = 0.0  # share of the no-load speed up to which full torque is there
 
-    LIMITS: ClassVar[Limits] = {
-        "torque_limit": (0.05, 2.0),
-        "no_load_speed": (0.05, 10.0),
-        "knee": (0.0, 0.95),
-    }
+    LIMITS: ClassVar[Limits] = {"torque_limit": (0.05, 2.0), "no_load_speed": (0.05, 10.0), "knee": (0.0, 0.95)}
 
 
 class SupplySection(_Section, frozen=True, kw_only=True):
     """Battery behind a resistance: what the motors draw lowers the voltage and with it the no-load speed."""
 
     voltage: float = 24.0
-    sag: Range = (
-        0.0  # share of the voltage lost when the motors draw their rated power (sum of torque x speed limits)
-    )
+    sag: Range = 0.0  # share of the voltage lost when the motors draw their rated power (sum of torque x speed limits)
 
     LIMITS: ClassVar[Limits] = {"voltage": (1.0, 1000.0), "sag": (0.0, 0.9)}
 
@@ -175,11 +169,7 @@ class BodySection(_Section, frozen=True, kw_only=True):
     inertia_scale: Range = 1.0  # beyond that of the mass
     com_offset: Range = 0.0  # m, per axis
 
-    LIMITS: ClassVar[Limits] = {
-        "mass_scale": (0.1, 10.0),
-        "inertia_scale": (0.1, 10.0),
-        "com_offset": (-0.1, 0.1),
-    }
+    LIMITS: ClassVar[Limits] = {"mass_scale": (0.1, 10.0), "inertia_scale": (0.1, 10.0), "com_offset": (-0.1, 0.1)}
 
 
 class PayloadSection(_Section, frozen=True, kw_only=True):
@@ -267,9 +257,7 @@ def preset_file(reference: str | Path) -> Path:
         return PRESETS / f"{text}.toml"
     if text.endswith(".toml") or "/" in text:
         return Path(text)
-    raise TrueupError(
-        f"no twin preset {text!r}{did_you_mean(text, preset_names())}; or give a path to a .toml file"
-    )
+    raise TrueupError(f"no twin preset {text!r}{did_you_mean(text, preset_names())}; or give a path to a .toml file")
 
 
 def preset_label(reference: str | Path) -> str:

@@ -58,9 +58,7 @@ def reveal(name: str) -> dict[str, object]:
         content = opener.decompress(_mask(data[len(HEADER) :]), MAX_BYTES)
         return msgspec.json.decode(content, type=dict[str, object])
     except (zlib.error, msgspec.MsgspecError) as error:
-        raise TrueupError(
-            f"the sealed truth is damaged ({error}); start the twin once more", file=file
-        ) from None
+        raise TrueupError(f"the sealed truth is damaged ({error}); start the twin once more", file=file) from None
 
 
 def _mask(data: bytes) -> bytes:

@@ -78,9 +78,7 @@ class NetActuator:
         """Make the buffers; called once by the batch."""
         net, spec = self.net, self.net.spec
         if spec.joint_names != sim.robot.spec.joint_names:
-            raise TrueupError(
-                f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}"
-            )
+            raise TrueupError(f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}")
         if spec.kind == "torque":  # it has learned how late commands come
             sim.set_delay(0.0)
         self.every = max(1, round(spec.dt_s / sim.physics_dt))
@@ -177,14 +175,10 @@ class NetActuator:
         """Share of inputs outside the fitted range, since the batch was made."""
         share = self._outside / max(1, int(self._seen[0]))
         spec = self.net.spec
-        return Guard(
-            joint_names=spec.joint_names, signals=spec.signals, share=share, inputs=int(self._seen[0])
-        )
+        return Guard(joint_names=spec.joint_names, signals=spec.signals, share=share, inputs=int(self._seen[0]))
 
     # --- inside a step ---
-    def _read(
-        self, position: FloatArray, velocity: FloatArray, target: FloatArray, target_vel: FloatArray
-    ) -> None:
+    def _read(self, position: FloatArray, velocity: FloatArray, target: FloatArray, target_vel: FloatArray) -> None:
         for out, name in zip(self._signals, self.net.spec.signals, strict=True):
             if name == "pos_error":
                 np.subtract(target, position, out=out, casting="same_kind")

@@ -84,9 +84,7 @@ class GearFriction:
         """Take the robot's own friction, unless coefficients were given; called once by the batch."""
         if self._given is None:
             dof = sim.index.dof
-            damping, dry = (
-                sim.batch.expand(name)[:, dof].copy() for name in ("dof_damping", "dof_frictionloss")
-            )
+            damping, dry = (sim.batch.expand(name)[:, dof].copy() for name in ("dof_damping", "dof_frictionloss"))
             self.coefficients = FrictionParams(kv=damping, kc=dry)
 
     def get(self, name: str, shape: tuple[int, int]) -> FloatArray:

@@ -71,9 +71,7 @@ class SimParams(Strict, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         count = len(self.estimates)
         if self.schema != SCHEMA:
-            raise ValueError(
-                f"it is of schema {self.schema} and this version reads schema {SCHEMA}: calibrate again"
-            )
+            raise ValueError(f"it is of schema {self.schema} and this version reads schema {SCHEMA}: calibrate again")
         if len(self.x) != count or [len(row) for row in self.covariance] != [count] * count:
             raise ValueError(f"x and covariance must have the size of the {count} estimates")
         if not all(math.isfinite(v) for row in (self.x, *self.covariance) for v in row):
@@ -90,9 +88,7 @@ class SimParams(Strict, frozen=True, kw_only=True):
     def check_robot(self, sim: BatchSim) -> None:
         """Refuse a simulation of a robot with other joints."""
         if self.joint_names != sim.robot.spec.joint_names:
-            raise TrueupError(
-                f"this calibration is of {self.robot!r} with other joints than {sim.robot.spec.name!r}"
-            )
+            raise TrueupError(f"this calibration is of {self.robot!r} with other joints than {sim.robot.spec.name!r}")
 
     def apply(self, sim: BatchSim, values: FloatArray | None = None) -> None:
         """Set the estimates, or `values` (nsim, nparameter) such as `sample` draws, on every simulation.

@@ -102,9 +102,7 @@ class ParamWriter:
         self._sim = sim
         self._at = [_columns(sim, one) for one in self.parameters]
         self.names = tuple(dict.fromkeys(one.name for one in self.parameters))
-        self._of_name = {
-            name: [k for k, one in enumerate(self.parameters) if one.name == name] for name in self.names
-        }
+        self._of_name = {name: [k for k, one in enumerate(self.parameters) if one.name == name] for name in self.names}
 
     def base(self) -> dict[str, FloatArray]:
         """The present values of every name that is touched, (nsim, ...)."""
@@ -149,7 +147,5 @@ def _columns(sim: BatchSim, one: Place) -> _Index:
     known = sim.params.names_of(scope)
     missing = [item for item in one.of if item not in known]
     if missing:
-        raise TrueupError(
-            f"a fitted parameter belongs to the {scope} {missing[0]!r} that the robot does not have"
-        )
+        raise TrueupError(f"a fitted parameter belongs to the {scope} {missing[0]!r} that the robot does not have")
     return (np.array([known.index(item) for item in one.of or known], np.intp), *axis)

@@ -63,9 +63,7 @@ def _fitted(one: Estimate, source: Source, reason: str = "") -> Origin:
     return Origin(name=name, of=of, label=label, source=source, verdict=one.verdict, reason=reason)
 
 
-def _left_over(
-    sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None
-) -> tuple[str, ...] | None:
+def _left_over(sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None) -> tuple[str, ...] | None:
     """Joints or bodies that a range acts on beside a fit: () for all that it names, None for none.
 
     A payload is put on top of what was fitted.

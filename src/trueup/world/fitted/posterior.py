@@ -58,9 +58,7 @@ class Fitted:
         self.count = self._root.shape[1]
         self.names = self._writer.names
         self.bodies = self._writer.bodies
-        own = BatchSim(
-            sim.scene, sim.cfg.alone()
-        ).params  # not `sim`: a learned actuator has set its own there
+        own = BatchSim(sim.scene, sim.cfg.alone()).params  # not `sim`: a learned actuator has set its own there
         factors = dict.fromkeys(one.parameter.name for one in self.estimates if one.parameter.mode == "times")
         self._own = {name: own.get(name) for name in factors}
 

@@ -106,9 +106,7 @@ class Params:
         if not np.isfinite(new).all():
             raise TrueupError(f"parameter {name!r} must be finite", place=name)
         if (new < entry.low).any():
-            raise TrueupError(
-                f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name
-            )
+            raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
         try:
             new = np.broadcast_to(new, shape)
         except ValueError:
@@ -139,14 +137,10 @@ class Params:
         wanted = [of] if isinstance(of, str) else list(of)
         for item in wanted:
             if item not in known:
-                raise TrueupError(
-                    f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name
-                )
+                raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
         return np.array([known.index(item) for item in wanted], np.intp)
 
-    def _write(
-        self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp] | None
-    ) -> None:
+    def _write(self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp] | None) -> None:
         """Write just these rows and columns: what is not named keeps its bits."""
         if columns is None:
             self._whole.set(name, values, rows)
@@ -157,9 +151,7 @@ class Params:
         else:
             self._write_joints(name, values, rows, columns)
 
-    def _write_joints(
-        self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> None:
+    def _write_joints(self, name: str, values: FloatArray, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
         sim, expand = self._sim, self._batch.expand
         gear = self._gear(name)
         if gear is not None:
@@ -188,9 +180,7 @@ class Params:
             else:
                 sim.gains.set(name, changed)
 
-    def _write_bodies(
-        self, name: str, values: FloatArray, rows: NDArray[np.intp], bodies: NDArray[np.intp]
-    ) -> None:
+    def _write_bodies(self, name: str, values: FloatArray, rows: NDArray[np.intp], bodies: NDArray[np.intp]) -> None:
         expand, model, at = self._batch.expand, self._sim.model, np.ix_(rows, bodies)
         if name == "mass_scale":
             before = expand("body_mass")[at]
@@ -213,9 +203,7 @@ class Params:
         """The friction model that holds this coefficient, if the simulation has one."""
         gear = self._sim.gear_friction
         if name in GEAR_FRICTION and gear is None:
-            raise TrueupError(
-                f'parameter {name!r} needs a friction model: SimCfg(friction="M2") to "M6"', place=name
-            )
+            raise TrueupError(f'parameter {name!r} needs a friction model: SimCfg(friction="M2") to "M6"', place=name)
         return gear if name in GEAR_FRICTION or name in ("damping", "friction") else None
 
 

@@ -39,9 +39,7 @@ def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
     """The writer of a parameter, of the bodies `of` if it belongs to bodies."""
     batch = sim.batch
     if name in _DOF and sim.gear_friction is None:
-        return Writer(
-            _same, _columns(batch.expand(_DOF[name]), sim.index.dof, sim if name == "armature" else None)
-        )
+        return Writer(_same, _columns(batch.expand(_DOF[name]), sim.index.dof, sim if name == "armature" else None))
     if name in _GAINS:
         return _gain_writer(sim, name)
     if name == "encoder_bias":
@@ -58,9 +56,7 @@ def row_writer(sim: BatchSim, name: str, of: tuple[str, ...] | None) -> Writer:
     if name == "tilt":
         gravity = batch.expand("opt.gravity").reshape(sim.nsim, 3)
         size = float(np.linalg.norm(sim.model.opt.gravity))
-        return Writer(
-            lambda values: size * down(values), lambda ready, rows: gravity.__setitem__(rows, ready)
-        )
+        return Writer(lambda values: size * down(values), lambda ready, rows: gravity.__setitem__(rows, ready))
     return Writer(_same, lambda ready, rows: sim.params.set(name, ready, of=of, ids=rows))
 
 
@@ -68,9 +64,7 @@ def _same(values: FloatArray) -> FloatArray:
     return values
 
 
-def _columns(
-    field: FloatArray, columns: Ids, derived_in: BatchSim | None = None
-) -> Callable[[FloatArray, Ids], None]:
+def _columns(field: FloatArray, columns: Ids, derived_in: BatchSim | None = None) -> Callable[[FloatArray, Ids], None]:
     """A function that writes (rows, ncolumn, ...); the engine derives constants from some fields."""
     where = as_slice(columns)
     view = field[:, where] if isinstance(where, slice) else None
@@ -90,8 +84,7 @@ def _gain_writer(sim: BatchSim, name: str) -> Writer:
     if name == "torque_limit":
         limits = sim.batch.expand("actuator_forcerange")
         return Writer(
-            lambda values: np.stack([-values, values], axis=2),
-            lambda ready, rows: limits.__setitem__(rows, ready),
+            lambda values: np.stack([-values, values], axis=2), lambda ready, rows: limits.__setitem__(rows, ready)
         )
     gains, sign = sim.gains.field(name)
     return Writer(lambda values: sign * values, lambda ready, rows: gains.__setitem__(rows, ready))
@@ -111,9 +104,7 @@ def _body_writer(sim: BatchSim, name: str, of: tuple[str, ...]) -> Writer:
     is_mass = name == "mass_scale"
     field = sim.batch.expand("body_mass" if is_mass else "body_ipos")
     nominal = (sim.model.body_mass if is_mass else sim.model.body_ipos)[bodies]
-    return Writer(
-        lambda values: nominal * values if is_mass else nominal + values, _columns(field, bodies, sim)
-    )
+    return Writer(lambda values: nominal * values if is_mass else nominal + values, _columns(field, bodies, sim))
 
 
 def _contact_writer(sim: BatchSim, name: str) -> Writer:

@@ -60,9 +60,7 @@ class WholeRobot:
 
     def _need_mount(self, name: str) -> NDArray[np.intp]:
         if not len(self._mount):
-            raise TrueupError(
-                f'parameter {name!r} needs a base on a stand: ModelCfg(base="mount")', place=name
-            )
+            raise TrueupError(f'parameter {name!r} needs a base on a stand: ModelCfg(base="mount")', place=name)
         if name == "mount_stiffness":
             return self._mount
         dof: NDArray[np.intp] = self._sim.model.jnt_dofadr[self._mount].astype(np.intp)

@@ -90,9 +90,7 @@ class Adr:
 
     def metrics(self) -> dict[str, float]:
         """Mean log width of the ranges, as shares of their full width, and every boundary."""
-        width = (self.bounds[:, 1] - self.bounds[:, 0]) / np.maximum(
-            self.limits[:, 1] - self.limits[:, 0], 1e-12
-        )
+        width = (self.bounds[:, 1] - self.bounds[:, 0]) / np.maximum(self.limits[:, 1] - self.limits[:, 0], 1e-12)
         out = {"adr/log_width": float(np.log(np.maximum(width, _NARROW)).mean())}
         for name, (low, high) in zip(self.names, self.bounds, strict=True):
             out[f"adr/{name}/low"], out[f"adr/{name}/high"] = float(low), float(high)

@@ -89,9 +89,7 @@ class _Layout:
         entry, columns = np.array(pairs, np.intp).reshape(-1, 2).T
         kinds = {k: e.draw.distribution for k, e in entries}
         other = {kind for kind in kinds.values() if kind != "uniform"}
-        places = [
-            (kind, np.flatnonzero([kinds[k] == kind for k in entry.tolist()])) for kind in sorted(other)
-        ]
+        places = [(kind, np.flatnonzero([kinds[k] == kind for k in entry.tolist()])) for kind in sorted(other)]
         return cls(columns, entry, places)
 
 

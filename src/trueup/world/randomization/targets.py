@@ -98,9 +98,7 @@ class Targets:
         """Compute from drawn numbers and write every touched parameter of `rows`, or those that `only` touch."""
         self.put(self.ready(numbers, posterior, only), rows)
 
-    def ready(
-        self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None
-    ) -> dict[str, FloatArray]:
+    def ready(self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None) -> dict[str, FloatArray]:
         """What the engine will keep of every touched parameter, (rows, ...), or of those that `only` touch."""
         parts = self.touched if only is None else [p for name in only for p in parts_of(name)]
         drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
@@ -113,11 +111,7 @@ class Targets:
                 if name in self.touched:
                     new.setdefault(name, self._value(name, drawn, values, len(numbers)))
             self._weigh(new, drawn.get(PAYLOAD), len(numbers))
-        if (
-            RESTITUTION in drawn
-            and any(name in parts for name in _BOUNCE)
-            and not self._is_fitted(_BOUNCE[0])
-        ):
+        if RESTITUTION in drawn and any(name in parts for name in _BOUNCE) and not self._is_fitted(_BOUNCE[0]):
             new["contact_dampratio"] = damp_ratio(drawn[RESTITUTION][:, 0])
         out = {}
         for name, value in new.items():
@@ -130,9 +124,7 @@ class Targets:
         for name, values in ready.items():
             self._writers[name][1].put(values, rows)
 
-    def _value(
-        self, name: str, drawn: Mapping[str, FloatArray], fitted: FloatArray | None, count: int
-    ) -> FloatArray:
+    def _value(self, name: str, drawn: Mapping[str, FloatArray], fitted: FloatArray | None, count: int) -> FloatArray:
         """(count, ...) of one parameter; `fitted` (count, nparameter) are values of draws from the posterior."""
         nominal = self._nominal[name]
         value: FloatArray = np.repeat(nominal[None], count, axis=0)
@@ -172,9 +164,7 @@ class Targets:
             inertia[:, at] = from_shape(shape[:, at], nominal[at]) * scale[:, at, None]
         if payload is not None:
             b, mass, offset = self._base, self._trunk_mass, new["com_offset"]
-            loaded = with_payload(
-                mass * scale[:, b], offset[:, b], inertia[:, b], payload[:, 0], self._payload_at
-            )
+            loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload[:, 0], self._payload_at)
             scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
         new["inertia"] = inertia
 

@@ -90,9 +90,7 @@ def begin(sim: BatchSim, recorded: Recorded) -> None:
         prime_from(sim, sim.substep_model, recorded.history)
 
 
-def play(
-    sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")
-) -> dict[str, FloatArray]:
+def play(sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")) -> dict[str, FloatArray]:
     """Start and play; returns each recorded field after every command, (nsim, L, ...)."""
     follow = FollowedGains(sim, recorded)
     begin(sim, recorded)

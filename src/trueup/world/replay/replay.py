@@ -89,14 +89,10 @@ def replay_logs(
 def at_rate(robot: Robot, sim: SimCfg, rate_hz: float) -> SimCfg:
     """The simulation with control at a log's rate, and physics at the next whole multiple of it."""
     steps = (sim.physics_hz or robot.spec.physics_hz) / rate_hz
-    return replace(
-        sim, control_hz=rate_hz, physics_hz=rate_hz * max(1, math.ceil(steps * (1.0 - SAME_RATE) - 1e-3))
-    )
+    return replace(sim, control_hz=rate_hz, physics_hz=rate_hz * max(1, math.ceil(steps * (1.0 - SAME_RATE) - 1e-3)))
 
 
-def _together(
-    robot: Robot, logs: Sequence[Log], cfg: ReplayCfg, prepare: Prepare | None, build: Build
-) -> list[Replay]:
+def _together(robot: Robot, logs: Sequence[Log], cfg: ReplayCfg, prepare: Prepare | None, build: Build) -> list[Replay]:
     """Logs of one rate in one batch."""
     starts, length = _windows(logs, cfg)
     tracks = lay_tracks(robot, logs, start=cfg.start, free_base=cfg.sim.model.base == "free")

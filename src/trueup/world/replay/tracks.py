@@ -34,10 +34,7 @@ def smooth(log: Log) -> tuple[FloatArray, FloatArray]:
     width = 2 * max(2, round(_SMOOTH_S / dt)) + 1
     if len(position) <= width:
         return position, np.gradient(position, dt, axis=0)
-    return (
-        savgol_filter(position, width, 3, axis=0),
-        savgol_filter(position, width, 3, deriv=1, delta=dt, axis=0),
-    )
+    return (savgol_filter(position, width, 3, axis=0), savgol_filter(position, width, 3, deriv=1, delta=dt, axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +89,7 @@ class Tracks:
         )
 
 
-def lay_tracks(
-    robot: Robot, logs: Sequence[Log], *, start: Start = "smoothed", free_base: bool = False
-) -> Tracks:
+def lay_tracks(robot: Robot, logs: Sequence[Log], *, start: Start = "smoothed", free_base: bool = False) -> Tracks:
     """Lay logs of one rate, in the spec's joint order, end to end."""
     for log in logs:
         require_finite(log)
@@ -123,9 +118,7 @@ def require_finite(log: Log) -> None:
     """Refuse a log with holes in what a replay needs."""
     for name in ("joint_pos", "target_pos", *(name for name in _COMMANDS if name in log)):
         if not np.isfinite(log[name]).all():
-            raise TrueupError(
-                f"{name!r} holds values that are not finite; run `trueup data check`", place=name
-            )
+            raise TrueupError(f"{name!r} holds values that are not finite; run `trueup data check`", place=name)
     for name in ("target_kp", "target_kd"):
         if name in log and (log[name] < 0.0).any():
             raise TrueupError(f"{name!r} holds gains below zero; run `trueup data check`", place=name)

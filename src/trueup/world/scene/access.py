@@ -46,9 +46,7 @@ class SceneAccess:
         self._links = [one.name for one in scene.links]
         self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
         self.robots = tuple(
-            RobotPlace(
-                one.prefix, one.robot, joints, free_at(batch.model, one.prefix + one.robot.spec.base.body)
-            )
+            RobotPlace(one.prefix, one.robot, joints, free_at(batch.model, one.prefix + one.robot.spec.base.body))
             for one, joints in zip(scene.robots, scene.joints, strict=True)
         )
 

@@ -160,8 +160,7 @@ class Scene:
             spec = build_spec(one.robot, replace(cfg, base=base, floor=False))
             if spec.compiler.settotalmass > 0 and (self.objects or len(self.robots) > 1):
                 raise TrueupError(
-                    "settotalmass would change the masses of the whole scene: write masses",
-                    file=one.robot.model_path,
+                    "settotalmass would change the masses of the whole scene: write masses", file=one.robot.model_path
                 )
             if cfg.collisions == "light" and len(self.robots) > 1:
                 _touch_other_robots(spec, one.robot, k, len(self.robots))

@@ -51,9 +51,7 @@ class Object:
         if not self.name:
             raise TrueupError("an object needs a name")
         if self.shape not in _SHAPES:
-            raise TrueupError(
-                f"object {self.name!r}: no shape {self.shape!r}{did_you_mean(self.shape, _SHAPES)}"
-            )
+            raise TrueupError(f"object {self.name!r}: no shape {self.shape!r}{did_you_mean(self.shape, _SHAPES)}")
         wanted = _SHAPES[self.shape][1]
         if len(self.size) != wanted or not all(0.0 < number < math.inf for number in self.size):
             raise TrueupError(

@@ -61,13 +61,7 @@ class GradientTrainer:
     """Learns a residual net; `iterate` until `done`. `unit` (njoint,) rad: what an error is measured in."""
 
     def __init__(
-        self,
-        rollouts: Rollouts,
-        learner: NetLearner,
-        windows: StartRows,
-        unit: FloatArray,
-        cfg: GradientCfg,
-        seed: int,
+        self, rollouts: Rollouts, learner: NetLearner, windows: StartRows, unit: FloatArray, cfg: GradientCfg, seed: int
     ) -> None:
         self.rollouts, self.learner, self.windows = rollouts, learner, windows
         self.unit, self.cfg, self.seed, self.iteration = unit, cfg, seed, 0
@@ -193,11 +187,7 @@ def state_of_signals(spec: NetSpec, kp: FloatArray, kd: FloatArray) -> FloatArra
 
 
 def torque_gradient(
-    linear: LinearJoints,
-    loss_grad: FloatArray,
-    net_grad: NDArray[np.float32],
-    c: FloatArray,
-    taps: tuple[int, ...],
+    linear: LinearJoints, loss_grad: FloatArray, net_grad: NDArray[np.float32], c: FloatArray, taps: tuple[int, ...]
 ) -> FloatArray:
     """dL/dtau (K, nwindow, njoint).
 

@@ -80,9 +80,7 @@ class Replays(NamedTuple):
 class RegressTrainer:
     """Learns a residual net on tracks of one length; `iterate` until `done`, a hundred steps at a time."""
 
-    def __init__(
-        self, rollouts: Rollouts, learner: NetLearner, replays: Replays, cfg: RegressCfg, seed: int
-    ) -> None:
+    def __init__(self, rollouts: Rollouts, learner: NetLearner, replays: Replays, cfg: RegressCfg, seed: int) -> None:
         self.rollouts, self.learner, self.starts, self.held = rollouts, learner, replays.starts, replays.held
         self.base, self.base_error = replays.base, late_error(replays.left, replays.held)
         self.cfg, self.seed, self.round, self.at = cfg, seed, 0, 0

@@ -37,14 +37,7 @@ class UanEnv:
     mirror = None
 
     def __init__(
-        self,
-        rollouts: Rollouts,
-        blank: ActuatorNet,
-        starts: Rows,
-        unit: FloatArray,
-        seed: int,
-        *,
-        horizon: int,
+        self, rollouts: Rollouts, blank: ActuatorNet, starts: Rows, unit: FloatArray, seed: int, *, horizon: int
     ) -> None:
         """`unit` (njoint,): rad that count as one in the reward's kernels. The net sees what is over: taps > 0."""
         self.rollouts, self.blank, self.starts, self._unit = rollouts, blank, starts, unit
@@ -103,9 +96,7 @@ class UanEnv:
         """What the net would see now: the history, then whose joint it is; the critic also sees the error itself."""
         rollouts, spec = self.rollouts, self.blank.spec
         forward = rollouts.actuator.forward
-        past = np.stack(
-            [forward.read(age - 1) for age in spec.taps], axis=-1
-        )  # (nsignal, nsim, njoint, ntap)
+        past = np.stack([forward.read(age - 1) for age in spec.taps], axis=-1)  # (nsignal, nsim, njoint, ntap)
         inputs = (past.transpose(1, 2, 0, 3) - self._mean) / self._std
         actor = np.concatenate([inputs.reshape(self.nenv, -1), self._names], axis=1).astype(np.float32)
         error = rollouts.error(self._rows + int(self._age[0])) / self._unit

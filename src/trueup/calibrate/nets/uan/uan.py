@@ -23,14 +23,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.nets.net_design import (
-    Share,
-    blank_net,
-    groups_of,
-    settings_of,
-    simulator_of,
-    stand_of,
-)
+from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, NetShape, State
 from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, StartRows
 from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer, Replays, Way
