@@ -48,11 +48,11 @@ def twin_logs(robot: Robot, preset: str, seed: int, folder: Path, *, gain: bool 
     )
 
 
-def recorded(robot: Robot, preset: str, seed: int, excitation: ExcitationCfg, path: Path) -> Log:
+def recorded(robot: Robot, preset: str, seed: int, excitation: ExcitationCfg, path: Path, options: str = "") -> Log:
     """A log of a twin in lock-step, recorded once."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        cfg = SessionCfg(driver=f"twin:{preset}?seed={seed}", excitation=excitation, out=path)
+        cfg = SessionCfg(driver=f"twin:{preset}?seed={seed}{options}", excitation=excitation, out=path)
         session = run_session(robot, cfg)
         if session.result.ended != "done":
             path.unlink()

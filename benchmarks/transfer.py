@@ -34,7 +34,7 @@ from on_twin import walk_on_twins
 from parts import TRANSFER, Numbers
 from train_hard import continued
 from transfer_page import CONDITIONS, page
-from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2, truth_world
+from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2, truth_world, weighed
 
 from trueup.policy.runner import PolicyRunner
 from trueup.train.config import Budget, RunCfg, default_learner
@@ -161,12 +161,12 @@ def run_cfg(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunCfg:
         case "ranges":
             return plain
         case "estimate":
-            return replace(plain, params=str(fitted(world)), posterior=False)
+            return replace(plain, params=str(weighed(world, fitted(world))), posterior=False)
         case "posterior":
-            return replace(plain, params=str(fitted(world)))
+            return replace(plain, params=str(weighed(world, fitted(world))))
         case "learned":
             base, net = learned(world)
-            return replace(plain, params=str(base), actuator=str(net))
+            return replace(plain, params=str(weighed(world, base)), actuator=str(net))
         case "truth":
             truth = str(truth_world(world))
             return replace(plain, task=PLAIN_TASK, robot=truth, params=truth)

@@ -2,7 +2,8 @@
 
 A user has the numbers of a public go2 (every joint with armature 0.01, damping 2 and dry friction 0.2, no delay, no
 torque-speed line). The twin is around the built-in go2. The user sees the twin through its driver alone: 60 s in the
-air under the task's gains, and 40 s to judge fits by. Only `truth_world` opens the seal.
+air under the task's gains, 40 s to judge fits by, and 24 s of squats on the ground that weigh what it carries. Only
+`truth_world` opens the seal.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from actuator_logs import TwinLogs, twin_logs
+from actuator_logs import TwinLogs, recorded, twin_logs
 
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg
+from trueup.calibrate.load import weigh, with_load
+from trueup.data.log import Log
+from trueup.robot.excitation.excitation import ExcitationCfg
+from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
 from trueup.tasks.build import with_servo
@@ -96,6 +101,22 @@ def recordings(world: World) -> TwinLogs:
     """Logs of the twin in the air, through its driver; recorded once."""
     twin = with_servo(load_robot("go2"), load_task(TASK).servo)
     return twin_logs(twin, world.preset, world.seed, world.folder, gain=False)
+
+
+def squats(world: World) -> Log:
+    """A log of the twin on the ground."""
+    excitation = ExcitationCfg(kind="squat", seconds=24.0, limits=LimitCfg(amplitude_rad=0.8))
+    path = world.folder / "logs" / "squat.mcap"
+    return recorded(load_robot("go2"), world.preset, world.seed, excitation, path, options="&base=free")
+
+
+def weighed(world: World, fit: Path) -> Path:
+    """Folder of a calibration with the load that the squats show."""
+    folder = fit.with_name(f"{fit.name}-weighed")
+    if not (folder / PARAMS_FILE).exists():
+        robot, found = user_robot(world), read_calibration(fit)
+        write_calibration(with_load(robot, found, weigh(robot, [squats(world)], found)), folder)
+    return folder
 
 
 def fitted(world: World) -> Path:

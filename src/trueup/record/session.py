@@ -19,6 +19,7 @@ from trueup.record.sink import LogRows, RowSink
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.plan import Plan
+from trueup.robot.excitation.squat import squat, stiffened
 from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
@@ -56,6 +57,8 @@ class Session:
 
 def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
     """Plan and rehearse; the plan that may be carried out is `.plan`. Nothing moves."""
+    if cfg.excitation.kind == "squat":
+        return rehearse(stiffened(robot), squat(robot, cfg.excitation))
     return rehearse(robot, excite(robot.spec, cfg.excitation))
 
 
@@ -75,6 +78,7 @@ def run_session(
     """Record; the robot is damped and nothing recorded is lost, however it ends."""
     refuse_to_overwrite(cfg)
     rehearsal = rehearsal or plan_session(robot, cfg)
+    robot = stiffened(robot) if cfg.excitation.kind == "squat" else robot
     driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
     meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
 

@@ -51,14 +51,14 @@ class ExcitationCfg:
     limits: LimitCfg = field(default_factory=LimitCfg)
 
     def __post_init__(self) -> None:
-        if self.kind not in WAVES:
+        if self.kind not in (*WAVES, "squat"):
             raise TrueupError(f"no excitation {self.kind!r}{did_you_mean(self.kind, WAVES)}")
         if not (0.0 < self.seconds < np.inf and 1.0 <= self.rate_hz <= 100_000.0):
             raise TrueupError(f"seconds must be positive and rate_hz 1 to 100000, found {self.seconds}, {self.rate_hz}")
         if not (0.0 <= self.still_s < np.inf and 0.0 < self.ramp_s < np.inf):
             raise TrueupError("still_s must not be negative and ramp_s must be positive")
         top = max(self.wave.high_hz, *self.wave.ladder_hz)
-        if self.kind != "hold" and top > self.rate_hz / 8:
+        if self.kind not in ("hold", "squat") and top > self.rate_hz / 8:
             raise TrueupError(f"{top:g} Hz needs at least 8 rows a period; a rate of {self.rate_hz:g} Hz is too low")
 
 

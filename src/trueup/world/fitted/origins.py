@@ -11,12 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from trueup.robot.model import trunk_body
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.calibration import Estimate, Word
 from trueup.world.fitted.posterior import Fitted
 from trueup.world.parameters.table import PARAMETERS
 from trueup.world.randomization.randomize import Ranges
-from trueup.world.randomization.targets import parts_of
+from trueup.world.randomization.targets import PAYLOAD, parts_of
 
 Source = Literal["calibration", "prior width", "range", "left out"]
 _THINGS = {
@@ -66,11 +67,13 @@ def _fitted(one: Estimate, source: Source, reason: str = "") -> Origin:
 def _left_over(sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None) -> tuple[str, ...] | None:
     """Joints or bodies that a range acts on beside a fit: () for all that it names, None for none.
 
-    A payload is put on top of what was fitted.
+    A payload is in a fitted mass of the trunk already.
     """
     scope = PARAMETERS[parts_of(name)[0]].scope
-    if fitted is None or name == "payload":
+    if fitted is None:
         return ()
+    if name == PAYLOAD:
+        return None if trunk_body(sim.model, sim.robot) in fitted.bodies("mass_scale") else ()
     if scope == "robot":
         return None if set(parts_of(name)) <= set(fitted.names) else ()
     known = of or sim.params.names_of(scope)

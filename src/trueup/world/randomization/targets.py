@@ -1,8 +1,8 @@
 """From drawn numbers to the simulator's parameters: nominal values, operations, and names that stand for several.
 
 One rule for a parameter that both a range and a calibration touch: what was fitted is drawn from the posterior alone.
-The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is a
-load beside the robot's own mass and is put on top of a fitted one.
+The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is put
+on the trunk unless the fit has the trunk's mass: what was weighed has its load in it.
 """
 
 from __future__ import annotations
@@ -162,11 +162,16 @@ class Targets:
         shape, at = new.pop("inertia_shape", None), self._shaped
         if shape is not None and at is not None:
             inertia[:, at] = from_shape(shape[:, at], nominal[at]) * scale[:, at, None]
-        if payload is not None:
+        if payload is not None and not self._is_weighed:
             b, mass, offset = self._base, self._trunk_mass, new["com_offset"]
             loaded = with_payload(mass * scale[:, b], offset[:, b], inertia[:, b], payload[:, 0], self._payload_at)
             scale[:, b], offset[:, b], inertia[:, b] = loaded[0] / mass, loaded[1], loaded[2]
         new["inertia"] = inertia
+
+    @property
+    def _is_weighed(self) -> bool:
+        """Whether the fit has the trunk's mass."""
+        return self._fitted is not None and self._trunk in self._fitted.bodies("mass_scale")
 
     def _is_fitted(self, name: str) -> bool:
         return self._fitted is not None and name in self._fitted.names
