@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import mujoco
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,8 +16,10 @@ from trueup.core.errors import TrueupError
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import Bounds, LimitCfg, joint_bounds, sensible_rate_hz
 from trueup.robot.excitation.plan import Plan, join_plans, min_jerk, move_distance, move_plan, move_time, scale_plan
+from trueup.robot.excitation.squat import squat, stiffened
 from trueup.robot.excitation.waves import WAVES, WaveCfg, schroeder_phases
 from trueup.robot.load import load_robot, zoo_names
+from trueup.robot.model import ModelCfg, compile_model, joint_index
 from trueup.robot.spec import RobotSpec
 
 SPECS = {name: load_robot(name).spec for name in zoo_names()}
@@ -321,3 +324,36 @@ def test_stiff_servos_are_commanded_faster_by_default() -> None:
     arm = load_robot("so101").spec
     joints = tuple(msgspec.structs.replace(joint, kp=998.22, torque=2.94) for joint in arm.joints)
     assert sensible_rate_hz(msgspec.structs.replace(arm, joints=joints)) == 400.0
+
+
+def test_squats_lower_the_trunk_over_feet_that_stay_in_place():
+    robot = load_robot("go2")
+    plan = squat(robot, ExcitationCfg(kind="squat", seconds=9.0, limits=LimitCfg(amplitude_rad=0.8)))
+    assert plan.seconds == pytest.approx(8.0)  # whole squats only
+    np.testing.assert_allclose(plan.target_pos[[0, -1]], [robot.spec.default_pose] * 2, atol=1e-6)
+    model = compile_model(robot, ModelCfg(base="fixed"))
+    data, index = mujoco.MjData(model), joint_index(model, robot)
+    feet = []
+    for pose in plan.target_pos[:: len(plan) // 16]:
+        data.qpos[index.qpos] = pose
+        mujoco.mj_kinematics(model, data)
+        feet.append(data.geom_xpos[[model.geom(name).id for name in robot.spec.feet]].copy())
+    away = np.array(feet) - feet[0]
+    assert np.abs(away[..., :2]).max() < 0.002
+    assert np.ptp(away[..., 2], axis=1).max() < 0.002  # the trunk stays level
+    assert away[..., 2].max() == pytest.approx(plan.meta["depth_m"], abs=0.002)
+    assert plan.meta["depth_m"] > 0.05
+
+
+def test_a_squat_needs_feet_and_time_for_two():
+    with pytest.raises(TrueupError, match="feet"):
+        squat(load_robot("so101"), ExcitationCfg(kind="squat"))
+    with pytest.raises(TrueupError, match="two are needed"):
+        squat(load_robot("go2"), ExcitationCfg(kind="squat", seconds=5.0))
+
+
+def test_gains_for_squats_hold_the_robot_s_own_weight():
+    robot = load_robot("go2")
+    stiff = stiffened(robot)
+    assert stiff.spec.kp.max() > 2.0 * robot.spec.kp.max()
+    np.testing.assert_allclose(stiff.spec.kd / robot.spec.kd, np.sqrt(stiff.spec.kp / robot.spec.kp))

@@ -26,6 +26,7 @@ def parameter(name: str, joint: str = "FL_calf_joint", **changes: object) -> Fit
     return FitParameter(**(content | changes))
 
 
+NO = np.zeros(3, bool)
 DAMPING = parameter("damping")
 CLEAR = Evidence(
     x=0.0, deviation=0.02, ends=(-0.04, 0.04), at_bound=(False, False), excluded=False, doubted=False, still=False
@@ -68,10 +69,12 @@ def test_gain_and_inertia_of_a_joint_are_a_pair_and_neither_is_identified_where_
     both = [parameter("kp"), parameter("armature"), parameter("armature", "FR_calf_joint")]
     found = pairs(both, np.eye(3))
     assert [(one.first, one.second) for one in found] == [(0, 1)]
-    assert inseparable(found, np.eye(3), np.zeros(3, bool)) == set()
-    assert inseparable(found, np.eye(3), np.array([True, True, True])) == {0, 1}
+    assert inseparable(found, np.eye(3), NO, NO) == set()
+    assert inseparable(found, np.eye(3), ~NO, ~NO) == {0, 1}
     alike = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]])
-    assert inseparable(found, alike, np.zeros(3, bool)) == {0, 1}
+    assert inseparable(found, alike, NO, NO) == {0, 1}
+    assert inseparable(found, alike, NO, np.array([True, False, True])) == {0, 1}
+    assert inseparable(found, alike, NO, ~NO) == set()  # each known by itself: correlation is in its standard error
 
 
 def test_the_partner_is_named_with_what_would_tell_them_apart():

@@ -24,7 +24,16 @@ from trueup.calibrate.judge.uncertainty import (
     widened,
     with_model_error,
 )
-from trueup.calibrate.judge.verdict import Evidence, estimates, hide_still, inseparable, pairs, ratio, unlike_joints
+from trueup.calibrate.judge.verdict import (
+    Evidence,
+    estimates,
+    hide_still,
+    inseparable,
+    is_close,
+    pairs,
+    ratio,
+    unlike_joints,
+)
 from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
 FloatArray = NDArray[np.float64]
@@ -73,8 +82,9 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     known = np.where(hidden, 1.0, profile.deviation)
     x = np.where(hidden, 0.0, solution.x)
     structured = _structured(shooting, misfit)
-    close = pairs(parameters, found.correlation)
-    together = inseparable(close, found.correlation, structured)
+    partners = pairs(parameters, found.correlation)
+    close = np.array([is_close(one, float(deviation)) for one, deviation in zip(parameters, known, strict=True)])
+    together = inseparable(partners, found.correlation, structured, close)
     unlike = unlike_joints(parameters, x, known)
     doubted = together | {k for group in unlike for k in group.members if structured[k]}
     evidence = [
@@ -95,7 +105,7 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
         x=x,
         posterior=found,
         estimates=estimates(parameters, found, evidence),
-        ratios=tuple(ratio(shooting, x, found, pair) for pair in close if pair.first in together),
+        ratios=tuple(ratio(shooting, x, found, pair) for pair in partners if pair.first in together),
         misfit=misfit,
         notes=(
             *_notes(shooting, misfit, tau / right.deviation, still),

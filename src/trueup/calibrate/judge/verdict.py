@@ -183,11 +183,17 @@ def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[P
     return out
 
 
-def inseparable(found: list[Pair], correlation: FloatArray, structured: NDArray[np.bool_]) -> set[int]:
-    """Members of pairs that the data do not tell apart: correlated, or apart by less than the model is wrong."""
+def inseparable(
+    found: list[Pair], correlation: FloatArray, structured: NDArray[np.bool_], close: NDArray[np.bool_]
+) -> set[int]:
+    """Members of pairs that the data do not tell apart, or tell apart by less than the model is wrong.
+
+    Correlated partners that are both close (`is_close`) are told apart: their standard errors have the correlation in.
+    """
     out: set[int] = set()
     for first, second, _ in found:
-        if abs(correlation[first, second]) >= _CONFOUNDED or structured[first] or structured[second]:
+        confounded = abs(correlation[first, second]) >= _CONFOUNDED and not (close[first] and close[second])
+        if confounded or structured[first] or structured[second]:
             out |= {first, second}
     return out
 
