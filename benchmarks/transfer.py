@@ -3,12 +3,13 @@
     python benchmarks/transfer.py --runs FOLDER [--steps 2000000] [--only posterior,truth] [--twins harmonic-0,worn-0]
 
 Nine hidden twins around the built-in go2 (harmonic, worn, payload; three seeds each) and a user who starts from a wrong
-model (`transfer_worlds`). `go2-velocity` is trained for the same number of control steps in six simulators:
+model (`transfer_worlds`). `go2-velocity` is trained for the same number of steps in six simulators and one more:
 
     nominal    the wrong model as it is
     ranges     the wrong model with the task's usual hand-set ranges
     estimate   the calibrated estimate, no spread on what was fitted; the task's ranges on what was not
-    posterior  the calibrated posterior; the task's ranges on what was not fitted
+    posterior  the calibrated posterior with the load that squats show; the task's ranges on what was not fitted
+    air        the same without the squats (asked for by name only)
     learned    the same with the learned actuator
     truth      the twin's own truth as far as the simulator has it, in narrow ranges: the limit
 
@@ -41,7 +42,7 @@ from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
 from trueup.train.train import assess_run, run_env
 
-Condition = Literal["nominal", "ranges", "estimate", "posterior", "learned", "truth"]
+Condition = Literal["nominal", "ranges", "estimate", "air", "posterior", "learned", "truth"]
 PRESETS = ("harmonic", "worn", "payload")
 FIRST_SEED = 260  # of twins; 160 was looked at while building
 ALIKE: tuple[Condition, ...] = ("ranges", "nominal")  # for every twin
@@ -84,7 +85,7 @@ def row_keys(cfg: BenchCfg) -> list[str]:
     """`CONDITION TWIN`, what all comparisons need first."""
     twins = [f"{preset}-{k}" for k in range(cfg.seeds) for preset in PRESETS]
     rows = [(name, twin) for name in ALIKE for twin in twins]
-    rows += [(name, twin) for twin in twins for name in OWN]
+    rows += [(name, twin) for twin in twins for name in (*OWN, *({"air"} & set(cfg.only)))]
     return [
         f"{name} {twin}"
         for name, twin in rows
@@ -130,7 +131,7 @@ def measure(cfg: BenchCfg, key: str) -> Numbers:
         "minutes": folder.newest().facts["elapsed_s"] / 60.0,
         "outside": folder.read_metrics()[-1].get("actuator_outside"),
         "each": [_plain(asdict(episode)) for episode in walked.each],
-    } | (air_errors(world) if name in OWN else {})
+    } | (air_errors(world) if name not in ALIKE else {})
 
 
 def _plain(episode: dict[str, float]) -> Numbers:
@@ -162,6 +163,8 @@ def run_cfg(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunCfg:
             return plain
         case "estimate":
             return replace(plain, params=str(weighed(world, fitted(world))), posterior=False)
+        case "air":
+            return replace(plain, params=str(fitted(world)))
         case "posterior":
             return replace(plain, params=str(weighed(world, fitted(world))))
         case "learned":
