@@ -12,7 +12,7 @@ friction turns its sign between lowering and raising, so only whole squats are a
 
 A load and weak motors cannot be told apart here: torques that are all a factor s smaller than the gains say weigh a
 robot 1/s too heavy. In the air the same factor makes armature, damping and friction 1/s too large, so that a simulation
-with all four moves as the robot does.
+with all four moves as the robot does. Standard errors are those of the load under the gains as they are written.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from trueup.world.replay.tracks import require_finite
 
 FloatArray = NDArray[np.float64]
 _RATE_HZ = 20.0  # rows a second that are weighed
-_KP_ERROR = 0.03  # of the torque that a servo gives for its gain, the same for all joints: nothing here shows it
 _ANGLE_ERROR = 0.02  # rad, of encoders: levers are wrong by so much
 _SLOW = 0.05  # rad/s around which dry friction turns its sign
-_PLACE_ERROR = 0.02  # m, of the load's height: nothing here shows it
+_CENTRE_ERROR = 0.005  # m, of the robot's centre of mass (4 mm on twins: docs/results/load.md)
+_HEIGHT_ERROR = 0.02  # m, of the trunk's centre of mass: nothing here shows the load's height
 _SURE = 2.0  # standard errors that a load must be from zero
 
 
@@ -100,9 +100,9 @@ def weigh(robot: Robot, logs: Sequence[Log], fit: Calibration | None = None) -> 
     place = mean[1:] / mass
     return Load(
         mass=mass,
-        standard_error=float(np.sqrt(spread[0] ** 2 + (_KP_ERROR * carried) ** 2 + levers**2)),
+        standard_error=float(np.hypot(spread[0], levers)),
         place=(float(place[0]), float(place[1])),
-        place_error=float(np.hypot(spread[1:].max() / abs(mass), 0.01 * carried / abs(mass))),
+        place_error=float(np.hypot(spread[1:].max(), _CENTRE_ERROR * carried) / abs(mass)),
         squats=len(cycles),
         robot=scale.mass,
     )
@@ -208,7 +208,7 @@ def with_load(robot: Robot, fit: Calibration, load: Load) -> Calibration:
     share = load.mass / total
     shift = [share * (load.place[k] - float(centre[k])) for k in range(2)]
     error = float(np.hypot(share * load.place_error, load.standard_error / total * max(map(abs, shift))))
-    found = [(total / own, load.standard_error / own), (shift[0], error), (shift[1], error), (0.0, _PLACE_ERROR)]
+    found = [(total / own, load.standard_error / own), (shift[0], error), (shift[1], error), (0.0, _HEIGHT_ERROR)]
     new = tuple(_estimate(entry, *pair, seen=k < 3) for k, (entry, pair) in enumerate(zip(entries, found, strict=True)))
     kept = [k for k, one in enumerate(fit.estimates) if not _replaces(new, one)]
     old = np.array(fit.covariance)[np.ix_(kept, kept)]
