@@ -9,7 +9,7 @@ import pytest
 
 import trueup as tu
 from trueup.calibrate.config import CalibrateCfg
-from trueup.commands.calibrate import CalibrateVerb
+from trueup.calibrate.verbs import CalibrateVerb
 from trueup.core.errors import TrueupError
 
 ORDERS = {

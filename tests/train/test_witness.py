@@ -148,10 +148,10 @@ def test_a_witness_is_assessed_like_our_own(tmp_path):
 
 
 def test_the_command_line_asks_for_what_a_network_needs():
-    from trueup.commands.play import PlayVerb, run
+    from trueup.train.play.verbs import PlayVerb, run_play
 
     with pytest.raises(TrueupError, match="--layout and --task"):
-        run(PlayVerb(onnx=Path("net.onnx")))
+        run_play(PlayVerb(onnx=Path("net.onnx")))
 
 
 @needs_policies

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trueup.doctor.checks import Diagnosis, diagnose
+from trueup.doctor.checks import Diagnosis, DoctorVerb, diagnose
 
 if TYPE_CHECKING:
     from trueup.doctor.speed import Cost
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
-def print_doctor(*, as_json: bool = False, console: Console | None = None) -> int:
+def run_doctor(verb: DoctorVerb, console: Console | None = None) -> int:
     """Check this computer and print the findings; return the exit status, 1 if any check failed."""
     console = console or Console()
-    if as_json:
+    if verb.json:
         diagnosis = diagnose()
         console.print_json(json.dumps(as_dict(diagnosis)))
     else:

@@ -2,18 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from trueup.calibrate.score_logs import score_logs
+from trueup.core.errors import TrueupError
+from trueup.data.tables.read import SUFFIXES
+from trueup.report.calibration.score_logs import print_scores, scores_page
 from trueup.report.page import Page
+from trueup.report.progress import progress_bar
 from trueup.report.traces import joint_traces
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.view.film import film, visual_model
-from trueup.world.drop import Drop, DropCfg
+from trueup.world.drop import Drop, DropCfg, drop
+from trueup.world.fitted.calibration import read_calibration
+from trueup.world.fitted.origins import Origin, origin_lines
+from trueup.world.verbs import SimVerb
+
+
+def run_sim(verb: SimVerb) -> int:
+    """Replay logs; or drop a robot, print, film, 1 if a simulation diverged."""
+    console = Console()
+    if verb.what and all(_is_log(name, verb.mapping) for name in verb.what):
+        return _run_logs(verb, console)
+    if len(verb.what) != 1:
+        raise TrueupError(
+            f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
+        )
+    if verb.base not in (None, "free", "fixed"):
+        raise TrueupError(f"--base takes free or fixed, found {verb.base!r}")
+    if verb.nsim < 1:
+        raise TrueupError(f"--nsim must be at least 1, found {verb.nsim}")
+    robot = load_robot(verb.what[0])
+    cfg = DropCfg(
+        seconds=verb.seconds,
+        height_m=verb.drop_height,
+        nsim=verb.nsim,
+        base=verb.base,  # type: ignore[arg-type]
+        randomize=verb.randomize,
+        params=None if verb.params is None else read_calibration(verb.params),
+        seed=verb.seed,
+        threads=verb.threads,
+    )
+    with progress_bar("simulating", console) as progress:
+        result = drop(robot, cfg, progress=progress)
+    print_drop(robot, result, console)
+    if verb.params is not None:
+        print_origins(result.origins, console)
+    if verb.film is not None:
+        with progress_bar("filming", console) as progress:
+            film_drop(robot, result, cfg, verb.film, progress)
+        console.print(f"film   {verb.film}")
+    if verb.page is not None:
+        write_drop_page(robot, result, verb.page, film=verb.film)
+        console.print(f"page   {verb.page}")
+    return int(result.diverged > 0)
+
+
+def _is_log(name: str, mapping: str | None) -> bool:
+    """Whether a positional names a log: a file of a known kind, a bag, or with a mapping whatever exists."""
+    path = Path(name)
+    if mapping is not None:
+        return path.exists()
+    if path.is_dir():
+        return (path / "metadata.yaml").exists() or any(path.glob("*.db3"))
+    return path.name.lower().endswith((".mcap", ".db3", *SUFFIXES))
+
+
+def _run_logs(verb: SimVerb, console: Console) -> int:
+    """Score logs, print, write the page."""
+    if verb.robot is None:
+        raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
+    scores = score_logs(verb.robot, verb.what, verb.params, mapping=verb.mapping)
+    print_scores(scores, console)
+    if verb.page is not None:
+        console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)
+    return 0
+
+
+def print_origins(found: Sequence[Origin], console: Console) -> None:
+    """Say where the parameters of the simulations come from, a line for each name."""
+    console.print("parameters of the simulations (what is not named is the robot's own):")
+    for line in origin_lines(found):
+        console.print(f"  {line}", soft_wrap=True, highlight=False)
 
 
 def print_drop(robot: Robot, result: Drop, console: Console) -> None:

@@ -8,26 +8,59 @@ from pathlib import Path
 from rich.console import Console
 from rich.padding import Padding
 
+from trueup.core.errors import TrueupError
 from trueup.data.check.finding import Finding, Report
+from trueup.data.files import read_log, write_log_file
+from trueup.data.import_table import import_logs
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.recover import Recovery
+from trueup.data.mapping import find_mapping
+from trueup.data.mcap.recover import recover
+from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
 from trueup.report.page import Badge, Page
 from trueup.report.traces import joint_traces
+from trueup.robot.reference import check_log
 
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def print_done(path: Path, log: Log) -> None:
-    """One line about a file that was written."""
-    Console().print(f"{path}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True)
+def run_check(verb: CheckVerb) -> int:
+    """Check a log and print the findings; 1 if it is not usable."""
+    log = read_log(verb.log, verb.mapping)
+    report = check_log(log, verb.robot)
+    print_report(log, report, as_json=verb.json)
+    if verb.page is not None:
+        write_log_page(log, report, verb.page, title=verb.log.name)
+    return int(not report.usable)
 
 
-def print_recovery(result: Recovery) -> None:
-    """What was saved and what was lost."""
-    console = Console()
+def run_import(verb: ImportVerb) -> int:
+    """Import recordings, one into a file, several into a folder."""
+    found = list(import_logs(verb.files, find_mapping(verb.mapping)))
+    if len(found) > 1 and verb.out.suffix:
+        raise TrueupError(f"{len(found)} recordings were found: --out must be a folder", file=verb.out)
+    for name, log in found:
+        _write(log, verb.out if len(found) == 1 else verb.out / f"{name}.mcap")
+    return 0
+
+
+def run_convert(verb: ConvertVerb) -> int:
+    """Write a log in another format."""
+    _write(read_log(verb.source), verb.out)
+    return 0
+
+
+def _write(log: Log, path: Path) -> None:
+    file = write_log_file(log, path)
+    Console().print(f"{file}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True)
+
+
+def run_recover(verb: RecoverVerb) -> int:
+    """Save what can be saved, and print what was lost."""
+    result, console = recover(verb.log, verb.out), Console()
     console.print(f"{result.out_path}   {result.messages} messages saved, about {result.lost_estimate} lost")
     for damage in result.damage:
         console.print(f"  byte {damage.offset}: {damage.text}", style="dim", markup=False)
+    return 0
 
 
 def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:

@@ -7,15 +7,73 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from trueup.calibrate.active import plan as active_plan
 from trueup.calibrate.active.plan import ActivePlan
+from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
-from trueup.report.calibration.active import add_active
+from trueup.record.session import SessionCfg, plan_session, refuse_to_overwrite, run_session
+from trueup.record.verbs import RecordVerb, session_of
+from trueup.report.calibration.active import add_active, print_active
+from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
+from trueup.report.progress import progress_bar
 from trueup.report.traces import joint_traces
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
+from trueup.robot.reference import check_log
+from trueup.world.fitted.calibration import Calibration, read_calibration
 from trueup.world.rehearse import Rehearsal, plan_figure_data
 
 _UNITS = {"position": "rad", "velocity": "rad/s", "torque": "N m"}
+
+
+def run_record(verb: RecordVerb) -> int:
+    """Plan, rehearse, record and check, and print each; 1 unless the recording is whole and usable."""
+    if verb.out is None and not verb.dry_run:
+        raise TrueupError("--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)")
+    console, robot = Console(), load_robot(verb.robot)
+    fit = None if verb.for_ is None else read_calibration(verb.for_)
+    driver = verb.driver
+    if fit is not None and not verb.dry_run:
+        driver, remark = active_plan.driver_for(fit, verb.driver)
+        console.print(remark, soft_wrap=True, highlight=False, end="\n" if remark else "")
+    cfg = session_of(verb, robot.spec, driver)
+    if not verb.dry_run:
+        refuse_to_overwrite(cfg)
+    active = None
+    if verb.excitation == "active":
+        active = _active(verb, robot, fit, cfg, console)
+        rehearsal = active.rehearsal
+        print_active(active, console)
+    else:
+        with console.status("rehearsing the plan in the model"):
+            rehearsal = plan_session(robot, cfg)
+    print_rehearsal(robot, rehearsal, console)
+    if verb.dry_run or verb.out is None:
+        if verb.page is not None:
+            console.print(f"page   {write_plan_page(robot, rehearsal, verb.page, active)}")
+        return 0
+    with progress_bar("recording", console) as progress:
+        session = run_session(robot, cfg, rehearsal, progress=progress)
+    print_result(session.result, verb.out, console)
+    report = check_log(session.log, robot)
+    print_report(session.log, report)
+    if verb.page is not None:
+        console.print(f"page   {write_log_page(session.log, report, verb.page, title=verb.out.name)}")
+    if session.result.ended == "interrupted":
+        return 130
+    return int(session.result.ended != "done" or not report.usable)
+
+
+def _active(verb: RecordVerb, robot: Robot, fit: Calibration | None, cfg: SessionCfg, console: Console) -> ActivePlan:
+    """Seek the motion that shows what an earlier calibration could not tell."""
+    if fit is None:
+        raise TrueupError("an active excitation needs --for DIR, the calibration whose weak parameters it shall show")
+    if verb.joints or verb.one_by_one:
+        raise TrueupError("an active excitation chooses its joints itself: leave out --joints and --one-by-one")
+    rate_hz, limits = cfg.excitation.rate_hz, cfg.excitation.limits
+    active = active_plan.ActiveCfg(seconds=verb.seconds, rate_hz=rate_hz, seed=verb.seed, limits=limits)
+    with progress_bar("seeking a motion", console) as progress:
+        return active_plan.plan_active(robot, fit, active, progress=progress)
 
 
 def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> None:

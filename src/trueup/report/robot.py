@@ -4,15 +4,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from trueup.robot.inspection.inspect import Inspection
-from trueup.robot.load import Robot
+from trueup.core.errors import TrueupError
+from trueup.robot.load import Robot, load_robot, zoo_names
+from trueup.robot.verbs import InitVerb, InspectVerb, ListVerb
+
+if TYPE_CHECKING:
+    from trueup.calibrate.verbs import ExportVerb
+    from trueup.robot.inspection.inspect import Inspection
 
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 _VERDICT = {"ready": "green", "usable with warnings": "yellow", "not usable": "red"}
+
+
+def run_list(verb: ListVerb) -> int:
+    """Load the built-in robots and print them."""
+    print_zoo([load_robot(name) for name in zoo_names()], as_json=verb.json)
+    return 0
+
+
+def run_inspect(verb: InspectVerb) -> int:
+    """Inspect and print; 1 if the robot is not usable."""
+    from trueup.robot.inspection.inspect import inspect_robot
+
+    result = inspect_robot(load_robot(verb.robot, root=verb.root))
+    print_inspection(result, as_json=verb.json)
+    return int(result.verdict == "not usable")
+
+
+def run_init(verb: InitVerb) -> int:
+    """Write the folder, then print what is in it."""
+    from trueup.robot.drafts.init import init_robot
+    from trueup.robot.inspection.inspect import inspect_robot
+
+    folder = init_robot(verb.model, verb.out, root=verb.root, force=verb.force)
+    print_inspection(inspect_robot(load_robot(folder)))
+    return 0
+
+
+def run_export(verb: ExportVerb) -> int:
+    """Write the calibrated robot and print what was lost."""
+    from trueup.calibrate.export import export_calibration
+    from trueup.world.fitted.calibration import read_calibration
+
+    result = read_calibration(verb.calibration)
+    if verb.robot is None and result.robot not in zoo_names():
+        raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {result.robot!r})")
+    export = export_calibration(load_robot(verb.robot or result.robot), result, verb.to, verb.out, verb.physics)
+    console = Console()
+    for loss in export.losses:
+        console.print(f"lost: {loss}", markup=False, soft_wrap=True)
+    console.print(f"{verb.to} in {export.folder}", soft_wrap=True)
+    return 0
 
 
 def print_zoo(robots: Sequence[Robot], *, as_json: bool = False) -> None:

@@ -12,8 +12,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from trueup.report.progress import LINE_EVERY_S, clock
+from trueup.core.errors import TrueupError
+from trueup.report.drop import print_origins
+from trueup.report.progress import LINE_EVERY_S, clock, progress_bar
+from trueup.report.run import write_run_page
+from trueup.train import verbs
+from trueup.train.config import RunCfg
+from trueup.train.folder import RunFolder
 from trueup.train.play.assess import Assessment
+from trueup.train.play.verbs import PlayVerb
+from trueup.train.play.verbs import run_play as play
+from trueup.train.train import assess_end, replay_dump, run_origins
 from trueup.train.trainer import Outcome, Progress
 
 # name in the metrics -> how it is called, and its format; whatever the task does not have is left out
@@ -35,6 +44,44 @@ _SHOWN = {
     "alpha": ("temperature (SAC)", "{:.4f}"),
 }
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
+
+
+def run_train(verb: verbs.TrainVerb) -> int:
+    """Train, show, say where everything is; 130 if it was stopped."""
+    console = Console()
+    if verb.replay is not None:
+        found = replay_dump(Path(verb.replay))
+        console.print("\n".join(found) or "every number is finite this time")
+        return int(bool(found))
+    if verb.resume is None and (verb.out is None or verb.task is None):
+        raise TrueupError("name a task and --out, or --resume RUN")
+
+    def on_start(cfg: RunCfg) -> None:
+        if cfg.params is not None:
+            print_origins(run_origins(cfg), console)
+
+    out = verbs.run_folder(verb)
+    with training_display(out, console) as show:
+        outcome = verbs.run_train(verb, show, on_start).outcome
+    assessed = None
+    if outcome.reason != "interrupted":
+        with console.status("assessing the policy without exploration ..."):
+            assessed = assess_end(RunFolder(out))
+    write_run_page(out)
+    print_outcome(out, outcome, assessed, console)
+    return 130 if outcome.reason == "interrupted" else 0
+
+
+def run_play(verb: PlayVerb) -> int:
+    """Film, or serve until Ctrl-C."""
+    console = Console()
+    if verb.film is None:
+        play(verb, lambda url: console.print(f"page   {url}   (Ctrl-C ends)", soft_wrap=True))
+        return 0
+    with progress_bar("filming", console) as progress:
+        film = play(verb, progress=progress)
+    console.print(f"film   {film}", soft_wrap=True)
+    return 0
 
 
 @contextmanager

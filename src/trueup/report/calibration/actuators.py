@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-import io
 import json
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
-from trueup.calibrate.actuator.ladder import Ladder
+from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.verbs import ActuatorVerb
+from trueup.core.errors import TrueupError
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
+from trueup.report.progress import progress_bar
 
 _WIDE = 110  # characters that titles and all columns need
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
+
+
+def run_actuator(verb: ActuatorVerb) -> int:
+    """Fit the rungs, print, write."""
+    if not verb.logs:
+        raise TrueupError("no log was named: trueup calibrate actuator LOG... --robot ROBOT --out DIR")
+    console = Console()
+    try:
+        with progress_bar("comparing", console) as progress:
+            ladder = run_ladder(
+                verb.robot,
+                verb.logs,
+                verb.cfg,
+                holdout=verb.holdout,
+                mapping=verb.mapping,
+                folder=verb.out,
+                resume=verb.resume,
+                progress=progress,
+                on_rung=lambda result: print_rung(result, console),
+            )
+    except KeyboardInterrupt:
+        console.print(f"rungs that are done are in {verb.out}: with --resume it goes on", soft_wrap=True)
+        raise
+    print_ladder(ladder, console)
+    console.print(f"ladder {verb.out / 'ladder.json'}", soft_wrap=True)
+    if verb.page:
+        console.print(f"page   {ladder_page(ladder).write(verb.out / 'index.html')}", soft_wrap=True)
+    return 0
 
 
 def print_rung(result: RungResult, console: Console) -> None:
@@ -52,18 +81,6 @@ def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
             console.print(f"{result.rung}: {result.status}: {result.reason}", style="dim", markup=False)
     for note in file.notes:
         console.print(f"note: {note}", style="dim", markup=False)
-
-
-def ladder_text(ladder: Ladder) -> str:
-    """What `print_ladder` shows, as plain text."""
-    out = io.StringIO()
-    print_ladder(ladder, Console(file=out, width=150))
-    return out.getvalue()
-
-
-def write_ladder_page(ladder: Ladder, path: Path) -> Path:
-    """Write the page."""
-    return ladder_page(ladder).write(path)
 
 
 def ladder_page(ladder: Ladder) -> Page:

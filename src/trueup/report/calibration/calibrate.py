@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.fit.search import STATE_FILE
+from trueup.calibrate.verbs import CalibrateVerb
+from trueup.core.errors import TrueupError
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Cell, Page, Status
+from trueup.report.progress import progress_bar
 from trueup.report.traces import joint_traces
 from trueup.world.fitted.calibration import Calibration, Estimate, Predictive
 
@@ -24,6 +26,35 @@ STRUCTURED = (
     "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
 )
 RATIOS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
+
+
+def run_calibrate(verb: CalibrateVerb) -> int:
+    """Fit, print, write; 130 if the fit was stopped."""
+    if not verb.logs:
+        raise TrueupError("no log was named: trueup calibrate LOG... --robot ROBOT --out DIR")
+    console = Console()
+    try:
+        with progress_bar("calibrating", console) as progress:
+            fit = calibrate(
+                verb.robot,
+                verb.logs,
+                verb.cfg,
+                holdout=verb.holdout,
+                mapping=verb.mapping,
+                start=verb.start,
+                progress=progress,
+                folder=verb.out,
+                resume=verb.resume,
+            )
+    except KeyboardInterrupt:
+        if (verb.out / STATE_FILE).exists():
+            console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)
+        raise
+    print_fit(fit, console)
+    console.print(f"params {fit.write(verb.out)}", soft_wrap=True)
+    if verb.page:
+        console.print(f"page   {fit_page(fit).write(verb.out / 'index.html')}", soft_wrap=True)
+    return 130 if fit.calibration.effort.interrupted else 0
 
 
 # --- in words ---
@@ -114,13 +145,6 @@ def print_fit(fit: Fit, console: Console | None = None) -> None:
         console.print(f"note: {note}", style="dim", markup=False)
 
 
-def fit_text(fit: Fit) -> str:
-    """The output of `print_fit` as plain text."""
-    out = io.StringIO()
-    print_fit(fit, Console(file=out, width=120))
-    return out.getvalue()
-
-
 def _table(left: tuple[str, ...], right: tuple[str, ...], last: tuple[str, ...] = ()) -> Table:
     table = Table(*left, box=None, header_style="bold")
     for name in (*right, *last):
@@ -153,11 +177,6 @@ def _parameter_table(result: Calibration) -> Table:
 
 
 # --- the page ---
-def write_fit_page(fit: Fit, path: Path) -> Path:
-    """Write the page."""
-    return fit_page(fit).write(path)
-
-
 def fit_page(fit: Fit) -> Page:
     """Verdicts, what to record next, scores, traces, residual spectrum, parameters, correlations, provenance."""
     result = fit.calibration

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -41,13 +39,6 @@ def print_scores(scores: LogScores, console: Console | None = None) -> None:
         console.print(f"note: {note}", style="dim", markup=False)
 
 
-def scores_text(scores: LogScores) -> str:
-    """What `print_scores` shows, as plain text."""
-    out = io.StringIO()
-    print_scores(scores, Console(file=out, width=120))
-    return out.getvalue()
-
-
 def tables(scores: LogScores) -> dict[str, list[Row]]:
     """Rows of errors (mrad) by title: open loop per log and per joint, then windows."""
     nominal, fit = scores.nominal, scores.calibrated or scores.nominal
@@ -72,8 +63,8 @@ def name_of(scores: LogScores, k: int) -> str:
     return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {words}".strip()
 
 
-def write_scores_page(scores: LogScores, path: str | Path) -> Path:
-    """Write the page."""
+def scores_page(scores: LogScores) -> Page:
+    """Errors by log and by joint, and traces of the first logs."""
     page = Page(f"Logs of {scores.robot} in the simulator", "Recorded commands, replayed without a refit.")
     page.facts({**facts_of(scores), "logs": len(scores.logs), "physics": f"{scores.physics_hz:g} Hz"})
     if scores.worse:
@@ -84,7 +75,7 @@ def write_scores_page(scores: LogScores, path: str | Path) -> Path:
         shown: list[tuple[str | float, ...]] = [(row[0], *_shown(scores, row[1:])) for row in rows]
         page.table(("mrad", *_shown(scores, _HEAD)), shown)
     _traces(page, scores)
-    return page.write(path)
+    return page
 
 
 def facts_of(scores: LogScores) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""`trueup task list|init`: built-in tasks, and one for another robot by dynamic similarity."""
+"""Configs of `trueup task list|init`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import tyro
 
@@ -39,20 +39,3 @@ class InitTaskVerb:
     """Commands: the same in m/s, or ~ sqrt(g l) so that the robot walks alike."""
     force: bool = False
     """Write over a file that exists."""
-
-
-TaskVerb = Annotated[TasksVerb, tyro.conf.subcommand("list")] | Annotated[InitTaskVerb, tyro.conf.subcommand("init")]
-
-
-def run(verb: TasksVerb | InitTaskVerb) -> int:
-    """Do what was asked and print it."""
-    from trueup.report.task import print_initiated, print_tasks
-    from trueup.tasks.load import described_tasks
-
-    if isinstance(verb, TasksVerb):
-        print_tasks(described_tasks(), as_json=verb.json)
-        return 0
-    from trueup.tasks.similar.init import init_task
-
-    print_initiated(init_task(verb.robot, verb.like, verb.out, speeds=verb.speeds, force=verb.force))
-    return 0
