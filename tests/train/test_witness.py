@@ -148,10 +148,10 @@ def test_a_witness_is_assessed_like_our_own(tmp_path):
 
 
 def test_the_command_line_asks_for_what_a_network_needs():
-    from trueup.train.play.verbs import PlayVerb, run_play
+    from trueup.train.play.verbs import PlayVerb, run
 
     with pytest.raises(TrueupError, match="--layout and --task"):
-        run_play(PlayVerb(onnx=Path("net.onnx")))
+        run(PlayVerb(onnx=Path("net.onnx")))
 
 
 @needs_policies

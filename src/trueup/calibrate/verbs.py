@@ -21,20 +21,14 @@ from trueup.core.outputs import OutFolder
 class _FitVerb:
     """What is fitted to which logs, and where the result goes."""
 
-    logs: tyro.conf.Positional[tuple[Path, ...]]
-    """Logs to fit (MCAP, rosbag2, or tables with --mapping)."""
-    robot: str
-    """Built-in name, or your robot's folder or spec."""
-    out: OutFolder
-    """Folder for the result."""
-    holdout: tuple[Path, ...] = ()
-    """Logs to score on (default: a share of the logs is held out)."""
-    mapping: str | None = None
-    """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
+    logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs to fit (MCAP, rosbag2, or tables with --mapping).
+    robot: str  # Built-in name, or your robot's folder or spec.
+    out: OutFolder  # Folder for the result.
+    holdout: tuple[Path, ...] = ()  # Logs to score on (default: a share of the logs is held out).
+    mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
     resume: bool = False
     """Continue with the same --out: a stopped or killed fit, or a ladder whose first rungs are done."""
-    page: bool = True
-    """Write DIR/index.html."""
+    page: bool = True  # Write DIR/index.html.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +42,7 @@ class CalibrateVerb(_FitVerb):
     for a choice of actuator models.
     """
 
-    start: Path | None = None
-    """Begin from an earlier params.json."""
+    start: Path | None = None  # Begin from an earlier params.json.
     cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
 
 
@@ -73,13 +66,9 @@ class ExportVerb:
     urdf, isaaclab, mjlab: a table of joints in their words. What a form cannot hold is printed and in LOSSES.md.
     """
 
-    calibration: tyro.conf.Positional[Path]
-    """Folder or params.json of a calibration."""
-    to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"
-    """Form to write."""
-    out: OutFolder
-    """Folder to write."""
-    robot: str | None = None
-    """The robot that was calibrated (default: the built-in one of that name)."""
+    calibration: tyro.conf.Positional[Path]  # Folder or params.json of a calibration.
+    to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"  # Form to write.
+    out: OutFolder  # Folder to write.
+    robot: str | None = None  # The robot that was calibrated (default: the built-in one of that name).
     physics: float | None = None
     """Physics steps per second of the simulator that will read it, for delays in steps (default: the spec's)."""

@@ -18,16 +18,11 @@ class CheckVerb:
     and fix; exit code 1 if the log is not usable.
     """
 
-    log: tyro.conf.Positional[Path]
-    """Log file."""
-    robot: str | None = None
-    """Compare with this robot too: joint order, sign, limits."""
-    mapping: str | None = None
-    """For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML."""
-    page: OutFile | None = None
-    """Also write a self-contained HTML page with traces and findings."""
-    json: bool = False
-    """Print one JSON object."""
+    log: tyro.conf.Positional[Path]  # Log file.
+    robot: str | None = None  # Compare with this robot too: joint order, sign, limits.
+    mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
+    page: OutFile | None = None  # Also write a self-contained HTML page with traces and findings.
+    json: bool = False  # Print one JSON object.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +33,9 @@ class ImportVerb:
     folder of recordings).
     """
 
-    files: tyro.conf.Positional[tuple[Path, ...]]
-    """Files of one recording, or a folder of recordings."""
-    mapping: str
-    """A shipped mapping's name (go2_air, so101) or your own TOML."""
-    out: OutEither
-    """File to write (.mcap, .parquet, .csv, .npz), or a folder for several recordings."""
+    files: tyro.conf.Positional[tuple[Path, ...]]  # Files of one recording, or a folder of recordings.
+    mapping: str  # A shipped mapping's name (go2_air, so101) or your own TOML.
+    out: OutEither  # File to write (.mcap, .parquet, .csv, .npz), or a folder for several recordings.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +45,8 @@ class ConvertVerb:
     In: a log. Out: the same log in the format that the suffix says.
     """
 
-    source: tyro.conf.Positional[Path]
-    """Log to read."""
-    out: tyro.conf.Positional[OutFile]
-    """File to write."""
+    source: tyro.conf.Positional[Path]  # Log to read.
+    out: tyro.conf.Positional[OutFile]  # File to write.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +56,5 @@ class RecoverVerb:
     In: a damaged file. Out: a clean, indexed copy, and how much was lost.
     """
 
-    log: tyro.conf.Positional[Path]
-    """Damaged file; it is left as it is."""
-    out: OutFile | None = None
-    """Copy to write (default: beside it)."""
+    log: tyro.conf.Positional[Path]  # Damaged file; it is left as it is.
+    out: OutFile | None = None  # Copy to write (default: beside it).

@@ -32,8 +32,7 @@ class DoctorVerb:
     In: nothing. Out: checks (versions, cores, physics speed, video, browser) and costs; exit code 1 if one fails.
     """
 
-    json: bool = False
-    """Print one JSON object instead of tables."""
+    json: bool = False  # Print one JSON object instead of tables.
 
 
 @dataclass(frozen=True, kw_only=True)

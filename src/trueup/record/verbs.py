@@ -25,8 +25,7 @@ class RecordVerb:
     on any violation and on Ctrl-C, and nothing recorded is lost.
     """
 
-    robot: tyro.conf.Positional[str]
-    """Built-in name, or your robot's folder or spec."""
+    robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
     driver: str | None = None
     """twin:PRESET[?seed=7] starts a twin; twin@HOST:PORT talks to a running one; FILE.py:FUNCTION is your own. Default:
     the twin that the calibration --for was recorded from; without --for twin:mild."""
@@ -34,28 +33,18 @@ class RecordVerb:
     """Shape of the motion; active: sought for what the calibration --for could not tell."""
     for_: Annotated[Path | None, tyro.conf.arg(name="for")] = None
     """A calibration (its folder or params.json) whose weak parameters an active motion shall show."""
-    seconds: float = 20.0
-    """Length of the motion (active: at most); the ways there and back come on top."""
-    out: OutFile | None = None
-    """Log to write (.mcap); required unless --dry-run."""
+    seconds: float = 20.0  # Length of the motion (active: at most); the ways there and back come on top.
+    out: OutFile | None = None  # Log to write (.mcap); required unless --dry-run.
     rate: float | None = None
     """Commands and log rows per second (default: 200, more for servos so stiff that targets would have to crawl)."""
-    joints: tuple[str, ...] = ()
-    """Joints that move (default: all)."""
-    one_by_one: bool = False
-    """Move one joint after another instead of all at once."""
-    amplitude: float = 0.4
-    """Largest distance from the default pose (rad)."""
-    seed: int = 0
-    """Of the excitation."""
-    lockstep: bool = False
-    """Run a twin as fast as it can instead of in real time."""
-    dry_run: bool = False
-    """Plan and rehearse only; nothing moves."""
-    page: OutFile | None = None
-    """Write a page with the plan (--dry-run) or with the log and its check."""
-    overwrite: bool = False
-    """Replace an existing log."""
+    joints: tuple[str, ...] = ()  # Joints that move (default: all).
+    one_by_one: bool = False  # Move one joint after another instead of all at once.
+    amplitude: float = 0.4  # Largest distance from the default pose (rad).
+    seed: int = 0  # Of the excitation.
+    lockstep: bool = False  # Run a twin as fast as it can instead of in real time.
+    dry_run: bool = False  # Plan and rehearse only; nothing moves.
+    page: OutFile | None = None  # Write a page with the plan (--dry-run) or with the log and its check.
+    overwrite: bool = False  # Replace an existing log.
 
 
 def session_of(verb: RecordVerb, spec: RobotSpec, driver: str | None) -> SessionCfg:

@@ -13,15 +13,14 @@ from trueup.core.errors import TrueupError
 from trueup.data.tables.read import SUFFIXES
 from trueup.report.calibration.score_logs import print_scores, scores_page
 from trueup.report.page import Page
-from trueup.report.progress import progress_bar
+from trueup.report.terminal import progress_bar
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.view.film import film, visual_model
-from trueup.world.drop import Drop, DropCfg, drop
-from trueup.world.fitted.calibration import read_calibration
+from trueup.world.drop import Drop, drop
 from trueup.world.fitted.origins import Origin, origin_lines
-from trueup.world.verbs import SimVerb
+from trueup.world.verbs import DropCfg, SimVerb
 
 
 def run_sim(verb: SimVerb) -> int:
@@ -33,29 +32,15 @@ def run_sim(verb: SimVerb) -> int:
         raise TrueupError(
             f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
         )
-    if verb.base not in (None, "free", "fixed"):
-        raise TrueupError(f"--base takes free or fixed, found {verb.base!r}")
-    if verb.nsim < 1:
-        raise TrueupError(f"--nsim must be at least 1, found {verb.nsim}")
     robot = load_robot(verb.what[0])
-    cfg = DropCfg(
-        seconds=verb.seconds,
-        height_m=verb.drop_height,
-        nsim=verb.nsim,
-        base=verb.base,  # type: ignore[arg-type]
-        randomize=verb.randomize,
-        params=None if verb.params is None else read_calibration(verb.params),
-        seed=verb.seed,
-        threads=verb.threads,
-    )
     with progress_bar("simulating", console) as progress:
-        result = drop(robot, cfg, progress=progress)
+        result = drop(robot, verb.cfg, progress=progress)
     print_drop(robot, result, console)
-    if verb.params is not None:
+    if verb.cfg.params is not None:
         print_origins(result.origins, console)
     if verb.film is not None:
         with progress_bar("filming", console) as progress:
-            film_drop(robot, result, cfg, verb.film, progress)
+            film_drop(robot, result, verb.cfg, verb.film, progress)
         console.print(f"film   {verb.film}")
     if verb.page is not None:
         write_drop_page(robot, result, verb.page, film=verb.film)
@@ -77,7 +62,7 @@ def _run_logs(verb: SimVerb, console: Console) -> int:
     """Score logs, print, write the page."""
     if verb.robot is None:
         raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
-    scores = score_logs(verb.robot, verb.what, verb.params, mapping=verb.mapping)
+    scores = score_logs(verb.robot, verb.what, verb.cfg.params, mapping=verb.mapping)
     print_scores(scores, console)
     if verb.page is not None:
         console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)
@@ -118,8 +103,8 @@ def film_drop(
     return film(model, result.qpos, path, sample_hz=result.sample_hz, progress=progress)
 
 
-def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page:
-    """A page with the film and one zoomable row of traces per joint."""
+def write_drop_page(robot: Robot, result: Drop, path: Path, film: Path | None = None) -> Path:
+    """Write a page with the film and one zoomable row of traces per joint."""
     spec, log = robot.spec, result.log
     page = Page(f"{spec.name} in simulation", spec.description)
     page.facts(
@@ -131,9 +116,9 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
             "diverged": result.diverged,
         }
     )
-    if film_path is not None and film_path.suffix == ".mp4":
+    if film is not None and film.suffix == ".mp4":
         page.section("Film")
-        page.film(film_path, "Simulation 0 in real time.")
+        page.film(film, "Simulation 0 in real time.")
     page.section("Joint positions")
     page.text("Simulation 0: what the encoders report and what was commanded. Drag to zoom, double-click to reset.")
     positions = {"measured": log["joint_pos"], "target": log["target_pos"]}
@@ -143,12 +128,5 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
     if np.isfinite(result.final_height).all() and len(result.final_height) > 1:
         low, mid, high = np.percentile(result.final_height, [5, 50, 95])
         page.section("All simulations")
-        page.table(
-            ("base height at the end", "5 %", "median", "95 %"), [("m", f"{low:.3f}", f"{mid:.3f}", f"{high:.3f}")]
-        )
-    return page
-
-
-def write_drop_page(robot: Robot, result: Drop, path: Path, film: Path | None = None) -> Path:
-    """Write the page."""
-    return drop_page(robot, result, film).write(path)
+        page.table(("base height at the end, m", "5 %", "median", "95 %"), [("", low, mid, high)])
+    return page.write(path)

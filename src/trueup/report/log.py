@@ -20,6 +20,11 @@ from trueup.report.page import Badge, Page
 from trueup.report.traces import joint_traces
 from trueup.robot.reference import check_log
 
+_DRAWN = {
+    "Positions": {"measured": "joint_pos", "target": "target_pos"},
+    "Velocities": {"joint_vel": "joint_vel"},
+    "Torques": {"joint_torque": "joint_torque"},
+}
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -82,35 +87,24 @@ def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:
     console.print(f"\nverdict: {verdict}, {alarms} alarm{'' if alarms == 1 else 's'}")
 
 
-def log_page(log: Log, report: Report | None, title: str) -> Page:
-    """Findings and zoomable traces per joint."""
+def write_log_page(log: Log, report: Report, path: Path, title: str) -> Path:
+    """Write a page with findings and zoomable traces per joint."""
     page = Page(title, f"{log.meta.get('robot', 'log')}, {_seconds(log)}, {len(log.joint_names)} joints")
-    if report is not None:
-        page.section("Is this log usable?")
-        verdict = Badge("good", "usable") if report.usable else Badge("bad", "not usable as it is")
-        page.badges(verdict, Badge("plain", f"{len(report.alarms)} alarms"))
-        rows = [(f.level, f.code, _where(f), f.evidence, f.consequence, f.fix) for f in report.findings]
-        if rows:
-            page.table(("level", "finding", "where", "evidence", "consequence", "fix"), rows)
-        else:
-            page.text("Nothing to complain about.")
-    joints = [name for name, (columns, _) in SIGNALS.items() if columns == "joint" and name in log]
-    page.section("Positions")
-    positions = {"measured": "joint_pos", "target": "target_pos"}
-    drawn = {label: log[name] for label, name in positions.items() if name in log}
-    page.plot(joint_traces(log.time - log.time[0], drawn, log.joint_names, "rad"))
-    for name, heading in (("joint_vel", "Velocities"), ("joint_torque", "Torques")):
-        if name in joints:
+    page.section("Is this log usable?")
+    verdict = Badge("good", "usable") if report.usable else Badge("bad", "not usable as it is")
+    page.badges(verdict, Badge("plain", f"{len(report.alarms)} alarms"))
+    if rows := [(f.level, f.code, _where(f), f.evidence, f.consequence, f.fix) for f in report.findings]:
+        page.table(("level", "finding", "where", "evidence", "consequence", "fix"), rows)
+    else:
+        page.text("Nothing to complain about.")
+    for heading, signals in _DRAWN.items():
+        if drawn := {label: log[name] for label, name in signals.items() if name in log}:
             page.section(heading)
-            page.plot(joint_traces(log.time - log.time[0], {name: log[name]}, log.joint_names, SIGNALS[name][1]))
+            unit = SIGNALS[next(iter(signals.values()))][1]
+            page.plot(joint_traces(log.time - log.time[0], drawn, log.joint_names, unit))
     page.section("Where it comes from")
     page.code(json.dumps(log.meta, indent=1, default=str))
-    return page
-
-
-def write_log_page(log: Log, report: Report | None, path: Path, title: str) -> Path:
-    """Write the page."""
-    return log_page(log, report, title).write(path)
+    return page.write(path)
 
 
 def _where(finding: Finding) -> str:

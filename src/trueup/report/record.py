@@ -1,4 +1,4 @@
-"""What `trueup record` shows: the rehearsed plan, and how the recording ended."""
+"""What `trueup record` shows: the rehearsed plan, what an active motion should tell, how the recording ended."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
 from trueup.record.session import SessionCfg, plan_session, refuse_to_overwrite, run_session
 from trueup.record.verbs import RecordVerb, session_of
-from trueup.report.calibration.active import add_active, print_active
 from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
-from trueup.report.progress import progress_bar
+from trueup.report.terminal import progress_bar, text_table
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.reference import check_log
@@ -106,8 +105,50 @@ def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path, active: Acti
     for note in rehearsal.notes:
         page.text(note)
     if active is not None:
-        add_active(page, active)
+        page.section("What this motion should tell")
+        page.text(_ending(active))
+        columns = ("weak parameter", "unit", "estimate", "standard error now", "predicted after", "then")
+        page.table(columns, _expected(active))
+        page.text(_others(active))
     for quantity, traces in plan_figure_data(rehearsal.plan, rehearsal).items():
         page.section(quantity.capitalize())
         page.plot(joint_traces(rehearsal.plan.time, traces, robot.spec.joint_names, _UNITS[quantity]))
     return page.write(path)
+
+
+def print_active(plan: ActivePlan, console: Console) -> None:
+    """Predicted standard errors of the weak parameters, the gain over usual excitations, and how it ends."""
+    console.print(text_table(("weak parameter", "unit", ">estimate", ">+- now", ">+- after", "then"), _expected(plan)))
+    console.print(_ending(plan))
+    console.print(_others(plan))
+
+
+def _expected(plan: ActivePlan) -> list[tuple[str, ...]]:
+    found = [(entry.estimate.parameter, entry.estimate, entry) for entry in plan.expected]
+    return [
+        (of.label, of.unit, f"{now.value:.4g}", f"{now.standard_error:.2g}", f"{then.standard_error:.2g}", then.word)
+        for of, now, then in found
+    ]
+
+
+def _ending(plan: ActivePlan) -> str:
+    seconds = plan.rehearsal.plan.seconds
+    if plan.reached:
+        return f"{seconds:.0f} s of this motion should identify every weak parameter: the plan ends there."
+    if plan.seconds_needed is not None:
+        return (
+            f"{seconds:.0f} s do not identify all of them; about {plan.seconds_needed:.0f} s of such motion would "
+            "(--seconds), or more room (--amplitude)."
+        )
+    return (
+        f"{seconds:.0f} s do not identify all of them, and more of such motion will not either: what is left needs "
+        "another pose, a known load, or fewer parameters."
+    )
+
+
+def _others(plan: ActivePlan) -> str:
+    others = ", ".join(f"{name} {value:.2f}" for name, value in sorted(plan.others.items(), key=lambda kv: kv[1]))
+    return (
+        f"standard errors over prior widths, root mean square of the weak parameters: now {plan.before:.2f}, after "
+        f"{plan.after:.2f}; the same time within the same limits with {others}"
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from rich.console import Console
-from rich.table import Table
 
+from trueup.report.terminal import text_table
 from trueup.tasks.load import described_tasks
 from trueup.tasks.similar.init import InitiatedTask, init_task
 from trueup.tasks.similar.scale import Number
@@ -19,10 +19,8 @@ def run_list(verb: TasksVerb) -> int:
     if verb.json:
         print(json.dumps({"tasks": [task._asdict() for task in tasks]}))
         return 0
-    table = Table("task", "robot", "what", "task init", title="built-in tasks")
-    for task in tasks:
-        table.add_row(task.name, task.robot, task.what, "scales it" if task.scalable else "")
-    Console().print(table)
+    rows = [(task.name, task.robot, task.what, "scales it" if task.scalable else "") for task in tasks]
+    Console().print(text_table(("task", "robot", "what", "task init"), rows, title="built-in tasks"))
     return 0
 
 
@@ -36,10 +34,8 @@ def run_init(verb: InitTaskVerb) -> int:
         markup=False,
         soft_wrap=True,
     )
-    table = Table("number", done.reference, done.task, "why")
-    for part, number in _numbers(done):
-        table.add_row(part, _short(number.before), _short(number.after), number.why)
-    console.print(table)
+    rows = [(part, _short(one.before), _short(one.after), one.why) for part, one in _numbers(done)]
+    console.print(text_table(("number", done.reference, done.task, "why"), rows))
     for caution in done.cautions:
         console.print(f"look at: {caution}", markup=False, soft_wrap=True)
     console.print(

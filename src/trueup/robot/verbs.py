@@ -17,8 +17,7 @@ class ListVerb:
     In: nothing. Out: name, joints, rates and options of each.
     """
 
-    json: bool = False
-    """Print one JSON object instead of a table."""
+    json: bool = False  # Print one JSON object instead of a table.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +27,10 @@ class InspectVerb:
     In: a robot (built in, or your MJCF, URDF, spec or folder). Out: tables and a verdict; exit code 1 if not usable.
     """
 
-    robot: tyro.conf.Positional[str]
-    """Built-in name, or a folder, spec, MJCF or URDF of your own."""
+    robot: tyro.conf.Positional[str]  # Built-in name, or a folder, spec, MJCF or URDF of your own.
     root: Path | None = None
     """Folder that meshes of an MJCF or URDF may be read from (default: the folder of the file)."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
+    json: bool = False  # Print one JSON object instead of tables.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +40,7 @@ class InitVerb:
     In: a model file. Out: a folder with model, assets and spec.toml, used like a built-in robot from then on.
     """
 
-    model: tyro.conf.Positional[Path]
-    """MJCF (.xml) or URDF (.urdf)."""
-    out: OutFolder
-    """Folder to write."""
-    root: Path | None = None
-    """Folder that meshes may be read from (default: the folder of the file)."""
-    force: bool = False
-    """Write into a folder that already holds files."""
+    model: tyro.conf.Positional[Path]  # MJCF (.xml) or URDF (.urdf).
+    out: OutFolder  # Folder to write.
+    root: Path | None = None  # Folder that meshes may be read from (default: the folder of the file).
+    force: bool = False  # Write into a folder that already holds files.

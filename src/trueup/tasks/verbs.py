@@ -17,8 +17,7 @@ class TasksVerb:
     In: nothing. Out: name, robot and contents of each, and whether `trueup task init` can scale it.
     """
 
-    json: bool = False
-    """Print one JSON object instead of a table."""
+    json: bool = False  # Print one JSON object instead of a table.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +28,9 @@ class InitTaskVerb:
     robots, each with its reason beside it; train it as FILE.py:FUNCTION.
     """
 
-    robot: tyro.conf.Positional[str]
-    """Built-in name, or a folder, spec, MJCF or URDF of your own."""
-    like: str
-    """Task to scale: a built-in one or FILE.py:FUNCTION, e.g. go2-velocity."""
-    out: OutFile
-    """Python file to write."""
+    robot: tyro.conf.Positional[str]  # Built-in name, or a folder, spec, MJCF or URDF of your own.
+    like: str  # Task to scale: a built-in one or FILE.py:FUNCTION, e.g. go2-velocity.
+    out: OutFile  # Python file to write.
     speeds: Literal["same", "froude"] = "same"
     """Commands: the same in m/s, or ~ sqrt(g l) so that the robot walks alike."""
-    force: bool = False
-    """Write over a file that exists."""
+    force: bool = False  # Write over a file that exists.

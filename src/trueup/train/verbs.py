@@ -58,55 +58,42 @@ class TrainVerb:
     task: tyro.conf.Positional[TaskLike | None] = None
     """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
     _: KW_ONLY
-    out: OutLike | None = None
-    """Folder of the run."""
-    minutes: float | None = None
-    """Stop after this time, counting what a resumed run has spent already."""
-    steps: int | None = None
-    """Stop after this many control steps of all simulations together."""
+    out: OutLike | None = None  # Folder of the run.
+    minutes: float | None = None  # Stop after this time, counting what a resumed run has spent already.
+    steps: int | None = None  # Stop after this many control steps of all simulations together.
     target: float | None = None
     """Stop when an assessment reaches it: error below it and no falls; for tasks without an error a score."""
-    resume: Resumed | None = None
-    """Continue the run in this folder."""
-    seed: int = 0
-    """Of everything random."""
+    resume: Resumed | None = None  # Continue the run in this folder.
+    seed: int = 0  # Of everything random.
     robot: RobotLike | None = None
     """Train on this robot (a name or your own folder) in place of the task's; it must have the same joints."""
     params: FitLike | None = None
     """Folder or params.json of a calibration: everything that was fitted is drawn from its posterior."""
-    posterior: bool = True
-    """Draw from the calibration's posterior; --no-posterior: its estimate in every simulation."""
+    posterior: bool = True  # Draw from the calibration's posterior; --no-posterior: its estimate in every simulation.
     actuator: PathLike | None = None
     """Folder of a learned actuator (`trueup calibrate actuator`): it drives the joints."""
-    randomize: bool = True
-    """Draw masses, friction, delays and so on by the task's ranges, and push."""
-    adr: bool = False
-    """Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes."""
-    nenv: int = 0
-    """Simulations; 0: as suits the learner, or measured at the start."""
-    threads: int = 0
-    """Physics threads; 0: measured at the start."""
+    randomize: bool = True  # Draw masses, friction, delays and so on by the task's ranges, and push.
+    adr: bool = False  # Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes.
+    nenv: int = 0  # Simulations; 0: as suits the learner, or measured at the start.
+    threads: int = 0  # Physics threads; 0: measured at the start.
     learner: LearnerLike | None = None
     """Algorithm, with its default settings; default: the task's own algorithm and settings."""
     option: tuple[str, ...] = ()
     """Settings of the learner, e.g. gamma=0.98 net.actor=[64,64]; `trueup/rl/settings.py` describes them."""
     symmetry: bool | None = None
     """Learn from mirrored samples too (PPO), where the task offers a mirror; default: as suits the task."""
-    latent: int = 0
-    """Size of a latent of the hidden factors that the policy sees (PPO, first phase of RMA); 0: none."""
+    latent: int = 0  # Size of a latent of the hidden factors that the policy sees (PPO, first phase of RMA); 0: none.
     teacher: PathLike | None = None
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
-    film_minutes: float = 5.0
-    """Time between short films; 0: none."""
-    save_seconds: float = 30.0
-    """Time between checkpoints."""
+    film_minutes: float = 5.0  # Time between short films; 0: none.
+    save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
     """Do the step of a dump (OUT/nan) again, in which a number was not finite, instead of training."""
 
 
-def run_train(
+def run(
     verb: TrainVerb,
     show: Callable[[Progress], None] = lambda progress: None,
     on_start: Callable[[RunCfg], None] = lambda cfg: None,
@@ -147,7 +134,7 @@ def run_train(
     return TrainedRun(path=path, outcome=train_run(cfg, path, budget, resume=bool(verb.resume), show=show))
 
 
-train = called_with(TrainVerb, run_train)
+train = called_with(TrainVerb, run)
 
 
 def run_folder(verb: TrainVerb) -> Path:

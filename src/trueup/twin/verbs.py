@@ -50,8 +50,7 @@ class RevealVerb:
     In: the twin's name (robot-preset-seed). Out: its hidden parameters as JSON. No stage of trueup reads them.
     """
 
-    name: tyro.conf.Positional[str]
-    """Such as go2-harmonic-7."""
+    name: tyro.conf.Positional[str]  # Such as go2-harmonic-7.
 
 
 def run_reveal(verb: RevealVerb) -> int:

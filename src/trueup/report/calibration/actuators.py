@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from rich.console import Console
-from rich.table import Table
 
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder, run_ladder
@@ -15,7 +14,7 @@ from trueup.calibrate.verbs import ActuatorVerb
 from trueup.core.errors import TrueupError
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
-from trueup.report.progress import progress_bar
+from trueup.report.terminal import progress_bar, text_table
 
 _WIDE = 110  # characters that titles and all columns need
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
@@ -61,15 +60,12 @@ def print_rung(result: RungResult, console: Console) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
+def print_ladder(ladder: Ladder, console: Console) -> None:
     """The table and the recommendation; where there is no room for titles, rungs go by their names."""
-    console, file = console or Console(), ladder.file
-    is_wide = console.width >= _WIDE
-    table = Table("rung", "status", box=None, header_style="bold")
-    for name in _columns(file):
-        table.add_column(name, justify="right")
+    file, is_wide = ladder.file, console.width >= _WIDE
+    table = text_table(("rung", "status", *(f">{name}" for name in _columns(file))))
     for result in file.rungs:
-        cells = [_text(cell) for cell in _numbers(file, result)]
+        cells = ["" if cell is None else _text(cell) for cell in _numbers(file, result)]
         style = "bold green" if result.rung == file.recommendation.rung else None
         name = rung_named(result.rung).title if is_wide else result.rung
         table.add_row(name, result.status, *cells, style=style)
@@ -141,17 +137,13 @@ def _values(result: RungResult) -> dict[str, float]:
     values |= {f"whole, new {name}": 1e3 * error.mean for name, error in scores.groups.items()}
     values |= {"one step": 1e3 * scores.held[0].mean, "whole": 1e3 * scores.whole.mean}
     values |= {"+-": 1e3 * scores.whole.se, "fitted": 1e3 * scores.train.mean}
-    if scores.torque is not None:
-        values["torque"] = scores.torque
-    if result.closed_loop is not None:
-        values["closed loop"] = 1e3 * result.closed_loop.difference
-    if result.long:
-        values["drift"] = 1e3 * result.long[-1].drift
-    return values
+    values |= {} if scores.torque is None else {"torque": scores.torque}
+    values |= {} if result.closed_loop is None else {"closed loop": 1e3 * result.closed_loop.difference}
+    return values | ({"drift": 1e3 * result.long[-1].drift} if result.long else {})
 
 
-def _text(cell: float | None) -> str:
-    return "" if cell is None else f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
+def _text(cell: float) -> str:
+    return f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
 
 
 def _row(file: LadderFile, result: RungResult) -> tuple[Cell, ...]:
@@ -174,14 +166,9 @@ def _long(page: Page, file: LadderFile) -> None:
             "Held-out commands played to and fro. Drift: how much the last passage differs from the first. Reach: the "
             "largest distance of a joint from its command."
         )
+        verdict = {True: Badge("good", "bounded"), False: Badge("bad", "runs away")}
         rows = [
-            (
-                rung_named(r.rung).title,
-                run.seconds,
-                1e3 * run.drift,
-                run.reach,
-                Badge("good" if run.bounded else "bad", "bounded" if run.bounded else "runs away"),
-            )
+            (rung_named(r.rung).title, run.seconds, 1e3 * run.drift, run.reach, verdict[run.bounded])
             for r in file.rungs
             for run in r.long
         ]

@@ -32,42 +32,29 @@ class PlayVerb:
     was asked for and the one that comes out.
     """
 
-    run: tyro.conf.Positional[PathLike | None] = None
-    """Folder of a run, or of an exported policy (RUN/policy)."""
+    run: tyro.conf.Positional[PathLike | None] = None  # Folder of a run, or of an exported policy (RUN/policy).
     _: KW_ONLY
-    onnx: PathLike | None = None
-    """Network of a policy that was trained elsewhere; needs --layout and --task."""
-    layout: LayoutLike | None = None
-    """Its layout: rl_sar's config.yaml or unitree_rl_lab's deploy.yaml."""
-    task: str | None = None
-    """Task whose world it is played in."""
-    joints: tuple[str, ...] = ()
-    """Joint names in the SDK's order, for layouts that number joints only (deploy.yaml)."""
-    base: PathLike | None = None
-    """rl_sar's base.yaml; default: beside the layout or one folder up."""
-    film: FilmLike | None = None
-    """Write a film here (.mp4 or .gif) instead of opening the live view."""
-    width: int = 640
-    """Of the film, in pixels."""
-    height: int = 480
-    """Of the film, in pixels."""
+    onnx: PathLike | None = None  # Network of a policy that was trained elsewhere; needs --layout and --task.
+    layout: LayoutLike | None = None  # Its layout: rl_sar's config.yaml or unitree_rl_lab's deploy.yaml.
+    task: str | None = None  # Task whose world it is played in.
+    joints: tuple[str, ...] = ()  # Joint names in the SDK's order, for layouts that number joints only (deploy.yaml).
+    base: PathLike | None = None  # rl_sar's base.yaml; default: beside the layout or one folder up.
+    film: FilmLike | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
+    width: int = 640  # Of the film, in pixels.
+    height: int = 480  # Of the film, in pixels.
     azimuth: float = 140.0
     """Where the film's camera looks, degrees from the robot's first heading: 90 from its right, 180 into its face."""
     command: tuple[float, ...] | None = None
     """Ask for this; walking: forward, sideways (m/s), turn (rad/s); default: as drawn (film), or zero (page)."""
     seconds: float | None = None
     """Length of the film (default 10), or time after which the live view ends (default: at Ctrl-C)."""
-    randomize: bool = False
-    """Draw masses, friction, delays and so on as in training; default: the robot as it is."""
-    host: str = "127.0.0.1"
-    """Address the page is served at; 0.0.0.0 lets other computers look on."""
-    port: int = 8080
-    """Port the page is served at; the next free one if it is taken."""
-    seed: int = 0
-    """Of everything random."""
+    randomize: bool = False  # Draw masses, friction, delays and so on as in training; default: the robot as it is.
+    host: str = "127.0.0.1"  # Address the page is served at; 0.0.0.0 lets other computers look on.
+    port: int = 8080  # Port the page is served at; the next free one if it is taken.
+    seed: int = 0  # Of everything random.
 
 
-def run_play(
+def run(
     verb: PlayVerb, on_url: Callable[[str], None] = print, progress: Callable[[float], None] | None = None
 ) -> Path | None:
     """Watch the policy of a run, or an ONNX policy of others with its layout and a task.
@@ -115,4 +102,4 @@ def run_play(
     )
 
 
-play = called_with(PlayVerb, run_play)
+play = called_with(PlayVerb, run)
