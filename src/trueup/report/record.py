@@ -34,7 +34,8 @@ def run_record(verb: RecordVerb) -> int:
     driver = verb.driver
     if fit is not None and not verb.dry_run:
         driver, remark = active_plan.driver_for(fit, verb.driver)
-        console.print(remark, soft_wrap=True, highlight=False, end="\n" if remark else "")
+        if remark:
+            console.print(remark, soft_wrap=True, highlight=False)
     cfg = session_of(verb, robot.spec, driver)
     if not verb.dry_run:
         refuse_to_overwrite(cfg)

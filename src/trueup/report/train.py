@@ -58,7 +58,7 @@ def run_train(verb: train.TrainVerb) -> int:
         found = replay_dump(Path(verb.replay))
         console.print("\n".join(found) or "every number is finite this time")
         return int(bool(found))
-    if verb.resume is None and (verb.out is None or verb.task is None):
+    if verb.resume is None and verb.out is None:
         raise TrueupError("name a task and --out, or --resume RUN")
 
     def on_start(cfg: RunCfg) -> None:

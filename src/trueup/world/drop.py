@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.log import Log
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg, trunk_body
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import read_calibration
@@ -40,9 +40,9 @@ class Drop:
     origins: tuple[Origin, ...] = ()
 
 
-def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
+def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
     """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
-    cfg = cfg or DropCfg()
+    cfg, robot = cfg or DropCfg(), load_robot(robot)
     sim, found = _varied(robot, cfg)
     qpos = np.tile(sim.default_qpos, (sim.nsim, 1))
     if sim.free_base:
