@@ -6,15 +6,19 @@ command line can show the flags at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import tyro
 
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.config import CalibrateCfg
+from trueup.core.errors import TrueupError
 from trueup.core.outputs import OutFolder
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,14 @@ class ActuatorVerb(_FitVerb):
     """
 
     cfg: LadderCfg = field(default_factory=LadderCfg)
+
+
+def run(verb: CalibrateVerb | ActuatorVerb, fit: Callable[..., R], **more: Any) -> R:
+    """Call `calibrate` or `run_ladder` with what was asked for."""
+    if not verb.logs:
+        raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
+    files = {"holdout": verb.holdout, "mapping": verb.mapping, "folder": verb.out}
+    return fit(verb.robot, verb.logs, verb.cfg, **files, resume=verb.resume, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

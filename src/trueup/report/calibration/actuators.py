@@ -10,8 +10,7 @@ from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.verbs import ActuatorVerb
-from trueup.core.errors import TrueupError
+from trueup.calibrate.verbs import ActuatorVerb, run
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
 from trueup.report.terminal import progress_bar, text_table
@@ -22,22 +21,10 @@ _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not suppor
 
 def run_actuator(verb: ActuatorVerb) -> int:
     """Fit the rungs, print, write."""
-    if not verb.logs:
-        raise TrueupError("no log was named: trueup calibrate actuator LOG... --robot ROBOT --out DIR")
     console = Console()
     try:
         with progress_bar("comparing", console) as progress:
-            ladder = run_ladder(
-                verb.robot,
-                verb.logs,
-                verb.cfg,
-                holdout=verb.holdout,
-                mapping=verb.mapping,
-                folder=verb.out,
-                resume=verb.resume,
-                progress=progress,
-                on_rung=lambda result: print_rung(result, console),
-            )
+            ladder = run(verb, run_ladder, progress=progress, on_rung=lambda result: print_rung(result, console))
     except KeyboardInterrupt:
         console.print(f"rungs that are done are in {verb.out}: with --resume it goes on", soft_wrap=True)
         raise

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.calibrate.verbs import CalibrateVerb
-from trueup.core.errors import TrueupError
+from trueup.calibrate.verbs import CalibrateVerb, run
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Cell, Page, Status
 from trueup.report.terminal import progress_bar, text_table
@@ -30,22 +29,10 @@ STRUCTURED = (
 
 def run_calibrate(verb: CalibrateVerb) -> int:
     """Fit, print, write; 130 if the fit was stopped."""
-    if not verb.logs:
-        raise TrueupError("no log was named: trueup calibrate LOG... --robot ROBOT --out DIR")
     console = Console()
     try:
         with progress_bar("calibrating", console) as progress:
-            fit = calibrate(
-                verb.robot,
-                verb.logs,
-                verb.cfg,
-                holdout=verb.holdout,
-                mapping=verb.mapping,
-                start=verb.start,
-                progress=progress,
-                folder=verb.out,
-                resume=verb.resume,
-            )
+            fit = run(verb, calibrate, start=verb.start, progress=progress)
     except KeyboardInterrupt:
         if (verb.out / STATE_FILE).exists():
             console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)
