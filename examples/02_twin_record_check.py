@@ -12,8 +12,8 @@ from rich.console import Console
 import trueup as tu
 from trueup.record.session import SessionCfg, plan_session, run_session
 from trueup.report.log import print_report, write_log_page
-from trueup.report.progress import progress_bar
 from trueup.report.record import print_rehearsal, print_result
+from trueup.report.terminal import progress_bar
 from trueup.robot.excitation.excitation import ExcitationCfg
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 import trueup as tu
 from trueup.calibrate.active.plan import ActiveCfg
 from trueup.record.session import SessionCfg, run_session
-from trueup.report.calibration.active import print_active
+from trueup.report.record import print_active
 from trueup.robot.excitation.limits import LimitCfg
 
 

@@ -6,114 +6,89 @@ loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from trueup._version import __version__
-from trueup.core.errors import TrueupError
+from trueup._version import __version__ as __version__
+from trueup.core.errors import TrueupError as TrueupError
 
 if TYPE_CHECKING:
-    from trueup.calibrate.active.plan import plan_active
-    from trueup.calibrate.export import export_calibration
-    from trueup.data.files import read_log, write_log_file
-    from trueup.data.import_table import import_logs
-    from trueup.data.log import Log
-    from trueup.data.mcap.recover import recover
-    from trueup.face import calibrate, check_log, play, record, score, train
-    from trueup.policy.mlp import load_policy
-    from trueup.robot.drafts.init import init_robot
-    from trueup.robot.inspection.inspect import inspect_robot
-    from trueup.robot.load import Robot, load_robot, zoo_names
-    from trueup.robot.spec import RobotSpec
-    from trueup.tasks.load import load_task, task_names
-    from trueup.tasks.similar.init import init_task
-    from trueup.world.batch import BatchSim, SimCfg
-    from trueup.world.drop import drop
-    from trueup.world.fitted.calibration import read_calibration
-    from trueup.world.replay.replay import replay
-    from trueup.world.scene.scene import Scene
+    from trueup.calibrate.active.plan import plan_active as plan_active
+    from trueup.calibrate.calibrate import calibrate as calibrate
+    from trueup.calibrate.export import export_calibration as export_calibration
+    from trueup.calibrate.score_logs import score_logs as score  # noqa: F401
+    from trueup.data.files import read_log as read_log
+    from trueup.data.files import write_log_file as write_log_file
+    from trueup.data.import_table import import_logs as import_logs
+    from trueup.data.log import Log as Log
+    from trueup.data.mcap.recover import recover as recover
+    from trueup.doctor.checks import diagnose as doctor  # noqa: F401
+    from trueup.policy.mlp import load_policy as load_policy
+    from trueup.record.session import record as record
+    from trueup.report.show import report as report
+    from trueup.report.show import table as table
+    from trueup.robot.drafts.init import init_robot as init_robot
+    from trueup.robot.inspection.inspect import inspect_robot as inspect_robot
+    from trueup.robot.load import Robot as Robot
+    from trueup.robot.load import load_robot as load_robot
+    from trueup.robot.load import zoo_names as zoo_names
+    from trueup.robot.reference import check_log as check_log
+    from trueup.robot.spec import RobotSpec as RobotSpec
+    from trueup.tasks.load import load_task as load_task
+    from trueup.tasks.load import task_names as task_names
+    from trueup.tasks.similar.init import init_task as init_task
+    from trueup.train.play.verbs import play as play
+    from trueup.train.verbs import train as train
+    from trueup.world.batch import BatchSim as BatchSim
+    from trueup.world.batch import SimCfg as SimCfg
+    from trueup.world.drop import drop as drop
+    from trueup.world.fitted.calibration import read_calibration as read_calibration
+    from trueup.world.replay.replay import replay as replay
+    from trueup.world.scene.scene import Scene as Scene
 
-# name -> module, loaded when the name is first used
+# name -> module (and function, if it has another name there), loaded when the name is first used
 _HOME = {
-    "BatchSim": "trueup.world.batch",
-    "Log": "trueup.data.log",
-    "Robot": "trueup.robot.load",
-    "RobotSpec": "trueup.robot.spec",
-    "Scene": "trueup.world.scene.scene",
-    "SimCfg": "trueup.world.batch",
-    "check_log": "trueup.face",
-    "drop": "trueup.world.drop",
-    "export_calibration": "trueup.calibrate.export",
-    "import_logs": "trueup.data.import_table",
-    "init_robot": "trueup.robot.drafts.init",
-    "init_task": "trueup.tasks.similar.init",
-    "inspect_robot": "trueup.robot.inspection.inspect",
-    "load_policy": "trueup.policy.mlp",
-    "load_robot": "trueup.robot.load",
-    "load_task": "trueup.tasks.load",
-    "plan_active": "trueup.calibrate.active.plan",
-    "play": "trueup.face",
-    "read_calibration": "trueup.world.fitted.calibration",
-    "read_log": "trueup.data.files",
-    "recover": "trueup.data.mcap.recover",
-    "replay": "trueup.world.replay.replay",
-    "score": "trueup.face",
-    "task_names": "trueup.tasks.load",
-    "write_log_file": "trueup.data.files",
-    "zoo_names": "trueup.robot.load",
+    "BatchSim": "world.batch",
+    "Log": "data.log",
+    "Robot": "robot.load",
+    "RobotSpec": "robot.spec",
+    "Scene": "world.scene.scene",
+    "SimCfg": "world.batch",
+    "check_log": "robot.reference",
+    "drop": "world.drop",
+    "export_calibration": "calibrate.export",
+    "import_logs": "data.import_table",
+    "init_robot": "robot.drafts.init",
+    "init_task": "tasks.similar.init",
+    "inspect_robot": "robot.inspection.inspect",
+    "load_policy": "policy.mlp",
+    "load_robot": "robot.load",
+    "load_task": "tasks.load",
+    "plan_active": "calibrate.active.plan",
+    "play": "train.play.verbs",
+    "read_calibration": "world.fitted.calibration",
+    "read_log": "data.files",
+    "recover": "data.mcap.recover",
+    "replay": "world.replay.replay",
+    "score": "calibrate.score_logs:score_logs",
+    "table": "report.show",
+    "task_names": "tasks.load",
+    "write_log_file": "data.files",
+    "zoo_names": "robot.load",
 }
-# stages whose package is also the verb, see `core.verb_package`
-_STAGES = ("calibrate", "record", "train")
-
-__all__ = [
-    "BatchSim",
-    "Log",
-    "Robot",
-    "RobotSpec",
-    "Scene",
-    "SimCfg",
-    "TrueupError",
-    "__version__",
-    "calibrate",
-    "check_log",
-    "drop",
-    "export_calibration",
-    "import_logs",
-    "init_robot",
-    "init_task",
-    "inspect_robot",
-    "load_policy",
-    "load_robot",
-    "load_task",
-    "plan_active",
-    "play",
-    "read_calibration",
-    "read_log",
-    "record",
-    "recover",
-    "replay",
-    "score",
-    "task_names",
-    "train",
-    "write_log_file",
-    "zoo_names",
-]
-
-
-def verb(name: str) -> Callable[..., Any]:
-    """The function that a stage's package runs when it is called."""
-    function: Callable[..., Any] = getattr(importlib.import_module("trueup.face"), name)
-    return function
+# packages that are also verbs, see `core.verb_package`
+_VERBS = ("calibrate", "doctor", "record", "report", "train")
+__all__ = sorted((*_HOME, *_VERBS, "TrueupError", "__version__"))
 
 
 def __getattr__(name: str) -> object:
-    if name in _STAGES:
-        return importlib.import_module(f"trueup.{name}")
+    if name in _VERBS:
+        return import_module(f"trueup.{name}")
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        module, _, function = _HOME[name].partition(":")
+        return getattr(import_module(f"trueup.{module}"), function or name)
     raise AttributeError(f"module 'trueup' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

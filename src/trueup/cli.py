@@ -1,88 +1,67 @@
-"""The command line: verb -> (config, run). Everything else is elsewhere."""
+"""The command line: verb -> the stage's own config, and the function that runs it and prints. Nothing else.
+
+Only the modules of the verb that was asked for are imported.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import make_dataclass
+from importlib import import_module
+from typing import Any
 
 import tyro
 
 from trueup._version import __version__
-from trueup.commands import actuator, calibrate, data, doctor, play, record, robot, sim, task, train, twin
 from trueup.core.errors import TrueupError
 from trueup.core.outputs import check_outputs
 
-_VERBS: dict[type, Callable[[Any], int]] = {
-    robot.ListVerb: robot.run,
-    robot.InspectVerb: robot.run,
-    robot.InitVerb: robot.run,
-    robot.ExportVerb: robot.run,
-    twin.ServeVerb: twin.run,
-    twin.RevealVerb: twin.run,
-    twin.TwinsVerb: twin.run,
-    record.RecordVerb: record.run,
-    data.CheckVerb: data.run,
-    data.ImportVerb: data.run,
-    data.ConvertVerb: data.run,
-    data.RecoverVerb: data.run,
-    calibrate.CalibrateVerb: calibrate.run,
-    actuator.ActuatorVerb: actuator.run,
-    task.TasksVerb: task.run,
-    task.InitTaskVerb: task.run,
-    train.TrainVerb: train.run,
-    play.PlayVerb: play.run,
-    sim.SimVerb: sim.run,
-    doctor.DoctorVerb: doctor.run,
-}
-
-# a verb in two words beside `calibrate LOG...`: to the parser it is one
-_LADDER = "calibrate actuator"
-
 # in the order of the loop
-_Verbs = (
-    Annotated[
-        robot.RobotVerb, tyro.conf.subcommand("robot", description="What a robot is: list, inspect, init, export.")
-    ]
-    | Annotated[
-        twin.TwinVerb,
-        tyro.conf.subcommand("twin", description="A virtual robot with hidden physics: serve, reveal, list."),
-    ]
-    | Annotated[record.RecordVerb, tyro.conf.subcommand("record")]
-    | Annotated[
-        data.DataVerb,
-        tyro.conf.subcommand("data", description="What was measured: check, import, convert, recover logs."),
-    ]
-    | Annotated[calibrate.CalibrateVerb, tyro.conf.subcommand("calibrate")]
-    | Annotated[actuator.ActuatorVerb, tyro.conf.subcommand(_LADDER)]
-    | Annotated[
-        task.TaskVerb, tyro.conf.subcommand("task", description="What is to be learned: list, init for another robot.")
-    ]
-    | Annotated[train.TrainVerb, tyro.conf.subcommand("train")]
-    | Annotated[play.PlayVerb, tyro.conf.subcommand("play")]
-    | Annotated[sim.SimVerb, tyro.conf.subcommand("sim")]
-    | Annotated[doctor.DoctorVerb, tyro.conf.subcommand("doctor")]
-)
-
-_DESCRIPTION = (
+_VERBS = {
+    "robot list": ("robot.verbs:ListVerb", "report.robot:run_list"),
+    "robot inspect": ("robot.verbs:InspectVerb", "report.robot:run_inspect"),
+    "robot init": ("robot.verbs:InitVerb", "report.robot:run_init"),
+    "robot export": ("calibrate.verbs:ExportVerb", "report.robot:run_export"),
+    "twin serve": ("twin.verbs:ServeVerb", "twin.verbs:run_serve"),
+    "twin reveal": ("twin.verbs:RevealVerb", "twin.verbs:run_reveal"),
+    "twin list": ("twin.verbs:TwinsVerb", "twin.verbs:run_list"),
+    "record": ("record.verbs:RecordVerb", "report.record:run_record"),
+    "data check": ("data.verbs:CheckVerb", "report.log:run_check"),
+    "data import": ("data.verbs:ImportVerb", "report.log:run_import"),
+    "data convert": ("data.verbs:ConvertVerb", "report.log:run_convert"),
+    "data recover": ("data.verbs:RecoverVerb", "report.log:run_recover"),
+    "calibrate": ("calibrate.verbs:CalibrateVerb", "report.calibration.calibrate:run_calibrate"),
+    "calibrate actuator": ("calibrate.verbs:ActuatorVerb", "report.calibration.actuators:run_actuator"),
+    "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
+    "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),
+    "train": ("train.verbs:TrainVerb", "report.train:run_train"),
+    "play": ("train.play.verbs:PlayVerb", "report.train:run_play"),
+    "sim": ("world.verbs:SimVerb", "report.drop:run_sim"),
+    "doctor": ("doctor.checks:DoctorVerb", "report.doctor:run_doctor"),
+}
+_GROUPS = {
+    "robot": "What a robot is: list, inspect, init, export.",
+    "twin": "A virtual robot with hidden physics: serve, reveal, list.",
+    "data": "What was measured: check, import, convert, recover logs.",
+    "task": "What is to be learned: list, init for another robot.",
+}
+_ABOUT = (
     "Make a simulator agree with a robot. Verbs in the order of the loop; "
     "each tells what goes in and what comes out with --help."
 )
+_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one verb; errors end in one line and exit code 2, Ctrl-C in 130."""
     args = list(sys.argv[1:] if argv is None else argv)
-    if args[:2] == _LADDER.split():
-        args = [_LADDER, *args[2:]]
     if args in (["--version"], ["-V"]):
         print(f"trueup {__version__}")
         return
     try:
-        verb = tyro.cli(_Verbs, args=args, prog="trueup", description=_DESCRIPTION, config=_CONFIG)
-        check_outputs(verb)
-        code = _VERBS[type(verb)](verb)
+        code = _run(args)
     except TrueupError as error:
         print(f"trueup: {error}", file=sys.stderr)
         code = 2
@@ -102,7 +81,39 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
+def _run(args: list[str]) -> int:
+    for words in (2, 1):
+        verb = " ".join(args[:words])
+        if verb in _VERBS:
+            config, run = _VERBS[verb]
+            asked = tyro.cli(_load(config), args=args[words:], prog=f"trueup {verb}", config=_CONFIG)
+            check_outputs(asked)
+            code: int = _load(run)(asked)
+            return code
+    _help(args)
+    return 2
+
+
+def _help(args: list[str]) -> None:
+    """Show the verbs, or those of a group; whatever else was asked for is refused."""
+    group = args[0] if args and args[0] in _GROUPS else ""
+    shown: dict[str, Any] = {}
+    for verb, (config, _) in _VERBS.items():
+        first, _, second = verb.partition(" ")
+        if group:
+            shown |= {second: _load(config)} if first == group else {}
+        elif first in _GROUPS:
+            shown[first] = make_dataclass(first, [], namespace={"__doc__": _GROUPS[first]})
+        else:
+            shown[verb] = _load(config)
+    tyro.extras.subcommand_cli_from_dict(
+        shown, args=args[1:] if group else args, prog=f"trueup {group}".strip(), description=_GROUPS.get(group, _ABOUT)
+    )
+
+
+def _load(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(f"trueup.{module}"), name)
 
 
 def _missing_package(error: ModuleNotFoundError) -> str:

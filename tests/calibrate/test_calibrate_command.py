@@ -8,10 +8,11 @@ from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg
-from trueup.commands.calibrate import CalibrateVerb, run
+from trueup.calibrate.verbs import CalibrateVerb
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
 from trueup.record.session import record
+from trueup.report.calibration.calibrate import run_calibrate
 from trueup.robot.load import load_robot
 from trueup.twin.truth.seal import reveal
 from trueup.world.fitted.calibration import read_calibration
@@ -26,7 +27,7 @@ def test_the_verb_writes_parameters_and_a_page_and_prints_verdicts(tmp_path, cap
     log = write_log_file(planted_log(ROBOT, only, seconds=6.0), tmp_path / "log.mcap")
     cfg = CalibrateCfg(params="armature,delay", physics_hz=200.0, fit=FitCfg(method="local"))
     verb = CalibrateVerb(logs=(log,), robot="go2", out=tmp_path / "out", cfg=cfg)
-    assert run(verb) == 0
+    assert run_calibrate(verb) == 0
     result = read_calibration(tmp_path / "out")
     assert abs(result.find("delay").value - TRUTH["delay"][0]) < 0.5e-3
     values = [e.value for e in result.estimates if e.parameter.name == "armature"]
@@ -41,7 +42,7 @@ def test_the_verb_writes_parameters_and_a_page_and_prints_verdicts(tmp_path, cap
 
 def test_a_missing_log_is_refused_before_anything_runs():
     with pytest.raises(TrueupError, match="no such file"):
-        run(CalibrateVerb(logs=(Path("nowhere.mcap"),), robot="go2", out=Path("out")))
+        run_calibrate(CalibrateVerb(logs=(Path("nowhere.mcap"),), robot="go2", out=Path("out")))
 
 
 @pytest.mark.medium

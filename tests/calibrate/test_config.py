@@ -11,8 +11,7 @@ import tyro
 
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
-from trueup.commands.actuator import ActuatorVerb
-from trueup.commands.calibrate import CalibrateVerb
+from trueup.calibrate.verbs import ActuatorVerb, CalibrateVerb
 from trueup.core.errors import TrueupError
 
 NEEDED = ["log.mcap", "--robot", "go2", "--out", "out"]

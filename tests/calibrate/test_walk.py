@@ -18,9 +18,9 @@ WALK = """
 import sys, threading
 from pathlib import Path
 import trueup
-from trueup.commands.calibrate import CalibrateVerb, run
+from trueup.calibrate.verbs import CalibrateVerb
+from trueup.report.calibration.calibrate import run_calibrate
 from trueup.calibrate.config import CalibrateCfg
-import trueup.face
 
 root, met = Path(trueup.__file__).parent, set()
 
@@ -33,12 +33,12 @@ log, out = map(Path, sys.argv[1:])
 verb = CalibrateVerb(logs=(log,), robot="pendulum", out=out, cfg=CalibrateCfg(physics_hz=200.0))
 threading.setprofile(watch)
 sys.setprofile(watch)
-run(verb)
+run_calibrate(verb)
 sys.setprofile(None)
 print("MET", *sorted(met))
 """
 # the stage itself; below it are the readers of files, the validator, the robot and the physics
-STAGE = ("calibrate/", "report/", "world/fitted/", "world/replay/", "face", "commands/", "core/checkpoint")
+STAGE = ("calibrate/", "report/", "world/fitted/", "world/replay/", "cli", "core/checkpoint")
 
 
 @pytest.mark.medium

@@ -3,14 +3,17 @@
 import inspect
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import trueup as tu
 from trueup.calibrate.config import CalibrateCfg
-from trueup.commands.calibrate import CalibrateVerb
+from trueup.calibrate.verbs import CalibrateVerb
 from trueup.core.errors import TrueupError
+from trueup.train.play.verbs import PlayVerb
+from trueup.train.verbs import TrainVerb
 
 ORDERS = {
     "verb first": "import trueup as tu; f = tu.calibrate; import trueup.calibrate.parameters; g = tu.calibrate",
@@ -46,12 +49,30 @@ def test_the_verb_names_a_missing_file():
 
 
 def test_dir_lists_the_verbs_and_signatures_are_the_real_ones():
-    assert {"calibrate", "record", "train", "play", "score", "check_log", "import_logs"} <= set(dir(tu))
+    assert {"calibrate", "record", "train", "play", "score", "check_log", "import_logs", "doctor"} <= set(dir(tu))
     assert not [name for name in dir(tu) if name.startswith("_") and name != "__version__"]
     for verb, option in ((tu.train, "learner"), (tu.calibrate, "params"), (tu.record, "driver")):
         assert option in inspect.signature(verb).parameters
         assert verb.__doc__
     assert "policy" in tu.train.__doc__
+
+
+@pytest.mark.parametrize(("verb", "config"), [(tu.train, TrainVerb), (tu.play, PlayVerb)])
+def test_the_function_takes_every_option_of_the_command(verb, config):
+    parameters = inspect.signature(verb).parameters
+    assert list(parameters) == [one.name for one in fields(config)]
+    assert all(parameters[one.name].default == one.default for one in fields(config))
+    with pytest.raises(TypeError, match="no_such_option"):
+        verb(no_such_option=1)
+
+
+def test_a_package_that_is_a_verb_runs_the_stages_own_function():
+    from trueup.calibrate.actuator.ladder import run_ladder
+    from trueup.calibrate.calibrate import calibrate
+
+    for verb, function in ((tu.calibrate, calibrate), (tu.calibrate.actuator, run_ladder)):
+        assert inspect.signature(verb) == inspect.signature(function)
+        assert verb.__doc__ == function.__doc__
 
 
 def test_a_log_is_checked_against_a_robot():

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.doctor import checks as doctor
-from trueup.doctor.checks import Check, Diagnosis
+from trueup.doctor.checks import Check, Diagnosis, DoctorVerb
 from trueup.doctor.packages import Package
 from trueup.doctor.speed import Speed, estimate_costs, measure_speed
-from trueup.report.doctor import as_dict, duration, exit_status, print_doctor, show
+from trueup.report.doctor import as_dict, duration, exit_status, run_doctor, show
 
 SPEED = Speed(
     robot="go2",
@@ -151,8 +151,9 @@ def test_without_a_simulator_the_doctor_says_so_instead_of_crashing(tmp_path: Pa
     (tmp_path / "mujoco.py").write_text("raise ModuleNotFoundError(\"No module named 'mujoco'\", name='mujoco')\n")
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from trueup.report.doctor import print_doctor\n"
-        "sys.exit(print_doctor(as_json=True))"
+        "from trueup.doctor.checks import DoctorVerb\n"
+        "from trueup.report.doctor import run_doctor\n"
+        "sys.exit(run_doctor(DoctorVerb(json=True)))"
     )
     source = str(Path(doctor.__file__).parents[2])
     result = subprocess.run(
@@ -194,7 +195,7 @@ def test_only_failures_make_the_exit_status(status, code):
 def test_json_is_json_whatever_the_terminals_width(monkeypatch):
     monkeypatch.setattr("trueup.report.doctor.diagnose", lambda: diagnosis("fail"))
     out = io.StringIO()
-    assert print_doctor(as_json=True, console=Console(file=out, width=20)) == 1
+    assert run_doctor(DoctorVerb(json=True), Console(file=out, width=20)) == 1
     findings = json.loads(out.getvalue())
     assert findings["checks"][2]["advice"] == "do [this]"
     assert findings["speed"]["threads"] == 2

@@ -21,7 +21,7 @@ from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import PositionError, Scores
 from trueup.data.log import Log
 from trueup.report.calibration.actuator_plots import _worst_joint, gentle, lively
-from trueup.report.calibration.actuators import ladder_text, write_ladder_page
+from trueup.report.calibration.actuators import ladder_page
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
@@ -78,7 +78,7 @@ def made_ladder() -> Ladder:
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    file = write_ladder_page(made_ladder(), tmp_path_factory.mktemp("ladder") / "index.html")
+    file = ladder_page(made_ladder()).write(tmp_path_factory.mktemp("ladder") / "index.html")
     assert file.stat().st_size < 6_000_000
     with opened(file) as page:
         yield page
@@ -110,7 +110,7 @@ def test_the_page_does_not_need_scrolling_sideways(tab):
 
 
 def test_the_text_has_every_rung_the_reasons_and_the_recommendation():
-    text = ladder_text(made_ladder())
+    text = made_ladder().table()
     for word in ("ideal PD", "unsupervised actuator net", "stands on nothing", "use pace: pace has the lowest"):
         assert word in text
     assert "20.00" in text  # mrad of ideal PD

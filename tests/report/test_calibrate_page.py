@@ -15,7 +15,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.judge.scores import Scored
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
-from trueup.report.calibration.calibrate import fit_text, next_recording, write_fit_page
+from trueup.report.calibration.calibrate import next_recording
 from trueup.robot.load import load_robot
 from trueup.world.replay.replay import Replay
 
@@ -45,12 +45,19 @@ def made_fit() -> Fit:
 
     log = Log(time=time, joint_names=ROBOT.spec.joint_names, signals={"joint_pos": measured})
     found = Posterior(covariance=np.array(result.covariance), correlation_time_s=np.full(24, 0.005))
-    return Fit(calibration=result, posterior=found, shown=(log,), nominal=replayed(1e-3), calibrated=replayed(1e-4))
+    return Fit(
+        robot=ROBOT,
+        calibration=result,
+        posterior=found,
+        shown=(log,),
+        nominal=replayed(1e-3),
+        calibrated=replayed(1e-4),
+    )
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_fit_page(made_fit(), tmp_path_factory.mktemp("fit") / "index.html")
+    return made_fit().report(tmp_path_factory.mktemp("fit") / "index.html")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +108,7 @@ def test_the_page_is_moderate_in_size(page_file):
 
 def test_the_text_names_every_parameter_and_each_advice_once():
     fit = made_fit()
-    text = fit_text(fit)
+    text = fit.table()
     for name in {entry.parameter.name for entry in fit.calibration.estimates}:
         mine = [entry.parameter for entry in fit.calibration.estimates if entry.parameter.name == name]
         start = text.index(f"\n{name}, {mine[0].unit}")

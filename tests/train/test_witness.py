@@ -148,7 +148,7 @@ def test_a_witness_is_assessed_like_our_own(tmp_path):
 
 
 def test_the_command_line_asks_for_what_a_network_needs():
-    from trueup.commands.play import PlayVerb, run
+    from trueup.train.play.verbs import PlayVerb, run
 
     with pytest.raises(TrueupError, match="--layout and --task"):
         run(PlayVerb(onnx=Path("net.onnx")))

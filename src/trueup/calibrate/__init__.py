@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trueup.core.verb_package import make_callable
 
-make_callable(__name__)
+make_callable(__name__, "calibrate", "calibrate")
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._version import __version__
-from trueup.calibrate.config import CalibrateCfg
+from trueup.calibrate.config import CalibrateCfg, Tie
 from trueup.calibrate.data.logs import check, moves, ready, split_logs
+from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Fitter, Progress, Solution
 from trueup.calibrate.fit.problem import Problem, make_problem, problem_key, step_effect, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
@@ -26,10 +27,20 @@ from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
 from trueup.core.checkpoint import StateFile
+from trueup.core.verb_package import Shown
+from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, SimParams, write_calibration
+from trueup.world.fitted.calibration import (
+    SCHEMA,
+    Calibration,
+    Effort,
+    SimParams,
+    Word,
+    read_calibration,
+    write_calibration,
+)
 from trueup.world.fitted.fit_parameter import FitParameter
 
 FloatArray = NDArray[np.float64]
@@ -38,14 +49,27 @@ _FITTED, _JUDGED = 0.5, 0.9  # usual progress when the fit is done, and when int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
-    """A calibration with what the report draws: posterior, and replays of the held-out (else the fitted) logs."""
+class Fit(Shown):
+    """A calibration with what the report draws: posterior, and replays of the held-out (else the fitted) logs.
 
+    To be looked at: `table()`, `verdicts`, `report("fit.html")`; to be used: `export("isaaclab", DIR)`, `write(DIR)`.
+    """
+
+    robot: Robot
     calibration: Calibration
     posterior: Posterior
     shown: tuple[Log, ...]
     nominal: Scored
     calibrated: Scored
+
+    @property
+    def verdicts(self) -> dict[str, Word]:
+        """identified, bounded, weak or not visible, by parameter."""
+        return {entry.parameter.label: entry.verdict for entry in self.calibration.estimates}
+
+    def export(self, to: Format, out: str | Path) -> Export:
+        """Write the calibrated robot for a simulator."""
+        return export_calibration(self.robot, self.calibration, to, out)
 
     def apply(self, sim: BatchSim) -> None:
         """Set the estimates on every simulation of a batch."""
@@ -60,23 +84,31 @@ class Fit:
 
 
 def calibrate(
-    robot: Robot,
-    logs: Sequence[Log],
+    robot: Robot | str,
+    logs: Logs,
     cfg: CalibrateCfg | None = None,
     *,
-    holdout: Sequence[Log] = (),
-    start: Calibration | None = None,
+    params: str | None = None,
+    tie: Tie | None = None,
+    holdout: Logs = (),
+    mapping: str | None = None,
+    start: Calibration | str | Path | None = None,
     progress: Progress | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
 ) -> Fit:
-    """Fit the robot's parameters to logs and score the fit on data it has not seen.
+    """Fit the robot's parameters to logs (or files of them) and score the fit on data it has not seen.
 
+    params, tie  stand for those of `cfg`
     holdout  logs to score on; without, a share is held out (cfg.holdout_share): a gain, whole logs, or a log's end
-    start    an earlier calibration to begin from
+    mapping  for files of tables: a shipped mapping's name or a TOML file
+    start    an earlier calibration, or its folder, to begin from
     folder   keeps the state of the fit while it runs; `resume` continues from what a killed fit left there
     """
     cfg = cfg or CalibrateCfg()
+    cfg = replace(cfg, params=params or cfg.params, tie=tie or cfg.tie)
+    robot, logs, holdout = load_robot(robot), read_logs(logs, mapping), read_logs(holdout, mapping)
+    start = read_calibration(start) if isinstance(start, str | Path) else start
     began = time.monotonic()
     report = progress or (lambda fraction: None)
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
@@ -104,7 +136,7 @@ def calibrate(
     coarse = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
     report(_JUDGED)
     _LOG.info("scores")
-    params = SimParams(
+    fitted_params = SimParams(
         schema=SCHEMA,
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
@@ -113,12 +145,14 @@ def calibrate(
         covariance=judged.posterior.covariance.tolist(),
     )
     sim, nominal = shooting.cfg, as_delivered(shooting.cfg)
-    fitted = (score(robot, split.train, nominal), score(robot, split.train, sim, params.apply))
-    held = (score(robot, split.held, nominal), score(robot, split.held, sim, params.apply)) if split.held else None
+    fitted = (score(robot, split.train, nominal), score(robot, split.train, sim, fitted_params.apply))
+    held = (
+        (score(robot, split.held, nominal), score(robot, split.held, sim, fitted_params.apply)) if split.held else None
+    )
     # on the ground whole logs replayed open loop part ways at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
     result = Calibration(
-        **{name: getattr(params, name) for name in SimParams.__struct_fields__},
+        **{name: getattr(fitted_params, name) for name in SimParams.__struct_fields__},
         misfit=judged.misfit,
         effort=effort,
         fit_nominal=fitted[0].score,
@@ -135,6 +169,7 @@ def calibrate(
     report(1.0)
     shown = held or fitted
     return Fit(
+        robot=robot,
         calibration=msgspec.structs.replace(result, alarms=found_alarms(result)),
         posterior=judged.posterior,
         shown=tuple(split.held or split.train),

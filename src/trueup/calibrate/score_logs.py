@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.data.logs import check, in_order
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.judge.scores import window_replays
 from trueup.core.errors import TrueupError
+from trueup.core.verb_package import Shown
+from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
-from trueup.world.fitted.calibration import Calibration
+from trueup.world.fitted.calibration import Calibration, read_calibration
 from trueup.world.parameters.able_to_set import able_to_set
 from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, joint_mae, joint_rmse, replay_logs
 
@@ -63,7 +67,7 @@ class ModelScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogScores:
+class LogScores(Shown):
     """A fit and the nominal simulator on the same logs; `calibrated` is None where no fit was given."""
 
     robot: str
@@ -81,23 +85,28 @@ class LogScores:
         return fit is not None and fit.open_loop.rmse_mean > self.nominal.open_loop.rmse_mean
 
 
-def score_logs(robot: Robot, logs: Sequence[Log], params: Calibration | None = None) -> LogScores:
-    """Replay logs with a fit and without, with the physics rate and the base of the fit.
+def score_logs(
+    robot: Robot | str, logs: Logs, params: Calibration | Fit | str | Path | None = None, *, mapping: str | None = None
+) -> LogScores:
+    """Replay logs with a saved fit and without, with the physics rate and the base of the fit; nothing is refitted.
 
     Without `params` the nominal simulator alone is scored, with the robot's own physics rate.
     """
+    robot, logs = load_robot(robot), read_logs(logs, mapping)
+    fit = params.calibration if isinstance(params, Fit) else params
+    fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
     if not logs:
         raise TrueupError("no log was given to score on")
     notes = check(robot, logs, refuse=False)
     ordered = [in_order(robot, log) for log in logs]
-    sim = sim_of(robot, params)
+    sim = sim_of(robot, fit)
     return LogScores(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
         logs=tuple(ordered),
         physics_hz=sim.physics_hz or robot.spec.physics_hz,
         nominal=_score(robot, ordered, as_delivered(sim), None),
-        calibrated=None if params is None else _score(robot, ordered, sim, params.apply),
+        calibrated=None if fit is None else _score(robot, ordered, sim, fit.apply),
         notes=tuple(notes),
     )
 

@@ -1,9 +1,8 @@
-"""A stage's package that is also its verb: `trueup.calibrate` is a package, and `tu.calibrate(...)` fits.
+"""Verbs as people call them in Python: `tu.calibrate(...)`, `tu.train(...)`, and results that show themselves.
 
 Python puts an imported package into its parent under its own name, so a function of that name would be there or not,
 depending on what was imported before. A module may have its own class, though, and a class may be callable: then the
-name is always the package, and calling it always runs the verb. Signature and docstring are the function's. Which
-function that is, the root package knows (`trueup.verb`).
+name is always the package, and calling it always runs the verb. Signature and docstring are the function's.
 """
 
 from __future__ import annotations
@@ -11,12 +10,20 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+C = TypeVar("C")
+R = TypeVar("R")
 
 
 class VerbPackage(ModuleType):
-    """A package that runs the verb of its name when it is called."""
+    """A package that runs its verb, a function in one of its modules, when it is called."""
+
+    _verb_home: tuple[str, str]
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return _verb(self)(*args, **options)
@@ -30,11 +37,39 @@ class VerbPackage(ModuleType):
         return _verb(self).__doc__
 
 
-def _verb(package: ModuleType) -> Callable[..., Any]:
-    root, _, name = package.__name__.partition(".")
-    return sys.modules[root].verb(name.rpartition(".")[2])
+def _verb(package: VerbPackage) -> Callable[..., Any]:
+    module, name = package._verb_home
+    function: Callable[..., Any] = getattr(import_module(f"{package.__name__}.{module}"), name)
+    return function
 
 
-def make_callable(package: str) -> None:
-    """To be called by a package's `__init__` with its `__name__`."""
-    sys.modules[package].__class__ = VerbPackage
+def make_callable(package: str, module: str, function: str) -> None:
+    """To be called by a package's `__init__` with its `__name__`, and the module and function that the verb is."""
+    made = sys.modules[package]
+    made.__class__ = VerbPackage
+    made.__dict__["_verb_home"] = (module, function)
+
+
+def called_with(config: Callable[P, C], run: Callable[[C], R]) -> Callable[P, R]:
+    """The function `run` of a config, to be called with the config's fields, which are its signature."""
+
+    def function(*args: P.args, **options: P.kwargs) -> R:
+        return run(config(*args, **options))
+
+    shown = inspect.signature(config).replace(return_annotation=inspect.signature(run).return_annotation)
+    function.__signature__, function.__doc__ = shown, run.__doc__  # type: ignore[attr-defined]
+    return function
+
+
+class Shown:
+    """A result that can be looked at. Pages and tables are made above the stages, so the root package is asked."""
+
+    def table(self) -> str:
+        """The result as text."""
+        text: str = sys.modules["trueup"].table(self)
+        return text
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page."""
+        page: Path = sys.modules["trueup"].report(self, path)
+        return page

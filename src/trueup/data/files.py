@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.tables.read import SUFFIXES, table_format
+
+Logs = Sequence[Log | str | Path] | Log | str | Path
 
 
 def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
@@ -32,6 +35,12 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
 
         return read_bag(file)
     raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(SUFFIXES)}", file=file)
+
+
+def read_logs(logs: Logs, mapping: str | Path | None = None) -> list[Log]:
+    """Logs, or files of them, one or several, as a list of logs."""
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    return [log if isinstance(log, Log) else read_log(log, mapping) for log in given]
 
 
 def write_log_file(log: Log, path: str | Path) -> Path:

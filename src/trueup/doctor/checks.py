@@ -26,6 +26,16 @@ _SLOW_STEPS_PER_S = 20_000.0  # below it, a training of minutes becomes one of h
 
 
 @dataclass(frozen=True, kw_only=True)
+class DoctorVerb:
+    """Check the installation and estimate what runs here will cost.
+
+    In: nothing. Out: checks (versions, cores, physics speed, video, browser) and costs; exit code 1 if one fails.
+    """
+
+    json: bool = False  # Print one JSON object instead of tables.
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """One finding: `advice` says what to do about it, empty if nothing."""
 

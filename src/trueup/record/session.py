@@ -21,7 +21,7 @@ from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.plan import Plan
 from trueup.robot.excitation.squat import squat, stiffened
 from trueup.robot.excitation.waves import Kind
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
 
@@ -136,7 +136,7 @@ class _WriterOnFirstRow:
 
 
 def record(
-    robot: Robot,
+    robot: Robot | str,
     *,
     driver: str = "twin:mild",
     excitation: Kind = "multisine",
@@ -151,7 +151,7 @@ def record(
         out=None if out is None else Path(out),
         excitation=ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)),
     )
-    session = run_session(robot, cfg)
+    session = run_session(load_robot(robot), cfg)
     if session.result.ended != "done":
         raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)
     return session.log

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trueup.doctor.checks import Diagnosis, diagnose
+from trueup.doctor.checks import Diagnosis, DoctorVerb, diagnose
+from trueup.report.terminal import text_table
 
 if TYPE_CHECKING:
     from trueup.doctor.speed import Cost
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 
 
-def print_doctor(*, as_json: bool = False, console: Console | None = None) -> int:
+def run_doctor(verb: DoctorVerb, console: Console | None = None) -> int:
     """Check this computer and print the findings; return the exit status, 1 if any check failed."""
     console = console or Console()
-    if as_json:
+    if verb.json:
         diagnosis = diagnose()
         console.print_json(json.dumps(as_dict(diagnosis)))
     else:
@@ -48,10 +48,7 @@ def as_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print both tables; advice stands under the finding it belongs to."""
-    table = Table(title="This computer", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("check", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("found")
+    table = text_table(("check", "", "found"), title="This computer", pad_edge=False)
     for check in diagnosis.checks:
         word, style = _MARKS[check.status]
         found = Text(check.found)
@@ -59,20 +56,10 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
             found.append(f"\n-> {check.advice}", style=style if check.status != "ok" else "dim")
         table.add_row(check.name, Text(word, style=style), found)
     console.print(table)
-    costs = _costs(diagnosis)
-    if costs:
-        console.print()
-        console.print(_cost_table(costs))
-
-
-def _cost_table(costs: list[Cost]) -> Table:
-    table = Table(title="What it takes here", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("job")
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("assuming", style="dim")
-    for cost in costs:
-        table.add_row(cost.what, duration(cost.seconds), cost.assumes)
-    return table
+    console.print()
+    if costs := _costs(diagnosis):
+        rows = [(cost.what, duration(cost.seconds), Text(cost.assumes, style="dim")) for cost in costs]
+        console.print(text_table(("job", ">time", "assuming"), rows, title="What it takes here", pad_edge=False))
 
 
 def duration(seconds: float) -> str:
@@ -87,8 +74,6 @@ def duration(seconds: float) -> str:
 def _costs(diagnosis: Diagnosis) -> list[Cost]:
     if diagnosis.speed is None:
         return []
-    from trueup.doctor.speed import (
-        estimate_costs,  # needs the simulator, which is there if its speed is known
-    )
+    from trueup.doctor.speed import estimate_costs  # needs the simulator, which is there if its speed is known
 
     return estimate_costs(diagnosis.speed)

@@ -2,18 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from trueup.calibrate.score_logs import score_logs
+from trueup.core.errors import TrueupError
+from trueup.data.tables.read import SUFFIXES
+from trueup.report.calibration.score_logs import print_scores, scores_page
 from trueup.report.page import Page
+from trueup.report.terminal import progress_bar
 from trueup.report.traces import joint_traces
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.view.film import film, visual_model
-from trueup.world.drop import Drop, DropCfg
+from trueup.world.drop import Drop, drop
+from trueup.world.fitted.origins import Origin, origin_lines
+from trueup.world.verbs import DropCfg, SimVerb
+
+
+def run_sim(verb: SimVerb) -> int:
+    """Replay logs; or drop a robot, print, film, 1 if a simulation diverged."""
+    console = Console()
+    if verb.what and all(_is_log(name, verb.mapping) for name in verb.what):
+        return _run_logs(verb, console)
+    if len(verb.what) != 1:
+        raise TrueupError(
+            f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
+        )
+    robot = load_robot(verb.what[0])
+    with progress_bar("simulating", console) as progress:
+        result = drop(robot, verb.cfg, progress=progress)
+    print_drop(robot, result, console)
+    if verb.cfg.params is not None:
+        print_origins(result.origins, console)
+    if verb.film is not None:
+        with progress_bar("filming", console) as progress:
+            film_drop(robot, result, verb.cfg, verb.film, progress)
+        console.print(f"film   {verb.film}")
+    if verb.page is not None:
+        write_drop_page(robot, result, verb.page, film=verb.film)
+        console.print(f"page   {verb.page}")
+    return int(result.diverged > 0)
+
+
+def _is_log(name: str, mapping: str | None) -> bool:
+    """Whether a positional names a log: a file of a known kind, a bag, or with a mapping whatever exists."""
+    path = Path(name)
+    if mapping is not None:
+        return path.exists()
+    if path.is_dir():
+        return (path / "metadata.yaml").exists() or any(path.glob("*.db3"))
+    return path.name.lower().endswith((".mcap", ".db3", *SUFFIXES))
+
+
+def _run_logs(verb: SimVerb, console: Console) -> int:
+    """Score logs, print, write the page."""
+    if verb.robot is None:
+        raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
+    scores = score_logs(verb.robot, verb.what, verb.cfg.params, mapping=verb.mapping)
+    print_scores(scores, console)
+    if verb.page is not None:
+        console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)
+    return 0
+
+
+def print_origins(found: Sequence[Origin], console: Console) -> None:
+    """Say where the parameters of the simulations come from, a line for each name."""
+    console.print("parameters of the simulations (what is not named is the robot's own):")
+    for line in origin_lines(found):
+        console.print(f"  {line}", soft_wrap=True, highlight=False)
 
 
 def print_drop(robot: Robot, result: Drop, console: Console) -> None:
@@ -43,8 +103,8 @@ def film_drop(
     return film(model, result.qpos, path, sample_hz=result.sample_hz, progress=progress)
 
 
-def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page:
-    """A page with the film and one zoomable row of traces per joint."""
+def write_drop_page(robot: Robot, result: Drop, path: Path, film: Path | None = None) -> Path:
+    """Write a page with the film and one zoomable row of traces per joint."""
     spec, log = robot.spec, result.log
     page = Page(f"{spec.name} in simulation", spec.description)
     page.facts(
@@ -56,9 +116,9 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
             "diverged": result.diverged,
         }
     )
-    if film_path is not None and film_path.suffix == ".mp4":
+    if film is not None and film.suffix == ".mp4":
         page.section("Film")
-        page.film(film_path, "Simulation 0 in real time.")
+        page.film(film, "Simulation 0 in real time.")
     page.section("Joint positions")
     page.text("Simulation 0: what the encoders report and what was commanded. Drag to zoom, double-click to reset.")
     positions = {"measured": log["joint_pos"], "target": log["target_pos"]}
@@ -68,12 +128,5 @@ def drop_page(robot: Robot, result: Drop, film_path: Path | None = None) -> Page
     if np.isfinite(result.final_height).all() and len(result.final_height) > 1:
         low, mid, high = np.percentile(result.final_height, [5, 50, 95])
         page.section("All simulations")
-        page.table(
-            ("base height at the end", "5 %", "median", "95 %"), [("m", f"{low:.3f}", f"{mid:.3f}", f"{high:.3f}")]
-        )
-    return page
-
-
-def write_drop_page(robot: Robot, result: Drop, path: Path, film: Path | None = None) -> Path:
-    """Write the page."""
-    return drop_page(robot, result, film).write(path)
+        page.table(("base height at the end, m", "5 %", "median", "95 %"), [("", low, mid, high)])
+    return page.write(path)

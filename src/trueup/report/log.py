@@ -8,26 +8,64 @@ from pathlib import Path
 from rich.console import Console
 from rich.padding import Padding
 
+from trueup.core.errors import TrueupError
 from trueup.data.check.finding import Finding, Report
+from trueup.data.files import read_log, write_log_file
+from trueup.data.import_table import import_logs
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.recover import Recovery
+from trueup.data.mapping import find_mapping
+from trueup.data.mcap.recover import recover
+from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
 from trueup.report.page import Badge, Page
 from trueup.report.traces import joint_traces
+from trueup.robot.reference import check_log
 
+_DRAWN = {
+    "Positions": {"measured": "joint_pos", "target": "target_pos"},
+    "Velocities": {"joint_vel": "joint_vel"},
+    "Torques": {"joint_torque": "joint_torque"},
+}
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def print_done(path: Path, log: Log) -> None:
-    """One line about a file that was written."""
-    Console().print(f"{path}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True)
+def run_check(verb: CheckVerb) -> int:
+    """Check a log and print the findings; 1 if it is not usable."""
+    log = read_log(verb.log, verb.mapping)
+    report = check_log(log, verb.robot)
+    print_report(log, report, as_json=verb.json)
+    if verb.page is not None:
+        write_log_page(log, report, verb.page, title=verb.log.name)
+    return int(not report.usable)
 
 
-def print_recovery(result: Recovery) -> None:
-    """What was saved and what was lost."""
-    console = Console()
+def run_import(verb: ImportVerb) -> int:
+    """Import recordings, one into a file, several into a folder."""
+    found = list(import_logs(verb.files, find_mapping(verb.mapping)))
+    if len(found) > 1 and verb.out.suffix:
+        raise TrueupError(f"{len(found)} recordings were found: --out must be a folder", file=verb.out)
+    for name, log in found:
+        _write(log, verb.out if len(found) == 1 else verb.out / f"{name}.mcap")
+    return 0
+
+
+def run_convert(verb: ConvertVerb) -> int:
+    """Write a log in another format."""
+    _write(read_log(verb.source), verb.out)
+    return 0
+
+
+def _write(log: Log, path: Path) -> None:
+    file = write_log_file(log, path)
+    Console().print(f"{file}   {len(log)} rows, {_seconds(log)}, {len(log.joint_names)} joints", soft_wrap=True)
+
+
+def run_recover(verb: RecoverVerb) -> int:
+    """Save what can be saved, and print what was lost."""
+    result, console = recover(verb.log, verb.out), Console()
     console.print(f"{result.out_path}   {result.messages} messages saved, about {result.lost_estimate} lost")
     for damage in result.damage:
         console.print(f"  byte {damage.offset}: {damage.text}", style="dim", markup=False)
+    return 0
 
 
 def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:
@@ -49,35 +87,24 @@ def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:
     console.print(f"\nverdict: {verdict}, {alarms} alarm{'' if alarms == 1 else 's'}")
 
 
-def log_page(log: Log, report: Report | None, title: str) -> Page:
-    """Findings and zoomable traces per joint."""
+def write_log_page(log: Log, report: Report, path: Path, title: str) -> Path:
+    """Write a page with findings and zoomable traces per joint."""
     page = Page(title, f"{log.meta.get('robot', 'log')}, {_seconds(log)}, {len(log.joint_names)} joints")
-    if report is not None:
-        page.section("Is this log usable?")
-        verdict = Badge("good", "usable") if report.usable else Badge("bad", "not usable as it is")
-        page.badges(verdict, Badge("plain", f"{len(report.alarms)} alarms"))
-        rows = [(f.level, f.code, _where(f), f.evidence, f.consequence, f.fix) for f in report.findings]
-        if rows:
-            page.table(("level", "finding", "where", "evidence", "consequence", "fix"), rows)
-        else:
-            page.text("Nothing to complain about.")
-    joints = [name for name, (columns, _) in SIGNALS.items() if columns == "joint" and name in log]
-    page.section("Positions")
-    positions = {"measured": "joint_pos", "target": "target_pos"}
-    drawn = {label: log[name] for label, name in positions.items() if name in log}
-    page.plot(joint_traces(log.time - log.time[0], drawn, log.joint_names, "rad"))
-    for name, heading in (("joint_vel", "Velocities"), ("joint_torque", "Torques")):
-        if name in joints:
+    page.section("Is this log usable?")
+    verdict = Badge("good", "usable") if report.usable else Badge("bad", "not usable as it is")
+    page.badges(verdict, Badge("plain", f"{len(report.alarms)} alarms"))
+    if rows := [(f.level, f.code, _where(f), f.evidence, f.consequence, f.fix) for f in report.findings]:
+        page.table(("level", "finding", "where", "evidence", "consequence", "fix"), rows)
+    else:
+        page.text("Nothing to complain about.")
+    for heading, signals in _DRAWN.items():
+        if drawn := {label: log[name] for label, name in signals.items() if name in log}:
             page.section(heading)
-            page.plot(joint_traces(log.time - log.time[0], {name: log[name]}, log.joint_names, SIGNALS[name][1]))
+            unit = SIGNALS[next(iter(signals.values()))][1]
+            page.plot(joint_traces(log.time - log.time[0], drawn, log.joint_names, unit))
     page.section("Where it comes from")
     page.code(json.dumps(log.meta, indent=1, default=str))
-    return page
-
-
-def write_log_page(log: Log, report: Report | None, path: Path, title: str) -> Path:
-    """Write the page."""
-    return log_page(log, report, title).write(path)
+    return page.write(path)
 
 
 def _where(finding: Finding) -> str:

@@ -126,7 +126,7 @@ class Page:
 
     def html(self) -> str:
         """Return the whole page as text."""
-        library = _packed_script("plot-library", _plot_library()) if self._figures else ""
+        library = _packed_script("plot-library", plotly("offline").get_plotlyjs()) if self._figures else ""
         script = f"<script>{(_HERE / 'page.js').read_text()}</script>" if self._figures else ""
         subtitle = f'<p class="subtitle">{escape(self.subtitle)}</p>' if self.subtitle else ""
         return "\n".join(
@@ -176,9 +176,9 @@ def _packed_script(name: str, text: str) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
-def _plot_library() -> str:
+def plotly(module: str) -> Any:
+    """A module of plotly, which is optional and takes half a second: imported when something is drawn."""
     try:
-        library = import_module("plotly.offline")  # optional: pages without plots do not need it
+        return import_module(f"plotly.{module}")
     except ImportError:
         raise TrueupError("plots need plotly: `pip install 'trueup[report]'`") from None
-    return str(library.get_plotlyjs())

@@ -1,4 +1,4 @@
-"""What `trueup record` shows: the rehearsed plan, and how the recording ended."""
+"""What `trueup record` shows: the rehearsed plan, what an active motion should tell, how the recording ended."""
 
 from __future__ import annotations
 
@@ -7,15 +7,73 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from trueup.calibrate.active import plan as active_plan
 from trueup.calibrate.active.plan import ActivePlan
+from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
-from trueup.report.calibration.active import add_active
+from trueup.record.session import SessionCfg, plan_session, refuse_to_overwrite, run_session
+from trueup.record.verbs import RecordVerb, session_of
+from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
+from trueup.report.terminal import progress_bar, text_table
 from trueup.report.traces import joint_traces
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
+from trueup.robot.reference import check_log
+from trueup.world.fitted.calibration import Calibration, read_calibration
 from trueup.world.rehearse import Rehearsal, plan_figure_data
 
 _UNITS = {"position": "rad", "velocity": "rad/s", "torque": "N m"}
+
+
+def run_record(verb: RecordVerb) -> int:
+    """Plan, rehearse, record and check, and print each; 1 unless the recording is whole and usable."""
+    if verb.out is None and not verb.dry_run:
+        raise TrueupError("--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)")
+    console, robot = Console(), load_robot(verb.robot)
+    fit = None if verb.for_ is None else read_calibration(verb.for_)
+    driver = verb.driver
+    if fit is not None and not verb.dry_run:
+        driver, remark = active_plan.driver_for(fit, verb.driver)
+        if remark:
+            console.print(remark, soft_wrap=True, highlight=False)
+    cfg = session_of(verb, robot.spec, driver)
+    if not verb.dry_run:
+        refuse_to_overwrite(cfg)
+    active = None
+    if verb.excitation == "active":
+        active = _active(verb, robot, fit, cfg, console)
+        rehearsal = active.rehearsal
+        print_active(active, console)
+    else:
+        with console.status("rehearsing the plan in the model"):
+            rehearsal = plan_session(robot, cfg)
+    print_rehearsal(robot, rehearsal, console)
+    if verb.dry_run or verb.out is None:
+        if verb.page is not None:
+            console.print(f"page   {write_plan_page(robot, rehearsal, verb.page, active)}")
+        return 0
+    with progress_bar("recording", console) as progress:
+        session = run_session(robot, cfg, rehearsal, progress=progress)
+    print_result(session.result, verb.out, console)
+    report = check_log(session.log, robot)
+    print_report(session.log, report)
+    if verb.page is not None:
+        console.print(f"page   {write_log_page(session.log, report, verb.page, title=verb.out.name)}")
+    if session.result.ended == "interrupted":
+        return 130
+    return int(session.result.ended != "done" or not report.usable)
+
+
+def _active(verb: RecordVerb, robot: Robot, fit: Calibration | None, cfg: SessionCfg, console: Console) -> ActivePlan:
+    """Seek the motion that shows what an earlier calibration could not tell."""
+    if fit is None:
+        raise TrueupError("an active excitation needs --for DIR, the calibration whose weak parameters it shall show")
+    if verb.joints or verb.one_by_one:
+        raise TrueupError("an active excitation chooses its joints itself: leave out --joints and --one-by-one")
+    rate_hz, limits = cfg.excitation.rate_hz, cfg.excitation.limits
+    active = active_plan.ActiveCfg(seconds=verb.seconds, rate_hz=rate_hz, seed=verb.seed, limits=limits)
+    with progress_bar("seeking a motion", console) as progress:
+        return active_plan.plan_active(robot, fit, active, progress=progress)
 
 
 def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> None:
@@ -48,8 +106,50 @@ def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path, active: Acti
     for note in rehearsal.notes:
         page.text(note)
     if active is not None:
-        add_active(page, active)
+        page.section("What this motion should tell")
+        page.text(_ending(active))
+        columns = ("weak parameter", "unit", "estimate", "standard error now", "predicted after", "then")
+        page.table(columns, _expected(active))
+        page.text(_others(active))
     for quantity, traces in plan_figure_data(rehearsal.plan, rehearsal).items():
         page.section(quantity.capitalize())
         page.plot(joint_traces(rehearsal.plan.time, traces, robot.spec.joint_names, _UNITS[quantity]))
     return page.write(path)
+
+
+def print_active(plan: ActivePlan, console: Console) -> None:
+    """Predicted standard errors of the weak parameters, the gain over usual excitations, and how it ends."""
+    console.print(text_table(("weak parameter", "unit", ">estimate", ">+- now", ">+- after", "then"), _expected(plan)))
+    console.print(_ending(plan))
+    console.print(_others(plan))
+
+
+def _expected(plan: ActivePlan) -> list[tuple[str, ...]]:
+    found = [(entry.estimate.parameter, entry.estimate, entry) for entry in plan.expected]
+    return [
+        (of.label, of.unit, f"{now.value:.4g}", f"{now.standard_error:.2g}", f"{then.standard_error:.2g}", then.word)
+        for of, now, then in found
+    ]
+
+
+def _ending(plan: ActivePlan) -> str:
+    seconds = plan.rehearsal.plan.seconds
+    if plan.reached:
+        return f"{seconds:.0f} s of this motion should identify every weak parameter: the plan ends there."
+    if plan.seconds_needed is not None:
+        return (
+            f"{seconds:.0f} s do not identify all of them; about {plan.seconds_needed:.0f} s of such motion would "
+            "(--seconds), or more room (--amplitude)."
+        )
+    return (
+        f"{seconds:.0f} s do not identify all of them, and more of such motion will not either: what is left needs "
+        "another pose, a known load, or fewer parameters."
+    )
+
+
+def _others(plan: ActivePlan) -> str:
+    others = ", ".join(f"{name} {value:.2f}" for name, value in sorted(plan.others.items(), key=lambda kv: kv[1]))
+    return (
+        f"standard errors over prior widths, root mean square of the weak parameters: now {plan.before:.2f}, after "
+        f"{plan.after:.2f}; the same time within the same limits with {others}"
+    )

@@ -4,15 +4,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
-from trueup.robot.inspection.inspect import Inspection
-from trueup.robot.load import Robot
+from trueup.core.errors import TrueupError
+from trueup.report.terminal import text_table
+from trueup.robot.load import Robot, load_robot, zoo_names
+from trueup.robot.verbs import InitVerb, InspectVerb, ListVerb
+
+if TYPE_CHECKING:
+    from trueup.calibrate.verbs import ExportVerb
+    from trueup.robot.inspection.inspect import Inspection
 
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 _VERDICT = {"ready": "green", "usable with warnings": "yellow", "not usable": "red"}
+
+
+def run_list(verb: ListVerb) -> int:
+    """Load the built-in robots and print them."""
+    print_zoo([load_robot(name) for name in zoo_names()], as_json=verb.json)
+    return 0
+
+
+def run_inspect(verb: InspectVerb) -> int:
+    """Inspect and print; 1 if the robot is not usable."""
+    from trueup.robot.inspection.inspect import inspect_robot
+
+    result = inspect_robot(load_robot(verb.robot, root=verb.root))
+    print_inspection(result, as_json=verb.json)
+    return int(result.verdict == "not usable")
+
+
+def run_init(verb: InitVerb) -> int:
+    """Write the folder, then print what is in it."""
+    from trueup.robot.drafts.init import init_robot
+    from trueup.robot.inspection.inspect import inspect_robot
+
+    folder = init_robot(verb.model, verb.out, root=verb.root, force=verb.force)
+    print_inspection(inspect_robot(load_robot(folder)))
+    return 0
+
+
+def run_export(verb: ExportVerb) -> int:
+    """Write the calibrated robot and print what was lost."""
+    from trueup.calibrate.export import export_calibration
+    from trueup.world.fitted.calibration import read_calibration
+
+    result = read_calibration(verb.calibration)
+    if verb.robot is None and result.robot not in zoo_names():
+        raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {result.robot!r})")
+    export = export_calibration(load_robot(verb.robot or result.robot), result, verb.to, verb.out, verb.physics)
+    console = Console()
+    for loss in export.losses:
+        console.print(f"lost: {loss}", markup=False, soft_wrap=True)
+    console.print(f"{verb.to} in {export.folder}", soft_wrap=True)
+    return 0
 
 
 def print_zoo(robots: Sequence[Robot], *, as_json: bool = False) -> None:
@@ -20,21 +67,18 @@ def print_zoo(robots: Sequence[Robot], *, as_json: bool = False) -> None:
     if as_json:
         print(json.dumps([_zoo_row(robot) for robot in robots]))
         return
-    table = Table(box=None, header_style="bold")
-    for column in ("name", "joints", "base", "rates", "what it is"):
-        table.add_column(column, no_wrap=column in ("name", "rates"))
+    table, console = text_table(("name", ">joints", "base", ">rates", "what it is")), Console()
     for robot in robots:
         row = _zoo_row(robot)
         options = ", ".join(f"{name}={option.default:g}" for name, option in robot.spec.options.items())
         what = robot.spec.description + (f" [dim]({options})[/dim]" if options else "")
         rates = f"{row['control_hz']:g}/{row['physics_hz']:g} Hz"
         table.add_row(robot.spec.name, str(row["joints"]), str(row["base"]), rates, what)
-    console = Console()
     console.print(table)
     console.print(
-        "\nUse one by its name, your own by its path: `trueup robot inspect go2`, `trueup robot inspect my.urdf`."
+        "\nUse one by its name, your own by its path: `trueup robot inspect go2`, `trueup robot inspect my.urdf`.\n"
+        "Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`."
     )
-    console.print("Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`.")
 
 
 def _zoo_row(robot: Robot) -> dict[str, object]:
@@ -58,40 +102,24 @@ def print_inspection(result: Inspection, *, as_json: bool = False) -> None:
     console = Console()
     base = "floating base" if result.floating else "fixed base"
     counts = ", ".join(f"{count} {what}" for what, count in result.counts.items())
-    console.print(f"[bold]{result.name}[/bold]  {base}, {result.total_mass:.3f} kg, {counts}\n")
-    console.print(_joint_table(result))
-    console.print()
-    console.print(_body_table(result))
-    for finding in result.findings:
-        console.print(f"\n[{_COLOUR[finding.level]}]{finding.level}[/] {finding.code}  [bold]{finding.where}[/bold]")
-        console.print(f"  {finding.message}", markup=False)
-        console.print(f"  fix: {finding.fix}", markup=False)
-    console.print(f"\nverdict: [{_VERDICT[result.verdict]}]{result.verdict}[/]")
-
-
-def _joint_table(result: Inspection) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("joint", no_wrap=True)
-    for column in ("position", "velocity", "torque", "kp", "kd", "default", "inertia", "servo"):
-        table.add_column(column, justify="right")
-    table.add_row("", "rad", "rad/s", "N m", "N m/rad", "N m s", "rad", "kg m²", "Hz", style="dim")
+    console.print(f"[bold]{result.name}[/bold]  {base}, {result.total_mass:.3f} kg, {counts}")
+    names = ("joint", ">position", ">velocity", ">torque", ">kp", ">kd", ">default", ">inertia", ">servo")
+    joints = text_table(names, padding=(0, 1, 0, 0))
+    joints.add_row("", "rad", "rad/s", "N m", "N m/rad", "N m s", "rad", "kg m²", "Hz", style="dim")
     for joint in result.joints:
         low, high = joint.position
         numbers = (joint.velocity, joint.torque, joint.kp, joint.kd, joint.default, joint.inertia)
         cells = [f"{value:.3g}" for value in numbers]
-        table.add_row(joint.name, f"{low:.2f}..{high:.2f}", *cells, f"{joint.servo_hz:.1f}")
-    return table
-
-
-def _body_table(result: Inspection) -> Table:
-    table = Table(box=None, header_style="bold")
-    table.add_column("body", no_wrap=True)
-    table.add_column("on")
-    for column in ("mass", "centre of mass", "principal inertia"):
-        table.add_column(column, justify="right")
-    table.add_row("", "", "kg", "m", "kg m²", style="dim")
+        joints.add_row(joint.name, f"{low:.2f}..{high:.2f}", *cells, f"{joint.servo_hz:.1f}")
+    bodies = text_table(("body", "on", ">mass", ">centre of mass", ">principal inertia"))
+    bodies.add_row("", "", "kg", "m", "kg m²", style="dim")
     for body in result.bodies:
         com = " ".join(f"{value:.4f}" for value in body.com)
         inertia = " ".join(f"{value:.3g}" for value in body.inertia)
-        table.add_row(body.name, body.parent, f"{body.mass:.4g}", com, inertia)
-    return table
+        bodies.add_row(body.name, body.parent, f"{body.mass:.4g}", com, inertia)
+    for table in (joints, bodies):
+        console.print(table)
+    for finding in result.findings:
+        console.print(f"\n[{_COLOUR[finding.level]}]{finding.level}[/] {finding.code}  [bold]{finding.where}[/bold]")
+        console.print(f"  {finding.message}\n  fix: {finding.fix}", markup=False)
+    console.print(f"\nverdict: [{_VERDICT[result.verdict]}]{result.verdict}[/]")

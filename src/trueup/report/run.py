@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from trueup.report.page import Cell, Page
-from trueup.report.traces import COLOURS
+from trueup.report.traces import COLOURS, chart, line_style
 from trueup.tasks.load import load_task
-from trueup.tasks.task import error_label, error_metric
+from trueup.tasks.task import Task, error_label, error_metric
 from trueup.train.folder import RunFolder
 
 Row = Mapping[str, float]
@@ -19,27 +18,19 @@ _POINTS = 400  # of a curve
 _MILLION = 1e6
 
 
-class _Error:
-    """The goal's error: the metric's name (empty: none), and how it is called."""
-
-    def __init__(self, metric: str | None, label: str) -> None:
-        self.metric, self.label = metric or "", label
-        self.name, _, self.unit = label.partition(", ")
-
-
 def write_run_page(run: str | Path) -> Path:
     """Write RUN/index.html from what the run has recorded so far."""
     folder = RunFolder(run)
-    cfg, rows, assessed = folder.config(), folder.read_metrics(), _assessments(folder)
+    cfg, rows = folder.config(), folder.read_metrics()
     task = load_task(cfg.task, cfg.robot)
     page = Page(f"Training {cfg.task}", f"seed {cfg.seed}, {cfg.nenv} simulations")
     if rows:
-        error = _Error(error_metric(task), error_label(task))
-        _facts(page, rows, assessed, error)
+        file = folder.path / "assessments.jsonl"
+        assessed = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        _facts(page, rows[-1], assessed, task)
         rows = rows[:: max(1, len(rows) // _POINTS)]
-        _progress(page, rows, assessed, error)
-        _curriculum(page, rows, cfg.task)
-        _flags(page, rows)
+        _learning(page, rows, assessed, task)
+        _curriculum(page, rows, task)
     films = sorted(folder.films.glob("*.mp4"))
     if films:
         page.section("What it looks like")
@@ -47,33 +38,30 @@ def write_run_page(run: str | Path) -> Path:
     return page.write(folder.path / "index.html")
 
 
-def _assessments(folder: RunFolder) -> list[Row]:
-    file = folder.path / "assessments.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def _facts(page: Page, rows: Sequence[Row], assessed: Sequence[Row], error: _Error) -> None:
-    last = rows[-1]
+def _facts(page: Page, last: Row, assessed: Sequence[Row], task: Task) -> None:
     facts: dict[str, Cell] = {
         "control steps": f"{last['steps'] / _MILLION:.2f} M",
         "time": f"{last['elapsed_s'] / 60:.1f} min",
         "steps a second": f"{last['steps'] / last['elapsed_s']:,.0f}",
         "reward per step": last["reward"],
     }
-    if error.metric in last:
-        facts[f"{error.name}, exploring"] = f"{last[error.metric]:.3f} {error.unit}"
+    name, _, unit = error_label(task).partition(", ")
+    metric = error_metric(task) or ""
+    if metric in last:
+        facts[f"{name}, exploring"] = f"{last[metric]:.3f} {unit}"
     if assessed:
         newest = assessed[-1]
-        found = "" if newest["error"] is None else f"{newest['error']:.3f} {error.unit}, "
+        found = "" if newest["error"] is None else f"{newest['error']:.3f} {unit}, "
         facts["assessed"] = f"{found}{newest['falls']:.0f} falls"
     page.facts(facts)
 
 
-def _progress(page: Page, rows: Sequence[Row], assessed: Sequence[Row], error: _Error) -> None:
+def _learning(page: Page, rows: Sequence[Row], assessed: Sequence[Row], task: Task) -> None:
     page.section("Learning")
     page.plot(_curves(rows, {"reward": "reward per step"}, "reward per step"))
-    if any(error.metric in row for row in rows):
-        figure = _curves(rows, {error.metric: "exploring, in ranges that grow"}, error.label)
+    metric = error_metric(task) or ""
+    if any(metric in row for row in rows):
+        figure = _curves(rows, {metric: "exploring, in ranges that grow"}, error_label(task))
         if assessed:
             figure.add_scatter(
                 x=[row["steps"] / _MILLION for row in assessed],
@@ -88,63 +76,35 @@ def _progress(page: Page, rows: Sequence[Row], assessed: Sequence[Row], error: _
     page.plot(_curves(rows, {"terminated": "falls per step and simulation"}, "falls per step"))
 
 
-def _curriculum(page: Page, rows: Sequence[Row], task: str) -> None:
-    kinds = {key: key[8:] for key in rows[-1] if key.startswith("terrain/")}
-    if kinds:
+def _curriculum(page: Page, rows: Sequence[Row], task: Task) -> None:
+    """Levels of terrain, ranges that grow, and red flags, of those that the run has."""
+    if kinds := {key: key[8:] for key in rows[-1] if key.startswith("terrain/")}:
         page.section("Terrain")
         page.plot(_curves(rows, kinds, "mean level"), "Level of the curriculum, over all and by kind of ground.")
-    names = [key[4:-4] for key in rows[-1] if key.startswith("adr/") and key.endswith("/low")]
-    if names:
+    if names := [key[4:-4] for key in rows[-1] if key.startswith("adr/") and key.endswith("/low")]:
         page.section("Ranges that grow by success (ADR)")
-        page.plot(_boundaries(rows, names, task), "0 and 1 are the ends of the task's own range.")
-
-
-def _boundaries(rows: Sequence[Row], names: Sequence[str], task: str) -> Any:
-    """Lower and upper boundary of every range over the training, as shares of the task's own."""
-    ranges, figure = load_task(task).randomize, _empty("boundaries, share of the full range")
-    for k, name in enumerate(names):
-        low, width = ranges[name].low, max(ranges[name].high - ranges[name].low, 1e-12)
-        for side in ("low", "high"):
-            figure.add_scatter(
-                x=[row["steps"] / _MILLION for row in rows],
-                y=[(row[f"adr/{name}/{side}"] - low) / width for row in rows],
-                name=name,
-                legendgroup=name,
-                showlegend=side == "low",
-                line={"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]},
-            )
-    return figure
-
-
-def _flags(page: Page, rows: Sequence[Row]) -> None:
-    flags = {key: key[5:] for key in rows[-1] if key.startswith("flag/")}
-    if flags:
+        figure = _curves(rows, {}, "boundaries, share of the full range")
+        for k, name in enumerate(names):
+            low, width = task.randomize[name].low, max(task.randomize[name].high - task.randomize[name].low, 1e-12)
+            for side in ("low", "high"):
+                shares = [(row[f"adr/{name}/{side}"] - low) / width for row in rows]
+                _add(figure, rows, shares, k, name=name, legendgroup=name, showlegend=side == "low")
+        page.plot(figure, "0 and 1 are the ends of the task's own range.")
+    if flags := {key: key[5:] for key in rows[-1] if key.startswith("flag/")}:
         page.section("Red flags")
         page.plot(_curves(rows, flags, "share of simulations"), "Shuffling, hopping, torque at its limit, idling.")
 
 
 def _curves(rows: Sequence[Row], names: Mapping[str, str], unit: str) -> Any:
-    figure = _empty(unit)
+    """Metrics over the training, by the labels they have in the legend."""
+    y = {"title": {"text": unit}, "automargin": True}
+    figure = chart(320, {"title": {"text": "million control steps"}}, y, t=30)
+    figure.update_layout(showlegend=True)
     for k, (key, label) in enumerate(names.items()):
         known = [row for row in rows if key in row]
-        figure.add_scatter(
-            x=[row["steps"] / _MILLION for row in known],
-            y=[row[key] for row in known],
-            name=label,
-            line={"color": COLOURS[k % len(COLOURS)], "dash": "solid" if k < len(COLOURS) else "dash"},
-        )
+        _add(figure, known, [row[key] for row in known], k, name=label)
     return figure
 
 
-def _empty(unit: str) -> Any:
-    figure = import_module("plotly.graph_objects").Figure()
-    figure.update_layout(
-        template="none",
-        height=320,
-        margin={"l": 70, "r": 16, "t": 30, "b": 54},
-        xaxis={"title": {"text": "million control steps"}},
-        yaxis={"title": {"text": unit}, "automargin": True},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        showlegend=True,
-    )
-    return figure
+def _add(figure: Any, rows: Sequence[Row], values: Sequence[float], k: int, **options: Any) -> None:
+    figure.add_scatter(x=[row["steps"] / _MILLION for row in rows], y=values, line=line_style(k), **options)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
-from trueup.tasks.load import DescribedTask
-from trueup.tasks.similar.init import InitiatedTask
+from trueup.report.terminal import text_table
+from trueup.tasks.load import described_tasks
+from trueup.tasks.similar.init import InitiatedTask, init_task
 from trueup.tasks.similar.scale import Number
+from trueup.tasks.verbs import InitTaskVerb, TasksVerb
 
 
-def print_tasks(tasks: Sequence[DescribedTask], as_json: bool) -> None:
-    """List tasks."""
-    if as_json:
+def run_list(verb: TasksVerb) -> int:
+    """List the built-in tasks."""
+    tasks = described_tasks()
+    if verb.json:
         print(json.dumps({"tasks": [task._asdict() for task in tasks]}))
-        return
-    table = Table("task", "robot", "what", "task init", title="built-in tasks")
-    for task in tasks:
-        table.add_row(task.name, task.robot, task.what, "scales it" if task.scalable else "")
-    Console().print(table)
+        return 0
+    rows = [(task.name, task.robot, task.what, "scales it" if task.scalable else "") for task in tasks]
+    Console().print(text_table(("task", "robot", "what", "task init"), rows, title="built-in tasks"))
+    return 0
 
 
-def print_initiated(done: InitiatedTask) -> None:
-    """Say what was scaled, what could not be known, and how to go on."""
+def run_init(verb: InitTaskVerb) -> int:
+    """Write a task; print what was scaled, what could not be known, and how to go on."""
+    done = init_task(verb.robot, verb.like, verb.out, speeds=verb.speeds, force=verb.force)
     console, scaled = Console(), done.scaled
     ref, robot = scaled.laws.reference, scaled.laws.robot
     console.print(
@@ -33,10 +34,8 @@ def print_initiated(done: InitiatedTask) -> None:
         markup=False,
         soft_wrap=True,
     )
-    table = Table("number", done.reference, done.task, "why")
-    for part, number in _numbers(done):
-        table.add_row(part, _short(number.before), _short(number.after), number.why)
-    console.print(table)
+    rows = [(part, _short(one.before), _short(one.after), one.why) for part, one in _numbers(done)]
+    console.print(text_table(("number", done.reference, done.task, "why"), rows))
     for caution in done.cautions:
         console.print(f"look at: {caution}", markup=False, soft_wrap=True)
     console.print(
@@ -44,6 +43,7 @@ def print_initiated(done: InitiatedTask) -> None:
         markup=False,
         soft_wrap=True,
     )
+    return 0
 
 
 def _numbers(done: InitiatedTask) -> list[tuple[str, Number]]:

@@ -1,15 +1,16 @@
-"""Traces of joints over time, one row a joint, as plotly figures for `Page.plot`."""
+"""Plotly figures for `Page.plot`: charts, and traces of joints over time, one row a joint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.report.page import plotly
 
 Floats = NDArray[np.floating[Any]]
 MAX_POINTS = 4000  # per trace: twice the pixels of a wide screen, so that a first zoom still shows more
@@ -17,19 +18,53 @@ COLOURS = ("#e4572e", "#3b82f6", "#10a37f", "#b5831a", "#a855f7", "#8a94a3")  # 
 _ROW, _GAP, _TOP, _BOTTOM = 118, 22, 64, 60  # pixels
 
 
+def chart(height: int, x: dict[str, Any], y: dict[str, Any], **margin: int) -> Any:
+    """An empty figure with these axes and a legend above; margins l, r, t, b in pixels."""
+    figure = plotly("graph_objects").Figure()
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 70, "r": 16, "t": 40, "b": 54} | margin,
+        xaxis=x,
+        yaxis=y,
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+    )
+    return figure
+
+
+def line_style(k: int) -> dict[str, str]:
+    """Colour and dash of the line number k of a chart."""
+    return {"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]}
+
+
 def joint_traces(
     time: Floats, signals: Mapping[str, Floats], joint_names: Sequence[str], unit: str, *, max_points: int = MAX_POINTS
 ) -> Any:
     """Return a plotly Figure with one row per joint; signals (T, njoint) share colours, legend and zoom.
 
-    `time` (T,) in seconds. Long signals are thinned to `max_points` with their peaks kept.
+    `time` (T,) in seconds. Long signals are thinned to `max_points` with their peaks kept. All rows hang on one time
+    axis below the last, so zooming one zooms all.
     """
-    njoint = len(joint_names)
+    count = len(joint_names)
     for name, values in signals.items():
-        if values.shape != (len(time), njoint):
-            raise TrueupError(f"signal {name!r} must have shape ({len(time)}, {njoint}), found {values.shape}")
-    figure = _empty_figure()
-    for k in range(njoint):
+        if values.shape != (len(time), count):
+            raise TrueupError(f"signal {name!r} must have shape ({len(time)}, {count}), found {values.shape}")
+    inside = count * _ROW + (count - 1) * _GAP
+    spike = {"showspikes": True, "spikemode": "across", "spikethickness": 1, "spikedash": "dot", "zeroline": False}
+    label = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+    figure = chart(
+        inside + _TOP + _BOTTOM,
+        {"title": {"text": "time (s)"}, "anchor": _axis(count - 1)} | spike,
+        {},
+        l=56,
+        t=_TOP,
+        b=_BOTTOM,
+    )
+    for k, joint in enumerate(joint_names):
+        top = 1 - k * (_ROW + _GAP) / inside
+        room = {"domain": [max(0.0, top - _ROW / inside), min(1.0, top)], "anchor": "x", "zeroline": False, "nticks": 4}
+        figure.layout[f"yaxis{k + 1 if k else ''}"] = room | {"title": {"text": unit, "standoff": 4}}
+        figure.add_annotation(label, text=f"<b>{escape(joint, quote=False)}</b>", y=min(1.0, top), font={"size": 12})
         for colour, (name, values) in enumerate(signals.items()):
             x, y = decimate(time, values[:, k], max_points)
             figure.add_scatter(
@@ -40,10 +75,11 @@ def joint_traces(
                 showlegend=k == 0,
                 mode="lines",
                 line={"color": COLOURS[colour % len(COLOURS)], "width": 1.4},
-                yaxis=_axis("y", k),
+                yaxis=_axis(k),
                 hovertemplate=f"%{{y:.4g}} {unit}",
             )
-    figure.update_layout(_layout(joint_names, unit))
+    above = {"y": 1 + 24 / inside, "yref": "paper", "xanchor": "left"}
+    figure.update_layout(hovermode="x unified", font={"size": 12}, legend=above)
     return figure
 
 
@@ -52,8 +88,6 @@ def decimate(time: Floats, values: Floats, max_points: int = MAX_POINTS) -> tupl
 
     A gap (NaN) stays a gap: one NaN is kept of every slice that has one.
     """
-    if max_points < 8:
-        raise ValueError(f"max_points must be at least 8, found {max_points}")
     if len(values) <= max_points:
         return time, values
     missing = np.isnan(values)
@@ -71,58 +105,5 @@ def decimate(time: Floats, values: Floats, max_points: int = MAX_POINTS) -> tupl
     return time[keep], values[keep]
 
 
-def _empty_figure() -> Any:
-    try:
-        return import_module("plotly.graph_objects").Figure()  # half a second to import: only when drawn
-    except ImportError:
-        raise TrueupError("plots need plotly: `pip install 'trueup[report]'`") from None
-
-
-def _axis(letter: str, k: int) -> str:
-    return letter if k == 0 else f"{letter}{k + 1}"
-
-
-def _layout(joint_names: Sequence[str], unit: str) -> dict[str, Any]:
-    """All rows hang on one time axis below the last, so zooming one zooms all."""
-    count = len(joint_names)
-    inside = count * _ROW + (count - 1) * _GAP
-    layout: dict[str, Any] = {
-        "template": "none",
-        "height": inside + _TOP + _BOTTOM,
-        "margin": {"l": 56, "r": 16, "t": _TOP, "b": _BOTTOM},
-        "hovermode": "x unified",
-        "font": {"size": 12},
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "paper", "xanchor": "left"},
-        "xaxis": {"title": {"text": "time (s)"}, "anchor": _axis("y", count - 1), "showspikes": True},
-        "annotations": [],
-    }
-    layout["xaxis"] |= {"spikemode": "across", "spikethickness": 1, "spikedash": "dot", "zeroline": False}
-    for k, name in enumerate(joint_names):
-        top = 1 - k * (_ROW + _GAP) / inside
-        layout[f"yaxis{k + 1 if k else ''}"] = {
-            "domain": [max(0.0, top - _ROW / inside), min(1.0, top)],
-            "anchor": "x",
-            "zeroline": False,
-            "nticks": 4,
-            "title": {"text": unit, "standoff": 4},
-        }
-        layout["annotations"].append(
-            {
-                "text": f"<b>{_plain(name)}</b>",
-                "xref": "paper",
-                "yref": "paper",
-                "x": 1,
-                "y": min(1.0, top),
-                "xanchor": "right",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"size": 12},
-            }
-        )
-    layout["legend"]["y"] = 1 + 24 / inside
-    return layout
-
-
-def _plain(text: str) -> str:
-    """Names as they are: plotly reads some HTML tags in labels."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _axis(k: int) -> str:
+    return "y" if k == 0 else f"y{k + 1}"

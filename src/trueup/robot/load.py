@@ -29,12 +29,14 @@ def zoo_names() -> tuple[str, ...]:
     return tuple(sorted(folder.name for folder in ZOO.iterdir() if (folder / SPEC_FILE).is_file()))
 
 
-def load_robot(reference: str | Path, *, root: Path | None = None) -> Robot:
-    """Load a built-in robot by name, or one's own by its folder, spec file or model file.
+def load_robot(reference: str | Path | Robot, *, root: Path | None = None) -> Robot:
+    """Load a built-in robot by name, or one's own by its folder, spec file or model file; a Robot is returned as it is.
 
     Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec; its meshes
     may be read from `root`, its own folder if None.
     """
+    if isinstance(reference, Robot):
+        return reference
     text = str(reference)
     name, options_text = _split_options(text)
     if name in zoo_names():

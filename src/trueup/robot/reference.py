@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from trueup.data.check import check
+from trueup.data.check.finding import Report
+from trueup.data.files import read_logs
+from trueup.data.log import Log
 from trueup.data.reference import Reference
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import RobotSpec
 
 
@@ -19,3 +26,9 @@ def log_reference(spec: RobotSpec) -> Reference:
         default_pose=spec.default_pose,
         control_hz=spec.control_hz,
     )
+
+
+def check_log(log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None) -> Report:
+    """Check a log, or a file of one, by itself and against a robot; findings come worst first."""
+    (given,) = read_logs(log, mapping)
+    return check.check_log(given, None if robot is None else log_reference(load_robot(robot).spec))

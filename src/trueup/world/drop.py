@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.robot.load import Robot
-from trueup.robot.model import Base, ModelCfg, trunk_body
+from trueup.robot.load import Robot, load_robot
+from trueup.robot.model import ModelCfg, trunk_body
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.calibration import SimParams
+from trueup.world.fitted.calibration import read_calibration
 from trueup.world.fitted.origins import Origin, origins
 from trueup.world.fitted.posterior import Fitted, sim_for_fit
 from trueup.world.randomization.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
 from trueup.world.sensors import SensorCfg
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropCfg:
-    """How long, from how high, how many at once, and with which physics.
-
-    params  a calibration: one simulation has its estimate, several are drawn from its posterior
-    """
-
-    seconds: float = 5.0
-    height_m: float = 0.10
-    nsim: int = 1
-    base: Base | None = None
-    randomize: bool = False
-    params: SimParams | None = None
-    seed: int = 0
-    threads: int = 0
-    sensors: SensorCfg = field(default_factory=SensorCfg)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds <= 3600:
-            raise TrueupError(f"seconds must lie between 0 and 3600, found {self.seconds:g}")
-        if not 0 <= self.height_m <= 10:
-            raise TrueupError(f"the height to drop from must lie between 0 and 10 m, found {self.height_m:g}")
+from trueup.world.verbs import DropCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +40,9 @@ class Drop:
     origins: tuple[Origin, ...] = ()
 
 
-def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
+def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
     """Run `cfg.nsim` copies of the robot from `cfg.height_m` above its standing height, holding the default pose."""
-    cfg = cfg or DropCfg()
+    cfg, robot = cfg or DropCfg(), load_robot(robot)
     sim, found = _varied(robot, cfg)
     qpos = np.tile(sim.default_qpos, (sim.nsim, 1))
     if sim.free_base:
@@ -100,12 +77,12 @@ def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float]
 
 def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
     """Build the simulations and set their parameters from the calibration and the ranges."""
-    asked = SimCfg(
-        nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=cfg.sensors
-    )
-    sim = BatchSim(robot, asked if cfg.params is None else sim_for_fit(asked, cfg.params))
+    sensors = cfg.sensors or SensorCfg()
+    asked = SimCfg(nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=sensors)
+    params = read_calibration(cfg.params) if isinstance(cfg.params, str | Path) else cfg.params
+    sim = BatchSim(robot, asked if params is None else sim_for_fit(asked, params))
     ranges = default_ranges(sim) if cfg.randomize else {}
-    fitted = None if cfg.params is None else Fitted(cfg.params, sim, posterior=cfg.nsim > 1)
+    fitted = None if params is None else Fitted(params, sim, posterior=cfg.nsim > 1)
     if ranges or fitted is not None:
         Randomizer(sim, ranges, fitted).apply()
     return sim, origins(sim, ranges, fitted)

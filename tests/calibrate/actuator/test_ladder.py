@@ -12,10 +12,11 @@ from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.verbs import ActuatorVerb
 from trueup.cli import main
-from trueup.commands.actuator import ActuatorVerb, run
 from trueup.core.errors import TrueupError
 from trueup.data.files import write_log_file
+from trueup.report.calibration.actuators import run_actuator
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
@@ -107,7 +108,7 @@ def test_the_verb_climbs_from_files_and_prints_the_recommendation(tmp_path, caps
     files = tuple(write_log_file(planted(k), tmp_path / f"{k}.mcap") for k in (1, 2))
     cfg = LadderCfg(rungs="delay", physics_hz=200.0)
     verb = ActuatorVerb(logs=files, robot="pendulum", out=tmp_path / "out", page=False, cfg=cfg)
-    assert run(verb) == 0
+    assert run_actuator(verb) == 0
     shown = capsys.readouterr().out
     assert "PD + delay" in shown
     assert "use " in shown

@@ -5,4 +5,4 @@
 
 from trueup.core.verb_package import make_callable
 
-make_callable(__name__)
+make_callable(__name__, "ladder", "run_ladder")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -25,8 +25,10 @@ from trueup.calibrate.data.logs import Split, check, gain_of, ready, split_logs
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.parameters import parameter_names
 from trueup.core.errors import TrueupError
+from trueup.core.verb_package import Shown
+from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg
 
@@ -37,8 +39,11 @@ _COST_OF_STEP = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
-    """The result: the content of ladder.json, the models, and the logs they were scored on."""
+class Ladder(Shown):
+    """The result: the content of ladder.json, the models, and the logs they were scored on.
+
+    To be looked at: `table()`, `recommended`, `report("ladder.html")`.
+    """
 
     robot: Robot
     file: LadderFile
@@ -47,28 +52,38 @@ class Ladder:
     sim: SimCfg
 
     @property
+    def recommended(self) -> str:
+        """Name of the rung to use."""
+        return self.file.recommendation.rung
+
+    @property
     def chosen(self) -> Actuator:
         """The recommended model."""
-        return self.actuators[self.file.recommendation.rung]
+        return self.actuators[self.recommended]
 
 
 def run_ladder(
-    robot: Robot,
-    logs: Sequence[Log],
+    robot: Robot | str,
+    logs: Logs,
     cfg: LadderCfg | None = None,
     *,
-    holdout: Sequence[Log] = (),
+    rungs: str | None = None,
+    holdout: Logs = (),
+    mapping: str | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
     on_rung: Callable[[RungResult], None] | None = None,
 ) -> Ladder:
-    """Fit and score the rungs, simplest first.
+    """Fit actuator models from ideal PD to learned ones, simplest first, score all alike and recommend one.
 
+    rungs    stands for that of `cfg`
     folder   rungs are written there as they are done; `resume` takes over those that are there already
     on_rung  is called with every rung's result
     """
     cfg = cfg or LadderCfg()
+    cfg = replace(cfg, rungs=rungs or cfg.rungs)
+    robot, logs, holdout = load_robot(robot), read_logs(logs, mapping), read_logs(holdout, mapping)
     progress = progress or (lambda fraction: None)
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
     ordered, kept = ready(robot, logs, holdout)
@@ -84,9 +99,9 @@ def run_ladder(
     run = _Run(robot=robot, cfg=cfg, split=split, folder=place, resume=resume, common=common)
     if cfg.driver is not None:
         run.twin = run_on_twin(robot, cfg.driver)
-    rungs = choose(cfg.rungs)
-    total, spent = sum(_COST[rung.kind] for rung in rungs) + _COST_OF_STEP, 0.0
-    for rung in rungs:
+    chosen = choose(cfg.rungs)
+    total, spent = sum(_COST[rung.kind] for rung in chosen) + _COST_OF_STEP, 0.0
+    for rung in chosen:
         share = _COST[rung.kind] / total
         run.results.append(run.one(rung, _part(progress, spent, share)))
         spent += share

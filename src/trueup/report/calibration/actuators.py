@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import io
 import json
-from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
-from trueup.calibrate.actuator.ladder import Ladder
+from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.verbs import ActuatorVerb, run
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
 from trueup.report.page import Badge, Cell, Page, Status
+from trueup.report.terminal import progress_bar, text_table
 
 _WIDE = 110  # characters that titles and all columns need
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
+
+
+def run_actuator(verb: ActuatorVerb) -> int:
+    """Fit the rungs, print, write."""
+    console = Console()
+    try:
+        with progress_bar("comparing", console) as progress:
+            ladder = run(verb, run_ladder, progress=progress, on_rung=lambda result: print_rung(result, console))
+    except KeyboardInterrupt:
+        console.print(f"rungs that are done are in {verb.out}: with --resume it goes on", soft_wrap=True)
+        raise
+    print_ladder(ladder, console)
+    console.print(f"ladder {verb.out / 'ladder.json'}", soft_wrap=True)
+    if verb.page:
+        console.print(f"page   {ladder_page(ladder).write(verb.out / 'index.html')}", soft_wrap=True)
+    return 0
 
 
 def print_rung(result: RungResult, console: Console) -> None:
@@ -32,15 +47,12 @@ def print_rung(result: RungResult, console: Console) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
+def print_ladder(ladder: Ladder, console: Console) -> None:
     """The table and the recommendation; where there is no room for titles, rungs go by their names."""
-    console, file = console or Console(), ladder.file
-    is_wide = console.width >= _WIDE
-    table = Table("rung", "status", box=None, header_style="bold")
-    for name in _columns(file):
-        table.add_column(name, justify="right")
+    file, is_wide = ladder.file, console.width >= _WIDE
+    table = text_table(("rung", "status", *(f">{name}" for name in _columns(file))))
     for result in file.rungs:
-        cells = [_text(cell) for cell in _numbers(file, result)]
+        cells = ["" if cell is None else _text(cell) for cell in _numbers(file, result)]
         style = "bold green" if result.rung == file.recommendation.rung else None
         name = rung_named(result.rung).title if is_wide else result.rung
         table.add_row(name, result.status, *cells, style=style)
@@ -52,18 +64,6 @@ def print_ladder(ladder: Ladder, console: Console | None = None) -> None:
             console.print(f"{result.rung}: {result.status}: {result.reason}", style="dim", markup=False)
     for note in file.notes:
         console.print(f"note: {note}", style="dim", markup=False)
-
-
-def ladder_text(ladder: Ladder) -> str:
-    """What `print_ladder` shows, as plain text."""
-    out = io.StringIO()
-    print_ladder(ladder, Console(file=out, width=150))
-    return out.getvalue()
-
-
-def write_ladder_page(ladder: Ladder, path: Path) -> Path:
-    """Write the page."""
-    return ladder_page(ladder).write(path)
 
 
 def ladder_page(ladder: Ladder) -> Page:
@@ -124,17 +124,13 @@ def _values(result: RungResult) -> dict[str, float]:
     values |= {f"whole, new {name}": 1e3 * error.mean for name, error in scores.groups.items()}
     values |= {"one step": 1e3 * scores.held[0].mean, "whole": 1e3 * scores.whole.mean}
     values |= {"+-": 1e3 * scores.whole.se, "fitted": 1e3 * scores.train.mean}
-    if scores.torque is not None:
-        values["torque"] = scores.torque
-    if result.closed_loop is not None:
-        values["closed loop"] = 1e3 * result.closed_loop.difference
-    if result.long:
-        values["drift"] = 1e3 * result.long[-1].drift
-    return values
+    values |= {} if scores.torque is None else {"torque": scores.torque}
+    values |= {} if result.closed_loop is None else {"closed loop": 1e3 * result.closed_loop.difference}
+    return values | ({"drift": 1e3 * result.long[-1].drift} if result.long else {})
 
 
-def _text(cell: float | None) -> str:
-    return "" if cell is None else f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
+def _text(cell: float) -> str:
+    return f"{cell:.3g}" if 1e-3 <= abs(cell) < 1 else f"{cell:.2f}"
 
 
 def _row(file: LadderFile, result: RungResult) -> tuple[Cell, ...]:
@@ -157,14 +153,9 @@ def _long(page: Page, file: LadderFile) -> None:
             "Held-out commands played to and fro. Drift: how much the last passage differs from the first. Reach: the "
             "largest distance of a joint from its command."
         )
+        verdict = {True: Badge("good", "bounded"), False: Badge("bad", "runs away")}
         rows = [
-            (
-                rung_named(r.rung).title,
-                run.seconds,
-                1e3 * run.drift,
-                run.reach,
-                Badge("good" if run.bounded else "bad", "bounded" if run.bounded else "runs away"),
-            )
+            (rung_named(r.rung).title, run.seconds, 1e3 * run.drift, run.reach, verdict[run.bounded])
             for r in file.rungs
             for run in r.long
         ]

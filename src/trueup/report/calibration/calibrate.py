@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-from pathlib import Path
 
+import msgspec
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.calibrate import Fit
+from trueup.calibrate.calibrate import Fit, calibrate
+from trueup.calibrate.fit.search import STATE_FILE
+from trueup.calibrate.verbs import CalibrateVerb, run
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Cell, Page, Status
+from trueup.report.terminal import progress_bar, text_table
 from trueup.report.traces import joint_traces
 from trueup.world.fitted.calibration import Calibration, Estimate, Predictive
 
@@ -23,7 +25,23 @@ STRUCTURED = (
     "What is left over is not noise: the model lacks something (backlash, hysteresis, load-dependent friction, a wrong "
     "mass). Intervals hold for this model only. Try a richer set of parameters, or a learned actuator."
 )
-RATIOS = "Partners that the data do not tell apart: neither is known alone, what they make together is."
+
+
+def run_calibrate(verb: CalibrateVerb) -> int:
+    """Fit, print, write; 130 if the fit was stopped."""
+    console = Console()
+    try:
+        with progress_bar("calibrating", console) as progress:
+            fit = run(verb, calibrate, start=verb.start, progress=progress)
+    except KeyboardInterrupt:
+        if (verb.out / STATE_FILE).exists():
+            console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)
+        raise
+    print_fit(fit, console)
+    console.print(f"params {fit.write(verb.out)}", soft_wrap=True)
+    if verb.page:
+        console.print(f"page   {fit_page(fit).write(verb.out / 'index.html')}", soft_wrap=True)
+    return 130 if fit.calibration.effort.interrupted else 0
 
 
 # --- in words ---
@@ -81,24 +99,22 @@ def _score_rows(result: Calibration) -> list[tuple[str, float, float]]:
 
 
 # --- the terminal ---
-def print_fit(fit: Fit, console: Console | None = None) -> None:
+def print_fit(fit: Fit, console: Console) -> None:
     """Scores, parameters and what to record next."""
-    console, result = console or Console(), fit.calibration
+    result, effort = fit.calibration, fit.calibration.effort
     for alarm in result.alarms:
         console.print(f"ALARM: {alarm}", style="bold red", markup=False)
     console.print(_parameter_table(result))
     if result.ratios:
-        table = _table(("known together only", "unit"), ("estimate", "95 % from", "to"), ("verdict",))
+        columns = ("known together only", "unit", ">estimate", ">95 % from", ">to", "verdict")
+        table = text_table(columns)
         for one in result.ratios:
             numbers = (f"{value:.4g}" for value in (one.value, *one.interval))
             table.add_row(one.label, one.unit, *numbers, f"[{_COLOUR[one.verdict]}]{one.verdict}[/]")
         console.print(table)
     where = "held out" if result.holdout_nominal is not None else "fitted data (nothing held out)"
-    table = _table((f"position error, mrad, {where}",), ("nominal", "calibrated"))
-    for name, before, after in _score_rows(result):
-        table.add_row(name, f"{before:.2f}", f"{after:.2f}")
-    console.print(table)
-    effort = result.effort
+    rows = [(name, f"{before:.2f}", f"{after:.2f}") for name, before, after in _score_rows(result)]
+    console.print(text_table((f"position error, mrad, {where}", ">nominal", ">calibrated"), rows))
     ended = "stopped early" if effort.interrupted else "converged" if effort.converged else "not converged"
     console.print(
         f"{ended}: {effort.seconds:.1f} s, {effort.rollouts} windows simulated ({effort.simulated_s:,.0f} s of robot "
@@ -114,25 +130,10 @@ def print_fit(fit: Fit, console: Console | None = None) -> None:
         console.print(f"note: {note}", style="dim", markup=False)
 
 
-def fit_text(fit: Fit) -> str:
-    """The output of `print_fit` as plain text."""
-    out = io.StringIO()
-    print_fit(fit, Console(file=out, width=120))
-    return out.getvalue()
-
-
-def _table(left: tuple[str, ...], right: tuple[str, ...], last: tuple[str, ...] = ()) -> Table:
-    table = Table(*left, box=None, header_style="bold")
-    for name in (*right, *last):
-        table.add_column(name, justify="right" if name in right else "left")
-    return table
-
-
 def _parameter_table(result: Calibration) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("parameter", min_width=18)
-    for name in ("value", "95 % from", "to", "verdict", "nominal", "excluded"):
-        table.add_column(name, justify="left" if name == "verdict" else "right", no_wrap=True)
+    """Joints stand under the name of a parameter that several have."""
+    columns = ("parameter", ">value", ">95 % from", ">to", "verdict", ">nominal", ">excluded")
+    table = text_table(columns, pad_edge=False, padding=(0, 1, 0, 0))
     several = [e.parameter.name for e in result.estimates if e.parameter.of]
     heading = ""
     for estimate in result.estimates:
@@ -153,11 +154,6 @@ def _parameter_table(result: Calibration) -> Table:
 
 
 # --- the page ---
-def write_fit_page(fit: Fit, path: Path) -> Path:
-    """Write the page."""
-    return fit_page(fit).write(path)
-
-
 def fit_page(fit: Fit) -> Page:
     """Verdicts, what to record next, scores, traces, residual spectrum, parameters, correlations, provenance."""
     result = fit.calibration
@@ -168,8 +164,7 @@ def fit_page(fit: Fit) -> Page:
         page.table(("parameters", "record"), advice)
         page.text("A motion made for just these, within the robot's limits:")
         page.code(f"trueup record {result.robot} --excitation active --for DIR --out next.mcap")
-    held = result.holdout_calibrated is not None
-    page.section("Position error on held-out data" if held else "Position error on the fitted data")
+    page.section(f"Position error on {_where(result)} data")
     low, high = (result.holdout_calibrated or result.fit_calibrated).spread
     page.text(
         f"Mean open-loop error after calibration: {1e3 * low:.2f} to {1e3 * high:.2f} mrad (5 to 95 % over blocks of a "
@@ -184,8 +179,14 @@ def fit_page(fit: Fit) -> Page:
         "Posterior correlation of every pair of parameters. Deep colours off the diagonal: the data cannot tell the "
         "two apart.",
     )
-    _provenance(page, result)
+    page.section("Where it comes from")
+    came = {**result.provenance, "effort": msgspec.to_builtins(result.effort)}
+    page.code(json.dumps(came, indent=1), folded="Logs, settings, versions and effort")
     return page
+
+
+def _where(result: Calibration) -> str:
+    return "held-out" if result.holdout_nominal is not None else "fitted"
 
 
 def _summary(page: Page, result: Calibration) -> None:
@@ -193,13 +194,11 @@ def _summary(page: Page, result: Calibration) -> None:
         page.badges(Badge("bad", alarm))
     words = [estimate.verdict for estimate in result.estimates]
     page.badges(*(Badge(_STATUS[word], f"{words.count(word)} {word}") for word in _STATUS if word in words))
-    nominal = result.holdout_nominal or result.fit_nominal
-    calibrated = result.holdout_calibrated or result.fit_calibrated
-    held = "held-out" if result.holdout_nominal is not None else "fitted"
+    _, nominal, calibrated = _score_rows(result)[-2]
     page.facts(
         {
-            f"{held}, nominal": f"{1e3 * nominal.open_loop_mean:.2f} mrad",
-            f"{held}, calibrated": f"{1e3 * calibrated.open_loop_mean:.2f} mrad",
+            f"{_where(result)}, nominal": f"{nominal:.2f} mrad",
+            f"{_where(result)}, calibrated": f"{calibrated:.2f} mrad",
             "sensor noise": f"{1e3 * np.median(result.misfit.noise):.2f} mrad",
             "left over by the fit": f"{1e3 * np.median(result.misfit.left):.2f} mrad",
             "parameters": len(words),
@@ -208,10 +207,8 @@ def _summary(page: Page, result: Calibration) -> None:
     )
     if result.predictive is not None:
         page.text(f"Predictive check: {predictive_text(result.predictive)}.")
-    if result.misfit.structured:
-        page.text(STRUCTURED)
-    for note in result.notes:
-        page.text(note)
+    for text in (*([STRUCTURED] if result.misfit.structured else []), *result.notes):
+        page.text(text)
 
 
 def _traces(page: Page, fit: Fit) -> None:
@@ -242,11 +239,8 @@ def _parameters(page: Page, result: Calibration) -> None:
     columns = ("parameter", "estimate", "+-", *ends, "nominal", "nearest partner")
     page.table(columns, [_row(estimate) for estimate in result.estimates])
     if result.ratios:
-        page.text(RATIOS)
-        rows: list[tuple[Cell, ...]] = [
-            (one.label, one.value, *one.interval, one.unit, Badge(_STATUS[one.verdict], one.verdict))
-            for one in result.ratios
-        ]
+        page.text("Partners that the data do not tell apart: neither is known alone, what they make together is.")
+        rows = [(r.label, r.value, *r.interval, r.unit, Badge(_STATUS[r.verdict], r.verdict)) for r in result.ratios]
         page.table(("known together", "value", *ends), rows)
 
 
@@ -263,20 +257,3 @@ def _row(estimate: Estimate) -> tuple[Cell, ...]:
         f"{nominal} excluded (cost {rise})" if rise else nominal,
         f"{estimate.partner} ({estimate.correlation:+.2f})" if abs(estimate.correlation) > 0.5 else "",
     )
-
-
-def _provenance(page: Page, result: Calibration) -> None:
-    page.section("Where it comes from")
-    plain = {key: value for key, value in result.provenance.items() if isinstance(value, str | int | float)}
-    effort = result.effort
-    page.table(
-        ("what", "value"),
-        [
-            *((key, str(value)) for key, value in plain.items()),
-            ("windows simulated", str(effort.rollouts)),
-            ("robot time simulated", f"{effort.simulated_s:,.0f} s"),
-            ("iterations", str(effort.iterations)),
-        ],
-    )
-    rest = {key: value for key, value in result.provenance.items() if key not in plain}
-    page.code(json.dumps(rest, indent=1), folded="Logs and settings")

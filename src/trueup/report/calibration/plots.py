@@ -10,26 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.calibrate import Fit
-from trueup.report.traces import COLOURS
+from trueup.report.traces import COLOURS, chart
 from trueup.world.fitted.calibration import Estimate
 
 FloatArray = NDArray[np.float64]
 _VERDICT = {"identified": "#10a37f", "bounded": "#2b7de9", "weak": "#b5831a", "not visible": "#e4572e"}
 _LONG_LIST = 80  # labels of more parameters than this would not be legible
-
-
-def chart(height: int, x: dict[str, Any], y: dict[str, Any], **margin: int) -> Any:
-    """An empty figure with these axes and a legend above; margins l, r, t, b in pixels."""
-    figure = import_module("plotly.graph_objects").Figure()
-    figure.update_layout(
-        template="none",
-        height=height,
-        margin={"l": 70, "r": 16, "t": 40, "b": 54} | margin,
-        xaxis=x,
-        yaxis=y,
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    )
-    return figure
 
 
 def intervals(estimates: Sequence[Estimate]) -> Any:
@@ -43,25 +29,19 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
         l=210,
         b=64,
     )
-    x = [estimate.parameter.to_x(estimate.value) for estimate in estimates]
-    ends = [[estimate.parameter.to_x(end) for end in estimate.interval] for estimate in estimates]
     for word, colour in _VERDICT.items():
-        mine = [k for k, estimate in enumerate(estimates) if estimate.verdict == word]
+        mine = [estimate for estimate in estimates if estimate.verdict == word]
+        x = [[one.parameter.to_x(value) for value in (one.value, *one.interval)] for one in mine]
+        above, below = [round(high - at, 4) for at, _, high in x], [round(at - low, 4) for at, low, _ in x]
         if mine:
             figure.add_scatter(
-                x=[round(x[k], 4) for k in mine],
-                y=[labels[k] for k in mine],
-                error_x={
-                    "symmetric": False,
-                    "array": [round(ends[k][1] - x[k], 4) for k in mine],
-                    "arrayminus": [round(x[k] - ends[k][0], 4) for k in mine],
-                    "thickness": 1.6,
-                    "width": 3,
-                },
+                x=[round(at, 4) for at, _, _ in x],
+                y=[estimate.parameter.label for estimate in mine],
+                error_x={"symmetric": False, "array": above, "arrayminus": below, "thickness": 1.6, "width": 3},
                 mode="markers",
                 marker={"color": colour, "size": 6},
                 name=word,
-                customdata=[f"{estimates[k].value:.4g} {estimates[k].parameter.unit}" for k in mine],
+                customdata=[f"{estimate.value:.4g} {estimate.parameter.unit}" for estimate in mine],
                 hovertemplate="%{y}: %{customdata}<extra></extra>",
             )
     return figure
@@ -73,13 +53,8 @@ def spectra(errors: Mapping[str, FloatArray], dt: float) -> Any:
     signal = import_module("scipy.signal")
     for k, (name, error) in enumerate(errors.items()):
         frequency, power = signal.welch(error, 1.0 / dt, nperseg=min(512, len(error)), axis=0)
-        figure.add_scatter(
-            x=frequency[1:],
-            y=1e3 * np.sqrt(power.mean(axis=1))[1:],
-            name=name,
-            mode="lines",
-            line={"color": COLOURS[k + 1]},
-        )
+        amplitude = 1e3 * np.sqrt(power.mean(axis=1))[1:]
+        figure.add_scatter(x=frequency[1:], y=amplitude, name=name, mode="lines", line={"color": COLOURS[k + 1]})
     return figure
 
 
@@ -88,14 +63,8 @@ def correlation_map(fit: Fit) -> Any:
     labels = [estimate.parameter.label for estimate in fit.calibration.estimates]
     font = {"size": 9 if len(labels) > 40 else 10}
     ticks = {"tickfont": font, "showticklabels": len(labels) <= _LONG_LIST, "automargin": True, "dtick": 1}
-    figure = chart(
-        min(1400, max(420, 12 * len(labels) + 200)),
-        {"tickangle": 90, **ticks},
-        {"autorange": "reversed", **ticks},
-        l=190,
-        b=170,
-        t=20,
-    )
+    height = min(1400, max(420, 12 * len(labels) + 200))
+    figure = chart(height, {"tickangle": 90, **ticks}, {"autorange": "reversed", **ticks}, l=190, b=170, t=20)
     figure.add_heatmap(
         z=fit.posterior.correlation.round(2),
         x=labels,

@@ -6,7 +6,7 @@ import time
 
 from rich.console import Console
 
-from trueup.report.progress import clock, progress_bar, progress_line
+from trueup.report.terminal import clock, progress_bar, progress_line
 
 
 def test_a_line_says_fraction_time_time_left_and_phase():

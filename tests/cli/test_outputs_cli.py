@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
-from trueup.cli import _VERBS, main
+from trueup.cli import _VERBS, _load, main
 from trueup.core.outputs import _marks
 
 # what goes in does not exist either: an error about the output shows that it was looked at first
@@ -64,8 +64,9 @@ def test_a_file_in_place_of_a_folder_is_refused_at_once(args, tmp_path, capsys):
     assert (tmp_path / "out").read_text() == "x"
 
 
-@pytest.mark.parametrize("verb", _VERBS, ids=lambda verb: verb.__name__)
-def test_every_output_of_every_verb_is_marked(verb):
+@pytest.mark.parametrize("name", _VERBS)
+def test_every_output_of_every_verb_is_marked(name):
+    verb = _load(_VERBS[name][0])
     hints = get_type_hints(verb, include_extras=True)
     places = [f.name for f in fields(verb) if f.name in ("out", "film", "page") and hints[f.name] is not bool]
     assert all(list(_marks(hints[name])) for name in places)

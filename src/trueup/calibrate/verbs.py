@@ -1,0 +1,86 @@
+"""Configs of `trueup calibrate`, `trueup calibrate actuator` and `trueup robot export`; their flags beside files.
+
+What is fitted and how is in `calibrate.config` and `actuator.config`. No numerics are imported here, so that the
+command line can show the flags at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import tyro
+
+from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.config import CalibrateCfg
+from trueup.core.errors import TrueupError
+from trueup.core.outputs import OutFolder
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FitVerb:
+    """What is fitted to which logs, and where the result goes."""
+
+    logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs to fit (MCAP, rosbag2, or tables with --mapping).
+    robot: str  # Built-in name, or your robot's folder or spec.
+    out: OutFolder  # Folder for the result.
+    holdout: tuple[Path, ...] = ()  # Logs to score on (default: a share of the logs is held out).
+    mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
+    resume: bool = False
+    """Continue with the same --out: a stopped or killed fit, or a ladder whose first rungs are done."""
+    page: bool = True  # Write DIR/index.html.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateVerb(_FitVerb):
+    """Fit a robot's simulator to logs, with intervals and a verdict per parameter.
+
+    In: logs of the robot (base held in the air, or an arm) with commands and encoder positions. Out: DIR/params.json
+    (estimates, standard errors, covariance, verdicts, scores on held-out data) and DIR/index.html. Ctrl-C keeps the
+    best so far; --resume continues a killed fit. Then: `trueup record --excitation active
+    --for DIR` for weak parameters, `trueup robot export DIR` for other simulators, `trueup calibrate actuator`
+    for a choice of actuator models.
+    """
+
+    start: Path | None = None  # Begin from an earlier params.json.
+    cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActuatorVerb(_FitVerb):
+    """Fit actuator models from ideal PD to an unsupervised net, score all alike, recommend the simplest good one.
+
+    In: logs of the robot (base held in the air, or an arm) with commands and encoder positions; torque if there is any.
+    Out: DIR/ladder.json (scores on unseen motion, recommendation), DIR/rungs/NAME/ (params.json or the net's files) and
+    DIR/index.html. Ctrl-C loses nothing: --resume goes on.
+    """
+
+    cfg: LadderCfg = field(default_factory=LadderCfg)
+
+
+def run(verb: CalibrateVerb | ActuatorVerb, fit: Callable[..., R], **more: Any) -> R:
+    """Call `calibrate` or `run_ladder` with what was asked for."""
+    if not verb.logs:
+        raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
+    files = {"holdout": verb.holdout, "mapping": verb.mapping, "folder": verb.out}
+    return fit(verb.robot, verb.logs, verb.cfg, **files, resume=verb.resume, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportVerb:
+    """Write a calibrated robot for a simulator.
+
+    In: a calibration (DIR of `trueup calibrate`). Out: mjcf: a robot folder, used like a built-in robot from then on;
+    urdf, isaaclab, mjlab: a table of joints in their words. What a form cannot hold is printed and in LOSSES.md.
+    """
+
+    calibration: tyro.conf.Positional[Path]  # Folder or params.json of a calibration.
+    to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"  # Form to write.
+    out: OutFolder  # Folder to write.
+    robot: str | None = None  # The robot that was calibrated (default: the built-in one of that name).
+    physics: float | None = None
+    """Physics steps per second of the simulator that will read it, for delays in steps (default: the spec's)."""

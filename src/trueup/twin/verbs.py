@@ -1,0 +1,81 @@
+"""`trueup twin serve|reveal|list`: configs, and functions that only the command line calls (no stage knows a twin)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+
+import tyro
+from rich.console import Console
+
+from trueup.hardware.twin_cfg import ServeCfg
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeVerb:
+    """Run a twin: a process that behaves like a robot, with physics nobody tells you.
+
+    In: a robot, a preset and a seed. Out: a UDP port that `--driver twin@HOST:PORT` talks to, until Ctrl-C.
+    """
+
+    robot: tyro.conf.Positional[str]
+    """Built-in name, or your robot's folder or spec; - : a driver's order on standard input."""
+    cfg: ServeCfg = field(default_factory=ServeCfg)
+
+
+def run_serve(verb: ServeVerb) -> int:
+    """Serve until the end of the process."""
+    from trueup.robot.load import load_robot
+    from trueup.twin import background
+    from trueup.twin.server import serve
+    from trueup.twin.socket_server import TwinServer
+
+    if verb.robot == "-":
+        return background.main()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+
+    def ready(server: TwinServer) -> None:
+        host, port = server.address
+        Console().print(f"twin {server.twin.name} listens: --driver twin@{host}:{port}   (Ctrl-C ends it)")
+
+    serve(verb.cfg, load_robot(verb.robot), ready)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevealVerb:
+    """Open the sealed truth of a twin that has run here, to score yourself.
+
+    In: the twin's name (robot-preset-seed). Out: its hidden parameters as JSON. No stage of trueup reads them.
+    """
+
+    name: tyro.conf.Positional[str]  # Such as go2-harmonic-7.
+
+
+def run_reveal(verb: RevealVerb) -> int:
+    """Print the truth."""
+    from trueup.twin.truth.seal import reveal
+
+    Console().print_json(json.dumps(reveal(verb.name)))
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinsVerb:
+    """List presets, and twins whose truth is sealed here.
+
+    In: nothing. Out: names.
+    """
+
+
+def run_list(verb: TwinsVerb) -> int:
+    """Print names and descriptions."""
+    from trueup.twin.truth.preset import preset_names, read_preset
+    from trueup.twin.truth.seal import sealed_names
+
+    console = Console()
+    for name in preset_names():
+        console.print(f"{name:10} {read_preset(name).description}", soft_wrap=True)
+    console.print(f"sealed here: {', '.join(sealed_names()) or 'none'}")
+    return 0
