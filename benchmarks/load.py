@@ -19,7 +19,7 @@ import tyro
 from parts import table
 from results import publish
 
-from trueup.calibrate.load import Load, weigh
+from trueup.calibrate.weighing import Load, weigh
 from trueup.record.session import SessionCfg, run_session
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg

@@ -25,7 +25,7 @@ from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg
-from trueup.calibrate.load import weigh, with_load
+from trueup.calibrate.weighing import weigh, with_load
 from trueup.data.log import Log
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg

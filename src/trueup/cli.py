@@ -34,6 +34,7 @@ _VERBS = {
     "data recover": ("data.verbs:RecoverVerb", "report.log:run_recover"),
     "calibrate": ("calibrate.verbs:CalibrateVerb", "report.calibration.calibrate:run_calibrate"),
     "calibrate actuator": ("calibrate.verbs:ActuatorVerb", "report.calibration.actuators:run_actuator"),
+    "calibrate load": ("calibrate.verbs:LoadVerb", "report.calibration.calibrate:run_load"),
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
     "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),
     "train": ("train.verbs:TrainVerb", "report.train:run_train"),

@@ -1,4 +1,4 @@
-"""Configs of `trueup calibrate`, `trueup calibrate actuator` and `trueup robot export`; their flags beside files.
+"""Configs of `trueup calibrate`, `calibrate actuator`, `calibrate load` and `trueup robot export`; flags beside files.
 
 What is fitted and how is in `calibrate.config` and `actuator.config`. No numerics are imported here, so that the
 command line can show the flags at once.
@@ -68,6 +68,21 @@ def run(verb: CalibrateVerb | ActuatorVerb, fit: Callable[..., R], **more: Any) 
         raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
     files = {"holdout": verb.holdout, "mapping": verb.mapping, "folder": verb.out}
     return fit(verb.robot, verb.logs, verb.cfg, **files, resume=verb.resume, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadVerb:
+    """Weigh what a legged robot carries, and hand it on with a calibration.
+
+    In: logs of squats on flat ground (`trueup record ROBOT --excitation squat`) and a calibration of the robot in the
+    air. Out: DIR/params.json, the calibration with mass and centre of mass of the trunk where the squats show a load.
+    """
+
+    logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs of squats.
+    robot: str  # Built-in name, or your robot's folder or spec.
+    fit: Path  # Folder or params.json of a calibration.
+    out: OutFolder  # Folder for the result; may be that of the calibration.
+    mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
 
 
 @dataclass(frozen=True, kw_only=True)

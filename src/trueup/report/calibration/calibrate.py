@@ -11,12 +11,13 @@ from rich.table import Table
 
 from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.calibrate.verbs import CalibrateVerb, run
+from trueup.calibrate.verbs import CalibrateVerb, LoadVerb, run
+from trueup.calibrate.weighing import load
 from trueup.report.calibration.plots import correlation_map, intervals, spectra
 from trueup.report.page import Badge, Cell, Page, Status
 from trueup.report.terminal import progress_bar, text_table
 from trueup.report.traces import joint_traces
-from trueup.world.fitted.calibration import Calibration, Estimate, Predictive
+from trueup.world.fitted.calibration import Calibration, Estimate, Predictive, write_calibration
 
 _COLOUR = {"identified": "green", "bounded": "cyan", "weak": "yellow", "not visible": "red"}
 _STATUS: dict[str, Status] = {"identified": "good", "bounded": "good", "weak": "warn", "not visible": "bad"}
@@ -42,6 +43,15 @@ def run_calibrate(verb: CalibrateVerb) -> int:
     if verb.page:
         console.print(f"page   {fit_page(fit).write(verb.out / 'index.html')}", soft_wrap=True)
     return 130 if fit.calibration.effort.interrupted else 0
+
+
+def run_load(verb: LoadVerb) -> int:
+    """Weigh, print, write."""
+    found = load(verb.robot, verb.logs, verb.fit, mapping=verb.mapping)
+    console = Console()
+    console.print(found.notes[-1], markup=False, highlight=False, soft_wrap=True)
+    console.print(f"params {write_calibration(found, verb.out)}", soft_wrap=True)
+    return 0
 
 
 # --- in words ---

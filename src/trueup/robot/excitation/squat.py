@@ -1,7 +1,7 @@
 """Squats: a legged robot lowers and raises its trunk over feet that stay where they are.
 
 Slow enough to be in equilibrium all the time, so that joint torques tell the weight that the legs carry; down and up
-alike, so that friction, which turns its sign with the motion, cancels (`calibrate.load`).
+alike, so that friction, which turns its sign with the motion, cancels (`calibrate.weighing`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from made_params import made_params, one
 
-from trueup.calibrate.load import Load, weigh, with_load
+from trueup.calibrate.weighing import Load, weigh, with_load
+from trueup.cli import main
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.record.session import SessionCfg, run_session
@@ -17,7 +18,7 @@ from trueup.robot.load import load_robot
 from trueup.robot.model import compile_model
 from trueup.twin.truth.seal import reveal
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.calibration import Calibration
+from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
 from trueup.world.fitted.origins import origins
 from trueup.world.fitted.posterior import Fitted
 from trueup.world.randomization.randomize import locomotion_ranges
@@ -99,3 +100,21 @@ def calibration() -> Calibration:
 def test_words_name_what_looks_the_same():
     assert "less than their gains" in str(LOAD)
     assert "less than" not in str(with_field(LOAD, mass=-3.0))
+
+
+@pytest.mark.medium
+def test_from_the_command_line_squats_are_recorded_weighed_and_handed_on(calibration, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    write_calibration(calibration, tmp_path / "fit")
+    driver = "twin:payload?seed=4&base=free"
+    options = ["--seconds", "16", "--lockstep", "--out", "squat.mcap"]
+    for args in (
+        ["record", "go2", "--driver", driver, "--excitation", "squat", *options],
+        ["calibrate", "load", "squat.mcap", "--robot", "go2", "--fit", "fit", "--out", "loaded"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(args)
+        assert ended.value.code == 0
+    assert "a load of" in capsys.readouterr().out
+    assert read_calibration("loaded").find("mass_scale", "base").value > 1.0

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import mujoco
@@ -28,15 +29,16 @@ from numpy.typing import NDArray
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.parameters import parameters_for
 from trueup.core.errors import TrueupError
+from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.excitation.squat import PERIOD_S
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
 from trueup.robot.shapes import lowest_place
 from trueup.world.batch import BatchSim
 from trueup.world.config import SimCfg
-from trueup.world.fitted.calibration import Calibration, Estimate
+from trueup.world.fitted.calibration import Calibration, Estimate, read_calibration
 from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.replay.tracks import require_finite
 
@@ -79,6 +81,16 @@ class Load:
         return (
             f"the squats show a load of {found}, {x:+.0f} cm forward and {y:+.0f} cm left of the trunk's origin{other}"
         )
+
+
+def load(robot: Robot | str, logs: Logs, fit: Calibration | str | Path, *, mapping: str | None = None) -> Calibration:
+    """Weigh what a legged robot carries, from logs of squats, and return the calibration with the load in it.
+
+    Its last note says what was found.
+    """
+    robot = load_robot(robot)
+    found = read_calibration(fit) if isinstance(fit, str | Path) else fit
+    return with_load(robot, found, weigh(robot, read_logs(logs, mapping), found))
 
 
 def weigh(robot: Robot, logs: Sequence[Log], fit: Calibration | None = None) -> Load:
