@@ -6,9 +6,8 @@
     python benchmarks/actuators.py real         recordings of robots: SO-101 arm, go2 in the air (--recordings FOLDER)
     python benchmarks/actuators.py supervised   torque error of rungs that learn from measured torque
     python benchmarks/actuators.py speed        control steps per second with a net in the loop; training times
-    python benchmarks/actuators.py policies     go2 policies from four simulators on the hidden twin
 
-Recordings, ladders and policies are kept under --runs and go on if interrupted; `--fresh` forgets a part's numbers.
+What such models are worth to a policy is in `transfer.py`. Recordings and ladders are kept under --runs and go on if interrupted; `--fresh` forgets a part's numbers.
 Twins run in lock-step; nothing reads their truth.
 """
 
@@ -24,7 +23,6 @@ from typing import Literal
 import numpy as np
 import tyro
 from actuator_logs import recorded, twin_ladder
-from actuator_policies import policies_part
 from actuator_real import real_part
 from actuator_speed import speed_part
 from actuator_torque import supervised_part
@@ -39,7 +37,7 @@ from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import load_robot
 
 Numbers = dict[str, object]
-Part = Literal["harmonic", "drift", "clean", "real", "supervised", "speed", "policies"]
+Part = Literal["harmonic", "drift", "clean", "real", "supervised", "speed"]
 MANY, FEW, CLEAN = "all", "pd,pace,fir,net,net_long,uan", "pd,pace,fir,net,uan"
 
 
@@ -54,8 +52,6 @@ class BenchCfg:
     """Folder with the public recordings go2_air/ and so101/."""
     anew: str | None = None
     """Rungs that the part `real` fits anew, as `--rungs` of the ladder; the others keep their numbers."""
-    steps: int = 2_500_000
-    """Control steps of training per policy."""
     runs: Path = Path("runs/actuators")
     fresh: bool = False
 
@@ -69,7 +65,6 @@ def main(cfg: BenchCfg) -> None:
         "real": real_part,
         "supervised": supervised_part,
         "speed": speed_part,
-        "policies": policies_part,
     }
     for name in parts if cfg.part is None else (cfg.part,):
         numbers, text = parts[name](cfg)

@@ -93,7 +93,7 @@ TRAIN = Parts(
 ACTUATORS = Parts(
     name="actuators",
     title="Actuator models: results",
-    order=("harmonic", "drift", "clean", "real", "supervised", "methods", "speed", "policies"),
+    order=("harmonic", "drift", "clean", "real", "supervised", "methods", "speed"),
     packages=("mujoco", "torch"),
 )
 TRUE = Parts(
