@@ -7,8 +7,8 @@
     python benchmarks/actuators.py supervised   torque error of rungs that learn from measured torque
     python benchmarks/actuators.py speed        control steps per second with a net in the loop; training times
 
-What such models are worth to a policy is in `transfer.py`. Recordings and ladders are kept under --runs and go on if interrupted; `--fresh` forgets a part's numbers.
-Twins run in lock-step; nothing reads their truth.
+What such models are worth to a policy: `transfer.py`. Recordings and ladders are kept under --runs and go on if
+interrupted; `--fresh` forgets a part's numbers. Twins run in lock-step; nothing reads their truth.
 """
 
 from __future__ import annotations
