@@ -13,8 +13,8 @@ import trueup as tu
 from trueup.report.drop import film_drop, print_drop, write_drop_page
 from trueup.report.robot import print_inspection
 from trueup.report.terminal import progress_bar
-from trueup.world.drop import DropCfg
 from trueup.world.sensors import SensorCfg
+from trueup.world.verbs import DropCfg
 
 
 @dataclass(frozen=True, kw_only=True)

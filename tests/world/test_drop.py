@@ -6,7 +6,8 @@ from made_params import made_params, one
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
-from trueup.world.drop import DropCfg, drop
+from trueup.world.drop import drop
+from trueup.world.verbs import DropCfg
 
 
 def test_go2_lands_on_its_feet():

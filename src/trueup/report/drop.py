@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from trueup.calibrate.score_logs import score_logs
 from trueup.core.errors import TrueupError
 from trueup.data.tables.read import SUFFIXES
-from trueup.report.calibration.score_logs import print_scores, scores_page
 from trueup.report.page import Page
-from trueup.report.terminal import progress_bar
+from trueup.report.terminal import print_origins, progress_bar
 from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.view.film import film, visual_model
 from trueup.world.drop import Drop, drop
-from trueup.world.fitted.origins import Origin, origin_lines
 from trueup.world.verbs import DropCfg, SimVerb
 
 
@@ -27,7 +24,9 @@ def run_sim(verb: SimVerb) -> int:
     """Replay logs; or drop a robot, print, film, 1 if a simulation diverged."""
     console = Console()
     if verb.what and all(_is_log(name, verb.mapping) for name in verb.what):
-        return _run_logs(verb, console)
+        from trueup.report.calibration.score_logs import run_logs  # a drop needs none of the calibration
+
+        return run_logs(verb, console)
     if len(verb.what) != 1:
         raise TrueupError(
             f"name one robot to drop, or logs to replay (--robot says whose), found {' '.join(verb.what) or 'nothing'}"
@@ -56,24 +55,6 @@ def _is_log(name: str, mapping: str | None) -> bool:
     if path.is_dir():
         return (path / "metadata.yaml").exists() or any(path.glob("*.db3"))
     return path.name.lower().endswith((".mcap", ".db3", *SUFFIXES))
-
-
-def _run_logs(verb: SimVerb, console: Console) -> int:
-    """Score logs, print, write the page."""
-    if verb.robot is None:
-        raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
-    scores = score_logs(verb.robot, verb.what, verb.cfg.params, mapping=verb.mapping)
-    print_scores(scores, console)
-    if verb.page is not None:
-        console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)
-    return 0
-
-
-def print_origins(found: Sequence[Origin], console: Console) -> None:
-    """Say where the parameters of the simulations come from, a line for each name."""
-    console.print("parameters of the simulations (what is not named is the robot's own):")
-    for line in origin_lines(found):
-        console.print(f"  {line}", soft_wrap=True, highlight=False)
 
 
 def print_drop(robot: Robot, result: Drop, console: Console) -> None:

@@ -82,17 +82,16 @@ class Page:
         for row in body:
             if len(row) != len(columns):
                 raise ValueError(f"a row has {len(row)} cells for {len(columns)} columns: {row}")
-        kinds = [
-            ' class="number"' if body and all(isinstance(row[k], Real | None) for row in body) else ""
-            for k in range(len(columns))
-        ]
-        head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(columns, kinds, strict=True))
-        lines = [
-            "".join(f"<td{kind}>{_cell_html(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)) for row in body
-        ]
+        numbers = [bool(body) and all(isinstance(row[k], Real | None) for row in body) for k in range(len(columns))]
+        kinds = [' class="number"' if number else "" for number in numbers]
+
+        def line(tag: str, cells: Sequence[Cell]) -> str:
+            parts = zip(cells, kinds, strict=True)
+            return f"<tr>{''.join(f'<{tag}{kind}>{_cell_html(cell)}</{tag}>' for cell, kind in parts)}</tr>"
+
         under = f"<caption>{escape(caption)}</caption>" if caption else ""
-        inner = "".join(f"<tr>{line}</tr>" for line in lines)
-        table = f"<table>{under}<thead><tr>{head}</tr></thead><tbody>{inner}</tbody></table>"
+        inner = "".join(line("td", row) for row in body)
+        table = f"<table>{under}<thead>{line('th', columns)}</thead><tbody>{inner}</tbody></table>"
         self._parts.append(f'<div class="table">{table}</div>')
 
     def plot(self, figure: Any, caption: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -22,8 +21,23 @@ _VERDICT = {"ready": "green", "usable with warnings": "yellow", "not usable": "r
 
 
 def run_list(verb: ListVerb) -> int:
-    """Load the built-in robots and print them."""
-    print_zoo([load_robot(name) for name in zoo_names()], as_json=verb.json)
+    """Print one row per built-in robot."""
+    robots = [load_robot(name) for name in zoo_names()]
+    if verb.json:
+        print(json.dumps([_zoo_row(robot) for robot in robots]))
+        return 0
+    table, console = text_table(("name", ">joints", "base", ">rates", "what it is")), Console()
+    for robot in robots:
+        row = _zoo_row(robot)
+        options = ", ".join(f"{name}={option.default:g}" for name, option in robot.spec.options.items())
+        what = robot.spec.description + (f" [dim]({options})[/dim]" if options else "")
+        rates = f"{row['control_hz']:g}/{row['physics_hz']:g} Hz"
+        table.add_row(robot.spec.name, str(row["joints"]), str(row["base"]), rates, what)
+    console.print(table)
+    console.print(
+        "\nUse one by its name, your own by its path: `trueup robot inspect go2`, `trueup robot inspect my.urdf`.\n"
+        "Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`."
+    )
     return 0
 
 
@@ -60,25 +74,6 @@ def run_export(verb: ExportVerb) -> int:
         console.print(f"lost: {loss}", markup=False, soft_wrap=True)
     console.print(f"{verb.to} in {export.folder}", soft_wrap=True)
     return 0
-
-
-def print_zoo(robots: Sequence[Robot], *, as_json: bool = False) -> None:
-    """One row per built-in robot."""
-    if as_json:
-        print(json.dumps([_zoo_row(robot) for robot in robots]))
-        return
-    table, console = text_table(("name", ">joints", "base", ">rates", "what it is")), Console()
-    for robot in robots:
-        row = _zoo_row(robot)
-        options = ", ".join(f"{name}={option.default:g}" for name, option in robot.spec.options.items())
-        what = robot.spec.description + (f" [dim]({options})[/dim]" if options else "")
-        rates = f"{row['control_hz']:g}/{row['physics_hz']:g} Hz"
-        table.add_row(robot.spec.name, str(row["joints"]), str(row["base"]), rates, what)
-    console.print(table)
-    console.print(
-        "\nUse one by its name, your own by its path: `trueup robot inspect go2`, `trueup robot inspect my.urdf`.\n"
-        "Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`."
-    )
 
 
 def _zoo_row(robot: Robot) -> dict[str, object]:

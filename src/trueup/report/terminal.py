@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from trueup.world.fitted.origins import Origin
 
 LINE_EVERY_S = 10.0
 _TELLING = 0.02  # done, before which a time left would be a guess
@@ -26,6 +29,15 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[RenderableType]] 
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def print_origins(found: Sequence[Origin], console: Console) -> None:
+    """Say where the parameters of the simulations come from, a line for each name."""
+    from trueup.world.fitted.origins import origin_lines  # brings the simulator, which other verbs do without
+
+    console.print("parameters of the simulations (what is not named is the robot's own):")
+    for line in origin_lines(found):
+        console.print(f"  {line}", soft_wrap=True, highlight=False)
 
 
 @contextmanager

@@ -37,12 +37,10 @@ def line_style(k: int) -> dict[str, str]:
     return {"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]}
 
 
-def joint_traces(
-    time: Floats, signals: Mapping[str, Floats], joint_names: Sequence[str], unit: str, *, max_points: int = MAX_POINTS
-) -> Any:
+def joint_traces(time: Floats, signals: Mapping[str, Floats], joint_names: Sequence[str], unit: str) -> Any:
     """Return a plotly Figure with one row per joint; signals (T, njoint) share colours, legend and zoom.
 
-    `time` (T,) in seconds. Long signals are thinned to `max_points` with their peaks kept. All rows hang on one time
+    `time` (T,) in seconds. Long signals are thinned with their peaks kept. All rows hang on one time
     axis below the last, so zooming one zooms all.
     """
     count = len(joint_names)
@@ -66,7 +64,7 @@ def joint_traces(
         figure.layout[f"yaxis{k + 1 if k else ''}"] = room | {"title": {"text": unit, "standoff": 4}}
         figure.add_annotation(label, text=f"<b>{escape(joint, quote=False)}</b>", y=min(1.0, top), font={"size": 12})
         for colour, (name, values) in enumerate(signals.items()):
-            x, y = decimate(time, values[:, k], max_points)
+            x, y = decimate(time, values[:, k])
             figure.add_scatter(
                 x=x,
                 y=y.astype(np.float32),  # halves the page; nothing is read off a plot to seven digits

@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trueup.core.errors import TrueupError
-from trueup.report.drop import print_origins
 from trueup.report.run import write_run_page
-from trueup.report.terminal import LINE_EVERY_S, clock, progress_bar
+from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
 from trueup.train import verbs as train
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder

@@ -116,6 +116,8 @@ def run(
     from trueup.train.train import train as train_run
     from trueup.train.trained import TrainedRun
 
+    if verb.replay is not None:
+        raise TrueupError("a dump is replayed by `trueup train --replay` or trueup.train.train.replay_dump")
     path = run_folder(verb)
     if verb.resume:
         cfg = RunFolder(path).config()

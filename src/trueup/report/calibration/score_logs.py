@@ -7,14 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
-from trueup.calibrate.score_logs import JointErrors, LogScores, ModelScore, joint_errors
+from trueup.calibrate.score_logs import JointErrors, LogScores, ModelScore, joint_errors, score_logs
+from trueup.core.errors import TrueupError
 from trueup.report.page import Page
 from trueup.report.terminal import text_table
 from trueup.report.traces import joint_traces
+from trueup.world.verbs import SimVerb
 
 WORSE = "WORSE THAN NOMINAL: on these logs the fit predicts worse than the model without it. Do not use it for them."
 _MOST_SHOWN = 4
 Row = tuple[str, list[float]]  # label, errors by column
+
+
+def run_logs(verb: SimVerb, console: Console) -> int:
+    """Score logs, print, write the page."""
+    if verb.robot is None:
+        raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
+    scores = score_logs(verb.robot, verb.what, verb.cfg.params, mapping=verb.mapping)
+    print_scores(scores, console)
+    if verb.page is not None:
+        console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)
+    return 0
 
 
 def print_scores(scores: LogScores, console: Console) -> None:
