@@ -224,8 +224,7 @@ def test_the_root_link_of_a_urdf_keeps_its_mass(tmp_path: Path) -> None:
 
 def test_urdf_limits_that_the_engine_drops_are_kept(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(urdf())
-    joint = read_model(tmp_path / "r.urdf").urdf_joints["j"]
-    assert (joint.effort, joint.velocity) == (7.0, 3.0)
+    assert read_model(tmp_path / "r.urdf").urdf_speeds == {"j": 3.0}
 
 
 def test_gazebo_plugins_in_a_urdf_are_ignored_and_xacro_is_named(tmp_path: Path) -> None:

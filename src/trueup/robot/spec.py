@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -17,9 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.toml import read_toml
+from trueup.data.reference import Reference
 
 SCHEMA = 1
 FloatArray = NDArray[np.float64]
+_COMMENTS = {  # beside the fields of a spec that is written
+    "control_hz": "the policy's rate",
+    "physics_hz": "the engine's rate, a whole multiple",
+    "imu": "site",
+    "end_effector": "site",
+    "feet": "geoms",
+    "contact_geoms": "kept in light collision mode",
+    "delay_s": "from a command to the torque it causes",
+    "stand_height": "m, default pose, feet touching the ground",
+    "hold_height": "m, held in the air",
+}
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +79,16 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
     def stall_torque(self) -> float:
         """Torque at rest on the motor's torque-speed line, N m: `torque` cuts it off up to the knee speed."""
         return self.torque / (1.0 - (self.knee_speed or 0.0) / self.velocity)
+
+
+class _Column:
+    """A number of every joint as one array (njoint,), in spec order."""
+
+    def __init__(self, number: Callable[[JointSpec], float]) -> None:
+        self._number = number
+
+    def __get__(self, spec: RobotSpec, kind: type) -> FloatArray:
+        return np.array([self._number(joint) for joint in spec.joints])
 
 
 class BaseSpec(_Entry, frozen=True, kw_only=True):
@@ -134,7 +158,6 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
                 f"physics_hz {self.physics_hz:g} must be a whole multiple of control_hz {self.control_hz:g}"
             )
 
-    # arrays in spec order
     @property
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
@@ -143,42 +166,19 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     def njoint(self) -> int:
         return len(self.joints)
 
-    @property
-    def position_low(self) -> FloatArray:
-        return np.array([joint.position[0] for joint in self.joints])
-
-    @property
-    def position_high(self) -> FloatArray:
-        return np.array([joint.position[1] for joint in self.joints])
-
-    @property
-    def velocity_limit(self) -> FloatArray:
-        return np.array([joint.velocity for joint in self.joints])
-
-    @property
-    def torque_limit(self) -> FloatArray:
-        return np.array([joint.torque for joint in self.joints])
-
-    @property
-    def kp(self) -> FloatArray:
-        return np.array([joint.kp for joint in self.joints])
-
-    @property
-    def kd(self) -> FloatArray:
-        return np.array([joint.kd for joint in self.joints])
-
-    @property
-    def stall_torque(self) -> FloatArray:
-        return np.array([joint.stall_torque for joint in self.joints])
+    position_low = _Column(lambda joint: joint.position[0])
+    position_high = _Column(lambda joint: joint.position[1])
+    velocity_limit = _Column(lambda joint: joint.velocity)
+    torque_limit = _Column(lambda joint: joint.torque)
+    kp = _Column(lambda joint: joint.kp)
+    kd = _Column(lambda joint: joint.kd)
+    stall_torque = _Column(lambda joint: joint.stall_torque)
+    default_pose = _Column(lambda joint: joint.default)
 
     @property
     def has_envelope(self) -> bool:
         """Whether the torque of some motor depends on its speed."""
         return any(joint.knee_speed is not None for joint in self.joints)
-
-    @property
-    def default_pose(self) -> FloatArray:
-        return np.array([joint.default for joint in self.joints])
 
     @property
     def substeps(self) -> int:
@@ -191,52 +191,36 @@ def read_spec(path: str | Path) -> RobotSpec:
     return read_toml(path, RobotSpec, "spec", "no spec file here; `trueup robot init MODEL --out FOLDER` writes one")
 
 
+def log_reference(spec: RobotSpec) -> Reference:
+    """The facts of a spec that a log can be compared with."""
+    return Reference(**{field.name: getattr(spec, field.name) for field in fields(Reference)})
+
+
 def spec_to_toml(spec: RobotSpec) -> str:
     """Write a spec as TOML that a person can edit; `read_spec` gives the same spec back."""
-    lines = [f"schema = {spec.schema}", f"name = {_toml(spec.name)}"]
-    if spec.description:
-        lines.append(f"description = {_toml(spec.description)}")
-    lines += [
-        f"model = {_toml(spec.model)}",
-        "",
-        "# the policy runs at control_hz, the engine at physics_hz (a whole multiple)",
-        f"control_hz = {_toml(spec.control_hz)}",
-        f"physics_hz = {_toml(spec.physics_hz)}",
-        "",
-    ]
-    if spec.imu is not None:
-        lines.append(f"imu = {_toml(spec.imu)}  # site")
-    if spec.end_effector is not None:
-        lines.append(f"end_effector = {_toml(spec.end_effector)}  # site")
-    if spec.feet:
-        lines.append(f"feet = {_toml(list(spec.feet))}  # geoms")
-    if spec.contact_geoms:
-        lines.append(f"contact_geoms = {_toml(list(spec.contact_geoms))}  # kept in light collision mode")
-    if spec.delay_s:
-        lines.append(f"delay_s = {_toml(spec.delay_s)}  # from a command to the torque it causes")
-    base = spec.base
-    lines += ["", "[base]", f"body = {_toml(base.body)}", f"floating = {_toml(base.floating)}"]
-    lines += [f"stand_height = {_toml(base.stand_height)}  # m, default pose, feet touching the ground"]
-    lines += [f"hold_height = {_toml(base.hold_height)}  # m, held in the air"]
+    lines = [*_entries(spec), "", "[base]", *_entries(spec.base)]
     for key, option in spec.options.items():
-        lines += ["", f"[options.{_toml(key)}]"]
-        lines += [f"{name} = {_toml(getattr(option, name))}" for name in option.__struct_fields__]
+        lines += ["", f"[options.{_toml(key)}]", *_entries(option)]
     lines += ["", "# one entry a joint, in the order every array uses; rad, rad/s, N m, N m/rad, N m s/rad"]
     for joint in spec.joints:
-        lines += ["", "[[joint]]"]
-        for name in joint.__struct_fields__:
-            value = getattr(joint, name)
-            if value is None:
-                continue
-            lines.append(f"{name} = {_toml(list(value) if isinstance(value, tuple) else value)}")
+        lines += ["", "[[joint]]", *_entries(joint)]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | bool | float | list[object]) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
+def _entries(entry: _Entry) -> list[str]:
+    """The fields of an entry as `key = value`, without those that are empty or tables of their own."""
+    lines = []
+    for name in entry.__struct_fields__:
+        value = getattr(entry, name)
+        if value not in (None, "", (), {}) and name not in ("base", "joints", "options"):
+            comment = f"  # {_COMMENTS[name]}" if name in _COMMENTS else ""
+            lines.append(f"{name} = {_toml(value)}{comment}")
+    return lines
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str | bool | int):
         return msgspec.json.encode(value).decode()
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"  # type: ignore[arg-type]
-    return repr(float(value))
+    return repr(float(value))  # type: ignore[arg-type]

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.robot.looks import SHOWN
-from trueup.robot.model import FLOOR, ModelCfg, compile_spec
+from trueup.robot.model import FLOOR, SHOWN, ModelCfg, compile_spec
 from trueup.world.scene.scene import Scene
 
 Pixels = NDArray[np.uint8]

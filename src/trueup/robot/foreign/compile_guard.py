@@ -39,7 +39,7 @@ class CompileGuard:
 
     def judge(self, job: CompileJob, limits: GuardLimits) -> Answer:
         """Try the job, or return what an equal one gave before."""
-        key = _digest(job, limits)
+        key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)
         if answer is None:
             answer = self.process.ask(job, limits)
@@ -48,12 +48,6 @@ class CompileGuard:
                     self._answers.pop(next(iter(self._answers)), None)
                 self._answers[key] = answer
         return answer
-
-
-def _digest(job: CompileJob, limits: GuardLimits) -> str:
-    files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
-    rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
-    return sha256_of([rest, *(part for name, data in files for part in (f"{len(name)} {name} {len(data)} ", data))])
 
 
 def build(job: CompileJob) -> mujoco.MjSpec:
@@ -112,23 +106,15 @@ def try_model(request: dict[str, object]) -> None:
         spec = build(msgspec.convert(request, CompileJob))
         spec.compiler.usethread = False  # thread stacks would count against the memory limit
         model = spec.compile()
-        field_name = _non_finite(model)
-        if field_name:
-            raise ValueError(f"numbers overflow: {field_name} is not finite after compilation")
+        for name in dir(model):
+            value = None if name.startswith("_") else getattr(model, name)
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ValueError(f"numbers overflow: {name} is not finite after compilation")
         mujoco.mj_forward(model, mujoco.MjData(model))
     except Exception as error:
         if "alloc" in str(error).lower():
             raise MemoryError from None
         raise
-
-
-def _non_finite(model: mujoco.MjModel) -> str:
-    """The name of an array of the model that holds a number which is not finite, "" if there is none."""
-    for name in dir(model):
-        value = None if name.startswith("_") else getattr(model, name)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-            return name
-    return ""
 
 
 GUARD = CompileGuard()

@@ -26,7 +26,7 @@ from trueup.core.guarded import Answer, GuardLimits
 from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
-from trueup.robot.foreign.urdf import UrdfJoint, collect_urdf
+from trueup.robot.foreign.urdf import collect_urdf
 
 SECONDS = 1.5
 SECONDS_PER_ASSET_MB = 0.1
@@ -44,16 +44,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedModel:
-    """A model that passed: its engine spec, its rewritten tree, its files by flat name, and what was left out."""
+    """A model that passed: its engine spec, its rewritten tree, its files, and the joint speeds that a URDF allows."""
 
     path: Path
     spec: mujoco.MjSpec
     tree: Node
-    assets: dict[str, bytes]
-    submodels: dict[str, bytes]
-    notes: tuple[Note, ...]
-    urdf_joints: dict[str, UrdfJoint]
-    dropped_meshes: tuple[str, ...] = ()
+    files: FileCollector
+    urdf_speeds: dict[str, float]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out or mended."""
+        return tuple(self.files.notes)
 
     @property
     def is_urdf(self) -> bool:
@@ -87,27 +89,18 @@ def read_model(path: Path, root: Path | None = None) -> CheckedModel:
     start = time.thread_time()
     files = FileCollector(model=path, root=root)
     tree = files.read_xml(path)
-    joints: dict[str, UrdfJoint] = {}
+    speeds: dict[str, float] = {}
     if tree.tag == "mujoco":
         files.expand_includes(tree)
         check_tree(tree)
         collect_mjcf(files, tree)
         _name_parts(tree)
     elif tree.tag == "robot":
-        joints = collect_urdf(files, tree)
+        speeds = collect_urdf(files, tree)
     else:
         raise tree.error(f"a model starts with <mujoco> (MJCF) or <robot> (URDF), this file with <{tree.tag}>")
     spec = _build_checked(files, tree, start)
-    return CheckedModel(
-        path=path,
-        spec=spec,
-        tree=tree,
-        assets=files.assets,
-        submodels=files.submodels,
-        notes=tuple(files.notes),
-        urdf_joints=joints,
-        dropped_meshes=tuple(files.dropped_meshes),
-    )
+    return CheckedModel(path=path, spec=spec, tree=tree, files=files, urdf_speeds=speeds)
 
 
 def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
@@ -147,7 +140,7 @@ def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollect
             return answer
         job.repairs.append(repair)
         message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(answer.message.split())})"
-        files.notes.append(Note(code=f"repaired-{repair}", where=_element(answer.message), message=message))
+        files.notes.append(Note(f"repaired-{repair}", _element(answer.message), message))
 
 
 def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Node]) -> TrueupError:
@@ -161,12 +154,13 @@ def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Nod
     if answer.kind in endings:
         return TrueupError(endings[answer.kind], file=model, place="compilation")
     message = " ".join(answer.message.split())
+    file, place = model, _element(message)
     found = re.search(r"line (\d+)", message)
     if found and int(found.group(1)) < len(origin) and "model file" not in message:
         node = origin[int(found.group(1))]
+        file, place = node.file, node.place
         message = message[: found.start()].rstrip(" ,:(") + message[found.end() :]
-        return TrueupError(f"MuJoCo refuses this model: {message}", file=node.file, place=node.place)
-    return TrueupError(f"MuJoCo refuses this model: {message}", file=model, place=_element(message))
+    return TrueupError(f"MuJoCo refuses this model: {message}", file=file, place=place)
 
 
 def _element(message: str) -> str:
