@@ -24,7 +24,7 @@ import mujoco
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.robot.drafts.pose import HINGE, SLIDE, branch_sizes, draft_stance, has_free_joint
+from trueup.robot.drafts.stance import HINGE, SLIDE, branch_sizes, draft_stance, has_free_joint
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.shapes import inertia_diagonal
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
