@@ -243,13 +243,13 @@ def _own_geoms(spec: mujoco.MjSpec, robot: Robot) -> list[mujoco.MjsGeom]:
     return own
 
 
-def add_floor(spec: mujoco.MjSpec) -> None:
+def add_floor(spec: mujoco.MjSpec, *, solid: bool = True) -> None:
     """Put a plane at height zero, unless the model has a ground of its own."""
     ground = {mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD}
     if any(geom.type in ground for geom in spec.worldbody.geoms):
         return
     plane, grey = mujoco.mjtGeom.mjGEOM_PLANE, [0.82, 0.84, 0.86, 1]
-    spec.worldbody.add_geom(name=FLOOR, type=plane, size=[0, 0, 1], contype=1, conaffinity=1, rgba=grey)
+    spec.worldbody.add_geom(name=FLOOR, type=plane, size=[0, 0, 1], contype=solid, conaffinity=solid, rgba=grey)
 
 
 def show_visuals(spec: mujoco.MjSpec) -> None:
