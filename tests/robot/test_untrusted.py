@@ -215,6 +215,12 @@ def test_a_missing_visual_mesh_of_an_mjcf_is_left_out_but_not_one_that_gives_mas
     assert "takes its mass from mesh 'm'" in refuse(tmp_path, mjcf(asset, world=body.format(""))).message
 
 
+def test_a_cube_texture_without_its_pictures_becomes_plain(tmp_path: Path) -> None:
+    asset = '<asset><texture name="t" type="cube" fileright="a.png" fileup="b.png"/></asset>'
+    (tmp_path / "model.xml").write_text(mjcf(asset))
+    assert [note.code for note in read_model(tmp_path / "model.xml").notes] == ["texture-dropped"]
+
+
 def test_the_root_link_of_a_urdf_keeps_its_mass(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(urdf())
     model = read_model(tmp_path / "r.urdf").spec.compile()

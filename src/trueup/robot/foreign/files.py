@@ -22,6 +22,7 @@ MAX_INCLUDES = 64
 MAX_INCLUDE_DEPTH = 8
 MAX_STL_FACES = 200_000
 _PICTURE = ("file", "grid", "content")  # how attributes begin that say where a texture's pictures are
+_FOLDERS = ("meshdir", "texturedir", "assetdir", "strippath")
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 
 
@@ -51,7 +52,6 @@ class FileCollector:
     _xml_bytes: int = 0
     _includes: int = 0
     _elements: int = 0
-    _asset_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.folder = _real(self.model).parent
@@ -61,10 +61,8 @@ class FileCollector:
 
     def read_xml(self, path: Path, place: str = "whole file") -> Node:
         """Read one XML file of the model; `check_tree` looks at its elements once what is not used is gone."""
-        data = _read(path, MAX_XML_BYTES, self.model, place)
+        data = _read(path, MAX_XML_BYTES - self._xml_bytes, self.model, place)
         self._xml_bytes += len(data)
-        if self._xml_bytes > MAX_XML_BYTES:
-            raise TrueupError(f"its XML files exceed {MAX_XML_BYTES} bytes in total", file=self.model, place=place)
         root = parse_xml(data, path)
         self._elements += sum(1 for _ in root.walk())
         if self._elements > MAX_ELEMENTS:
@@ -146,10 +144,8 @@ class FileCollector:
         """Read a file and return the flat name under which the engine will find it."""
         if path in self._keys:
             return self._keys[path]
-        data = _read(path, MAX_FILE_BYTES, node.file, node.place)
-        self._asset_bytes += len(data)
-        if self._asset_bytes > MAX_TOTAL_BYTES:
-            raise node.error(f"the model's files exceed {MAX_TOTAL_BYTES} bytes in total")
+        left = MAX_TOTAL_BYTES - sum(map(len, self.assets.values()))
+        data = _read(path, min(MAX_FILE_BYTES, left), node.file, node.place)
         key = self._keys[path] = self._key(path)
         self.assets[key] = data
         return key
@@ -181,23 +177,16 @@ class FileCollector:
 
 def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:
     """Rewrite every file reference of an MJCF tree (includes already expanded) to the collector's flat names."""
-    dirs = _take_folders(root)
+    dirs: dict[str, str] = {}  # taken from <compiler>; the last one wins
+    for node in root.find_all("compiler"):
+        dirs |= {key: node.attrs.pop(key) for key in _FOLDERS if key in node.attrs}
     for node in root.walk():
         if node.tag == "model" and "file" in node.attrs:
             files.add_submodel(node, depth)
             continue
         for key in [key for key in node.attrs if key.startswith("file")]:
-            _collect_reference(files, node, key, dirs, depth)
-
-
-def _take_folders(root: Node) -> dict[str, str]:
-    """Remove meshdir, texturedir, assetdir and strippath from <compiler> and return them; the last one wins."""
-    found: dict[str, str] = {}
-    for node in root.find_all("compiler"):
-        for key in ("meshdir", "texturedir", "assetdir", "strippath"):
-            if key in node.attrs:
-                found[key] = node.attrs.pop(key)
-    return found
+            if key in node.attrs:  # a texture that lost one picture has lost all
+                _collect_reference(files, node, key, dirs, depth)
 
 
 def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[str, str], depth: int) -> None:
@@ -247,7 +236,7 @@ def _read(path: Path, limit: int, file: Path, place: str | None) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise TrueupError(f"{path.name!r} is not a regular file", file=file, place=place)
         if status.st_size > limit:
-            message = f"{path.name!r} has {status.st_size} bytes; at most {limit} are read"
+            message = f"{path.name!r} has {status.st_size} bytes; at most {limit} (more) are read of a model"
             raise TrueupError(message, file=file, place=place)
         with path.open("rb") as handle:
             return handle.read(limit + 1)[:limit]

@@ -86,59 +86,40 @@ class Node:
         return TrueupError(message, file=self.file, place=self.place)
 
 
-class _Builder:
-    """Collects the parser's events into a tree, refusing what is too much."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self._stack: list[Node] = []
-        self._count = 0
-        self._attributes = 0
-        self.root: Node | None = None
-
-    def _start(self, tag: str, attrs: dict[str, str]) -> None:
-        node = Node(tag, attrs, self.file, self.parser.CurrentLineNumber)
-        self._count += 1
-        self._attributes += len(attrs)
-        if self._count > MAX_ELEMENTS or self._attributes > MAX_ATTRIBUTES:
-            raise node.error(
-                f"has more than {MAX_ELEMENTS} elements or {MAX_ATTRIBUTES} attributes, which no robot needs"
-            )
-        if len(self._stack) >= MAX_DEPTH:
-            raise node.error(f"is nested more than {MAX_DEPTH} elements deep")
-        if self._stack:
-            self._stack[-1].children.append(node)
-        else:
-            self.root = node
-        self._stack.append(node)
-
-    def _end(self, tag: str) -> None:
-        self._stack.pop()
-
-    def _doctype(self, name: str, *_: object) -> None:
-        line = f"line {self.parser.CurrentLineNumber}"
-        raise TrueupError("declares a DOCTYPE; remove it (entities are not read)", file=self.file, place=line)
-
-
 def parse_xml(data: bytes, file: Path) -> Node:
     """Parse bytes into a tree without entities; every failure names the line."""
-    builder = _Builder(file)
+    parser = expat.ParserCreate()
+    above = Node("", {}, file, 0)  # of the root
+    stack, elements, attributes = [above], 0, 0
+    too_many = f"has more than {MAX_ELEMENTS} elements or {MAX_ATTRIBUTES} attributes, which no robot needs"
+
+    def start(tag: str, attrs: dict[str, str]) -> None:
+        nonlocal elements, attributes
+        node = Node(tag, attrs, file, parser.CurrentLineNumber)
+        elements, attributes = elements + 1, attributes + len(attrs)
+        if elements > MAX_ELEMENTS or attributes > MAX_ATTRIBUTES:
+            raise node.error(too_many)
+        if len(stack) > MAX_DEPTH:
+            raise node.error(f"is nested more than {MAX_DEPTH} elements deep")
+        stack[-1].children.append(node)
+        stack.append(node)
+
+    def refuse(*_: object) -> None:
+        line = f"line {parser.CurrentLineNumber}"
+        raise TrueupError("declares a DOCTYPE; remove it (entities are not read)", file=file, place=line)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda tag: stack.pop()
+    parser.StartDoctypeDeclHandler = refuse
     if data.count(b"=") > MAX_ATTRIBUTES:  # before the parser gathers them all for one element
-        raise TrueupError(f"has more than {MAX_ATTRIBUTES} attributes, which no robot needs", file=file, place="line 1")
+        raise TrueupError(too_many, file=file, place="line 1")
     try:
-        builder.parser.Parse(data, True)
+        parser.Parse(data, True)
     except expat.ExpatError as error:
         place = f"line {error.lineno}, column {error.offset}"
         raise TrueupError(f"is not valid XML: {expat.ErrorString(error.code)}", file=file, place=place) from None
     except (ValueError, LookupError) as error:
         raise TrueupError(f"has an encoding that cannot be read: {error}", file=file, place="line 1") from None
-    if builder.root is None:
-        raise TrueupError("is not valid XML: no element found", file=file, place="line 1")
-    return builder.root
+    return above.children[0]
 
 
 def check_tree(root: Node) -> None:
@@ -183,19 +164,16 @@ def write_xml(root: Node) -> tuple[str, list[Node]]:
     """Return the text, one tag a line, and the element that each line (from 1) came from."""
     lines: list[str] = []
     origin: list[Node] = [root]
-    _write(root, lines, origin, 0)
+
+    def write(node: Node, indent: str) -> None:
+        attrs = "".join(f" {key}={quoteattr(value)}" for key, value in node.attrs.items())
+        lines.append(f"{indent}<{node.tag}{attrs}{'>' if node.children else '/>'}")
+        origin.append(node)
+        for child in node.children:
+            write(child, (indent + "  ")[:40])
+        if node.children:
+            lines.append(f"{indent}</{node.tag}>")
+            origin.append(node)
+
+    write(root, "")
     return "\n".join(lines), origin
-
-
-def _write(node: Node, lines: list[str], origin: list[Node], depth: int) -> None:
-    attrs = "".join(f" {key}={quoteattr(value)}" for key, value in node.attrs.items())
-    indent = "  " * min(depth, 20)
-    origin.append(node)
-    if not node.children:
-        lines.append(f"{indent}<{node.tag}{attrs}/>")
-        return
-    lines.append(f"{indent}<{node.tag}{attrs}>")
-    for child in node.children:
-        _write(child, lines, origin, depth + 1)
-    lines.append(f"{indent}</{node.tag}>")
-    origin.append(node)

@@ -173,20 +173,20 @@ def _name_parts(root: Node) -> None:
     """Give bodies, joints and geoms of an MJCF names where it has none, so that a spec can list them."""
     taken = {(node.tag, node.attrs["name"]) for node in root.walk() if "name" in node.attrs}
     count: Counter[str] = Counter()
-    for world in root.find_all("worldbody"):
-        _name_below(world, "world", taken, count)
 
-
-def _name_below(node: Node, body: str, taken: set[tuple[str, str]], count: Counter[str]) -> None:
-    for child in node.children:
-        if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
-            stem = f"{body}_{child.tag}"
-            count[stem] += 1
-            while (child.tag, f"{stem}{count[stem]}") in taken:
+    def name_below(node: Node, body: str) -> None:
+        for child in node.children:
+            if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
+                stem = f"{body}_{child.tag}"
                 count[stem] += 1
-            child.attrs["name"] = f"{stem}{count[stem]}"
-        if child.tag not in ("composite", "flexcomp"):  # their parts are templates, which bear no names
-            _name_below(child, child.attrs["name"] if child.tag == "body" else body, taken, count)
+                while (child.tag, f"{stem}{count[stem]}") in taken:
+                    count[stem] += 1
+                child.attrs["name"] = f"{stem}{count[stem]}"
+            if child.tag not in ("composite", "flexcomp"):  # their parts are templates, which bear no names
+                name_below(child, child.attrs["name"] if child.tag == "body" else body)
+
+    for world in root.find_all("worldbody"):
+        name_below(world, "world")
 
 
 @contextmanager

@@ -190,12 +190,4 @@ def hold_still(subject: Subject) -> FloatArray:
     return speed
 
 
-PHYSICS_CHECKS = (
-    check_inertia,
-    check_mass,
-    check_overlap,
-    check_standing,
-    check_strength,
-    check_rotors,
-    check_servo,
-)
+PHYSICS_CHECKS = (check_inertia, check_mass, check_overlap, check_standing, check_strength, check_rotors, check_servo)
