@@ -23,6 +23,7 @@ from trueup.data.reference import Reference
 
 SCHEMA = 1
 FloatArray = NDArray[np.float64]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _COMMENTS = {  # beside the fields of a spec that is written
     "control_hz": "the policy's rate",
     "physics_hz": "the engine's rate, a whole multiple",
@@ -34,6 +35,13 @@ _COMMENTS = {  # beside the fields of a spec that is written
     "stand_height": "m, default pose, feet touching the ground",
     "hold_height": "m, held in the air",
 }
+
+
+def _require(where: str, *checks: tuple[object, str]) -> None:
+    """Raise a ValueError, which the reader of the file names with its place, for the first check that fails."""
+    for holds, message in checks:
+        if not holds:
+            raise ValueError(where + message)
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,21 +67,16 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         low, high = self.position
         numbers = (low, high, self.velocity, self.torque, self.kp, self.kd, self.default)
-        if not all(math.isfinite(x) for x in numbers):
-            raise ValueError(f"joint {self.name!r}: every number must be finite, found {numbers}")
-        if not low < high:
-            raise ValueError(f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]")
-        if self.velocity <= 0 or self.torque <= 0:
-            raise ValueError(f"joint {self.name!r}: velocity and torque limits must be positive")
-        if self.kp < 0 or self.kd < 0:
-            raise ValueError(f"joint {self.name!r}: kp and kd must not be negative")
-        if self.knee_speed is not None and not 0.0 <= self.knee_speed < self.velocity:
-            raise ValueError(
-                f"joint {self.name!r}: knee_speed must lie between 0 and velocity {self.velocity}, found "
-                f"{self.knee_speed}"
-            )
-        if not low <= self.default <= high:
-            raise ValueError(f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]")
+        slow_knee = self.knee_speed is None or 0.0 <= self.knee_speed < self.velocity
+        _require(
+            f"joint {self.name!r}: ",
+            (all(map(math.isfinite, numbers)), f"every number must be finite, found {numbers}"),
+            (low < high, f"position = [low, high] needs low < high, found [{low}, {high}]"),
+            (self.velocity > 0 and self.torque > 0, "velocity and torque limits must be positive"),
+            (self.kp >= 0 and self.kd >= 0, "kp and kd must not be negative"),
+            (slow_knee, f"knee_speed must lie between 0 and velocity {self.velocity}, found {self.knee_speed}"),
+            (low <= self.default <= high, f"default {self.default} is outside position [{low}, {high}]"),
+        )
 
     @property
     def stall_torque(self) -> float:
@@ -138,25 +141,20 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     options: dict[str, OptionSpec] = {}
 
     def __post_init__(self) -> None:
-        if self.schema != SCHEMA:
-            raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", self.name):
-            raise ValueError(f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)")
-        names = [joint.name for joint in self.joints]
-        if not names:
-            raise ValueError("a robot needs at least one [[joint]]")
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"joint {twice[0]!r} is listed twice")
-        if not (1 <= self.control_hz <= 100_000 and 1 <= self.physics_hz <= 100_000):
-            raise ValueError("control_hz and physics_hz must lie between 1 and 100000")
-        if not 0.0 <= self.delay_s <= 0.1:
-            raise ValueError(f"delay_s must lie between 0 and 0.1 s, found {self.delay_s}")
-        ratio = self.physics_hz / self.control_hz
-        if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
-            raise ValueError(
-                f"physics_hz {self.physics_hz:g} must be a whole multiple of control_hz {self.control_hz:g}"
-            )
+        names = self.joint_names
+        twice = next((name for name in names if names.count(name) > 1), "")
+        ratio = min(self.physics_hz / self.control_hz, 1e6) if self.control_hz else 0.0  # may be infinite
+        rates = f"physics_hz {self.physics_hz:g} must be a whole multiple of control_hz {self.control_hz:g}"
+        _require(
+            "",
+            (self.schema == SCHEMA, f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})"),
+            (re.fullmatch(_NAME, self.name), f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)"),
+            (names, "a robot needs at least one [[joint]]"),
+            (not twice, f"joint {twice!r} is listed twice"),
+            (1 <= self.control_hz <= 1e5 and 1 <= self.physics_hz <= 1e5, "rates lie between 1 and 100000 Hz"),
+            (0.0 <= self.delay_s <= 0.1, f"delay_s must lie between 0 and 0.1 s, found {self.delay_s}"),
+            (ratio >= 1 and abs(ratio - round(ratio)) <= 1e-9, rates),
+        )
 
     @property
     def joint_names(self) -> tuple[str, ...]:

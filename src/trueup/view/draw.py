@@ -59,8 +59,6 @@ def dress(spec: mujoco.MjSpec) -> None:
     spec.visual.rgba.haze[:] = [*_HORIZON, 1]
     spec.visual.map.haze = 0.4
     spec.visual.map.shadowclip = 2.0
-    spec.visual.quality.shadowsize = SHADOW_SIZE
-    spec.visual.quality.offsamples = SAMPLES
 
 
 def _add_textures(spec: mujoco.MjSpec) -> None:
@@ -188,12 +186,9 @@ def backends() -> tuple[str, ...]:
         raise TrueupError(f"drawing is switched off by MUJOCO_GL={asked}; unset it to make films")
     if asked in ("egl", "osmesa", "glfw", "cgl"):
         return (asked,)
-    if platform.system() == "Darwin":
-        return ("cgl", "glfw")
-    if platform.system() != "Linux":
-        return ("glfw",)
     has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    return ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
+    linux = ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
+    return {"Darwin": ("cgl", "glfw"), "Linux": linux}.get(platform.system(), ("glfw",))
 
 
 def _open_gl(width: int, height: int) -> Any:

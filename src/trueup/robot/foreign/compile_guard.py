@@ -13,9 +13,16 @@ import numpy as np
 from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
 from trueup.core.hashes import sha256_of
 
-# What the engine's complaint tells us to change, and the name of the change.
-REPAIRS = {"balanceinertia": "balance", "larger than mjMINVAL": "bound", "inertia to shell": "shell"}
 MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
+_BOUND = f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2"
+_BALANCE = "an inertia breaks the triangle inequality A + B >= C; such inertias were balanced"
+_SHELL = "a mesh encloses no volume; meshes count as thin shells where a mass is taken from them"
+# Name of a change -> the words of the engine's complaint that ask for it, and what is said about it.
+REPAIRS = {
+    "balance": ("balanceinertia", _BALANCE),
+    "bound": ("larger than mjMINVAL", _BOUND),
+    "shell": ("inertia to shell", _SHELL),
+}
 _KEPT_ANSWERS = 256
 
 

@@ -23,7 +23,7 @@ import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import Answer, GuardLimits
-from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, CompileJob, build
+from trueup.robot.foreign.compile_guard import GUARD, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
 from trueup.robot.foreign.urdf import collect_urdf
@@ -32,12 +32,6 @@ SECONDS = 1.5
 SECONDS_PER_ASSET_MB = 0.1
 MEGABYTES = 400
 MEGABYTES_PER_ASSET_MB = 10
-
-_REPAIRED = {
-    "balance": "an inertia breaks the triangle inequality A + B >= C; such inertias were balanced",
-    "bound": f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2",
-    "shell": "a mesh encloses no volume; meshes count as thin shells where a mass is taken from them",
-}
 
 _log = logging.getLogger(__name__)
 
@@ -66,21 +60,6 @@ class CheckedModel:
         """What the links of a URDF weigh together by their own account (kg)."""
         masses = [node.attrs.get("value", "") for node in self.tree.walk() if node.tag == "mass"]
         return sum(float(mass) for mass in masses if mass.strip())
-
-
-def parse_model(path: Path, check: bool, root: Path | None = None) -> mujoco.MjSpec:
-    """Read an MJCF or URDF file into an engine spec.
-
-    check  False: a file of our own, read as it is. True: a stranger's file, see the module.
-    root   a folder above the model that its references may reach too; None: the model's own folder
-    """
-    if check:
-        return read_model(path, root).spec
-    try:
-        with quiet_engine():
-            return mujoco.MjSpec.from_file(str(path))
-    except (ValueError, mujoco.FatalError, OSError) as error:
-        raise TrueupError(f"MuJoCo cannot read this model: {error}", file=path) from None
 
 
 def read_model(path: Path, root: Path | None = None) -> CheckedModel:
@@ -135,11 +114,11 @@ def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollect
     while True:
         answer = GUARD.judge(job, limits)
         spent += answer.cpu_s
-        repair = next((name for words, name in REPAIRS.items() if words in answer.message), None)
+        repair = next((name for name, (words, _) in REPAIRS.items() if words in answer.message), None)
         if answer.kind != "error" or repair is None or repair in job.repairs or spent > limits.cpu_s:
             return answer
         job.repairs.append(repair)
-        message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(answer.message.split())})"
+        message = f"{REPAIRS[repair][1]} (MuJoCo: {' '.join(answer.message.split())})"
         files.notes.append(Note(f"repaired-{repair}", _element(answer.message), message))
 
 
