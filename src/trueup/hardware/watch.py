@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
-from trueup.robot.spec import RobotSpec
-
-FloatArray = NDArray[np.float64]
+from trueup.robot.spec import FloatArray, RobotSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,12 +24,10 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import RobotState
+from trueup.hardware.driver import FloatArray, RobotState
 
-FloatArray = NDArray[np.float64]
 Message = TypeVar("Message")
 Rate = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
@@ -22,7 +22,6 @@ from trueup.record.sink import RowSink
 from trueup.robot.excitation.plan import Plan, join_plans
 from trueup.robot.spec import RobotSpec
 
-FloatArray = NDArray[np.float64]
 Ended = Literal["done", "aborted", "interrupted", "failed"]
 PROGRESS_S = 0.1  # between two calls of the progress callback
 _OPTIONAL = ("joint_torque", "joint_temperature", "voltage", "imu_quat", "imu_gyro", "imu_acc")

@@ -12,17 +12,15 @@ import struct
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, FloatArray, RobotState
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Kind, Packet, TapCounts
 from trueup.robot.load import Robot
 
-FloatArray = NDArray[np.float64]
 Address = tuple[str, int]
 _RESEND_S = 0.02
 

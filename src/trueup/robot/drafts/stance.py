@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.robot.shapes import collision_geoms, lowest_place, lowest_point
+from trueup.robot.shapes import FloatArray, collision_geoms, lowest_place, lowest_point
 
 Limits = dict[int, tuple[float, float]]
 Pose = dict[int, float]
-FloatArray = NDArray[np.float64]
 # As plain numbers: `in` asks the enum, which never equals an element of an array.
 HINGE, SLIDE = int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)
 _SOLE_M = 0.01  # shapes that end this close above a foot's lowest point belong to its sole

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import RobotSpec
+from trueup.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 RATES_HZ = (200.0, 400.0, 500.0)
 WALKING_PACE = 1.0  # rad/s
 

@@ -11,12 +11,11 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import RobotSpec
+from trueup.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 PEAK_SPEED, PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 MAX_ROWS = 20_000_000
 

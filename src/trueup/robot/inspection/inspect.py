@@ -9,13 +9,12 @@ from typing import Any, Literal
 import msgspec
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index, open_model
-from trueup.robot.shapes import inertia_diagonal
+from trueup.robot.shapes import FloatArray, inertia_diagonal
 from trueup.robot.spec import JointSpec
 
 LEVELS = ("error", "warning", "note")  # worst first
@@ -86,7 +85,7 @@ class Subject:
     file_model: mujoco.MjModel
     model: mujoco.MjModel  # every shape, no floor, the base as the spec says
     data: mujoco.MjData  # evaluated in the default pose
-    inertia: NDArray[np.float64]  # of the spec's joints
+    inertia: FloatArray  # of the spec's joints
 
 
 def inspect_robot(robot: Robot) -> Inspection:

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
 from trueup.robot.model import ModelCfg, add_servos, build_spec, compile_spec, default_qpos, joint_index
-from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
+from trueup.robot.shapes import FloatArray, collision_geoms, geom_box, lowest_point
 
-FloatArray = NDArray[np.float64]
 OVERLAP_M = 1e-3
 SHOWN_PAIRS = 6
 HEAVIEST = 20_000.0  # kg/m3; osmium has 22600
