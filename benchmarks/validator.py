@@ -37,7 +37,7 @@ from trueup.data.mapping import find_mapping  # noqa: E402
 from trueup.record.session import SessionCfg, run_session  # noqa: E402
 from trueup.robot.excitation.excitation import ExcitationCfg  # noqa: E402
 from trueup.robot.load import load_robot, zoo_names  # noqa: E402
-from trueup.robot.spec import log_reference  # noqa: E402
+from trueup.robot.reference import log_reference  # noqa: E402
 
 STRENGTHS = ("weak", "strong")
 KINDS = ("multisine", "chirp", "steps", "random_holds", "sine_ladder")

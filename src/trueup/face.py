@@ -28,7 +28,7 @@ from trueup.report.calibration.actuators import ladder_text, write_ladder_page
 from trueup.report.calibration.calibrate import fit_text, write_fit_page
 from trueup.report.calibration.score_logs import scores_text, write_scores_page
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.spec import log_reference
+from trueup.robot.reference import log_reference
 from trueup.world.fitted.calibration import Calibration, Word, read_calibration, write_calibration
 
 Logs = Sequence[Log | str | Path] | Log | str | Path

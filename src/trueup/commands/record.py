@@ -75,7 +75,7 @@ def run(verb: RecordVerb) -> int:
     from trueup.report.progress import progress_bar
     from trueup.report.record import print_rehearsal, print_result, write_plan_page
     from trueup.robot.load import load_robot
-    from trueup.robot.spec import log_reference
+    from trueup.robot.reference import log_reference
     from trueup.world.fitted.calibration import read_calibration
 
     if verb.out is None and not verb.dry_run:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.toml import read_toml
-from trueup.data.reference import Reference
 
 SCHEMA = 1
 FloatArray = NDArray[np.float64]
@@ -187,11 +185,6 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
 def read_spec(path: str | Path) -> RobotSpec:
     """Read and check a spec file; every failure names the file and the key."""
     return read_toml(path, RobotSpec, "spec", "no spec file here; `trueup robot init MODEL --out FOLDER` writes one")
-
-
-def log_reference(spec: RobotSpec) -> Reference:
-    """The facts of a spec that a log can be compared with."""
-    return Reference(**{field.name: getattr(spec, field.name) for field in fields(Reference)})
 
 
 def spec_to_toml(spec: RobotSpec) -> str:

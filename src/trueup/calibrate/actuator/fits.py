@@ -25,7 +25,7 @@ from trueup.data.check.check import check_log
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot
-from trueup.robot.spec import log_reference
+from trueup.robot.reference import log_reference
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.parameters.able_to_set import friction_model
 from trueup.world.replay.tracks import smooth

@@ -19,7 +19,7 @@ from trueup.data.check.finding import Finding
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resample
 from trueup.robot.load import Robot
-from trueup.robot.spec import log_reference
+from trueup.robot.reference import log_reference
 from trueup.world.replay.tracks import require_finite
 
 _SHORTEST_S = 5.0  # in all
