@@ -26,7 +26,7 @@ _RESEND_S = 0.02
 
 
 class TwinDriver:
-    """A Driver (see `base`) for a twin.
+    """A `Driver` for a twin.
 
     options    the twin to start in the background; or
     address    (host, port) of one that is running
