@@ -93,8 +93,7 @@ def gone_within(pid: int, seconds: float) -> bool:
 
 
 def pid_of(driver: TwinDriver) -> int:
-    assert driver._process is not None
-    return driver._process._child.pid
+    return driver.twin_pid
 
 
 # --- references ---

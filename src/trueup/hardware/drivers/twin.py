@@ -120,6 +120,13 @@ class TwinDriver:
         self.close()
 
     # --- what only twins can do ---
+    @property
+    def twin_pid(self) -> int:
+        """Process id of the twin that this driver started."""
+        if self._process is None:
+            raise TrueupError("this driver has no twin of its own running")
+        return self._process.pid
+
     def tick(self) -> None:
         """Lock-step: let one command period pass without a command, as if the driver hung."""
         if self.realtime:

@@ -35,6 +35,7 @@ class TwinProcess:
             env=_environment(),
             start_new_session=True,  # Ctrl-C is for the driver, which damps first
         )
+        self.pid = self._child.pid
         try:
             self.port = self._start(_order(robot, cfg))
         except BaseException:
