@@ -93,8 +93,7 @@ def gone_within(pid: int, seconds: float) -> bool:
 
 
 def pid_of(driver: TwinDriver) -> int:
-    assert driver._process is not None
-    return driver._process._child.pid
+    return driver.twin_pid
 
 
 # --- references ---
@@ -279,15 +278,14 @@ def test_targets_beyond_the_limits_are_counted_and_torque_is_clipped(twin: TwinD
 def test_frames_that_are_none_are_counted_and_survived(twin: TwinDriver) -> None:
     assert twin._socket is not None
     rng = np.random.default_rng(0)
-    good = wire.encode_command(1, 0.0, go_to(PENDULUM, 0.0))
+    good = wire.encode_rows(1, 0.0, np.zeros((5, 1)))
     sent = 0
     for _ in range(200):
         data = bytearray(good)
         data[int(rng.integers(len(data)))] ^= int(rng.integers(1, 256))
         twin._socket.send(bytes(data))
         sent += 1
-    two_joints = Command(*(), **{name: np.zeros(2) for name in ("target_pos", "target_vel", "kp", "kd", "torque")})
-    twin._socket.send(wire.encode_command(1, 0.0, two_joints))
+    twin._socket.send(wire.encode_rows(1, 0.0, np.zeros((5, 2))))
     deadline = time.monotonic() + 5.0
     while (counts := twin.tap()).malformed == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -418,7 +416,7 @@ def test_a_stranger_cannot_command_the_twin(twin: TwinDriver) -> None:
     assert twin._address is not None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.settimeout(2.0)
-        stranger.sendto(wire.encode_command(1000, 0.0, push(5.0)), twin._address)
+        stranger.sendto(wire.encode_rows(1000, 0.0, np.full((5, 1), 5.0)), twin._address)
         answer = wire.decode(stranger.recv(wire.MAX_FRAME_BYTES))
         assert answer.kind is Kind.REFUSAL
     assert twin.tap().commands == 0

@@ -8,31 +8,19 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.wire import Kind, TapCounts, Welcome
+from trueup.hardware.wire import Kind, StateReport, TapCounts, Welcome
 
 N = 3
 
 
-def a_command() -> Command:
-    rows = np.random.default_rng(1).normal(size=(5, N))
-    return Command(target_pos=rows[0], target_vel=rows[1], kp=rows[2], kd=rows[3], torque=rows[4])
+def a_command() -> np.ndarray:
+    """Rows target_pos, target_vel, kp, kd, torque."""
+    return np.random.default_rng(1).normal(size=(5, N))
 
 
-def a_state(imu: bool = True) -> RobotState:
-    rows = np.random.default_rng(2).normal(size=(4, N))
-    return RobotState(
-        sequence=7,
-        time_s=1.25,
-        joint_pos=rows[0],
-        joint_vel=rows[1],
-        joint_torque=rows[2],
-        joint_temperature=rows[3],
-        voltage=23.5,
-        imu_quat=np.array([1.0, 0.0, 0.0, 0.0]) if imu else None,
-        imu_gyro=np.array([0.1, 0.2, 0.3]) if imu else None,
-        imu_acc=np.array([0.0, 0.1, 9.8]) if imu else None,
-    )
+def a_report(imu: bool = True) -> StateReport:
+    numbers = np.random.default_rng(2).normal(size=4 * N + 10 * imu)
+    return StateReport(sequence=7, time_s=1.25, njoint=N, has_imu=imu, acknowledged=41, voltage=23.5, numbers=numbers)
 
 
 WELCOME = Welcome(
@@ -49,9 +37,9 @@ def all_frames() -> list[bytes]:
     return [
         wire.encode(Kind.HELLO, 0, 0.0),
         wire.encode_welcome(1, 0.0, WELCOME),
-        wire.encode_command(2, 0.5, a_command()),
-        wire.encode_state(a_state(), 2),
-        wire.encode_state(a_state(imu=False), 2),
+        wire.encode_rows(2, 0.5, a_command()),
+        wire.encode_report(a_report()),
+        wire.encode_report(a_report(imu=False)),
         wire.encode(Kind.TICK, 3, 0.5),
         wire.encode(Kind.TAP, 0, 0.0),
         wire.encode_tap(4, 0.0, TapCounts(commands=5, nonfinite=1)),
@@ -62,7 +50,7 @@ def all_frames() -> list[bytes]:
 
 PARSERS = {
     Kind.WELCOME: wire.parse_welcome,
-    Kind.COMMAND: wire.parse_command,
+    Kind.COMMAND: wire.command_rows,
     Kind.STATE: wire.parse_state,
     Kind.TAP_COUNTS: wire.parse_tap,
     Kind.REFUSAL: wire.parse_refusal,
@@ -80,23 +68,22 @@ def test_the_layout_is_the_documented_one() -> None:
 
 def test_a_command_arrives_bit_for_bit_even_with_nan() -> None:
     command = a_command()
-    command.torque[1] = np.nan
-    frame = wire.decode(wire.encode_command(9, 2.5, command))
+    command[4, 1] = np.nan
+    frame = wire.decode(wire.encode_rows(9, 2.5, command))
     assert (frame.kind, frame.sequence, frame.time_s) == (Kind.COMMAND, 9, 2.5)
-    back = wire.parse_command(frame)
-    for name in ("target_pos", "target_vel", "kp", "kd", "torque"):
-        assert getattr(back, name).tobytes() == getattr(command, name).tobytes()
+    assert wire.command_rows(frame).tobytes() == command.tobytes()
 
 
 @pytest.mark.parametrize("imu", [True, False])
 def test_a_state_arrives_bit_for_bit(imu: bool) -> None:
-    state = a_state(imu)
-    back, acknowledged = wire.parse_state(wire.decode(wire.encode_state(state, 41)))
+    report = a_report(imu)
+    back, acknowledged = wire.parse_state(wire.decode(wire.encode_report(report)))
     assert acknowledged == 41
-    assert (back.sequence, back.time_s, back.voltage) == (state.sequence, state.time_s, state.voltage)
-    for name in ("joint_pos", "joint_vel", "joint_torque", "joint_temperature", "imu_quat", "imu_gyro", "imu_acc"):
-        sent, found = getattr(state, name), getattr(back, name)
-        assert (found is None) if sent is None else np.array_equal(found, sent)
+    assert (back.sequence, back.time_s, back.voltage) == (7, 1.25, 23.5)
+    joints = (back.joint_pos, back.joint_vel, back.joint_torque, back.joint_temperature)
+    sensors = (back.imu_quat, back.imu_gyro, back.imu_acc)
+    assert np.array_equal(np.concatenate([*joints, *(sensors if imu else ())]), report.numbers)
+    assert [None if part is None else len(part) for part in sensors] == ([4, 3, 3] if imu else [None] * 3)
 
 
 def test_welcome_counts_and_refusal_arrive() -> None:
@@ -107,7 +94,7 @@ def test_welcome_counts_and_refusal_arrive() -> None:
 
 
 def test_every_flipped_bit_is_noticed() -> None:
-    frame = wire.encode_command(2, 0.5, a_command())
+    frame = wire.encode_rows(2, 0.5, a_command())
     for bit in range(8 * len(frame)):
         damaged = bytearray(frame)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -130,7 +117,7 @@ def test_every_flipped_bit_is_noticed() -> None:
 def test_a_refused_frame_says_why(damage: object, words: str) -> None:
     assert callable(damage)
     with pytest.raises(TrueupError, match=words):
-        wire.decode(damage(wire.encode_command(2, 0.5, a_command())))
+        wire.decode(damage(wire.encode_rows(2, 0.5, a_command())))
 
 
 def signed(body: bytes) -> bytes:
@@ -138,16 +125,16 @@ def signed(body: bytes) -> bytes:
 
 
 def test_unknown_kind_wrong_time_and_wrong_sizes_are_refused_in_spite_of_a_right_checksum() -> None:
-    frame = wire.encode_command(2, 0.5, a_command())[:-4]
+    frame = wire.encode_rows(2, 0.5, a_command())[:-4]
     with pytest.raises(TrueupError, match="kind 77"):
         wire.decode(signed(frame[:5] + b"\x4d" + frame[6:]))
     with pytest.raises(TrueupError, match="finite"):
         wire.decode(signed(frame[:12] + np.array([np.nan], "<f8").tobytes() + frame[20:]))
     more_joints = wire.decode(signed(frame[:20] + b"\x04\x00" + frame[22:]))
     with pytest.raises(TrueupError, match="carries"):
-        wire.parse_command(more_joints)
+        wire.command_rows(more_joints)
     with pytest.raises(TrueupError, match="1 to 256"):
-        wire.parse_command(wire.decode(signed(frame[:20] + b"\x00\x00" + frame[22:])))
+        wire.command_rows(wire.decode(signed(frame[:20] + b"\x00\x00" + frame[22:])))
     with pytest.raises(TrueupError, match="STATE"):
         wire.parse_state(more_joints)
 

@@ -18,6 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.hardware.driver import RobotState
 from trueup.hardware.watch import WatchCfg
+from trueup.record import recording
 from trueup.record.record import RecordCfg, RecordingProgress, RecordResult, record, record_meta
 from trueup.record.sink import LogRows
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
@@ -119,12 +120,6 @@ def test_it_comes_from_where_the_robot_is_and_goes_back() -> None:
     assert (np.abs(np.diff(log["target_pos"], axis=0)) * 200.0 <= SPEC.velocity_limit).all()
 
 
-def test_it_may_stay_where_the_plan_ends() -> None:
-    result, log = run(FakeDriver(SPEC, start=AWAY), cfg=RecordCfg(return_home=False))
-    assert list(result.phases) == ["approach", "plan"]
-    assert log["target_pos"][-1] == pytest.approx(SPEC.default_pose)
-
-
 def test_meta_says_where_a_log_comes_from_in_plain_values() -> None:
     _, log = run(FakeDriver(SPEC))
     meta = log.meta
@@ -163,9 +158,10 @@ def test_imu_is_logged_where_there_is_one() -> None:
     assert log["imu_acc"][-1] == pytest.approx([0, 0, 9.81])
 
 
-def test_progress_is_shown_and_ends_at_the_end() -> None:
+def test_progress_is_shown_and_ends_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[RecordingProgress] = []
-    run(FakeDriver(SPEC, start=AWAY), cfg=RecordCfg(progress_s=1e-6), on_progress=seen.append)
+    monkeypatch.setattr(recording, "PROGRESS_S", 1e-6)
+    run(FakeDriver(SPEC, start=AWAY), on_progress=seen.append)
     assert [step.phase for step in seen][:: len(seen) - 1] == ["approach", "home"]
     assert seen[-1].seconds == pytest.approx(seen[-1].total_s)
     assert [step.seconds for step in seen] == sorted(step.seconds for step in seen)

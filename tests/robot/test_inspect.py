@@ -102,8 +102,8 @@ def test_an_inertia_in_wrong_units_is_found(tmp_path: Path) -> None:
 
 
 def test_an_impossible_inertia_is_found(tmp_path: Path) -> None:
-    finding = found(inspect_robot(plant(tmp_path, inertia="0.01 0.001 0.001")), "impossible-inertia")
-    assert finding.where == "arm"
+    finding = found(inspect_robot(plant(tmp_path, inertia="0.01 0.001 0.001")), "repaired-balance")
+    assert finding.where == "element 'arm'"
     assert "A + B >= C" in finding.message
 
 

@@ -4,8 +4,7 @@ import mujoco
 import pytest
 
 from trueup.robot.load import load_robot, zoo_names
-from trueup.robot.looks import HIDDEN, SHOWN, show_visuals
-from trueup.robot.model import ModelCfg, compile_model
+from trueup.robot.model import HIDDEN, SHOWN, ModelCfg, compile_model, show_visuals
 
 INTANGIBLE = 'contype="0" conaffinity="0"'
 

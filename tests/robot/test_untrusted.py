@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -13,8 +14,9 @@ from test_fuzz_files import wedge_stl
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import GuardLimits
 from trueup.robot.foreign.compile_guard import CompileGuard, CompileJob
-from trueup.robot.foreign.untrusted import parse_model, read_model
-from trueup.robot.load import ZOO
+from trueup.robot.foreign.untrusted import read_model
+from trueup.robot.load import ZOO, load_robot
+from trueup.robot.model import open_model
 
 ARM = '<body name="arm"><joint name="j"/><geom name="g" size="0.1"/></body>'
 
@@ -50,7 +52,7 @@ def refuse(folder: Path, text: str, name: str = "model.xml") -> TrueupError:
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("name", ["pendulum", "so101", "go2", "z1"])
 def test_the_built_in_robots_read_alike_with_and_without_checks(name: str, check: bool) -> None:
-    model = parse_model(ZOO / name / "model.xml", check=check).compile()
+    model = open_model(replace(load_robot(name), built_in=not check)).compile()
     plain = mujoco.MjModel.from_xml_path(str(ZOO / name / "model.xml"))
     assert (model.body_mass == plain.body_mass).all()
     assert (model.body_inertia == plain.body_inertia).all()
@@ -61,7 +63,7 @@ def test_the_built_in_robots_read_alike_with_and_without_checks(name: str, check
 def test_a_broken_file_of_our_own_is_a_trueup_error(tmp_path: Path) -> None:
     (tmp_path / "model.xml").write_text("<mujoco><geom/></mujoco>")
     with pytest.raises(TrueupError, match="MuJoCo cannot read"):
-        parse_model(tmp_path / "model.xml", check=False)
+        open_model(replace(load_robot("pendulum"), model_path=tmp_path / "model.xml"))
 
 
 @pytest.mark.parametrize("word", ["nan", "-inf", "INF", "1e999", "9" * 400, "infinity", "NaN(1)"])
@@ -215,6 +217,12 @@ def test_a_missing_visual_mesh_of_an_mjcf_is_left_out_but_not_one_that_gives_mas
     assert "takes its mass from mesh 'm'" in refuse(tmp_path, mjcf(asset, world=body.format(""))).message
 
 
+def test_a_cube_texture_without_its_pictures_becomes_plain(tmp_path: Path) -> None:
+    asset = '<asset><texture name="t" type="cube" fileright="a.png" fileup="b.png"/></asset>'
+    (tmp_path / "model.xml").write_text(mjcf(asset))
+    assert [note.code for note in read_model(tmp_path / "model.xml").notes] == ["texture-dropped"]
+
+
 def test_the_root_link_of_a_urdf_keeps_its_mass(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(urdf())
     model = read_model(tmp_path / "r.urdf").spec.compile()
@@ -224,8 +232,7 @@ def test_the_root_link_of_a_urdf_keeps_its_mass(tmp_path: Path) -> None:
 
 def test_urdf_limits_that_the_engine_drops_are_kept(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(urdf())
-    joint = read_model(tmp_path / "r.urdf").urdf_joints["j"]
-    assert (joint.effort, joint.velocity) == (7.0, 3.0)
+    assert read_model(tmp_path / "r.urdf").urdf_speeds == {"j": 3.0}
 
 
 def test_gazebo_plugins_in_a_urdf_are_ignored_and_xacro_is_named(tmp_path: Path) -> None:

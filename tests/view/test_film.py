@@ -275,12 +275,6 @@ def test_positions_between_samples_follow_the_quaternion(go2):
     assert data.qpos[0] == pytest.approx(0.5)
 
 
-def test_unknown_body_to_follow_is_named(pendulum):
-    model, qpos = pendulum
-    with pytest.raises(TrueupError, match="cannot follow body 'hed'"):
-        Tracking(MotionFrames(model, qpos[None], 30.0, 30.0), CameraCfg(body="hed"), aspect=1.0, fps=30.0)
-
-
 def test_a_moved_joint_changes_the_picture(go2):
     model, qpos = go2
     moved = qpos.copy()

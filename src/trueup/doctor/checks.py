@@ -6,11 +6,10 @@ Importing this module needs no simulator: a missing one is a finding, not a cras
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from trueup.core import machine
 from trueup.core.errors import TrueupError
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from trueup.doctor.speed import Speed
 
 Status = Literal["ok", "warn", "fail"]
+Value = TypeVar("Value")
 _GB = 1e9
 _EXTRAS = ("sim", "report", "data")
 _SLOW_STEPS_PER_S = 20_000.0  # below it, a training of minutes becomes one of hours
@@ -53,158 +53,123 @@ class Diagnosis:
     speed: Speed | None
 
 
-def run_checks() -> list[Check]:
-    """Check everything; takes a few seconds, as physics and drawing are measured."""
-    return diagnose().checks
-
-
 def diagnose(*, seconds: float = 1.5) -> Diagnosis:
     """Check everything and keep the speed; `seconds` go into measuring physics."""
     checks = [check_python(), *check_packages(packages.wanted_packages())]
     checks += [check_cores(), check_load(), check_memory(), check_disk(), check_threads()]
-    physics, speed = _check_physics(seconds)
-    drawing, frame_s = _check_drawing()
+    physics, speed = _guarded("physics", lambda: _physics(seconds))
+    if speed is not None and speed.steps_per_s_all < _SLOW_STEPS_PER_S:
+        physics = _check("physics", physics.found, "slow: trainings take several times longer than the guides say")
+    drawing, frame_s = _guarded("films", _drawing)
     if speed is not None and frame_s is not None:
         speed = replace(speed, frame_s=frame_s)
-    return Diagnosis(checks=[*checks, physics, check_ffmpeg(), drawing, check_browser()], speed=speed)
+    return Diagnosis(checks=[*checks, physics, _guarded("ffmpeg", _ffmpeg)[0], drawing, check_browser()], speed=speed)
 
 
-def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Check:
+def _check(name: str, found: str, advice: str = "", bad: Status = "warn") -> Check:
+    """A check that is ok where there is no advice."""
+    return Check(name=name, status=bad if advice else "ok", found=found, advice=advice)
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Check:
     """Python 3.11 or later."""
-    found = platform.python_version() if version == sys.version_info[:2] else ".".join(map(str, version))
-    if version < (3, 11):
-        return Check(name="python", status="fail", found=found, advice="trueup needs Python 3.11 or later")
-    return Check(name="python", status="ok", found=found)
+    advice = "trueup needs Python 3.11 or later" if version < (3, 11) else ""
+    return _check("python", ".".join(map(str, version)), advice, bad="fail")
 
 
 def check_packages(wanted: list[packages.Package]) -> list[Check]:
     """One check for what trueup always needs and one for each group of extras."""
     if not wanted:
-        return [
-            Check(
-                name="packages",
-                status="warn",
-                found="trueup runs from a checkout that is not installed",
-                advice="versions cannot be checked; install it: pip install -e '.[all]'",
-            )
-        ]
+        advice = "versions cannot be checked; install it: pip install -e '.[all]'"
+        return [_check("packages", "trueup runs from a checkout that is not installed", advice)]
     return [_check_group(extra, [p for p in wanted if p.extra == extra]) for extra in (packages.CORE, *_EXTRAS)]
 
 
 def _check_group(extra: str, group: list[packages.Package]) -> Check:
     found = ", ".join(f"{package.name} {package.installed or 'missing'}" for package in group)
-    unfit = [package for package in group if not package.fits]
-    if not unfit:
-        return Check(name=f"packages: {extra}", status="ok", found=found)
-    asked = ", ".join(f"{package.name}{package.bounds}" for package in unfit)
+    unfit = ", ".join(f"{package.name}{package.bounds}" for package in group if not package.fits)
     command = "pip install trueup" if extra == packages.CORE else f"pip install 'trueup[{extra}]'"
-    status: Status = "fail" if extra == packages.CORE else "warn"
-    return Check(name=f"packages: {extra}", status=status, found=found, advice=f"needs {asked}: {command}")
+    advice = f"needs {unfit}: {command}" if unfit else ""
+    return _check(f"packages: {extra}", found, advice, bad="fail" if extra == packages.CORE else "warn")
 
 
 def check_cores() -> Check:
     """Cores of the machine, and those this process may use."""
-    total, usable = os.cpu_count() or 1, machine.usable_cores()
+    usable = machine.usable_cores()
     advice = "" if usable > 1 else "one core: training will be slow"
-    return Check(
-        name="cores", status="ok" if usable > 1 else "warn", found=f"{usable} usable of {total}", advice=advice
-    )
+    return _check("cores", f"{usable} usable of {os.cpu_count() or 1}", advice)
 
 
 def check_load() -> Check:
     """Whether others are using the machine at this moment."""
-    load, usable = machine.load_average(), machine.usable_cores()
+    load = machine.load_average()
     if load is None:
-        return Check(name="load", status="ok", found="not reported by this system")
-    busy = load > 0.5 * usable
+        return _check("load", "not reported by this system")
+    busy = load > 0.5 * machine.usable_cores()
     advice = "other programs are running: the speeds below are too low" if busy else ""
-    return Check(name="load", status="warn" if busy else "ok", found=f"{load:.2f} over the last minute", advice=advice)
+    return _check("load", f"{load:.2f} over the last minute", advice)
 
 
 def check_memory() -> Check:
     """Memory that can still be taken; 1 GB is enough for everything built in."""
     free = machine.free_memory_bytes()
     if free is None:
-        return Check(name="memory", status="ok", found="not reported by this system")
-    short = free < 1 * _GB
-    advice = "close other programs, or train with fewer simulations" if short else ""
-    return Check(name="memory", status="warn" if short else "ok", found=f"{free / _GB:.1f} GB free", advice=advice)
+        return _check("memory", "not reported by this system")
+    advice = "close other programs, or train with fewer simulations" if free < 1 * _GB else ""
+    return _check("memory", f"{free / _GB:.1f} GB free", advice)
 
 
 def check_disk() -> Check:
     """Room for runs and films in the current folder."""
     free = machine.free_disk_bytes()
-    status: Status = "fail" if free < 0.1 * _GB else "warn" if free < 2 * _GB else "ok"
-    advice = "" if status == "ok" else "make room, or write runs to another disk with --out"
-    return Check(name="disk", status=status, found=f"{free / _GB:.1f} GB free here", advice=advice)
+    advice = "make room, or write runs to another disk with --out" if free < 2 * _GB else ""
+    return _check("disk", f"{free / _GB:.1f} GB free here", advice, bad="fail" if free < 0.1 * _GB else "warn")
 
 
 def check_threads() -> Check:
     """OMP_NUM_THREADS: linear algebra should not compete with the simulator's threads."""
     value, usable = os.environ.get("OMP_NUM_THREADS", ""), machine.usable_cores()
-    if value.isdigit() and int(value) > usable:
-        advice = f"more threads than the {usable} usable cores: set OMP_NUM_THREADS=1"
-        return Check(name="threads", status="warn", found=f"OMP_NUM_THREADS={value}", advice=advice)
-    return Check(name="threads", status="ok", found=f"OMP_NUM_THREADS={value}" if value else "OMP_NUM_THREADS unset")
-
-
-def check_ffmpeg() -> Check:
-    """The program that makes films from pictures."""
-    return _guarded("ffmpeg", _find_ffmpeg)
+    too_many = value.isdigit() and int(value) > usable
+    advice = f"more threads than the {usable} usable cores: set OMP_NUM_THREADS=1" if too_many else ""
+    return _check("threads", f"OMP_NUM_THREADS={value}" if value else "OMP_NUM_THREADS unset", advice)
 
 
 def check_browser() -> Check:
     """Something that opens report pages."""
     browser = machine.find_browser()
-    if browser is None:
-        advice = "pages are single files: copy them to a computer with a browser, or apt-get install chromium"
-        return Check(name="browser", status="warn", found="none", advice=advice)
-    return Check(name="browser", status="ok", found=browser)
+    advice = "pages are single files: copy them to a computer with a browser, or apt-get install chromium"
+    return _check("browser", browser or "none", "" if browser else advice)
 
 
-def _find_ffmpeg() -> str:
+def _ffmpeg() -> tuple[str, str]:
     from trueup.view.film import find_ffmpeg
 
-    return find_ffmpeg()
+    path = find_ffmpeg()
+    return path, path
 
 
-def _check_physics(seconds: float) -> tuple[Check, Speed | None]:
-    speeds: list[Speed] = []
+def _physics(seconds: float) -> tuple[str, Speed]:
+    from trueup.doctor.speed import measure_speed
 
-    def measure() -> str:
-        from trueup.doctor.speed import measure_speed
-
-        speed = measure_speed(machine.usable_cores(), seconds=seconds)
-        speeds.append(speed)
-        one, every = speed.steps_per_s_one, speed.steps_per_s_all
-        return f"{speed.robot}: {one:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}"
-
-    check = _guarded("physics", measure)
-    if speeds and speeds[0].steps_per_s_all < _SLOW_STEPS_PER_S:
-        advice = "slow: expect trainings to take several times longer than the guides say"
-        check = Check(name="physics", status="warn", found=check.found, advice=advice)
-    return check, speeds[0] if speeds else None
+    speed = measure_speed(machine.usable_cores(), seconds=seconds)
+    one, every = speed.steps_per_s_one, speed.steps_per_s_all
+    return f"{speed.robot}: {one:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}", speed
 
 
-def _check_drawing() -> tuple[Check, float | None]:
-    frames: list[float] = []
+def _drawing() -> tuple[str, float]:
+    from trueup.doctor.speed import measure_frame_s
 
-    def measure() -> str:
-        from trueup.doctor.speed import measure_frame_s
-
-        frames.append(measure_frame_s())
-        return f"{1000 * frames[0]:.0f} ms per picture of 640 x 480"
-
-    check = _guarded("films", measure)
-    return check, frames[0] if frames else None
+    frame_s = measure_frame_s()
+    return f"{1000 * frame_s:.0f} ms per picture of 640 x 480", frame_s
 
 
-def _guarded(name: str, measure: Callable[[], str]) -> Check:
+def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[Check, Value | None]:
     """Turn what goes wrong into a finding: without this part, the rest of trueup still works."""
     try:
-        return Check(name=name, status="ok", found=measure())
+        found, value = measure()
+        return _check(name, found), value
     except ModuleNotFoundError as error:
         extra = "sim" if error.name in ("mujoco", "scipy") else "all"
-        return Check(name=name, status="warn", found=f"no {error.name}", advice=f"pip install 'trueup[{extra}]'")
+        return _check(name, f"no {error.name}", f"pip install 'trueup[{extra}]'"), None
     except TrueupError as error:
-        return Check(name=name, status="warn", found="does not work", advice=str(error))
+        return _check(name, "does not work", str(error)), None

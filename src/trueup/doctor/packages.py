@@ -10,7 +10,6 @@ CORE = "core"
 _REQUIREMENT = re.compile(
     r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*(?P<bounds>[^;]*)(;.*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"])?"
 )
-_BOUND = re.compile(r"(>=|<=|==|!=|~=|<|>)\s*([\w.]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,7 @@ def wanted_packages(distribution: str = "trueup") -> list[Package]:
         lines = metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
-    found = [match for line in lines if (match := _REQUIREMENT.match(line))]
+    found = [match for line in lines if (match := _REQUIREMENT.match(line)) and match["name"].lower() != distribution]
     return [
         Package(
             name=match["name"],
@@ -42,35 +41,21 @@ def wanted_packages(distribution: str = "trueup") -> list[Package]:
             installed=_version(match["name"]),
         )
         for match in found
-        if match["name"].lower() != distribution
     ]
 
 
 def satisfies(version: str, bounds: str) -> bool:
-    """Compare release numbers (`3.17.0` with `>=3.17,<4`); suffixes such as rc1 are not weighed."""
-    have = _release(version)
-    for operator, bound in _BOUND.findall(bounds):
-        want = _release(bound)
-        size = max(len(have), len(want))
-        a, b = have + (0,) * (size - len(have)), want + (0,) * (size - len(want))
-        series = a[: len(want) - 1] == want[:-1]
-        holds = {
-            ">=": a >= b,
-            "<=": a <= b,
-            "==": a == b,
-            "!=": a != b,
-            "<": a < b,
-            ">": a > b,
-            "~=": a >= b and series,
-        }
-        if not holds[operator]:
-            return False
-    return True
+    """Compare release numbers (`3.17.0` with `>=3.17`): trueup asks for nothing but lower bounds."""
+    return all(_release(version) >= _release(bound) for bound in re.findall(r">=\s*([\w.]+)", bounds))
 
 
-def _release(version: str) -> tuple[int, ...]:
+def _release(version: str) -> list[int]:
+    """The numbers of a version without trailing zeros; suffixes such as rc1 are not weighed."""
     match = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(part) for part in match.group().split(".")) if match else (0,)
+    numbers = [int(part) for part in match.group().split(".")] if match else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
 
 
 def _version(name: str) -> str | None:

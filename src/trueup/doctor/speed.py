@@ -12,7 +12,7 @@ import numpy as np
 from mujoco.batch import Batch
 
 from trueup.robot.load import Robot, load_robot
-from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos
+from trueup.robot.model import add_servos, build_spec, compile_spec, default_qpos
 from trueup.view.film import film, visual_model
 
 _PHYSICS_SHARE = 0.5  # of a training's time; the rest goes to rewards, observations and learning
@@ -45,7 +45,9 @@ class Cost:
 def measure_speed(threads: int, *, robot: str = "go2", seconds: float = 1.5, nsim: int = 128) -> Speed:
     """Step a batch of standing, fidgeting robots for about `seconds` in all."""
     loaded = load_robot(robot)
-    model = _actuated(loaded)
+    spec = build_spec(loaded)
+    add_servos(spec, loaded)
+    model = compile_spec(spec, loaded)
     return Speed(
         robot=robot,
         threads=threads,
@@ -63,13 +65,8 @@ def measure_frame_s(*, robot: str = "go2") -> float:
     qpos = np.tile(default_qpos(model, loaded), (_FRAMES, 1))
     with tempfile.TemporaryDirectory() as folder:
         times: list[float] = []
-        film(
-            model,
-            qpos,
-            Path(folder) / "frame.mp4",
-            sample_hz=30.0,
-            progress=lambda _: times.append(time.perf_counter()),
-        )
+        path = Path(folder) / "frame.mp4"
+        film(model, qpos, path, sample_hz=30.0, progress=lambda _: times.append(time.perf_counter()))
     return (times[-1] - times[0]) / (len(times) - 1)  # the first picture also warms up
 
 
@@ -79,31 +76,16 @@ def estimate_costs(speed: Speed) -> list[Cost]:
     fit_steps = _FIT_EVALUATIONS * _FIT_SECONDS * speed.physics_hz
     control_steps = 900 * _PHYSICS_SHARE * speed.steps_per_s_all / substeps
     every_core = f"{speed.robot}, physics alone, {speed.threads} threads"
+    fit = f"{_FIT_EVALUATIONS} evaluations at {speed.physics_hz:g} Hz, {every_core}"
+    training = f"train for 15 minutes: {control_steps / 1e6:.2g} million control steps"
     costs = [
         Cost("step 1 million control steps", 1e6 * substeps / speed.steps_per_s_all, every_core),
-        Cost(
-            "fit 36 parameters to 20 s of log",
-            fit_steps / speed.steps_per_s_all,
-            f"{_FIT_EVALUATIONS} evaluations at {speed.physics_hz:g} Hz, {every_core}",
-        ),
-        Cost(
-            f"train for 15 minutes: {control_steps / 1e6:.2g} million control steps",
-            900.0,
-            f"{speed.robot}, {_PHYSICS_SHARE:.0%} of the time is physics",
-        ),
+        Cost("fit 36 parameters to 20 s of log", fit_steps / speed.steps_per_s_all, fit),
+        Cost(training, 900.0, f"{speed.robot}, {_PHYSICS_SHARE:.0%} of the time is physics"),
     ]
     if speed.frame_s is not None:
         costs.insert(0, Cost("film 5 s", 150 * speed.frame_s, f"{speed.robot}, 640 x 480, 30 pictures a second"))
     return costs
-
-
-def _actuated(robot: Robot) -> mujoco.MjModel:
-    spec = build_spec(robot, ModelCfg(collisions="light"))
-    for joint in robot.spec.joints:
-        actuator = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        actuator.set_to_position(kp=joint.kp, kv=joint.kd)
-        actuator.forcerange[:] = -joint.torque, joint.torque
-    return compile_spec(spec, robot)
 
 
 def _steps_per_s(model: mujoco.MjModel, robot: Robot, threads: int, seconds: float, nsim: int) -> float:

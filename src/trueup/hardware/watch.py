@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
-from trueup.robot.spec import RobotSpec
-
-FloatArray = NDArray[np.float64]
+from trueup.robot.spec import FloatArray, RobotSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +20,9 @@ class WatchCfg:
     position_margin_rad  beyond a position limit
     velocity_fraction    of the velocity limit
     temperature_c        of any motor; a temperature that is not measured (NaN) is passed over
-    tracking_rad         distance of a joint from everything it was told within the last `tracking_window_s`:
-                         a servo that lags is none, one that is blocked or fell off is
-    patience_s           velocity and tracking must be wrong for so long; position, temperature and NaN count
-                         at once
+    tracking_rad         distance of a joint from everything it was told within the last `tracking_window_s`: a servo
+                         that lags is none, one that is blocked or fell off is
+    patience_s           velocity and tracking must be wrong for so long; position, temperature and NaN count at once
     stale_s              without a new state
     """
 
@@ -47,8 +45,7 @@ class WatchCfg:
 class Watch:
     """Checks each new state against the limits; `check` returns what is wrong, or None.
 
-    The pose at the start widens the position limits where the robot rests beyond them: it must be able to
-    come back.
+    The pose at the start widens the position limits where the robot rests beyond them: it must be able to come back.
     """
 
     def __init__(self, spec: RobotSpec, cfg: WatchCfg, *, period_s: float, start: FloatArray) -> None:
@@ -67,57 +64,32 @@ class Watch:
 
     def check(self, state: RobotState) -> str | None:
         """What is wrong with this state, in words that name the joint and the numbers."""
-        return (
-            self._not_finite(state)
-            or self._position(state)
-            or self._temperature(state)
-            or self._velocity(state)
-            or self._tracking(state)
-        )
-
-    def _not_finite(self, state: RobotState) -> str | None:
-        for name, values in (("position", state.joint_pos), ("velocity", state.joint_vel)):
+        cfg, pos, vel, told = self._cfg, state.joint_pos, state.joint_vel, self._told
+        for name, values in (("position", pos), ("velocity", vel)):
             if not np.isfinite(values).all():
-                joint = self._spec.joint_names[int(np.argmin(np.isfinite(values)))]
-                return f"joint {joint!r} reports a {name} that is not finite"
+                return f"{self._joint(~np.isfinite(values))[1]} reports a {name} that is not finite"
+        j, joint = self._joint(np.maximum(self._low - pos, pos - self._high))
+        if not self._low[j] <= pos[j] <= self._high[j]:
+            low, high = self._spec.joints[j].position
+            return f"{joint} is at {pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
+        hot = np.nan_to_num(state.joint_temperature, nan=-np.inf)
+        j, joint = self._joint(hot)
+        if hot[j] > cfg.temperature_c:
+            return f"{joint} is {hot[j]:.0f} deg C hot, the limit is {cfg.temperature_c:.0f}; let it cool"
+        j, joint = self._joint(np.abs(vel) / self._speed)
+        if self._persists("velocity", state.time_s, bool(abs(vel[j]) > self._speed[j])):
+            return f"{joint} turns at {vel[j]:.2f} rad/s, its limit is {self._spec.joints[j].velocity:.2f}"
+        away = np.maximum(told.min(axis=0) - pos, pos - told.max(axis=0))
+        j, joint = self._joint(away)
+        if self._persists("tracking", state.time_s, bool(away[j] > cfg.tracking_rad)):
+            window = f"every target of the last {cfg.tracking_window_s:g} s (allowed: {cfg.tracking_rad:g})"
+            return f"{joint} is {away[j]:.3f} rad away from {window}: is it blocked?"
         return None
 
-    def _position(self, state: RobotState) -> str | None:
-        beyond = np.maximum(self._low - state.joint_pos, state.joint_pos - self._high)
-        j = int(np.argmax(beyond))
-        if beyond[j] <= 0.0:
-            return None
-        low, high = self._spec.joints[j].position
-        name = self._spec.joint_names[j]
-        return f"joint {name!r} is at {state.joint_pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
-
-    def _temperature(self, state: RobotState) -> str | None:
-        over = np.nan_to_num(state.joint_temperature, nan=-np.inf)
-        j = int(np.argmax(over))
-        if over[j] <= self._cfg.temperature_c:
-            return None
-        name = self._spec.joint_names[j]
-        limit = self._cfg.temperature_c
-        return f"joint {name!r} is {over[j]:.0f} deg C hot, the limit is {limit:.0f}; let it cool"
-
-    def _velocity(self, state: RobotState) -> str | None:
-        over = np.abs(state.joint_vel) / self._speed
-        j = int(np.argmax(over))
-        if not self._persists("velocity", state.time_s, bool(over[j] > 1.0)):
-            return None
-        name, limit = self._spec.joint_names[j], self._spec.joints[j].velocity
-        return f"joint {name!r} turns at {state.joint_vel[j]:.2f} rad/s, its limit is {limit:.2f}"
-
-    def _tracking(self, state: RobotState) -> str | None:
-        away = np.maximum(self._told.min(axis=0) - state.joint_pos, state.joint_pos - self._told.max(axis=0))
-        j = int(np.argmax(away))
-        if not self._persists("tracking", state.time_s, bool(away[j] > self._cfg.tracking_rad)):
-            return None
-        name = self._spec.joint_names[j]
-        return (
-            f"joint {name!r} is {away[j]:.3f} rad away from every target of the last "
-            f"{self._cfg.tracking_window_s:g} s (allowed: {self._cfg.tracking_rad:g}): is it blocked?"
-        )
+    def _joint(self, badness: NDArray[Any]) -> tuple[int, str]:
+        """The joint with the largest number, and its name in words."""
+        j = int(np.argmax(badness))
+        return j, f"joint {self._spec.joint_names[j]!r}"
 
     def _persists(self, what: str, time_s: float, is_wrong: bool) -> bool:
         if not is_wrong:

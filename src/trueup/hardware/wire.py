@@ -6,7 +6,7 @@
             6  u16  payload length
             8  u32  sequence
            12  f64  time, the sender's clock in seconds
-           20  ...  payload
+           20  ...  payload: numbers of a command or a state; MessagePack of a welcome or counts; text of a refusal
            end u32  CRC-32 of everything before
 
 Any bytes become a frame or a TrueupError. Numbers travel as float64: what is read is bit for bit what was sent. A
@@ -19,16 +19,17 @@ import enum
 import math
 import struct
 import zlib
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import FloatArray, RobotState
 
-FloatArray = NDArray[np.float64]
+Message = TypeVar("Message")
+Rate = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
 
 MAGIC = b"TRUP"
 VERSION = 1
@@ -40,7 +41,6 @@ _HEADER = struct.Struct("<4sBBHId")
 _CRC = struct.Struct("<I")
 _COUNT = struct.Struct("<H")
 _STATE = struct.Struct("<HHId")  # joints, has IMU, sequence of the newest command, voltage
-_WELCOME = struct.Struct("<HBBdd")  # joints, lock-step, has IMU, command rate, physics rate
 _NUMBER = np.dtype("<f8")
 IMU_NUMBERS = 10  # quaternion 4, gyro 3, accelerometer 3
 
@@ -75,12 +75,12 @@ class Packet(NamedTuple):
 class Welcome:
     """What a robot says of itself."""
 
-    joint_names: tuple[str, ...]
+    joint_names: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MAX_JOINTS)]
     name: str  # of this very robot
     lockstep: bool
     has_imu: bool
-    command_hz: float
-    physics_hz: float
+    command_hz: Rate
+    physics_hz: Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +100,6 @@ class TapCounts:
     overruns: int = 0  # real time: periods that ended late
     diverged: int = 0  # bad states of the physics
     periods: int = 0  # command periods passed
-
-
-_TAP = struct.Struct(f"<{len(fields(TapCounts))}Q")
 
 
 def encode(kind: Kind, sequence: int, time_s: float, payload: bytes = b"") -> bytes:
@@ -132,12 +129,6 @@ def decode(data: bytes) -> Packet:
     return Packet(kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size])
 
 
-def encode_command(sequence: int, time_s: float, command: Command) -> bytes:
-    """Return the frame of a command."""
-    rows = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
-    return encode_rows(sequence, time_s, np.stack(rows))
-
-
 def encode_rows(sequence: int, time_s: float, rows: FloatArray) -> bytes:
     """Return the frame of a command whose rows (5, njoint) are target_pos, target_vel, kp, kd, torque."""
     numbers = rows.astype(_NUMBER, copy=False).tobytes()
@@ -151,12 +142,6 @@ def command_rows(frame: Packet) -> FloatArray:
     _expect_size(frame, _COUNT.size + COMMAND_ROWS * njoint * 8)
     numbers = np.frombuffer(frame.payload, _NUMBER, -1, _COUNT.size)
     return numbers.reshape(COMMAND_ROWS, njoint).astype(np.float64, copy=False)
-
-
-def parse_command(frame: Packet) -> Command:
-    """Return the command of a frame."""
-    target_pos, target_vel, kp, kd, torque = command_rows(frame)
-    return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
 
 
 class StateReport(NamedTuple):
@@ -200,24 +185,6 @@ def encode_report(report: StateReport) -> bytes:
     return encode(Kind.STATE, sequence, time_s, head + numbers.astype(_NUMBER, copy=False).tobytes())
 
 
-def encode_state(state: RobotState, acknowledged: int) -> bytes:
-    """Return the frame of a state; `acknowledged` is the sequence of the newest command that was handled."""
-    parts = [state.joint_pos, state.joint_vel, state.joint_torque, state.joint_temperature]
-    imu = [part for part in (state.imu_quat, state.imu_gyro, state.imu_acc) if part is not None]
-    has_imu = len(imu) == 3
-    return encode_report(
-        StateReport(
-            sequence=state.sequence,
-            time_s=state.time_s,
-            njoint=len(state.joint_pos),
-            has_imu=has_imu,
-            acknowledged=acknowledged,
-            voltage=state.voltage,
-            numbers=np.concatenate(parts + imu if has_imu else parts),
-        )
-    )
-
-
 def parse_state(frame: Packet) -> tuple[RobotState, int]:
     """Return the state of a frame and the sequence of the newest command that the robot had handled."""
     _expect(frame, Kind.STATE)
@@ -233,44 +200,22 @@ def parse_state(frame: Packet) -> tuple[RobotState, int]:
 
 def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:
     """Return the frame by which a robot answers a hello."""
-    rates = (welcome.command_hz, welcome.physics_hz)
-    head = _WELCOME.pack(len(welcome.joint_names), welcome.lockstep, welcome.has_imu, *rates)
-    text = "\n".join((welcome.name, *welcome.joint_names)).encode()
-    return encode(Kind.WELCOME, sequence, time_s, head + text)
+    return encode(Kind.WELCOME, sequence, time_s, msgspec.msgpack.encode(welcome))
 
 
 def parse_welcome(frame: Packet) -> Welcome:
     """Return what the robot said of itself."""
-    _expect(frame, Kind.WELCOME)
-    njoint = _joint_count(frame, _WELCOME)
-    _, lockstep, has_imu, command_hz, physics_hz = _WELCOME.unpack_from(frame.payload)
-    name, *names = _text(frame.payload[_WELCOME.size :]).split("\n")
-    if len(names) != njoint or lockstep > 1 or has_imu > 1:
-        raise TrueupError(f"a welcome announces {njoint} joints and names {len(names)}", place="frame")
-    if not (0.0 < command_hz < math.inf and 0.0 < physics_hz < math.inf):
-        raise TrueupError(f"a welcome's rates must be positive, found {command_hz}, {physics_hz}", place="frame")
-    return Welcome(
-        joint_names=tuple(names),
-        name=name,
-        lockstep=bool(lockstep),
-        has_imu=bool(has_imu),
-        command_hz=command_hz,
-        physics_hz=physics_hz,
-    )
+    return _message(frame, Kind.WELCOME, Welcome)
 
 
 def encode_tap(sequence: int, time_s: float, counts: TapCounts) -> bytes:
     """Return the frame of the counts at the motors."""
-    values = (getattr(counts, field.name) for field in fields(TapCounts))
-    return encode(Kind.TAP_COUNTS, sequence, time_s, _TAP.pack(*values))
+    return encode(Kind.TAP_COUNTS, sequence, time_s, msgspec.msgpack.encode(counts))
 
 
 def parse_tap(frame: Packet) -> TapCounts:
     """Return the counts at the motors."""
-    _expect(frame, Kind.TAP_COUNTS)
-    _expect_size(frame, _TAP.size)
-    names = (field.name for field in fields(TapCounts))
-    return TapCounts(**dict(zip(names, _TAP.unpack(frame.payload), strict=True)))
+    return _message(frame, Kind.TAP_COUNTS, TapCounts)
 
 
 def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
@@ -281,7 +226,15 @@ def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
 def parse_refusal(frame: Packet) -> str:
     """Return why the robot said no."""
     _expect(frame, Kind.REFUSAL)
-    return _text(frame.payload)
+    return frame.payload.decode(errors="replace")
+
+
+def _message(frame: Packet, kind: Kind, message: type[Message]) -> Message:
+    _expect(frame, kind)
+    try:
+        return msgspec.msgpack.decode(frame.payload, type=message)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise TrueupError(f"a {kind.name} frame cannot be read: {error}", place="frame") from None
 
 
 def _expect(frame: Packet, kind: Kind) -> None:
@@ -291,9 +244,8 @@ def _expect(frame: Packet, kind: Kind) -> None:
 
 def _expect_size(frame: Packet, size: int) -> None:
     if len(frame.payload) != size:
-        raise TrueupError(
-            f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}", place="frame"
-        )
+        message = f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}"
+        raise TrueupError(message, place="frame")
 
 
 def _joint_count(frame: Packet, head: struct.Struct) -> int:
@@ -304,10 +256,3 @@ def _joint_count(frame: Packet, head: struct.Struct) -> int:
     if not 1 <= count <= MAX_JOINTS:
         raise TrueupError(f"a frame carries 1 to {MAX_JOINTS} joints, found {count}", place="frame")
     return int(count)
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise TrueupError("text in a frame is not UTF-8", place="frame") from None

@@ -1,13 +1,12 @@
 """Record: carry a plan out on a robot and keep what it did, whatever happens.
 
-Row t of the log holds the state measured at time[t] (the robot's own clock) and the command that was sent
-right after it, as the driver reports to have sent it: the command in force from time[t] until time[t + 1].
-The command whose effect is seen in row t is that of row t - 1.
+Row t of the log holds the state measured at time[t] (the robot's own clock) and the command that was sent right after
+it, as the driver reports to have sent it: the command in force from time[t] until time[t + 1]. The command whose effect
+is seen in row t is that of row t - 1.
 
-The robot goes from where it is to the start of the plan, through the plan, back to where it was, and is
-damped. A violated limit, a stale state, an error of the driver or Ctrl-C damps it at once; rows so far are
-kept, the row that tripped the watch among them (with the damping command that answered it), and the log's
-meta says how it ended.
+The robot goes from where it is to the start of the plan, through the plan, back to where it was, and is damped. A
+violated limit, a stale state, an error of the driver or Ctrl-C damps it at once; rows so far are kept, the row that
+tripped the watch among them (with the damping command that answered it), and the log's meta says how it ended.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of, sha256_of_file
 from trueup.hardware.driver import Driver, RobotState
-from trueup.hardware.loop import LoopCfg, LoopReport, run_loop
+from trueup.hardware.loop import LoopReport, run_loop
 from trueup.record.recording import Ended, RecordCfg, Recording, RecordingProgress, RecordResult
 from trueup.record.sink import RowSink
 from trueup.robot.excitation.excitation import plain
@@ -34,6 +33,7 @@ from trueup.robot.spec import RobotSpec, spec_to_toml
 
 __all__ = ["Ended", "RecordCfg", "RecordResult", "RecordingProgress", "check_plan", "record", "record_meta"]
 _log = logging.getLogger(__name__)
+START_MARGIN_RAD = 0.3  # a robot found farther outside its limits is not moved at all
 
 
 def record(
@@ -48,8 +48,8 @@ def record(
 ) -> RecordResult:
     """Carry out the plan and log it. The driver is damped and closed in any case; the writer stays open.
 
-    `check_move` is handed the ways to and from the plan before anything moves, and raises to refuse them (the
-    model that could tell is not known here; see `world.rehearse`).
+    `check_move` is handed the ways to and from the plan before anything moves, and raises to refuse them (the model
+    that could tell is not known here; see `world.rehearse`).
     """
     cfg = cfg or RecordCfg()
     check_plan(robot.spec, plan)
@@ -61,15 +61,12 @@ def record(
                 f"{', '.join(robot.spec.joint_names)}, and the order counts"
             )
         first = driver.read()
-        parts = _parts(robot.spec, first, plan, cfg)
-        if check_move is not None:
-            for move in (parts["approach"], parts["home"]):
-                if move is not None:
-                    check_move(move)
+        parts = _parts(robot.spec, first, plan)
+        for move in (parts["approach"], parts["home"]):
+            if check_move is not None and move is not None:
+                check_move(move)
         run = Recording(robot.spec, driver, parts, first, writer, cfg, on_progress)
-        return _carry_out(
-            run, driver, writer, LoopCfg(rate_hz=1.0 / plan.dt, spin_s=cfg.spin_s, fifo_priority=cfg.fifo_priority)
-        )
+        return _carry_out(run, driver, writer, 1.0 / plan.dt)
     finally:
         driver.close()
 
@@ -104,41 +101,40 @@ def check_plan(spec: RobotSpec, plan: Plan) -> None:
         row, j = np.unravel_index(int(np.argmax(values)), values.shape)
         name = spec.joint_names[j]
         if values[row, j] > bound:
-            raise TrueupError(
-                f"the plan leaves the {limit} limit of joint {name!r} at {plan.time[row]:.3f} s", place=name
-            )
+            when = f"{plan.time[row]:.3f} s"
+            raise TrueupError(f"the plan leaves the {limit} limit of joint {name!r} at {when}", place=name)
 
 
-def _parts(spec: RobotSpec, first: RobotState, plan: Plan, cfg: RecordCfg) -> dict[str, Plan | None]:
+def _parts(spec: RobotSpec, first: RobotState, plan: Plan) -> dict[str, Plan | None]:
     """The ways to the plan, the plan, and the way back from it."""
     found = first.joint_pos
     beyond = np.maximum(spec.position_low - found, found - spec.position_high)
     j = int(np.argmax(beyond))
-    if not np.isfinite(found).all() or beyond[j] > cfg.start_margin_rad:
+    if not np.isfinite(found).all() or beyond[j] > START_MARGIN_RAD:
         raise TrueupError(
             f"joint {spec.joint_names[j]!r} is found at {found[j]:.3f} rad, "
             f"its limits are {spec.joints[j].position}: check its zero, sign and the joint order first",
             place=spec.joint_names[j],
         )
     here = np.clip(found, spec.position_low, spec.position_high)
-    rate = 1.0 / plan.dt
-    approach = move_plan(spec, here, plan.target_pos[0], rate_hz=rate, velocity_fraction=cfg.move_fraction)
-    home = move_plan(spec, plan.target_pos[-1], here, rate_hz=rate, velocity_fraction=cfg.move_fraction)
-    return {"approach": approach, "plan": plan, "home": home if cfg.return_home else None}
+    approach, home = (
+        move_plan(spec, start, end, rate_hz=1.0 / plan.dt)
+        for start, end in ((here, plan.target_pos[0]), (plan.target_pos[-1], here))
+    )
+    return {"approach": approach, "plan": plan, "home": home}
 
 
-def _carry_out(run: Recording, driver: Driver, writer: RowSink, cfg: LoopCfg) -> RecordResult:
+def _carry_out(run: Recording, driver: Driver, writer: RowSink, rate_hz: float) -> RecordResult:
     """Run the loop and say in the log how it ended, also when it ends in an exception."""
     report: LoopReport | None = None
     try:
         run.align()
-        report = run_loop(driver, run.tick, cfg)
+        report = run_loop(driver, run.tick, rate_hz=rate_hz)
         if report.ended == "interrupted":
             run.end("interrupted", "stopped by the user")
-    except KeyboardInterrupt:
-        run.end("interrupted", "stopped by the user")
-        raise
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            run.end("interrupted", "stopped by the user")
         run.end("failed", f"{type(error).__name__}: {error}")
         raise
     finally:

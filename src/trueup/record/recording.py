@@ -1,18 +1,18 @@
 """One recording while it runs: what happens in each tick, and how it went.
 
-A tick reads the state, looks at it, sends the plan's command for this point of the schedule and appends both
-as one row.
+A tick reads the state, checks it, sends the plan's command for this point of the schedule and appends both as a row.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
@@ -22,32 +22,16 @@ from trueup.record.sink import RowSink
 from trueup.robot.excitation.plan import Plan, join_plans
 from trueup.robot.spec import RobotSpec
 
-FloatArray = NDArray[np.float64]
 Ended = Literal["done", "aborted", "interrupted", "failed"]
+PROGRESS_S = 0.1  # between two calls of the progress callback
+_OPTIONAL = ("joint_torque", "joint_temperature", "voltage", "imu_quat", "imu_gyro", "imu_acc")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordCfg:
-    """How a recording is run.
+    """How a recording is run: when it is given up."""
 
-    move_fraction     of the velocity limits on the way to the plan and back
-    return_home       go back to the pose the robot was found in before it is damped
-    start_margin_rad  a robot found farther outside its limits than this is not moved at all
-    progress_s        between two calls of the progress callback
-    spin_s, fifo_priority  see `LoopCfg`
-    """
-
-    move_fraction: float = 0.1
-    return_home: bool = True
-    start_margin_rad: float = 0.3
-    progress_s: float = 0.1
-    spin_s: float = 0.0
-    fifo_priority: int = 0
     watch: WatchCfg = field(default_factory=WatchCfg)
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.move_fraction <= 1.0:
-            raise TrueupError(f"move_fraction must lie in (0, 1], found {self.move_fraction}")
 
 
 class RecordingProgress(NamedTuple):
@@ -91,11 +75,15 @@ class Recording:
         cfg: RecordCfg,
         on_progress: Callable[[RecordingProgress], None] | None,
     ) -> None:
-        self._spec, self._driver, self._writer, self._cfg = spec, driver, writer, cfg
+        self._spec, self._driver, self._writer, self._stale_s = spec, driver, writer, cfg.watch.stale_s
         self._plan = join_plans(*parts.values())
-        self._starts = _starts(parts)
+        lengths = {name: len(plan) for name, plan in parts.items() if plan is not None}
+        self._ends = dict(zip(lengths, itertools.accumulate(lengths.values()), strict=True))  # row after each part
         self._watch = Watch(spec, cfg.watch, period_s=self._plan.dt, start=first.joint_pos)
-        self._signals = _measured(first)
+        # What the robot does not measure is absent or NaN in its first state.
+        values = {name: getattr(first, name) for name in _OPTIONAL}
+        there = [name for name, value in values.items() if value is not None and np.isfinite(value).all()]
+        self._signals = ("joint_pos", "joint_vel", *there)
         self._ahead: RobotState | None = first
         self._last: RobotState | None = None
         self._fresh_s = time.perf_counter()
@@ -148,58 +136,46 @@ class Recording:
     def _is_stale(self, state: RobotState) -> bool:
         """Whether this state was seen before. Then nothing is sent: the log would not have the command."""
         now = time.perf_counter()
-        silent_s, allowed_s = now - self._fresh_s, self._cfg.watch.stale_s
+        silent_s, allowed_s = now - self._fresh_s, self._stale_s
         is_new = self._last is None or state.sequence > self._last.sequence
         if not self._driver.realtime and not is_new:  # nothing moves on by itself: waiting would not help
             self.end("aborted", f"no new state after a command: number {state.sequence} came again")
         elif self._driver.realtime and self._last is not None and silent_s > allowed_s:
-            reason = f"no new state for {1e3 * silent_s:.0f} ms (allowed: {1e3 * allowed_s:.0f} ms)"
-            self.end("aborted", reason)
-        if is_new:
-            self._check_clock(state)
-            self._fresh_s, self._last = now, state
-        else:
+            self.end("aborted", f"no new state for {1e3 * silent_s:.0f} ms (allowed: {1e3 * allowed_s:.0f} ms)")
+        if not is_new:
             self._stale_ticks += 1
-        return not is_new
+            return True
+        if self._last is not None:
+            self._check_clock(self._last.time_s, state.time_s)
+        self._fresh_s, self._last = now, state
+        return False
 
-    def _check_clock(self, state: RobotState) -> None:
-        if self._last is None:
-            return
-        step = state.time_s - self._last.time_s
+    def _check_clock(self, before_s: float, now_s: float) -> None:
+        step, period = now_s - before_s, self._plan.dt
         if step <= 0.0:
-            raise TrueupError(f"the robot's clock went from {self._last.time_s:.6f} s to {state.time_s:.6f} s")
-        if not self._driver.realtime and abs(step - self._plan.dt) > 0.01 * self._plan.dt:
-            raise TrueupError(
-                f"the driver moves on by {1e3 * step:.3f} ms a command and the plan by "
-                f"{1e3 * self._plan.dt:.3f} ms; open both with the same rate"
-            )
+            raise TrueupError(f"the robot's clock went from {before_s:.6f} s to {now_s:.6f} s")
+        if not self._driver.realtime and abs(step - period) > 0.01 * period:
+            steps = f"the driver moves on by {1e3 * step:.3f} ms a command and the plan by {1e3 * period:.3f} ms"
+            raise TrueupError(f"{steps}; open both with the same rate")
 
     def _do(self, k: int, state: RobotState) -> None:
         """Answer a new state with the plan's command, or with damping, and log the two."""
-        if self._ended is None:
-            fault = self._watch.check(state)
-            if fault is not None:
-                self.end("aborted", fault)
+        fault = self._watch.check(state) if self._ended is None else None
+        if fault is not None:
+            self.end("aborted", fault)
         if self._ended is not None:
             self._append(k, state, self._driver.damp())
             return
+        zero = np.zeros(self._spec.njoint)
+        speed = zero if self._plan.target_vel is None else self._plan.target_vel[k]
+        target, kp, kd = self._plan.target_pos[k], self._spec.kp, self._spec.kd
         try:
-            sent = self._driver.write(self._command(k))
+            sent = self._driver.write(Command(target_pos=target, target_vel=speed, kp=kp, kd=kd, torque=zero))
         except TrueupError:
             self._append(k, state, self._driver.damp())
             raise
         self._watch.told(sent.target_pos)
         self._append(k, state, sent)
-
-    def _command(self, k: int) -> Command:
-        zero = np.zeros(self._spec.njoint)
-        return Command(
-            target_pos=self._plan.target_pos[k],
-            target_vel=zero if self._plan.target_vel is None else self._plan.target_vel[k],
-            kp=self._spec.kp,
-            kd=self._spec.kd,
-            torque=zero,
-        )
 
     def _append(self, k: int, state: RobotState, sent: Command) -> None:
         values: dict[str, ArrayLike] = {name: getattr(state, name) for name in self._signals}
@@ -216,30 +192,12 @@ class Recording:
         self._rows += 1
 
     def _phase(self, k: int) -> str:
-        return [name for name, start in self._starts.items() if start <= k][-1]
+        return next(name for name, end in self._ends.items() if k < end)
 
     def _progress(self, k: int) -> None:
         now = time.perf_counter()
         if self._on_progress is None or (now < self._progress_s and self._ended is None and k + 1 < len(self._plan)):
             return
-        self._progress_s = now + self._cfg.progress_s
+        self._progress_s = now + PROGRESS_S
         total = len(self._plan) * self._plan.dt
         self._on_progress(RecordingProgress(self._phase(k), (k + 1) * self._plan.dt, total, self._rows))
-
-
-def _starts(parts: Mapping[str, Plan | None]) -> dict[str, int]:
-    """First row of each part that exists."""
-    starts, row = {}, 0
-    for name, plan in parts.items():
-        if plan is not None:
-            starts[name] = row
-            row += len(plan)
-    return starts
-
-
-def _measured(state: RobotState) -> tuple[str, ...]:
-    """The signals that this robot has: a quantity it does not measure is absent or NaN in its first state."""
-    optional = ("joint_torque", "joint_temperature", "voltage", "imu_quat", "imu_gyro", "imu_acc")
-    values = {name: getattr(state, name) for name in optional}
-    there = [name for name, value in values.items() if value is not None and np.isfinite(value).all()]
-    return ("joint_pos", "joint_vel", *there)

@@ -38,26 +38,23 @@ def load_robot(reference: str | Path | Robot, *, root: Path | None = None) -> Ro
     if isinstance(reference, Robot):
         return reference
     text = str(reference)
-    name, options_text = _split_options(text)
+    name, options = _split_options(text)
+    path = Path(name)
     if name in zoo_names():
-        robot = _from_folder(ZOO / name, built_in=True)
-    else:
-        path = Path(name)
-        if path.is_dir():
-            robot = _from_folder(path, built_in=False)
-        elif path.name == SPEC_FILE or path.suffix == ".toml":
-            robot = _from_spec(path, built_in=False)
-        elif path.is_file() and path.suffix.lower() in MODEL_SUFFIXES:
-            from trueup.robot.drafts.draft import draft_spec  # needs MuJoCo: only for bare model files
+        robot = _from_spec(ZOO / name / SPEC_FILE, built_in=True)
+    elif path.is_dir():
+        robot = _from_spec(path / SPEC_FILE)
+    elif path.suffix == ".toml":
+        robot = _from_spec(path)
+    elif path.is_file() and path.suffix.lower() in MODEL_SUFFIXES:
+        from trueup.robot.drafts.draft import draft_spec  # needs MuJoCo: only for bare model files
 
-            robot = Robot(spec=draft_spec(path, root=root), model_path=path, root=root)
-        elif path.is_file():
-            raise TrueupError(f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path)
-        else:
-            raise TrueupError(f"no robot {text!r}: neither built in nor a path{did_you_mean(name, zoo_names())}")
-    if not options_text:
-        return robot
-    return _with_options(robot, options_text)
+        robot = Robot(spec=draft_spec(path, root=root), model_path=path, root=root)
+    elif path.is_file():
+        raise TrueupError(f"a robot is a folder, a spec or a model file ({', '.join(MODEL_SUFFIXES)})", file=path)
+    else:
+        raise TrueupError(f"no robot {text!r}: neither built in nor a path{did_you_mean(name, zoo_names())}")
+    return replace(robot, options=dict(_option(robot.spec, part) for part in options.split(","))) if options else robot
 
 
 def _split_options(text: str) -> tuple[str, str]:
@@ -67,33 +64,23 @@ def _split_options(text: str) -> tuple[str, str]:
     return (name, options) if "=" in options else (text, "")
 
 
-def _with_options(robot: Robot, text: str) -> Robot:
-    values: dict[str, float] = {}
-    for part in text.split(","):
-        key, _, number = part.partition("=")
-        option = robot.spec.options.get(key.strip())
-        if option is None:
-            raise TrueupError(
-                f"robot {robot.spec.name!r} has no option {key.strip()!r}"
-                f"{did_you_mean(key.strip(), robot.spec.options)}"
-            )
-        try:
-            value = float(number)
-        except ValueError:
-            raise TrueupError(f"option {key.strip()!r} needs a number, found {number!r}") from None
-        if not option.low <= value <= option.high:
-            raise TrueupError(
-                f"option {key.strip()!r} = {value:g} {option.unit} is outside [{option.low:g}, {option.high:g}]"
-            )
-        values[key.strip()] = value
-    return replace(robot, options=values)
+def _option(spec: RobotSpec, text: str) -> tuple[str, float]:
+    """Read `key=number` and compare it with what the spec allows."""
+    key, _, number = text.partition("=")
+    key = key.strip()
+    option = spec.options.get(key)
+    if option is None:
+        raise TrueupError(f"robot {spec.name!r} has no option {key!r}{did_you_mean(key, spec.options)}")
+    try:
+        value = float(number)
+    except ValueError:
+        raise TrueupError(f"option {key!r} needs a number, found {number!r}") from None
+    if not option.low <= value <= option.high:
+        raise TrueupError(f"option {key!r} = {value:g} {option.unit} is outside [{option.low:g}, {option.high:g}]")
+    return key, value
 
 
-def _from_folder(folder: Path, *, built_in: bool) -> Robot:
-    return _from_spec(folder / SPEC_FILE, built_in=built_in)
-
-
-def _from_spec(path: Path, *, built_in: bool) -> Robot:
+def _from_spec(path: Path, *, built_in: bool = False) -> Robot:
     spec = read_spec(path)
     folder = path.parent.resolve()
     model = path.parent / spec.model

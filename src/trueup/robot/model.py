@@ -5,6 +5,7 @@ Geometry and inertia come from the model file; limits, rates and pose from the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
-from trueup.robot.looks import show_visuals
 
 Base = Literal["free", "fixed", "mount"]
 Collisions = Literal["light", "full"]
@@ -22,6 +22,7 @@ FLOOR = "floor"
 MOUNT_JOINTS = ("mount_x", "mount_y", "mount_z", "mount_roll", "mount_pitch", "mount_yaw")
 _MOUNT_HZ, _MOUNT_RATIO = 5.0, 0.3  # a stand that is neither stiff nor soft, until it is fitted
 _MOUNT_ARM = 0.15  # m, radius of gyration assumed for it
+SHOWN, HIDDEN = 2, 3  # MuJoCo and mjviser show groups 0 to 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,8 @@ class ModelCfg:
     collisions  "light": only the spec's contact geoms, against floor and objects; "full": every shape, also against
                 each other (self-collision)
     floor       add a ground plane; None: only under a free base
-    visual      keep shapes that touch nothing and put what is to be seen where viewers show it (`looks`); physics alone
-                is faster without
+    visual      keep shapes that touch nothing and put what is to be seen where viewers show it (`show_visuals`);
+                physics alone is faster without
     """
 
     base: Base | None = None
@@ -80,15 +81,30 @@ def base_mode(robot: Robot, asked: Base | None = None) -> Base:
 
 
 def open_model(robot: Robot) -> mujoco.MjSpec:
-    """Parse the robot's model file; a user's own file is checked first."""
-    from trueup.robot.foreign.untrusted import parse_model  # guards stay out of the import of this module
+    """Parse the robot's model file: our own as it is, a user's with every check of `foreign.untrusted`."""
+    from trueup.robot.foreign.untrusted import quiet_engine, read_model  # guards stay out of the import of this module
 
-    return parse_model(robot.model_path, check=not robot.built_in, root=robot.root)
+    if not robot.built_in:
+        return read_model(robot.model_path, robot.root).spec
+    try:
+        with quiet_engine():
+            return mujoco.MjSpec.from_file(str(robot.model_path))
+    except (ValueError, mujoco.FatalError, OSError) as error:
+        raise TrueupError(f"MuJoCo cannot read this model: {error}", file=robot.model_path) from None
 
 
 def compile_model(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjModel:
     """Return the robot's engine model without actuators (`world.batch` has the actuated one)."""
     return compile_spec(build_spec(robot, cfg), robot)
+
+
+def add_servos(spec: mujoco.MjSpec, robot: Robot) -> None:
+    """Add a plain position servo with the spec's gains and torque limit to every joint (`world` has better ones)."""
+    for joint in robot.spec.joints:
+        servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        servo.set_to_position(kp=joint.kp, kv=joint.kd)
+        servo.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+        servo.forcerange = np.array([-joint.torque, joint.torque])
 
 
 def compile_spec(spec: mujoco.MjSpec, robot: Robot) -> mujoco.MjModel:
@@ -138,9 +154,12 @@ def _set_options(spec: mujoco.MjSpec, robot: Robot) -> None:
 def _body(spec: mujoco.MjSpec, robot: Robot, name: str) -> mujoco.MjsBody:
     body = spec.body(name)
     if body is None or name == "world":
-        known = [other.name for other in spec.bodies if other.name != "world"]
-        raise TrueupError(f"the model has no body {name!r}{did_you_mean(name, known)}", file=robot.model_path)
+        raise _unknown(robot, "body", name, (other.name for other in spec.bodies if other.name != "world"))
     return body
+
+
+def _unknown(robot: Robot, kind: str, name: str, known: Iterable[str]) -> TrueupError:
+    return TrueupError(f"the model has no {kind} {name!r}{did_you_mean(name, known)}", file=robot.model_path)
 
 
 def _set_base(spec: mujoco.MjSpec, robot: Robot, mode: Base) -> None:
@@ -183,10 +202,7 @@ def _set_joints(spec: mujoco.MjSpec, robot: Robot) -> None:
     for joint in robot.spec.joints:
         found: mujoco.MjsJoint | None = spec.joint(joint.name)
         if found is None:
-            known = [other.name for other in spec.joints]
-            raise TrueupError(
-                f"the model has no joint {joint.name!r}{did_you_mean(joint.name, known)}", file=robot.model_path
-            )
+            raise _unknown(robot, "joint", joint.name, (other.name for other in spec.joints))
         if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise TrueupError(f"joint {joint.name!r} is neither hinge nor slide", file=robot.model_path)
         limits = np.array(joint.position)
@@ -201,13 +217,9 @@ def _set_collisions(spec: mujoco.MjSpec, robot: Robot, cfg: ModelCfg) -> None:
     Bodies in the file that are not the robot's, such as a cube, stay as they are.
     """
     names = set(robot.spec.contact_geoms)
-    unknown = sorted(names - {geom.name for geom in spec.geoms})
-    if unknown:
-        known = [geom.name for geom in spec.geoms if geom.name]
-        raise TrueupError(
-            f"the model has no geom {unknown[0]!r} (contact_geoms){did_you_mean(unknown[0], known)}",
-            file=robot.model_path,
-        )
+    known = {geom.name for geom in spec.geoms}
+    for name in sorted(names - known):
+        raise _unknown(robot, "contact geom", name, known)
     if not names or cfg.collisions == "full":
         return  # full is as the file says: its purely visual shapes stay intangible
     for pair in list(spec.pairs):
@@ -237,16 +249,31 @@ def _own_geoms(spec: mujoco.MjSpec, robot: Robot) -> list[mujoco.MjsGeom]:
     return own
 
 
-def add_floor(spec: mujoco.MjSpec) -> None:
+def add_floor(spec: mujoco.MjSpec, *, solid: bool = True) -> None:
     """Put a plane at height zero, unless the model has a ground of its own."""
     ground = {mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD}
     if any(geom.type in ground for geom in spec.worldbody.geoms):
         return
-    spec.worldbody.add_geom(
-        name=FLOOR,
-        type=mujoco.mjtGeom.mjGEOM_PLANE,
-        size=[0, 0, 1],
-        contype=1,
-        conaffinity=1,
-        rgba=[0.82, 0.84, 0.86, 1],
-    )
+    plane, grey = mujoco.mjtGeom.mjGEOM_PLANE, [0.82, 0.84, 0.86, 1]
+    spec.worldbody.add_geom(name=FLOOR, type=plane, size=[0, 0, 1], contype=solid, conaffinity=solid, rgba=grey)
+
+
+def show_visuals(spec: mujoco.MjSpec) -> None:
+    """Sort the robot's geoms into the groups `SHOWN` and `HIDDEN`, so that viewers agree by their default settings.
+
+    A geom that can touch nothing is visual. Where some visual geoms are in groups that viewers show, those in other
+    groups are taken to be hidden on purpose. A body without visual geoms shows its collision geoms; a collision geom in
+    the same group as visual ones is shown too (simple models draw with both).
+    """
+    bodies = [list(body.geoms) for body in spec.bodies if body.name != spec.worldbody.name]
+    groups = {geom.group for geoms in bodies for geom in geoms if _is_visual(geom)}
+    groups = groups & set(range(SHOWN + 1)) or groups
+    for geoms in bodies:
+        has_visual = any(_is_visual(geom) and geom.group in groups for geom in geoms)
+        for geom in geoms:
+            shown = geom.group in groups if has_visual else geom.contype or geom.conaffinity
+            geom.group = SHOWN if shown else HIDDEN
+
+
+def _is_visual(geom: mujoco.MjsGeom) -> bool:
+    return not (geom.contype or geom.conaffinity) and geom.rgba[3] > 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,25 @@ from trueup.core.toml import read_toml
 
 SCHEMA = 1
 FloatArray = NDArray[np.float64]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_COMMENTS = {  # beside the fields of a spec that is written
+    "control_hz": "the policy's rate",
+    "physics_hz": "the engine's rate, a whole multiple",
+    "imu": "site",
+    "end_effector": "site",
+    "feet": "geoms",
+    "contact_geoms": "kept in light collision mode",
+    "delay_s": "from a command to the torque it causes",
+    "stand_height": "m, default pose, feet touching the ground",
+    "hold_height": "m, held in the air",
+}
+
+
+def _require(where: str, *checks: tuple[object, str]) -> None:
+    """Raise a ValueError, which the reader of the file names with its place, for the first check that fails."""
+    for holds, message in checks:
+        if not holds:
+            raise ValueError(where + message)
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,26 +65,31 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         low, high = self.position
         numbers = (low, high, self.velocity, self.torque, self.kp, self.kd, self.default)
-        if not all(math.isfinite(x) for x in numbers):
-            raise ValueError(f"joint {self.name!r}: every number must be finite, found {numbers}")
-        if not low < high:
-            raise ValueError(f"joint {self.name!r}: position = [low, high] needs low < high, found [{low}, {high}]")
-        if self.velocity <= 0 or self.torque <= 0:
-            raise ValueError(f"joint {self.name!r}: velocity and torque limits must be positive")
-        if self.kp < 0 or self.kd < 0:
-            raise ValueError(f"joint {self.name!r}: kp and kd must not be negative")
-        if self.knee_speed is not None and not 0.0 <= self.knee_speed < self.velocity:
-            raise ValueError(
-                f"joint {self.name!r}: knee_speed must lie between 0 and velocity {self.velocity}, found "
-                f"{self.knee_speed}"
-            )
-        if not low <= self.default <= high:
-            raise ValueError(f"joint {self.name!r}: default {self.default} is outside position [{low}, {high}]")
+        slow_knee = self.knee_speed is None or 0.0 <= self.knee_speed < self.velocity
+        _require(
+            f"joint {self.name!r}: ",
+            (all(map(math.isfinite, numbers)), f"every number must be finite, found {numbers}"),
+            (low < high, f"position = [low, high] needs low < high, found [{low}, {high}]"),
+            (self.velocity > 0 and self.torque > 0, "velocity and torque limits must be positive"),
+            (self.kp >= 0 and self.kd >= 0, "kp and kd must not be negative"),
+            (slow_knee, f"knee_speed must lie between 0 and velocity {self.velocity}, found {self.knee_speed}"),
+            (low <= self.default <= high, f"default {self.default} is outside position [{low}, {high}]"),
+        )
 
     @property
     def stall_torque(self) -> float:
         """Torque at rest on the motor's torque-speed line, N m: `torque` cuts it off up to the knee speed."""
         return self.torque / (1.0 - (self.knee_speed or 0.0) / self.velocity)
+
+
+class _Column:
+    """A number of every joint as one array (njoint,), in spec order."""
+
+    def __init__(self, number: Callable[[JointSpec], float]) -> None:
+        self._number = number
+
+    def __get__(self, spec: RobotSpec, kind: type) -> FloatArray:
+        return np.array([self._number(joint) for joint in spec.joints])
 
 
 class BaseSpec(_Entry, frozen=True, kw_only=True):
@@ -114,27 +139,21 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     options: dict[str, OptionSpec] = {}
 
     def __post_init__(self) -> None:
-        if self.schema != SCHEMA:
-            raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", self.name):
-            raise ValueError(f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)")
-        names = [joint.name for joint in self.joints]
-        if not names:
-            raise ValueError("a robot needs at least one [[joint]]")
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"joint {twice[0]!r} is listed twice")
-        if not (1 <= self.control_hz <= 100_000 and 1 <= self.physics_hz <= 100_000):
-            raise ValueError("control_hz and physics_hz must lie between 1 and 100000")
-        if not 0.0 <= self.delay_s <= 0.1:
-            raise ValueError(f"delay_s must lie between 0 and 0.1 s, found {self.delay_s}")
-        ratio = self.physics_hz / self.control_hz
-        if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
-            raise ValueError(
-                f"physics_hz {self.physics_hz:g} must be a whole multiple of control_hz {self.control_hz:g}"
-            )
+        names = self.joint_names
+        twice = next((name for name in names if names.count(name) > 1), "")
+        ratio = min(self.physics_hz / self.control_hz, 1e6) if self.control_hz else 0.0  # may be infinite
+        rates = f"physics_hz {self.physics_hz:g} must be a whole multiple of control_hz {self.control_hz:g}"
+        _require(
+            "",
+            (self.schema == SCHEMA, f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})"),
+            (re.fullmatch(_NAME, self.name), f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)"),
+            (names, "a robot needs at least one [[joint]]"),
+            (not twice, f"joint {twice!r} is listed twice"),
+            (1 <= self.control_hz <= 1e5 and 1 <= self.physics_hz <= 1e5, "rates lie between 1 and 100000 Hz"),
+            (0.0 <= self.delay_s <= 0.1, f"delay_s must lie between 0 and 0.1 s, found {self.delay_s}"),
+            (ratio >= 1 and abs(ratio - round(ratio)) <= 1e-9, rates),
+        )
 
-    # arrays in spec order
     @property
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
@@ -143,42 +162,19 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     def njoint(self) -> int:
         return len(self.joints)
 
-    @property
-    def position_low(self) -> FloatArray:
-        return np.array([joint.position[0] for joint in self.joints])
-
-    @property
-    def position_high(self) -> FloatArray:
-        return np.array([joint.position[1] for joint in self.joints])
-
-    @property
-    def velocity_limit(self) -> FloatArray:
-        return np.array([joint.velocity for joint in self.joints])
-
-    @property
-    def torque_limit(self) -> FloatArray:
-        return np.array([joint.torque for joint in self.joints])
-
-    @property
-    def kp(self) -> FloatArray:
-        return np.array([joint.kp for joint in self.joints])
-
-    @property
-    def kd(self) -> FloatArray:
-        return np.array([joint.kd for joint in self.joints])
-
-    @property
-    def stall_torque(self) -> FloatArray:
-        return np.array([joint.stall_torque for joint in self.joints])
+    position_low = _Column(lambda joint: joint.position[0])
+    position_high = _Column(lambda joint: joint.position[1])
+    velocity_limit = _Column(lambda joint: joint.velocity)
+    torque_limit = _Column(lambda joint: joint.torque)
+    kp = _Column(lambda joint: joint.kp)
+    kd = _Column(lambda joint: joint.kd)
+    stall_torque = _Column(lambda joint: joint.stall_torque)
+    default_pose = _Column(lambda joint: joint.default)
 
     @property
     def has_envelope(self) -> bool:
         """Whether the torque of some motor depends on its speed."""
         return any(joint.knee_speed is not None for joint in self.joints)
-
-    @property
-    def default_pose(self) -> FloatArray:
-        return np.array([joint.default for joint in self.joints])
 
     @property
     def substeps(self) -> int:
@@ -193,50 +189,29 @@ def read_spec(path: str | Path) -> RobotSpec:
 
 def spec_to_toml(spec: RobotSpec) -> str:
     """Write a spec as TOML that a person can edit; `read_spec` gives the same spec back."""
-    lines = [f"schema = {spec.schema}", f"name = {_toml(spec.name)}"]
-    if spec.description:
-        lines.append(f"description = {_toml(spec.description)}")
-    lines += [
-        f"model = {_toml(spec.model)}",
-        "",
-        "# the policy runs at control_hz, the engine at physics_hz (a whole multiple)",
-        f"control_hz = {_toml(spec.control_hz)}",
-        f"physics_hz = {_toml(spec.physics_hz)}",
-        "",
-    ]
-    if spec.imu is not None:
-        lines.append(f"imu = {_toml(spec.imu)}  # site")
-    if spec.end_effector is not None:
-        lines.append(f"end_effector = {_toml(spec.end_effector)}  # site")
-    if spec.feet:
-        lines.append(f"feet = {_toml(list(spec.feet))}  # geoms")
-    if spec.contact_geoms:
-        lines.append(f"contact_geoms = {_toml(list(spec.contact_geoms))}  # kept in light collision mode")
-    if spec.delay_s:
-        lines.append(f"delay_s = {_toml(spec.delay_s)}  # from a command to the torque it causes")
-    base = spec.base
-    lines += ["", "[base]", f"body = {_toml(base.body)}", f"floating = {_toml(base.floating)}"]
-    lines += [f"stand_height = {_toml(base.stand_height)}  # m, default pose, feet touching the ground"]
-    lines += [f"hold_height = {_toml(base.hold_height)}  # m, held in the air"]
+    lines = [*_entries(spec), "", "[base]", *_entries(spec.base)]
     for key, option in spec.options.items():
-        lines += ["", f"[options.{_toml(key)}]"]
-        lines += [f"{name} = {_toml(getattr(option, name))}" for name in option.__struct_fields__]
+        lines += ["", f"[options.{_toml(key)}]", *_entries(option)]
     lines += ["", "# one entry a joint, in the order every array uses; rad, rad/s, N m, N m/rad, N m s/rad"]
     for joint in spec.joints:
-        lines += ["", "[[joint]]"]
-        for name in joint.__struct_fields__:
-            value = getattr(joint, name)
-            if value is None:
-                continue
-            lines.append(f"{name} = {_toml(list(value) if isinstance(value, tuple) else value)}")
+        lines += ["", "[[joint]]", *_entries(joint)]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | bool | float | list[object]) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
+def _entries(entry: _Entry) -> list[str]:
+    """The fields of an entry as `key = value`, without those that are empty or tables of their own."""
+    lines = []
+    for name in entry.__struct_fields__:
+        value = getattr(entry, name)
+        if value not in (None, "", (), {}) and name not in ("base", "joints", "options"):
+            comment = f"  # {_COMMENTS[name]}" if name in _COMMENTS else ""
+            lines.append(f"{name} = {_toml(value)}{comment}")
+    return lines
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str | bool | int):
         return msgspec.json.encode(value).decode()
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"  # type: ignore[arg-type]
-    return repr(float(value))
+    return repr(float(value))  # type: ignore[arg-type]

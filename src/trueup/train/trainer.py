@@ -11,12 +11,12 @@ import msgspec
 
 from trueup.core.checkpoint import Checkpoint
 from trueup.core.errors import TrueupError
+from trueup.core.stop import stop_on_signal
 from trueup.rl.learner import Learner
 from trueup.rl.stepper import NonFiniteError
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import POLICY, RunFolder, Scalars
 from trueup.train.nonfinite import write_dump
-from trueup.train.stop import stop_on_signal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from trueup.core.errors import TrueupError, did_you_mean
 
 Floats = NDArray[np.float64]
 _MARGIN = 1.05
+_SMOOTH_S = 0.5  # over which the motion of the followed body is averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,16 +22,12 @@ class CameraCfg:
 
     azimuth, elevation  direction of view in degrees; azimuth 180 looks the robot in the face
     distance            metres from the robot; None: just far enough to see all of it
-    body                body to follow; None: the top body that carries the most mass
     scene_camera        name of a camera of the scene, which is used as it is
-    smooth_s            seconds over which the body's motion is averaged
     """
 
     azimuth: float = 140.0
     elevation: float = -18.0
     distance: float | None = None
-    body: str | None = None
-    smooth_s: float = 0.5
     scene_camera: str | None = None
 
 
@@ -58,14 +55,18 @@ class MotionFrames:
 
 
 class Tracking:
-    """The camera of every frame of a motion; `at(frame)` returns it."""
+    """The camera of every frame of a motion; `at(frame)` returns it. It follows the heaviest tree of bodies."""
 
     def __init__(self, motion: MotionFrames, cfg: CameraCfg, *, aspect: float, fps: float) -> None:
         self._camera = mujoco.MjvCamera()
         if cfg.scene_camera is not None:
             self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
-            self._camera.fixedcamid = _scene_camera(motion.model, cfg.scene_camera)
-        self._path, radius = _survey(motion, _followed_body(motion.model, cfg), round(cfg.smooth_s * fps))
+            names = [motion.model.camera(k).name for k in range(motion.model.ncam)]
+            if cfg.scene_camera not in names:
+                hint = did_you_mean(cfg.scene_camera, names)
+                raise TrueupError(f"the scene has no camera {cfg.scene_camera!r}{hint}")
+            self._camera.fixedcamid = names.index(cfg.scene_camera)
+        self._path, radius = _survey(motion, round(_SMOOTH_S * fps))
         half_view = math.radians(motion.model.vis.global_.fovy) / 2
         half_view = min(half_view, math.atan(math.tan(half_view) * aspect))  # the narrower side decides
         self._camera.azimuth, self._camera.elevation = cfg.azimuth, cfg.elevation
@@ -76,27 +77,11 @@ class Tracking:
         return self._camera
 
 
-def _scene_camera(model: mujoco.MjModel, name: str) -> int:
-    known = [model.camera(k).name for k in range(model.ncam)]
-    if name not in known:
-        raise TrueupError(f"the scene has no camera {name!r}{did_you_mean(name, known)}")
-    return known.index(name)
-
-
-def _followed_body(model: mujoco.MjModel, cfg: CameraCfg) -> int:
-    if cfg.body is not None:
-        body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, cfg.body)
-        if body < 0:
-            known = [model.body(k).name for k in range(1, model.nbody)]
-            raise TrueupError(f"the camera cannot follow body {cfg.body!r}{did_you_mean(cfg.body, known)}")
-        return int(body)
-    tops = np.flatnonzero((model.body_parentid == 0) & (np.arange(model.nbody) > 0))
-    return int(tops[np.argmax(model.body_subtreemass[tops])]) if len(tops) else 0
-
-
-def _survey(motion: MotionFrames, body: int, window: int) -> tuple[Floats, float]:
+def _survey(motion: MotionFrames, window: int) -> tuple[Floats, float]:
     """Return where to look in each frame (F, 3) and the radius around it that the robot needs."""
     model = motion.model
+    tops = np.flatnonzero(model.body_parentid == 0)[1:]  # the world is its own parent
+    body = int(tops[np.argmax(model.body_subtreemass[tops])]) if len(tops) else 0
     shapes = np.flatnonzero((model.geom_bodyid > 0) & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))
     size = model.geom_rbound[shapes]
     followed = np.empty((motion.frames, 3))

@@ -11,7 +11,6 @@ import dataclasses
 import importlib
 import os
 import platform
-from types import TracebackType
 from typing import Any
 
 import mujoco
@@ -20,8 +19,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.robot.looks import SHOWN
-from trueup.robot.model import FLOOR, ModelCfg, compile_spec
+from trueup.robot.model import FLOOR, SHOWN, ModelCfg, add_floor, compile_spec
 from trueup.world.scene.scene import Scene
 
 Pixels = NDArray[np.uint8]
@@ -52,24 +50,15 @@ def dress(spec: mujoco.MjSpec) -> None:
     """Add sky, soft light and a tiled floor to a model before it is compiled; its physics stays as it is."""
     _add_textures(spec)
     _add_lights(spec)
-    floor = next((geom for geom in spec.geoms if geom.name == FLOOR), None)
-    if floor is None and not any(_is_ground(geom) for geom in spec.worldbody.geoms):
-        floor = spec.worldbody.add_geom(
-            name=FLOOR, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], contype=0, conaffinity=0
-        )
-    if floor is not None:
+    if all(geom.name != FLOOR for geom in spec.geoms):
+        add_floor(spec, solid=False)
+    for floor in (geom for geom in spec.geoms if geom.name == FLOOR):
         floor.material = "trueup_floor"
         floor.rgba[:] = 1.0
     _add_bones(spec)
     spec.visual.rgba.haze[:] = [*_HORIZON, 1]
     spec.visual.map.haze = 0.4
     spec.visual.map.shadowclip = 2.0
-    spec.visual.quality.shadowsize = SHADOW_SIZE
-    spec.visual.quality.offsamples = SAMPLES
-
-
-def _is_ground(geom: mujoco.MjsGeom) -> bool:
-    return geom.type in (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD)
 
 
 def _add_textures(spec: mujoco.MjSpec) -> None:
@@ -124,37 +113,24 @@ def _turn_sun(model: mujoco.MjModel, azimuth: float) -> None:
     sun = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_LIGHT, _SUN)
     if sun < 0:
         return
-    turn = np.radians(azimuth)
-    ahead, right = np.array([np.cos(turn), np.sin(turn)]), np.array([np.sin(turn), -np.cos(turn)])
-    lean = 0.15 * ahead + 0.35 * right
+    c, s = np.cos(np.radians(azimuth)), np.sin(np.radians(azimuth))
+    lean = 0.15 * np.array([c, s]) + 0.35 * np.array([s, -c])  # ahead and to the right
     model.light_dir0[sun] = np.array([*lean, -1.0]) / np.hypot(1.0, np.linalg.norm(lean))
     model.light_poscom0[sun] = _SUN_HEIGHT * np.array([*-lean, 1.0])
 
 
 def _add_bones(spec: mujoco.MjSpec) -> None:
     """Join the shapes of mesh-free robots by thin rods, so that links do not hang in the air."""
+    look = {"type": mujoco.mjtGeom.mjGEOM_CAPSULE, "rgba": _BONE, "group": SHOWN}
     for top in spec.worldbody.bodies:
         if any(geom.type == mujoco.mjtGeom.mjGEOM_MESH for geom in top.find_all("geom")):
             continue
         for body in (top, *top.find_all("body")):
-            ends = [child.pos for child in body.bodies] + [geom.pos for geom in body.geoms]
-            for end in ends:
-                _add_bone(body, end)
-
-
-def _add_bone(body: mujoco.MjsBody, end: NDArray[np.float64]) -> None:
-    length = float(np.linalg.norm(end))
-    if np.isfinite(length) and length > _SHORTEST_BONE:
-        body.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_CAPSULE,
-            fromto=[0, 0, 0, *end],
-            size=[0.05 * length, 0, 0],
-            rgba=_BONE,
-            group=SHOWN,
-            contype=0,
-            conaffinity=0,
-            mass=0,
-        )
+            for end in [part.pos for part in (*body.bodies, *body.geoms)]:
+                length = float(np.linalg.norm(end))
+                if np.isfinite(length) and length > _SHORTEST_BONE:
+                    rod = {"fromto": [0, 0, 0, *end], "size": [0.05 * length, 0, 0]}
+                    body.add_geom(**look, **rod, contype=0, conaffinity=0, mass=0)
 
 
 class Painter:
@@ -199,9 +175,7 @@ class Painter:
     def __enter__(self) -> Painter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -212,12 +186,9 @@ def backends() -> tuple[str, ...]:
         raise TrueupError(f"drawing is switched off by MUJOCO_GL={asked}; unset it to make films")
     if asked in ("egl", "osmesa", "glfw", "cgl"):
         return (asked,)
-    if platform.system() == "Darwin":
-        return ("cgl", "glfw")
-    if platform.system() != "Linux":
-        return ("glfw",)
     has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    return ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
+    linux = ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
+    return {"Darwin": ("cgl", "glfw"), "Linux": linux}.get(platform.system(), ("glfw",))
 
 
 def _open_gl(width: int, height: int) -> Any:

@@ -94,7 +94,7 @@ def _check(model: mujoco.MjModel, qpos: NDArray[np.float64], fps: float, sample_
 
 
 @contextmanager
-def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callable[[Pixels], None]]:
+def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callable[[Pixels], object]]:
     """Give a function that takes one picture at a time; the file appears at the end, or nothing stays."""
     source = ("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}", "-i", "-")
     suffix = path.suffix.lower()
@@ -108,8 +108,10 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callab
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
+    assert process.stdin is not None
+    pipe = process.stdin
     try:
-        yield _sender(process)
+        yield lambda pixels: pipe.write(pixels.tobytes())
         _finish(process, path)
         with writing(path):
             os.chmod(part, 0o644)
@@ -121,16 +123,6 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Callab
         process.kill()
         process.communicate()
         Path(part).unlink(missing_ok=True)
-
-
-def _sender(process: subprocess.Popen[bytes]) -> Callable[[Pixels], None]:
-    pipe = process.stdin
-    assert pipe is not None
-
-    def send(pixels: Pixels) -> None:
-        pipe.write(pixels.tobytes())
-
-    return send
 
 
 def _finish(process: subprocess.Popen[bytes], path: Path) -> None:

@@ -5,21 +5,25 @@ twin:harmonic?seed=7&lockstep=1    options after a question mark (see TWIN_OPTIO
 twin:ideal?seed=3&params=fit/      a twin of a calibrated robot: drawn from the fit's posterior
 twin:my/preset.toml                one's own preset
 twin@127.0.0.1:7000                a twin that is running
-my_robot.py:make_driver?port=x     one's own driver (see `own`)
+my_robot.py:make_driver?port=x     one's own driver; or my_package.robot:make_driver
+
+A driver of one's own comes from a function that is called as make_driver(robot, command_hz, **options), options being
+strings, and returns a `Driver`, not yet connected. Naming it on the command line is what allows it to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Literal
+from dataclasses import fields, replace
+from typing import Any, Literal, cast
 from urllib.parse import quote, unquote
 
+import msgspec
+
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.own_code import is_own_code, own_function
 from trueup.hardware.driver import Driver
-from trueup.hardware.drivers.own import is_own, make_own
 from trueup.hardware.drivers.twin import TwinDriver
-from trueup.hardware.twin_cfg import ServeCfg
+from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
 from trueup.robot.load import Robot
 
 KINDS = {
@@ -27,6 +31,19 @@ KINDS = {
     "twin@HOST:PORT": "a virtual robot that is running (`trueup twin serve`)",
     "FILE.py:FUNCTION or MODULE:FUNCTION": "your own driver (docs/record.md)",
 }
+_FAULTS = tuple(field.name for field in fields(FaultCfg))
+# key in a reference -> field of `ServeCfg` (or `FaultCfg`), its type, and the type in words
+TWIN_OPTIONS: dict[str, tuple[str, Any, str]] = {
+    "seed": ("seed", int, "a whole number"),
+    "params": ("params", str, "a folder"),
+    "lockstep": ("lockstep", bool, "0 or 1"),
+    "base": ("base", Literal["fixed", "free"], "fixed or free"),
+    "hz": ("command_hz", float, "a number"),
+    "timeout": ("command_timeout_s", float, "a number"),
+    "tap": ("tap", str, "a file"),
+    **{fault: (fault, float, "a number") for fault in _FAULTS},
+}
+_DRIVER_PARTS = ("connect", "read", "write", "damp", "close", "joint_names", "realtime")
 
 
 def open_driver(
@@ -43,27 +60,30 @@ def open_driver(
         return TwinDriver(robot, twin_options(reference.removeprefix("twin:"), wanted))
     if reference.startswith("twin@"):
         return TwinDriver(robot, address=_address(reference.removeprefix("twin@")))
-    if is_own(reference):
-        return make_own(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
+    if is_own_code(reference.partition("?")[0]):
+        return _own_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
     known = "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
     raise TrueupError(f"no driver {reference!r}; known are {known}")
 
 
 def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:
     """Read `PRESET?key=value&...`; what it does not say stays as in `wanted`."""
+    wanted = wanted or ServeCfg()
     preset, _, query = text.partition("?")
     if not preset:
         raise TrueupError("a twin needs a preset: twin:mild, twin:harmonic, twin:my/preset.toml")
-    options = replace(wanted or ServeCfg(), preset=preset)
-    for part in query.split("&") if query else []:
-        key, _, value = part.partition("=")
+    options: dict[str, Any] = {"preset": preset}
+    faults: dict[str, float] = {}
+    for key, value in _options(query, f"twin:{text}").items():
         if key not in TWIN_OPTIONS:
             raise TrueupError(f"a twin has no option {key!r}{did_you_mean(key, TWIN_OPTIONS)}", place=f"twin:{text}")
+        field, kind, words = TWIN_OPTIONS[key]
         try:
-            options = TWIN_OPTIONS[key](options, unquote(value))
-        except ValueError as error:
-            raise TrueupError(f"option {key!r} of a twin: {error}", place=f"twin:{text}") from None
-    return options
+            (faults if key in _FAULTS else options)[field] = msgspec.convert(value, kind, strict=False)
+        except msgspec.ValidationError:
+            message = f"option {key!r} of a twin takes {words}, found {value!r}"
+            raise TrueupError(message, place=f"twin:{text}") from None
+    return replace(wanted, **options, faults=replace(wanted.faults, **faults))
 
 
 def same_twin(reference: str) -> str:
@@ -79,36 +99,31 @@ def same_twin(reference: str) -> str:
     return f"twin:{options.preset}?seed={options.seed}{base}{fit}"
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ("0", "1", "false", "true", "no", "yes"):
-        raise ValueError(f"expected 0 or 1, found {text!r}")
-    return text.lower() in ("1", "true", "yes")
+def _own_driver(reference: str, robot: Robot, command_hz: float) -> Driver:
+    """Call the user's function and check that what it returns is a driver."""
+    name, _, query = reference.partition("?")
+    place, _, function = name.rpartition(":")
+    make = own_function(name)
+    try:
+        driver = make(robot, command_hz, **_options(query, reference))
+    except TypeError as error:
+        message = f"{name} is called as {function}(robot, command_hz, **options): {error}"
+        raise TrueupError(message, file=place) from error
+    missing = ", ".join(part for part in _DRIVER_PARTS if not hasattr(driver, part))
+    if missing:
+        found = f"what {name} returns is no driver: {type(driver).__name__} has no {missing}"
+        raise TrueupError(f"{found}; see docs/record.md", file=place)
+    return cast(Driver, driver)
 
 
-def _base(text: str) -> Literal["fixed", "free"]:
-    known: dict[str, Literal["fixed", "free"]] = {"fixed": "fixed", "free": "free"}
-    if text not in known:
-        raise ValueError(f"expected fixed or free, found {text!r}")
-    return known[text]
-
-
-def _fault(name: str) -> Callable[[ServeCfg, str], ServeCfg]:
-    return lambda old, text: replace(old, faults=replace(old.faults, **{name: float(text)}))
-
-
-TWIN_OPTIONS: dict[str, Callable[[ServeCfg, str], ServeCfg]] = {
-    "seed": lambda old, text: replace(old, seed=int(text)),
-    "params": lambda old, text: replace(old, params=text),
-    "lockstep": lambda old, text: replace(old, lockstep=_flag(text)),
-    "base": lambda old, text: replace(old, base=_base(text)),
-    "hz": lambda old, text: replace(old, command_hz=float(text)),
-    "timeout": lambda old, text: replace(old, command_timeout_s=float(text)),
-    "tap": lambda old, text: replace(old, tap=text),
-    "drop": _fault("drop"),
-    "duplicate": _fault("duplicate"),
-    "reorder": _fault("reorder"),
-    "corrupt": _fault("corrupt"),
-}
+def _options(query: str, reference: str) -> dict[str, str]:
+    options = {}
+    for part in query.split("&") if query else []:
+        key, equals, value = part.partition("=")
+        if not key.isidentifier() or not equals:
+            raise TrueupError(f"options of a driver are key=value&key=value, found {part!r}", place=reference)
+        options[key] = unquote(value)
+    return options
 
 
 def _address(text: str) -> tuple[str, int]:

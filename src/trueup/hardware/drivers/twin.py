@@ -10,27 +10,23 @@ import contextlib
 import socket
 import struct
 import time
-from types import TracebackType
-from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, FloatArray, RobotState
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
-from trueup.hardware.wire import Kind, Packet, TapCounts, Welcome
+from trueup.hardware.wire import Kind, Packet, TapCounts
 from trueup.robot.load import Robot
 
-FloatArray = NDArray[np.float64]
 Address = tuple[str, int]
 _RESEND_S = 0.02
 
 
 class TwinDriver:
-    """A Driver (see `base`) for a twin.
+    """A `Driver` for a twin.
 
     options    the twin to start in the background; or
     address    (host, port) of one that is running
@@ -68,10 +64,16 @@ class TwinDriver:
         try:
             self._open_socket()
             hello = wire.encode(Kind.HELLO, 0, 0.0)
-            self._check(wire.parse_welcome(self._ask(hello, Kind.WELCOME)))
+            welcome = wire.parse_welcome(self._ask(hello, Kind.WELCOME))
+            if welcome.joint_names != self.joint_names:
+                raise TrueupError(
+                    f"the twin at {self._place()} is another robot: it has the joints {', '.join(welcome.joint_names)};"
+                    f" {self._robot.spec.name} has {', '.join(self.joint_names)}"
+                )
         except BaseException:
             self._let_go()
             raise
+        self.name, self.realtime, self.command_hz = welcome.name, not welcome.lockstep, welcome.command_hz
 
     def read(self) -> RobotState:
         """Return the newest state, waiting for one if none has come since the last call.
@@ -94,8 +96,7 @@ class TwinDriver:
         rows = self._rows(command)
         self._sequence += 1
         self._send(wire.encode_rows(self._sequence, time.monotonic(), rows))
-        target_pos, target_vel, kp, kd, torque = rows
-        return Command(target_pos=target_pos, target_vel=target_vel, kp=kp, kd=kd, torque=torque)
+        return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
         """Let the joints give way against damping."""
@@ -108,16 +109,14 @@ class TwinDriver:
             with contextlib.suppress(TrueupError, OSError):
                 if self._process is None or self._process.is_running:
                     self.damp()
-                    self._socket.send(wire.encode(Kind.BYE, self._sequence + 1, self._now()))
+                    self._socket.send(wire.encode(Kind.BYE, self._sequence + 1, time.monotonic()))
         self._let_go()
 
     def __enter__(self) -> TwinDriver:
         self.connect()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     # --- what only twins can do ---
@@ -133,14 +132,14 @@ class TwinDriver:
         if self.realtime:
             raise TrueupError("only a lock-step twin waits for ticks")
         self._sequence += 1
-        self._send(wire.encode(Kind.TICK, self._sequence, self._now()))
+        self._send(wire.encode(Kind.TICK, self._sequence, time.monotonic()))
 
     def tap(self) -> TapCounts:
         """Return what was counted at the twin's motors so far."""
         self._need_socket()
         if self._pending:
             self._await_answer()
-        return wire.parse_tap(self._ask(wire.encode(Kind.TAP, 0, self._now()), Kind.TAP_COUNTS))
+        return wire.parse_tap(self._ask(wire.encode(Kind.TAP, 0, time.monotonic()), Kind.TAP_COUNTS))
 
     # --- frames ---
     def _open_socket(self) -> None:
@@ -151,15 +150,6 @@ class TwinDriver:
             self._socket.connect(self._address)
         except (OSError, OverflowError) as error:
             raise TrueupError(f"cannot reach {self._place()}: {error}") from None
-
-    def _check(self, welcome: Welcome) -> None:
-        if welcome.joint_names != self.joint_names:
-            raise TrueupError(
-                f"the twin at {self._place()} is another robot: it has the joints {', '.join(welcome.joint_names)};"
-                f" {self._robot.spec.name} has {', '.join(self.joint_names)}"
-            )
-        self.name, self.realtime = welcome.name, not welcome.lockstep
-        self.command_hz = welcome.command_hz
 
     def _send(self, packet: bytes) -> None:
         """Send a frame that the twin acts on; lock-step: after the one before was answered."""
@@ -192,28 +182,21 @@ class TwinDriver:
             if frame is None:
                 self._look_alive(deadline)
                 if not self.realtime:  # the first state was lost
-                    self._need_socket().send(wire.encode(Kind.HELLO, 0, self._now()))
+                    self._need_socket().send(wire.encode(Kind.HELLO, 0, time.monotonic()))
             else:
                 self._note(frame)
 
     def _ask(self, packet: bytes, kind: Kind) -> Packet:
         """Send a question until it is answered."""
         deadline = time.monotonic() + self._timeout
-        sock = self._need_socket()
-        with contextlib.suppress(ConnectionRefusedError):
-            sock.send(packet)
         while True:
-            frame = self._receive()
-            if frame is None:
-                self._look_alive(deadline)
-                with contextlib.suppress(ConnectionRefusedError):
-                    sock.send(packet)
-            elif frame.kind is kind:
-                return frame
-            elif frame.kind is Kind.REFUSAL:
-                raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
-            else:
+            with contextlib.suppress(ConnectionRefusedError):
+                self._need_socket().send(packet)
+            while (frame := self._receive()) is not None:
+                if frame.kind is kind:
+                    return frame
                 self._note(frame)
+            self._look_alive(deadline)
 
     def _note(self, frame: Packet) -> int:
         """Keep a state if it is newer than what is kept; returns the sequence of the command it acknowledges."""
@@ -263,28 +246,16 @@ class TwinDriver:
             raise TrueupError("this driver is not connected: call connect() first")
         return self._socket
 
-    def _now(self) -> float:
-        return time.monotonic()
-
     def _rows(self, command: Command) -> FloatArray:
         """The command as (5, njoint) numbers of its own."""
-        fields = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
-        shape = (wire.COMMAND_ROWS, len(self.joint_names))
-        try:
-            rows = np.array(fields, np.float64)
-        except ValueError:  # of different lengths
-            rows = np.zeros(0)
-        if rows.shape != shape:
-            self._refuse(command)
-        return rows
-
-    def _refuse(self, command: Command) -> NoReturn:
-        """Raise for the first field that is not one number per joint."""
         for name, values in vars(command).items():
-            found = np.shape(values)
-            if found != (len(self.joint_names),):
+            if np.shape(values) != (len(self.joint_names),):
+                found = np.shape(values)
                 raise TrueupError(f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name)
-        raise TrueupError("a command is made of numbers")
+        try:
+            return np.array(list(vars(command).values()), np.float64)
+        except (ValueError, TypeError):
+            raise TrueupError("a command is made of numbers") from None
 
     def _let_go(self) -> None:
         if self._socket is not None:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,7 @@ class TwinProcess:
             env=_environment(),
             start_new_session=True,  # Ctrl-C is for the driver, which damps first
         )
+        self.pid = self._child.pid
         try:
             self.port = self._start(_order(robot, cfg))
         except BaseException:
@@ -43,11 +45,6 @@ class TwinProcess:
     @property
     def is_running(self) -> bool:
         return self._child.poll() is None
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._child.pid
 
     def last_words(self) -> str:
         """Return the end of what the child wrote to its standard error."""
@@ -78,36 +75,22 @@ class TwinProcess:
         if not select.select([self._child.stdout], [], [], START_S)[0]:
             raise TrueupError(f"the twin did not start within {START_S:g} s; is the machine overloaded?")
         try:
-            answer = msgspec.json.decode(self._child.stdout.readline(), type=dict[str, object])
+            answer = msgspec.json.decode(self._child.stdout.readline(), type=dict[str, Any])
         except msgspec.MsgspecError:
             raise TrueupError(f"the twin did not start: {self.last_words() or 'no reason given'}") from None
         if "error" in answer:
-            file, place = answer.get("file"), answer.get("place")
-            raise TrueupError(
-                str(answer["error"]), file=str(file) if file else None, place=str(place) if place else None
-            )
-        port = answer.get("port")
-        assert isinstance(port, int)
-        return port
+            raise TrueupError(answer["error"], file=answer["file"], place=answer["place"])
+        return int(answer["port"])
 
 
 def _order(robot: Robot, cfg: ServeCfg) -> bytes:
-    described = {
-        "spec": robot.spec,
-        "model_path": str(robot.model_path.resolve()),
-        "built_in": robot.built_in,
-        "options": robot.options,
-    }
+    model = str(robot.model_path.resolve())
+    described = {"spec": robot.spec, "model_path": model, "built_in": robot.built_in, "options": robot.options}
     return msgspec.json.encode({"serve": replace(cfg, once=True), "robot": described})
 
 
 def _environment() -> dict[str, str]:
     """The child finds this very package, and does not start threads for arrays of a dozen numbers."""
-    package = str(Path(__file__).resolve().parents[3])
-    paths = [package, os.environ.get("PYTHONPATH", "")]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
+    python_path = os.pathsep.join(path for path in paths if path)
+    return {**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

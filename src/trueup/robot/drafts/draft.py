@@ -17,18 +17,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.robot.drafts.pose import draft_pose, place
-from trueup.robot.drafts.stance import HINGE, SLIDE, branch_sizes, find_feet, ground_geoms, in_order, stance_load
+from trueup.robot.drafts.stance import HINGE, SLIDE, branch_sizes, draft_stance, has_free_joint
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
-from trueup.robot.shapes import collision_geoms, inertia_diagonal, lowest_point
+from trueup.robot.shapes import inertia_diagonal
 from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
 
 CONTROL_HZ = 50.0
@@ -36,7 +34,7 @@ SERVO_HZ = 4.0
 DAMPING_RATIO = 0.7
 SAG_RAD = 0.2
 MAX_RAD_PER_STEP = 0.4  # of the servo's own oscillation in one physics step
-GUESSED_SPEED = {"hinge": 10.0, "slide": 1.0}  # rad/s, m/s
+GUESSED_SPEED = {HINGE: 10.0, SLIDE: 1.0}  # rad/s, m/s
 PLACEHOLDER_SPEED = 100.0  # rad/s, m/s: no joint is that fast
 PLACEHOLDER_TORQUE = 10.0  # times weight times standing height
 GRAVITY = 9.81
@@ -44,12 +42,11 @@ _ON_JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARE
 _TOOL_WORDS = ("tool", "tcp", "grip", "ee", "effector", "attach", "pinch", "hand", "tip")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """A spec and, by its keys (`torque of joint_a`, `base.floating`), why a number in it is a guess."""
 
     spec: RobotSpec
-    guesses: dict[str, str] = field(default_factory=dict)
+    guesses: dict[str, str]
 
 
 def draft_spec(path: Path, root: Path | None = None) -> RobotSpec:
@@ -78,23 +75,15 @@ class _Drafter:
         self.base = self._choose_base()
         self.limits = {joint: self._position_limits(joint) for joint in self.joints}
         self.floating = self._is_floating()
-        self._base_height = float(self.model.body_pos[self.base, 2])
-        self.pose = self._choose_pose()
+        bolted_height = float(self.model.body_pos[self.base, 2])
+        self.stance = draft_stance(self.model, self.data, self.base, self.limits, self.floating)
+        self.hold_height = self.stance.height + 0.3 if self.floating else bolted_height
+        self.inertia = inertia_diagonal(self.model, self.data)
         timestep = float(self.model.opt.timestep)
         substeps = min(max(round(1.0 / (timestep * CONTROL_HZ)), 2), 40) if timestep > 1e-6 else 40
         self.physics_hz = CONTROL_HZ * substeps
-        place(self.model, self.data, self.base, self.pose)
-        self.inertia = inertia_diagonal(self.model, self.data)
-        self.solid = collision_geoms(self.model)
-        self.low = {geom: lowest_point(self.model, self.data, geom) for geom in self.solid}
-        self.stand_height = max(0.0, -min(self.low.values(), default=0.0)) if self.floating else 0.0
-        feet = find_feet(self.model, self.joints, self.low) if self.floating else []
-        self.feet = in_order(self.data, feet)
-        self.load = stance_load(self.model, self.data, self.feet) if self.feet else np.zeros(self.model.nv)
 
     def draft(self) -> Draft:
-        floating, stand_height = self.floating, round(self.stand_height, 4)
-        bolted = round(self._base_height, 4)
         spec = RobotSpec(
             schema=SCHEMA,
             name=_robot_name(self.checked.path),
@@ -104,37 +93,30 @@ class _Drafter:
             physics_hz=self.physics_hz,
             base=BaseSpec(
                 body=self.model.body(self.base).name,
-                floating=floating,
-                stand_height=stand_height,
-                hold_height=round(stand_height + 0.3, 4) if floating else bolted,
+                floating=self.floating,
+                stand_height=round(self.stance.height, 4),
+                hold_height=round(self.hold_height, 4),
             ),
             joints=tuple(self._joint(joint) for joint in self.joints),
-            imu=self._site(lambda name: "imu" in name),
-            feet=tuple(self._geom_name(geom) for geom in self.feet),
-            end_effector=None if floating else self._site(lambda name: any(word in name for word in _TOOL_WORDS)),
-            contact_geoms=tuple(
-                self._geom_name(geom) for geom in ground_geoms(self.model, self.base, self.feet, self.low)
-            ),
+            imu=self._site(("imu",)),
+            feet=tuple(str(self.model.geom(foot).name) for foot in self.stance.feet),
+            end_effector=None if self.floating else self._site(_TOOL_WORDS),
+            contact_geoms=tuple(str(self.model.geom(geom).name) for geom in self.stance.ground),
         )
-        return Draft(spec=spec, guesses=self.guesses)
+        return Draft(spec, self.guesses)
 
     def _choose_joints(self) -> list[int]:
         """Joints that the file drives; all that turn or slide if it drives none."""
         model = self.model
-        movable = [
-            joint for joint in range(model.njnt) if model.jnt_type[joint] in (HINGE, SLIDE) and model.joint(joint).name
-        ]
+        kinds = enumerate(model.jnt_type)
+        movable = [joint for joint, kind in kinds if kind in (HINGE, SLIDE) and model.joint(joint).name]
         if not movable:
-            raise TrueupError(
-                "has no named hinge or slide joint, so there is nothing to control", file=self.checked.path
-            )
-        driven = {joint for joint in movable if self._actuators(joint)}
-        if not driven:
-            return movable
+            raise TrueupError("has no named hinge or slide joint: there is nothing to control", file=self.checked.path)
+        driven = [joint for joint in movable if self._actuators(joint)] or movable
         for joint in movable:
             if joint not in driven:
                 self.guesses[f"passive {model.joint(joint).name}"] = "no actuator drives it: left out"
-        return [joint for joint in movable if joint in driven]
+        return driven
 
     def _actuators(self, joint: int) -> list[int]:
         model = self.model
@@ -143,8 +125,7 @@ class _Drafter:
 
     def _choose_base(self) -> int:
         """The body on the world that carries most of the joints."""
-        model = self.model
-        owners = [int(model.body_rootid[model.jnt_bodyid[joint]]) for joint in self.joints]
+        owners = [int(self.model.body_rootid[self.model.jnt_bodyid[joint]]) for joint in self.joints]
         return max(sorted(set(owners)), key=owners.count)
 
     def _position_limits(self, joint: int) -> tuple[float, float]:
@@ -155,38 +136,26 @@ class _Drafter:
         self._guess("position", joint, "the model has no limits here")
         return -reach, reach
 
-    def _choose_pose(self) -> dict[int, float]:
-        drafted = draft_pose(self.model, self.base, self.limits, self.floating)
-        if drafted.guess is not None:
-            for joint in self.joints:
-                self._guess("default", joint, drafted.guess)
-        return drafted.joints
-
-    def _has_free_joint(self) -> bool:
-        first = self.model.body_jntadr[self.base]
-        return bool(first >= 0 and self.model.jnt_type[first] == mujoco.mjtJoint.mjJNT_FREE)
-
     def _is_floating(self) -> bool:
         if not self.checked.is_urdf:
-            return self._has_free_joint()
+            return has_free_joint(self.model, self.base)
         branches = branch_sizes(self.model, self.base)
         legged = sum(1 for size in branches if size >= 2) >= 2
         named_world = any(link.attrs.get("name") == "world" for link in self.checked.tree.find_all("link"))
         self.guesses["base.floating"] = f"a URDF does not say; its root carries branches of {branches} joints"
         return legged and not named_world
 
-    def _geom_name(self, geom: int) -> str:
-        return str(self.model.geom(geom).name)
-
-    def _site(self, wanted: Callable[[str], bool]) -> str | None:
-        names = [self.model.site(site).name for site in range(self.model.nsite)]
-        return next((name for name in names if name and wanted(name.lower())), None)
+    def _site(self, words: tuple[str, ...]) -> str | None:
+        names = [str(self.model.site(site).name) for site in range(self.model.nsite)]
+        return next((name for name in names if any(word in name.lower() for word in words)), None)
 
     def _guess(self, key: str, joint: int, reason: str) -> None:
         self.guesses[f"{key} of {self.model.joint(joint).name}"] = reason
 
     def _joint(self, joint: int) -> JointSpec:
         name = str(self.model.joint(joint).name)
+        if self.stance.guess is not None:
+            self._guess("default", joint, self.stance.guess)
         torque = self._torque(joint)
         kp, kd = self._gains(joint, torque)
         return JointSpec(
@@ -196,17 +165,16 @@ class _Drafter:
             torque=_rounded(torque),
             kp=_rounded(kp),
             kd=_rounded(kd),
-            default=self.pose[joint],
+            default=self.stance.pose[joint],
         )
 
     def _velocity(self, joint: int, name: str) -> float:
-        declared = self.checked.urdf_joints.get(name)
-        speed = None if declared is None else declared.velocity
+        speed = self.checked.urdf_speeds.get(name)
         if speed is not None and speed < PLACEHOLDER_SPEED:
             return speed
         told = "nothing about speed" if speed is None else f"{speed:g} per second, a placeholder"
         self._guess("velocity", joint, f"the file says {told}")
-        return GUESSED_SPEED["hinge" if self.model.jnt_type[joint] == HINGE else "slide"]
+        return GUESSED_SPEED[int(self.model.jnt_type[joint])]
 
     def _torque(self, joint: int) -> float:
         model = self.model
@@ -222,25 +190,23 @@ class _Drafter:
                 gain = abs(model.actuator_gainprm[actuator, 0])
                 found.append(np.abs(model.actuator_ctrlrange[actuator]).max() * gain * gear)
         positive = [float(value) for value in found if value > 0.0]
-        if positive and (not self.floating or min(positive) < self._largest_torque()):
+        largest = PLACEHOLDER_TORQUE * self._weight(self.base) * max(self.stance.height, 0.1)
+        if positive and (not self.floating or min(positive) < largest):
             return min(positive)
         told = f"the file's {min(positive):g} is a placeholder: " if positive else ""
         self._guess("torque", joint, f"{told}three times what gravity asks of it in the default pose")
         return max(1.0, 3.0 * self._gravity_load(joint))
 
-    def _largest_torque(self) -> float:
-        weight = float(self.model.body_subtreemass[self.base]) * GRAVITY
-        return PLACEHOLDER_TORQUE * weight * max(self.stand_height, 0.1)
+    def _weight(self, body: int) -> float:
+        """Of a body and all that hangs on it, N."""
+        return float(self.model.body_subtreemass[body]) * GRAVITY
 
     def _gravity_load(self, joint: int) -> float:
-        model, data = self.model, self.data
-        body = model.jnt_bodyid[joint]
-        mass = float(model.body_subtreemass[body])
-        if self.floating:
-            mass = max(mass, float(model.body_subtreemass[self.base]) / 2)  # two legs carry the whole
-        if model.jnt_type[joint] == SLIDE:
-            return mass * GRAVITY
-        return mass * GRAVITY * float(np.linalg.norm(data.subtree_com[body] - data.xanchor[joint]))
+        body = int(self.model.jnt_bodyid[joint])
+        weight = max(self._weight(body), self._weight(self.base) / 2 if self.floating else 0.0)  # two legs carry it all
+        if self.model.jnt_type[joint] == SLIDE:
+            return weight
+        return weight * float(np.linalg.norm(self.data.subtree_com[body] - self.data.xanchor[joint]))
 
     def _gains(self, joint: int, torque: float) -> tuple[float, float]:
         model = self.model
@@ -251,7 +217,7 @@ class _Drafter:
                 gear = float(model.actuator_gear[actuator, 0]) ** 2
                 return gain * gear, max(0.0, -float(bias[2])) * gear
         dof = model.jnt_dofadr[joint]
-        inertia, load = float(self.inertia[dof]), abs(float(self.load[dof]))
+        inertia, load = float(self.inertia[dof]), abs(float(self.stance.load[dof]))
         self._guess("kp", joint, "from the inertia that it moves" + (" and the weight that it carries" if load else ""))
         self._guess("kd", joint, "from kp and the inertia")
         return guess_gains(inertia, torque, self.physics_hz, load)

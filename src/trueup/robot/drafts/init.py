@@ -34,10 +34,10 @@ def init_robot(path: Path, out: Path, root: Path | None = None, force: bool = Fa
     checked = read_model(path, root)
     draft = make_draft(checked)
     tree = _model_tree(checked)
-    submodels = {name: parse_xml(data, path) for name, data in checked.submodels.items()}
+    submodels = {name: parse_xml(data, path) for name, data in checked.files.submodels.items()}
     for part in (tree, *submodels.values()):
         _point_to_assets(part, checked)
-    for name, data in checked.assets.items():
+    for name, data in checked.files.assets.items():
         write_atomic(out / ASSET_FOLDER / name, data)
     for name, part in submodels.items():
         write_atomic(out / name, write_xml(part)[0] + "\n")
@@ -58,7 +58,7 @@ def _claim(out: Path, force: bool) -> None:
 
 def _model_tree(checked: CheckedModel) -> Node:
     """The MJCF to write: the user's own text where it is MJCF, the engine's translation of a URDF."""
-    if not checked.is_urdf and not checked.dropped_meshes:
+    if not checked.is_urdf and not checked.files.dropped_meshes:
         tree = checked.tree
     else:
         try:
@@ -76,7 +76,7 @@ def _model_tree(checked: CheckedModel) -> Node:
 def _point_to_assets(tree: Node, checked: CheckedModel) -> None:
     for node in tree.walk():
         for key, name in node.attrs.items():
-            if key.startswith("file") and name in checked.assets:
+            if key.startswith("file") and name in checked.files.assets:
                 node.attrs[key] = f"{ASSET_FOLDER}/{name}"
 
 

@@ -1,7 +1,7 @@
 """How far, how fast and how hard each joint may be excited: from the spec and fractions of its limits.
 
-The spec knows no inertia, so torque is kept in hand by an acceleration limit here and is predicted in the
-model by `world.rehearse`, which makes the motion smaller where the prediction says so.
+The spec knows no inertia, so torque is kept in hand by an acceleration limit here and is predicted in the model by
+`world.rehearse`, which makes the motion smaller where the prediction says so.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import RobotSpec
+from trueup.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 RATES_HZ = (200.0, 400.0, 500.0)
 WALKING_PACE = 1.0  # rad/s
 
@@ -38,8 +36,7 @@ class LimitCfg:
     rise_s: float = 0.08
 
     def __post_init__(self) -> None:
-        numbers = (self.amplitude_rad, self.burst_fraction, self.rise_s)
-        if not all(0.0 < number < np.inf for number in numbers):
+        if not all(0.0 < number < np.inf for number in (self.amplitude_rad, self.burst_fraction, self.rise_s)):
             raise TrueupError("amplitude_rad, burst_fraction and rise_s must be positive")
         if not (0.0 < self.range_fraction <= 1.0 and 0.0 < self.velocity_fraction <= 1.0):
             raise TrueupError("range_fraction and velocity_fraction must lie in (0, 1]")

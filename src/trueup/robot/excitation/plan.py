@@ -1,8 +1,8 @@
 """Plan: what the joints shall do, on a clock. Pure numbers: no robot, no engine.
 
-A plan is made by `excitation`, rehearsed by `world.rehearse`, carried out by `record`. Moves between poses
-follow the minimum-jerk polynomial s(x) = 10 x^3 - 15 x^4 + 6 x^5 (Flash and Hogan 1985): at rest at both
-ends, peak speed 1.875 d/T and peak acceleration 5.7735 d/T^2 for a distance d in a time T.
+A plan is made by `excitation`, rehearsed by `world.rehearse`, carried out by `record`. Moves between poses follow the
+minimum-jerk polynomial s(x) = 10 x^3 - 15 x^4 + 6 x^5 (Flash and Hogan 1985): at rest at both ends, peak speed
+1.875 d/T and peak acceleration 5.7735 d/T^2 for a distance d in a time T.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import RobotSpec
+from trueup.robot.spec import FloatArray, RobotSpec
 
-FloatArray = NDArray[np.float64]
 PEAK_SPEED, PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 MAX_ROWS = 20_000_000
 
@@ -42,15 +41,11 @@ class Plan:
         if self.time.ndim != 1 or len(self.time) < 2:
             raise TrueupError(f"a plan needs a clock of at least two rows, found shape {self.time.shape}")
         for name, values in (("target_pos", self.target_pos), ("target_vel", self.target_vel)):
-            if values is None:
-                continue
-            if values.shape != shape:
+            if values is not None and values.shape != shape:
                 raise TrueupError(f"{name} of a plan must have shape {shape}, found {values.shape}", place=name)
-            if not np.isfinite(values).all():
-                row, joint = np.argwhere(~np.isfinite(values))[0]
-                raise TrueupError(
-                    f"a plan must be finite; row {row} of joint {self.joint_names[joint]!r} is not", place=name
-                )
+            for row, j in np.argwhere(~np.isfinite(values)) if values is not None else ():
+                where = f"row {row} of joint {self.joint_names[j]!r}"
+                raise TrueupError(f"a plan must be finite; {where} is not", place=name)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -68,10 +63,6 @@ class Plan:
     def velocity(self) -> FloatArray:
         """How fast the targets move, (T - 1, n): differences of rows."""
         return np.diff(self.target_pos, axis=0) / self.dt
-
-    def acceleration(self) -> FloatArray:
-        """Second differences of the targets, (T - 2, n)."""
-        return np.diff(self.target_pos, n=2, axis=0) / self.dt**2
 
 
 def clock(rows: int, rate_hz: float) -> FloatArray:
@@ -102,24 +93,18 @@ def move_distance(seconds: ArrayLike, speed: ArrayLike, acceleration: ArrayLike)
 
 
 def move_plan(
-    spec: RobotSpec,
-    start: FloatArray,
-    end: FloatArray,
-    *,
-    rate_hz: float,
-    velocity_fraction: float = 0.1,
-    least_s: float = 0.0,
+    spec: RobotSpec, start: FloatArray, end: FloatArray, *, rate_hz: float, velocity_fraction: float = 0.1
 ) -> Plan | None:
     """A straight, smooth move of all joints from pose to pose, or None when there is no way to go.
 
-    Peak speed is `velocity_fraction` of the slowest joint's limit; the first row stands at `start`, the last
-    two at `end`.
+    Peak speed is `velocity_fraction` of the slowest joint's limit; the first row stands at `start`, the last two at
+    `end`.
     """
     speed = velocity_fraction * spec.velocity_limit
     need = float(move_time(end - start, speed, speed / 0.2).max())
-    if need * rate_hz < 1e-3 and least_s <= 0.0:
+    if need * rate_hz < 1e-3:
         return None
-    steps = max(1, math.ceil(max(need, least_s) * rate_hz))
+    steps = max(1, math.ceil(need * rate_hz))
     way = min_jerk(np.arange(steps + 2) / steps)
     target = start + way[:, None] * (end - start)
     return Plan(time=clock(len(way), rate_hz), joint_names=spec.joint_names, target_pos=target, meta={"kind": "move"})
@@ -133,18 +118,13 @@ def join_plans(*plans: Plan | None) -> Plan:
     rates = {round(1.0 / plan.dt, 6) for plan in parts}
     if len(rates) > 1:
         raise TrueupError(f"plans of different rates cannot be joined: {sorted(rates)} Hz")
-    speeds = None
-    if any(plan.target_vel is not None for plan in parts):
-        zeros = [np.zeros_like(plan.target_pos) if plan.target_vel is None else plan.target_vel for plan in parts]
-        speeds = np.concatenate(zeros)
-    rows = sum(len(plan) for plan in parts)
+    speeds = [np.zeros_like(plan.target_pos) if plan.target_vel is None else plan.target_vel for plan in parts]
     longest = max(parts, key=len)
-    return Plan(
-        time=clock(rows, 1.0 / longest.dt),
-        joint_names=longest.joint_names,
+    return replace(
+        longest,
+        time=clock(sum(len(plan) for plan in parts), 1.0 / longest.dt),
         target_pos=np.concatenate([plan.target_pos for plan in parts]),
-        target_vel=speeds,
-        meta=longest.meta,
+        target_vel=None if all(plan.target_vel is None for plan in parts) else np.concatenate(speeds),
     )
 
 

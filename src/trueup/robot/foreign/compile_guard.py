@@ -13,9 +13,16 @@ import numpy as np
 from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
 from trueup.core.hashes import sha256_of
 
-# What the engine's complaint tells us to change, and the name of the change.
-REPAIRS = {"balanceinertia": "balance", "larger than mjMINVAL": "bound", "inertia to shell": "shell"}
 MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
+_BOUND = f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2"
+_BALANCE = "an inertia breaks the triangle inequality A + B >= C; such inertias were balanced"
+_SHELL = "a mesh encloses no volume; meshes count as thin shells where a mass is taken from them"
+# Name of a change -> the words of the engine's complaint that ask for it, and what is said about it.
+REPAIRS = {
+    "balance": ("balanceinertia", _BALANCE),
+    "bound": ("larger than mjMINVAL", _BOUND),
+    "shell": ("inertia to shell", _SHELL),
+}
 _KEPT_ANSWERS = 256
 
 
@@ -39,7 +46,7 @@ class CompileGuard:
 
     def judge(self, job: CompileJob, limits: GuardLimits) -> Answer:
         """Try the job, or return what an equal one gave before."""
-        key = _digest(job, limits)
+        key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)
         if answer is None:
             answer = self.process.ask(job, limits)
@@ -48,12 +55,6 @@ class CompileGuard:
                     self._answers.pop(next(iter(self._answers)), None)
                 self._answers[key] = answer
         return answer
-
-
-def _digest(job: CompileJob, limits: GuardLimits) -> str:
-    files = [("", job.xml.encode()), *job.assets.items(), *job.submodels.items()]
-    rest = f"{job.dropped_meshes} {job.urdf} {job.repairs} {limits.memory_bytes}"
-    return sha256_of([rest, *(part for name, data in files for part in (f"{len(name)} {name} {len(data)} ", data))])
 
 
 def build(job: CompileJob) -> mujoco.MjSpec:
@@ -112,23 +113,15 @@ def try_model(request: dict[str, object]) -> None:
         spec = build(msgspec.convert(request, CompileJob))
         spec.compiler.usethread = False  # thread stacks would count against the memory limit
         model = spec.compile()
-        field_name = _non_finite(model)
-        if field_name:
-            raise ValueError(f"numbers overflow: {field_name} is not finite after compilation")
+        for name in dir(model):
+            value = None if name.startswith("_") else getattr(model, name)
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ValueError(f"numbers overflow: {name} is not finite after compilation")
         mujoco.mj_forward(model, mujoco.MjData(model))
     except Exception as error:
         if "alloc" in str(error).lower():
             raise MemoryError from None
         raise
-
-
-def _non_finite(model: mujoco.MjModel) -> str:
-    """The name of an array of the model that holds a number which is not finite, "" if there is none."""
-    for name in dir(model):
-        value = None if name.startswith("_") else getattr(model, name)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-            return name
-    return ""
 
 
 GUARD = CompileGuard()

@@ -6,10 +6,12 @@ one text and one table of contents. Nothing outside the model's folder (or the w
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from trueup.core.errors import TrueupError
 from trueup.robot.foreign.safe_xml import MAX_ELEMENTS, MAX_XML_BYTES, Node, check_tree, parse_xml, write_xml
@@ -19,11 +21,12 @@ MAX_TOTAL_BYTES = 192_000_000
 MAX_INCLUDES = 64
 MAX_INCLUDE_DEPTH = 8
 MAX_STL_FACES = 200_000
+_PICTURE = ("file", "grid", "content")  # how attributes begin that say where a texture's pictures are
+_FOLDERS = ("meshdir", "texturedir", "assetdir", "strippath")
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """Something that was left out or mended on the way in; inspection shows it."""
 
     code: str
@@ -49,23 +52,17 @@ class FileCollector:
     _xml_bytes: int = 0
     _includes: int = 0
     _elements: int = 0
-    _asset_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.folder = _real(self.model, self.model).parent
-        self.allowed = [self.folder]
-        if self.root is not None:
-            root = _real(self.root, self.model)
-            if not self.folder.is_relative_to(root):
-                raise TrueupError(f"root {self.root} must be a folder above the model", file=self.model)
-            self.allowed.append(root)
+        self.folder = _real(self.model).parent
+        self.allowed = [self.folder] if self.root is None else [self.folder, _real(self.root)]
+        if not self.folder.is_relative_to(self.allowed[-1]):
+            raise TrueupError(f"root {self.root} must be a folder above the model", file=self.model)
 
     def read_xml(self, path: Path, place: str = "whole file") -> Node:
         """Read one XML file of the model; `check_tree` looks at its elements once what is not used is gone."""
-        data = _read(path, MAX_XML_BYTES, self.model, place)
+        data = _read(path, MAX_XML_BYTES - self._xml_bytes, self.model, place)
         self._xml_bytes += len(data)
-        if self._xml_bytes > MAX_XML_BYTES:
-            raise TrueupError(f"its XML files exceed {MAX_XML_BYTES} bytes in total", file=self.model, place=place)
         root = parse_xml(data, path)
         self._elements += sum(1 for _ in root.walk())
         if self._elements > MAX_ELEMENTS:
@@ -80,22 +77,23 @@ class FileCollector:
                 self.expand_includes(child, stack)
                 children.append(child)
                 continue
-            path = self._include(child, stack)
+            self._includes += 1
+            if self._includes > MAX_INCLUDES or len(stack) >= MAX_INCLUDE_DEPTH:
+                raise child.error(f"too many includes (at most {MAX_INCLUDES}, {MAX_INCLUDE_DEPTH} deep)")
+            path = self.locate_needed(child, [self.folder, child.file.parent])
+            if path in stack or path == _real(self.model):
+                raise child.error(f"the file {child.attrs['file']!r} includes itself")
             part = self.read_xml(path, child.place)
             self.expand_includes(part, (*stack, path))
             children.extend(part.children)
         node.children = children
 
-    def _include(self, node: Node, stack: tuple[Path, ...]) -> Path:
-        self._includes += 1
-        if self._includes > MAX_INCLUDES or len(stack) >= MAX_INCLUDE_DEPTH:
-            raise node.error(f"too many includes (at most {MAX_INCLUDES}, {MAX_INCLUDE_DEPTH} deep)")
+    def locate_needed(self, node: Node, folders: list[Path]) -> Path:
+        """Find the file that an element cannot do without."""
         text = node.attrs.get("file", "")
-        path = self.locate(node, text, [self.folder, node.file.parent])
+        path = self.locate(node, text, folders)
         if path is None:
-            raise node.error(f"the included file {text!r} does not exist in {self.folder}")
-        if path in stack or path == _real(self.model, self.model):
-            raise node.error(f"the file {text!r} includes itself")
+            raise node.error(f"the file {text!r} does not exist in {self.folder}")
         return path
 
     def locate(self, node: Node, text: str, folders: list[Path]) -> Path | None:
@@ -106,21 +104,17 @@ class FileCollector:
         if "://" in name or name.startswith("file:"):
             raise node.error(f"{text[:80]!r} is not a path in the model's folder; write a relative path")
         if name.startswith("/"):
+            raise node.error(f"{text[:80]!r} is an absolute path; write it relative to the model, inside its folder")
+        paths = [_real(folder / name) for folder in folders]
+        if not all(self._is_allowed(path) for path in paths):
             raise node.error(
-                f"{text[:80]!r} is an absolute path; write it relative to the model, and inside its folder"
+                f"{text[:80]!r} lies outside {self.allowed[-1]}, and only files inside are opened; if it belongs to "
+                f"the robot, name a folder that holds both: `trueup robot init {self.model.name} --root FOLDER`"
             )
-        found = None
-        for folder in folders:
-            path = _real(folder / name, self.model, node.place)
-            if not any(path.is_relative_to(root) for root in self.allowed):
-                raise node.error(
-                    f"{text[:80]!r} lies outside {self.allowed[-1]}, and only files inside are opened; if it belongs "
-                    f"to the robot, name a folder that holds both: "
-                    f"`trueup robot init {self.model.name} --root FOLDER`"
-                )
-            if found is None and _is_file(path):
-                found = path
-        return found
+        return next((path for path in paths if os.path.isfile(path)), None)
+
+    def _is_allowed(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self.allowed)
 
     def locate_package(self, text: str) -> Path | None:
         """Find `package://NAME/rest` below the allowed folders: with the package's name, or with less of the path."""
@@ -129,8 +123,8 @@ class FileCollector:
             return None
         for folder in reversed(self.allowed):
             for start in range(len(parts)):
-                path = _real(folder.joinpath(*parts[start:]), self.model)
-                if any(path.is_relative_to(root) for root in self.allowed) and _is_file(path):
+                path = _real(folder.joinpath(*parts[start:]))
+                if self._is_allowed(path) and os.path.isfile(path):
                     return path
         return None
 
@@ -150,13 +144,10 @@ class FileCollector:
         """Read a file and return the flat name under which the engine will find it."""
         if path in self._keys:
             return self._keys[path]
-        data = _read(path, MAX_FILE_BYTES, node.file, node.place)
-        self._asset_bytes += len(data)
-        if self._asset_bytes > MAX_TOTAL_BYTES:
-            raise node.error(f"the model's files exceed {MAX_TOTAL_BYTES} bytes in total")
-        key = self._key(path)
+        left = MAX_TOTAL_BYTES - sum(map(len, self.assets.values()))
+        data = _read(path, min(MAX_FILE_BYTES, left), node.file, node.place)
+        key = self._keys[path] = self._key(path)
         self.assets[key] = data
-        self._keys[path] = key
         return key
 
     def _key(self, path: Path) -> str:
@@ -172,10 +163,7 @@ class FileCollector:
         """Read the model that <asset><model file=...> attaches, with all that it needs in turn."""
         if depth >= MAX_INCLUDE_DEPTH or len(self.submodels) >= MAX_INCLUDES:
             raise node.error("models attach models too deeply")
-        text = node.attrs.get("file", "")
-        path = self.locate(node, text, [node.file.parent, self.folder])
-        if path is None:
-            raise node.error(f"the model file {text!r} does not exist in {self.folder}")
+        path = self.locate_needed(node, [node.file.parent, self.folder])
         tree = self.read_xml(path, node.place)
         if tree.tag != "mujoco":
             raise tree.error("only MJCF can be attached")
@@ -189,23 +177,16 @@ class FileCollector:
 
 def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:
     """Rewrite every file reference of an MJCF tree (includes already expanded) to the collector's flat names."""
-    dirs = _take_folders(root)
+    dirs: dict[str, str] = {}  # taken from <compiler>; the last one wins
+    for node in root.find_all("compiler"):
+        dirs |= {key: node.attrs.pop(key) for key in _FOLDERS if key in node.attrs}
     for node in root.walk():
         if node.tag == "model" and "file" in node.attrs:
             files.add_submodel(node, depth)
             continue
         for key in [key for key in node.attrs if key.startswith("file")]:
-            _collect_reference(files, node, key, dirs, depth)
-
-
-def _take_folders(root: Node) -> dict[str, str]:
-    """Remove meshdir, texturedir, assetdir and strippath from <compiler> and return them; the last one wins."""
-    found: dict[str, str] = {}
-    for node in root.find_all("compiler"):
-        for key in ("meshdir", "texturedir", "assetdir", "strippath"):
-            if key in node.attrs:
-                found[key] = node.attrs.pop(key)
-    return found
+            if key in node.attrs:  # a texture that lost one picture has lost all
+                _collect_reference(files, node, key, dirs, depth)
 
 
 def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[str, str], depth: int) -> None:
@@ -220,28 +201,19 @@ def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[st
     if node.tag == "mesh" and depth == 0:
         problem = files.add_mesh(path, node, key)
         if problem:
-            _drop_mesh(files, node, key, f"mesh {text!r} {problem}")
+            files.dropped_meshes.append(node.attrs["name"])
+            del node.attrs[key]
+            node.attrs["vertex"] = "0 0 0 1 0 0 0 1 0 0 0 1"  # a stand-in until the geoms that show it are removed
+            files.notes.append(Note("mesh-dropped", node.place, f"mesh {text!r} {problem}"))
     elif path is not None:
         node.attrs[key] = files.add_asset(path, node)
     elif node.tag == "texture":
-        _flat_texture(files, node, text)
+        node.attrs = {name: value for name, value in node.attrs.items() if not name.startswith(_PICTURE)}
+        node.attrs.update(builtin="flat", width="8", height="8", rgb1="0.6 0.6 0.6")
+        message = f"picture {text!r} does not exist; a plain grey one takes its place"
+        files.notes.append(Note("texture-dropped", node.place, message))
     else:
         raise node.error(f"the file {text!r} does not exist in {folder}")
-
-
-def _drop_mesh(files: FileCollector, node: Node, key: str, message: str) -> None:
-    files.dropped_meshes.append(node.attrs["name"])
-    del node.attrs[key]
-    node.attrs["vertex"] = "0 0 0 1 0 0 0 1 0 0 0 1"  # a stand-in until the geoms that show it are removed
-    files.notes.append(Note(code="mesh-dropped", where=node.place, message=message))
-
-
-def _flat_texture(files: FileCollector, node: Node, text: str) -> None:
-    for key in [key for key in node.attrs if key.startswith(("file", "grid", "content"))]:
-        del node.attrs[key]
-    node.attrs.update(builtin="flat", width="8", height="8", rgb1="0.6 0.6 0.6")
-    message = f"picture {text!r} does not exist; a plain grey one takes its place"
-    files.notes.append(Note(code="texture-dropped", where=node.place, message=message))
 
 
 def _stl_problem(data: bytes) -> str:
@@ -253,19 +225,9 @@ def _stl_problem(data: bytes) -> str:
     return f"has {faces} faces; MuJoCo reads at most {MAX_STL_FACES}" if faces > MAX_STL_FACES else ""
 
 
-def _real(path: Path, file: Path, place: str | None = None) -> Path:
-    """Resolve links without opening anything; a loop or an absurd name is the user's error."""
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise TrueupError(f"cannot follow the path {str(path)[:120]!r}: {error}", file=file, place=place) from None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
+def _real(path: Path) -> Path:
+    """Resolve links without opening anything; a circle of links stays as it is, and is no file."""
+    return Path(os.path.realpath(path))
 
 
 def _read(path: Path, limit: int, file: Path, place: str | None) -> bytes:
@@ -274,9 +236,8 @@ def _read(path: Path, limit: int, file: Path, place: str | None) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise TrueupError(f"{path.name!r} is not a regular file", file=file, place=place)
         if status.st_size > limit:
-            raise TrueupError(
-                f"{path.name!r} has {status.st_size} bytes; at most {limit} are read", file=file, place=place
-            )
+            message = f"{path.name!r} has {status.st_size} bytes; at most {limit} (more) are read of a model"
+            raise TrueupError(message, file=file, place=place)
         with path.open("rb") as handle:
             return handle.read(limit + 1)[:limit]
     except (OSError, ValueError) as error:

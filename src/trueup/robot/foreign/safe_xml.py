@@ -28,27 +28,28 @@ NAMES = {"name", "class", "childclass", "file", "filename", "data", "prefix", "m
     for kind in ["joint", "body", "geom", "site", "mesh", "material", "texture", "tendon", "actuator", "objname"]
     for number in ("", "1", "2")
 }
-# The largest whole numbers taken from attributes that make the engine allocate or loop.
+# The largest numbers (products of all words) taken from attributes that make the engine allocate or loop; `tag key`
+# where other elements use the key for something harmless.
 LIMITS: dict[str, float] = {
-    **dict.fromkeys(("width", "height"), 8192),
+    **dict.fromkeys(("texture width", "texture height"), 8192),
     **dict.fromkeys(("nrow", "ncol"), 4096),
     **dict.fromkeys(("njmax", "nconmax", "nuserdata", "nkey"), 100_000),
     **dict.fromkeys(("memory", "nstack"), 256_000_000),
     **dict.fromkeys(("nsample", "dim", "actdim", "actlimited"), 10_000),
     **dict.fromkeys(("iterations", "ls_iterations", "noslip_iterations", "ccd_iterations"), 10_000),
     **dict.fromkeys(("sdf_iterations", "sdf_initpoints"), 1_000),
-    **dict.fromkeys(("resolution", "offwidth", "offheight", "shadowsize"), 16_384),
+    **dict.fromkeys(("offwidth", "offheight", "shadowsize"), 16_384),
+    "resolution": 16_384**2,
     **dict.fromkeys(("numslices", "numstacks", "numquads"), 1_000),
     **dict.fromkeys(("maxhullvert", "vertcollide", "cellcount"), 100_000),
+    **dict.fromkeys(("replicate count", "composite count", "flexcomp count"), 10_000),
+    "numeric size": 1_000_000,
 }
-MAX_REPLICAS = 10_000
 MAX_NUSER = 1_000
-MAX_NUMERIC = 1_000_000
 
 _SUSPECT = re.compile(r"[nN]|0[xX]|[eE]\+?\d{3}|\d{300}")  # cheap; nan and inf both have an n
-_HEXADECIMAL = re.compile(r"(?:^|[\s,;])[+-]?0[xX][0-9a-fA-F]")
-_NON_FINITE = re.compile(r"(?:^|[\s,;])[+-]?(?:nan|inf)(?:$|[\s,;(i])", re.IGNORECASE)
-_MAYBE_HUGE = re.compile(r"[eE]\+?\d{3}|\d{300}")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]")
+_NON_FINITE = re.compile(r"[+-]?(?:nan|inf)(?:$|[(i])", re.IGNORECASE)
 _MEMORY_UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50, "E": 2.0**60}
 
 
@@ -85,103 +86,61 @@ class Node:
         return TrueupError(message, file=self.file, place=self.place)
 
 
-class _Builder:
-    """Collects the parser's events into a tree, refusing what is too much."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self._stack: list[Node] = []
-        self._count = 0
-        self._attributes = 0
-        self.root: Node | None = None
-
-    def _start(self, tag: str, attrs: dict[str, str]) -> None:
-        node = Node(tag, attrs, self.file, self.parser.CurrentLineNumber)
-        self._count += 1
-        self._attributes += len(attrs)
-        if self._count > MAX_ELEMENTS or self._attributes > MAX_ATTRIBUTES:
-            raise node.error(
-                f"has more than {MAX_ELEMENTS} elements or {MAX_ATTRIBUTES} attributes, which no robot needs"
-            )
-        if len(self._stack) >= MAX_DEPTH:
-            raise node.error(f"is nested more than {MAX_DEPTH} elements deep")
-        if self._stack:
-            self._stack[-1].children.append(node)
-        else:
-            self.root = node
-        self._stack.append(node)
-
-    def _end(self, tag: str) -> None:
-        self._stack.pop()
-
-    def _doctype(self, name: str, *_: object) -> None:
-        line = f"line {self.parser.CurrentLineNumber}"
-        raise TrueupError("declares a DOCTYPE; remove it (entities are not read)", file=self.file, place=line)
-
-
 def parse_xml(data: bytes, file: Path) -> Node:
     """Parse bytes into a tree without entities; every failure names the line."""
-    builder = _Builder(file)
+    parser = expat.ParserCreate()
+    above = Node("", {}, file, 0)  # of the root
+    stack, elements, attributes = [above], 0, 0
+    too_many = f"has more than {MAX_ELEMENTS} elements or {MAX_ATTRIBUTES} attributes, which no robot needs"
+
+    def start(tag: str, attrs: dict[str, str]) -> None:
+        nonlocal elements, attributes
+        node = Node(tag, attrs, file, parser.CurrentLineNumber)
+        elements, attributes = elements + 1, attributes + len(attrs)
+        if elements > MAX_ELEMENTS or attributes > MAX_ATTRIBUTES:
+            raise node.error(too_many)
+        if len(stack) > MAX_DEPTH:
+            raise node.error(f"is nested more than {MAX_DEPTH} elements deep")
+        stack[-1].children.append(node)
+        stack.append(node)
+
+    def refuse(*_: object) -> None:
+        line = f"line {parser.CurrentLineNumber}"
+        raise TrueupError("declares a DOCTYPE; remove it (entities are not read)", file=file, place=line)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda tag: stack.pop()
+    parser.StartDoctypeDeclHandler = refuse
     if data.count(b"=") > MAX_ATTRIBUTES:  # before the parser gathers them all for one element
-        raise TrueupError(f"has more than {MAX_ATTRIBUTES} attributes, which no robot needs", file=file, place="line 1")
+        raise TrueupError(too_many, file=file, place="line 1")
     try:
-        builder.parser.Parse(data, True)
+        parser.Parse(data, True)
     except expat.ExpatError as error:
         place = f"line {error.lineno}, column {error.offset}"
         raise TrueupError(f"is not valid XML: {expat.ErrorString(error.code)}", file=file, place=place) from None
     except (ValueError, LookupError) as error:
         raise TrueupError(f"has an encoding that cannot be read: {error}", file=file, place="line 1") from None
-    if builder.root is None:
-        raise TrueupError("is not valid XML: no element found", file=file, place="line 1")
-    return builder.root
+    return above.children[0]
 
 
 def check_tree(root: Node) -> None:
-    """Check every element of the tree."""
+    """Refuse elements that load code, hold a number that is not finite, or declare an absurd size."""
     for node in root.walk():
-        check_node(node)
-
-
-def check_node(node: Node) -> None:
-    """Refuse one element that loads code, holds a number that is not finite, or declares an absurd size."""
-    if node.tag in FORBIDDEN:
-        raise node.error(f"<{node.tag}> loads code into the engine and is not read; remove it")
-    for key, text in node.attrs.items():
-        if key not in NAMES and not key.startswith("file"):
-            _check_finite(node, key, text)
-        limit = _limit(node.tag, key)
-        if limit is not None:
-            _check_limit(node, key, text, limit)
+        if node.tag in FORBIDDEN:
+            raise node.error(f"<{node.tag}> loads code into the engine and is not read; remove it")
+        for key, text in node.attrs.items():
+            if key not in NAMES and not key.startswith("file") and _SUSPECT.search(text):
+                _check_finite(node, key, text)
+            limit = MAX_NUSER if key.startswith("nuser_") else LIMITS.get(key) or LIMITS.get(f"{node.tag} {key}")
+            if limit is not None:
+                _check_limit(node, key, text, limit)
 
 
 def _check_finite(node: Node, key: str, text: str) -> None:
-    if not _SUSPECT.search(text):
-        return
-    found = _NON_FINITE.search(text)
-    word = found.group().strip() if found else ""
-    if _MAYBE_HUGE.search(text):
-        word = next((part for part in text.split() if math.isinf(_number(part) or 0.0)), word)
-    hexadecimal = _HEXADECIMAL.search(text)
-    if hexadecimal:
-        raise node.error(f"attribute {key}={text[:40]!r}: write numbers in decimal, not hexadecimal")
-    if word:
-        raise node.error(f"attribute {key}={text[:40]!r} holds {word[:20]!r}; every number must be finite")
-
-
-def _limit(tag: str, key: str) -> float | None:
-    if key == "count" and tag in ("replicate", "composite", "flexcomp"):
-        return MAX_REPLICAS
-    if key == "size" and tag == "numeric":
-        return MAX_NUMERIC
-    if key.startswith("nuser_"):
-        return MAX_NUSER
-    if key in ("width", "height") and tag != "texture":
-        return None
-    return LIMITS.get(key)
+    for word in re.split(r"[\s,;]+", text):
+        if _HEXADECIMAL.match(word):
+            raise node.error(f"attribute {key}={text[:40]!r}: write numbers in decimal, not hexadecimal")
+        if _NON_FINITE.match(word) or math.isinf(_number(word)):
+            raise node.error(f"attribute {key}={text[:40]!r} holds {word[:20]!r}; every number must be finite")
 
 
 def _check_limit(node: Node, key: str, text: str, limit: float) -> None:
@@ -189,36 +148,32 @@ def _check_limit(node: Node, key: str, text: str, limit: float) -> None:
     total = 1.0
     for word in text.split():
         unit = _MEMORY_UNITS.get(word[-1].upper()) if key in ("memory", "nstack") else None
-        value = _number(word[:-1] if unit else word)
-        total *= max(abs(value or 0.0) * (unit or 1.0), 1.0)
-    if total > (limit * limit if key == "resolution" else limit):
+        total *= max(abs(_number(word[:-1] if unit else word)) * (unit or 1.0), 1.0)
+    if total > limit:
         raise node.error(f"attribute {key}={text[:40]!r} is above the limit of {limit:.0f}")
 
 
-def _number(word: str) -> float | None:
+def _number(word: str) -> float:
     try:
         return float(word)
     except ValueError:
-        return None
+        return 0.0
 
 
 def write_xml(root: Node) -> tuple[str, list[Node]]:
     """Return the text, one tag a line, and the element that each line (from 1) came from."""
     lines: list[str] = []
     origin: list[Node] = [root]
-    _write(root, lines, origin, 0)
+
+    def write(node: Node, indent: str) -> None:
+        attrs = "".join(f" {key}={quoteattr(value)}" for key, value in node.attrs.items())
+        lines.append(f"{indent}<{node.tag}{attrs}{'>' if node.children else '/>'}")
+        origin.append(node)
+        for child in node.children:
+            write(child, (indent + "  ")[:40])
+        if node.children:
+            lines.append(f"{indent}</{node.tag}>")
+            origin.append(node)
+
+    write(root, "")
     return "\n".join(lines), origin
-
-
-def _write(node: Node, lines: list[str], origin: list[Node], depth: int) -> None:
-    attrs = "".join(f" {key}={quoteattr(value)}" for key, value in node.attrs.items())
-    indent = "  " * min(depth, 20)
-    origin.append(node)
-    if not node.children:
-        lines.append(f"{indent}<{node.tag}{attrs}/>")
-        return
-    lines.append(f"{indent}<{node.tag}{attrs}>")
-    for child in node.children:
-        _write(child, lines, origin, depth + 1)
-    lines.append(f"{indent}</{node.tag}>")
-    origin.append(node)

@@ -23,37 +23,33 @@ import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import Answer, GuardLimits
-from trueup.robot.foreign.compile_guard import GUARD, INERTIA_FLOOR, MASS_FLOOR, REPAIRS, CompileJob, build
+from trueup.robot.foreign.compile_guard import GUARD, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
 from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
-from trueup.robot.foreign.urdf import UrdfJoint, collect_urdf
+from trueup.robot.foreign.urdf import collect_urdf
 
 SECONDS = 1.5
 SECONDS_PER_ASSET_MB = 0.1
 MEGABYTES = 400
 MEGABYTES_PER_ASSET_MB = 10
 
-_REPAIRED = {
-    "balance": "an inertia breaks the triangle inequality A + B >= C; such inertias were balanced",
-    "bound": f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2",
-    "shell": "a mesh encloses no volume; meshes count as thin shells where a mass is taken from them",
-}
-
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedModel:
-    """A model that passed: its engine spec, its rewritten tree, its files by flat name, and what was left out."""
+    """A model that passed: its engine spec, its rewritten tree, its files, and the joint speeds that a URDF allows."""
 
     path: Path
     spec: mujoco.MjSpec
     tree: Node
-    assets: dict[str, bytes]
-    submodels: dict[str, bytes]
-    notes: tuple[Note, ...]
-    urdf_joints: dict[str, UrdfJoint]
-    dropped_meshes: tuple[str, ...] = ()
+    files: FileCollector
+    urdf_speeds: dict[str, float]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out or mended."""
+        return tuple(self.files.notes)
 
     @property
     def is_urdf(self) -> bool:
@@ -66,48 +62,24 @@ class CheckedModel:
         return sum(float(mass) for mass in masses if mass.strip())
 
 
-def parse_model(path: Path, check: bool, root: Path | None = None) -> mujoco.MjSpec:
-    """Read an MJCF or URDF file into an engine spec.
-
-    check  False: a file of our own, read as it is. True: a stranger's file, see the module.
-    root   a folder above the model that its references may reach too; None: the model's own folder
-    """
-    if check:
-        return read_model(path, root).spec
-    try:
-        with quiet_engine():
-            return mujoco.MjSpec.from_file(str(path))
-    except (ValueError, mujoco.FatalError, OSError) as error:
-        raise TrueupError(f"MuJoCo cannot read this model: {error}", file=path) from None
-
-
 def read_model(path: Path, root: Path | None = None) -> CheckedModel:
     """Read a stranger's model file with all that it needs, checked."""
     GUARD.process.start()
     start = time.thread_time()
     files = FileCollector(model=path, root=root)
     tree = files.read_xml(path)
-    joints: dict[str, UrdfJoint] = {}
+    speeds: dict[str, float] = {}
     if tree.tag == "mujoco":
         files.expand_includes(tree)
         check_tree(tree)
         collect_mjcf(files, tree)
         _name_parts(tree)
     elif tree.tag == "robot":
-        joints = collect_urdf(files, tree)
+        speeds = collect_urdf(files, tree)
     else:
         raise tree.error(f"a model starts with <mujoco> (MJCF) or <robot> (URDF), this file with <{tree.tag}>")
     spec = _build_checked(files, tree, start)
-    return CheckedModel(
-        path=path,
-        spec=spec,
-        tree=tree,
-        assets=files.assets,
-        submodels=files.submodels,
-        notes=tuple(files.notes),
-        urdf_joints=joints,
-        dropped_meshes=tuple(files.dropped_meshes),
-    )
+    return CheckedModel(path=path, spec=spec, tree=tree, files=files, urdf_speeds=speeds)
 
 
 def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
@@ -142,12 +114,12 @@ def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollect
     while True:
         answer = GUARD.judge(job, limits)
         spent += answer.cpu_s
-        repair = next((name for words, name in REPAIRS.items() if words in answer.message), None)
+        repair = next((name for name, (words, _) in REPAIRS.items() if words in answer.message), None)
         if answer.kind != "error" or repair is None or repair in job.repairs or spent > limits.cpu_s:
             return answer
         job.repairs.append(repair)
-        message = f"{_REPAIRED[repair]} (MuJoCo: {' '.join(answer.message.split())})"
-        files.notes.append(Note(code=f"repaired-{repair}", where=_element(answer.message), message=message))
+        message = f"{REPAIRS[repair][1]} (MuJoCo: {' '.join(answer.message.split())})"
+        files.notes.append(Note(f"repaired-{repair}", _element(answer.message), message))
 
 
 def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Node]) -> TrueupError:
@@ -161,12 +133,13 @@ def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Nod
     if answer.kind in endings:
         return TrueupError(endings[answer.kind], file=model, place="compilation")
     message = " ".join(answer.message.split())
+    file, place = model, _element(message)
     found = re.search(r"line (\d+)", message)
     if found and int(found.group(1)) < len(origin) and "model file" not in message:
         node = origin[int(found.group(1))]
+        file, place = node.file, node.place
         message = message[: found.start()].rstrip(" ,:(") + message[found.end() :]
-        return TrueupError(f"MuJoCo refuses this model: {message}", file=node.file, place=node.place)
-    return TrueupError(f"MuJoCo refuses this model: {message}", file=model, place=_element(message))
+    return TrueupError(f"MuJoCo refuses this model: {message}", file=file, place=place)
 
 
 def _element(message: str) -> str:
@@ -179,20 +152,20 @@ def _name_parts(root: Node) -> None:
     """Give bodies, joints and geoms of an MJCF names where it has none, so that a spec can list them."""
     taken = {(node.tag, node.attrs["name"]) for node in root.walk() if "name" in node.attrs}
     count: Counter[str] = Counter()
-    for world in root.find_all("worldbody"):
-        _name_below(world, "world", taken, count)
 
-
-def _name_below(node: Node, body: str, taken: set[tuple[str, str]], count: Counter[str]) -> None:
-    for child in node.children:
-        if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
-            stem = f"{body}_{child.tag}"
-            count[stem] += 1
-            while (child.tag, f"{stem}{count[stem]}") in taken:
+    def name_below(node: Node, body: str) -> None:
+        for child in node.children:
+            if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
+                stem = f"{body}_{child.tag}"
                 count[stem] += 1
-            child.attrs["name"] = f"{stem}{count[stem]}"
-        if child.tag not in ("composite", "flexcomp"):  # their parts are templates, which bear no names
-            _name_below(child, child.attrs["name"] if child.tag == "body" else body, taken, count)
+                while (child.tag, f"{stem}{count[stem]}") in taken:
+                    count[stem] += 1
+                child.attrs["name"] = f"{stem}{count[stem]}"
+            if child.tag not in ("composite", "flexcomp"):  # their parts are templates, which bear no names
+                name_below(child, child.attrs["name"] if child.tag == "body" else body)
+
+    for world in root.find_all("worldbody"):
+        name_below(world, "world")
 
 
 @contextmanager

@@ -6,9 +6,9 @@ limits and knows no `package://`. The tree is changed before the engine sees it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -20,20 +20,15 @@ from trueup.robot.foreign.safe_xml import MAX_DEPTH, Node, check_tree
 BALL_DENSITY = 2000.0  # kg/m3, between plastic and aluminium
 TINY_MASS, TINY_INERTIA = 1e-5, 1e-12  # kg, kg m2: below, a link is a mere frame
 _KEPT = {"link", "joint", "material", "mujoco"}
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _COMPILER = {"fusestatic": "false", "discardvisual": "false", "strippath": "false"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class UrdfJoint:
-    """What the engine does not keep of a joint: limits of effort and speed, None where the file says nothing."""
+def collect_urdf(files: FileCollector, root: Node) -> dict[str, float]:
+    """Change the tree in place for the engine and gather its meshes; return the joints' speed limits (rad/s, m/s).
 
-    effort: float | None
-    velocity: float | None
-    mimic: bool
-
-
-def collect_urdf(files: FileCollector, root: Node) -> dict[str, UrdfJoint]:
-    """Change the tree in place for the engine, gather its meshes, and return the joints' limits by name."""
+    The engine keeps limits of position and effort itself.
+    """
     _refuse_templates(root)
     root.children = [node for node in root.children if node.tag in _KEPT]
     for node in root.walk():
@@ -44,11 +39,7 @@ def collect_urdf(files: FileCollector, root: Node) -> dict[str, UrdfJoint]:
     for link in root.find_all("link"):
         _collect_link(files, link, folders)
     _name_shapes(root)
-    return {
-        joint.attrs.get("name", ""): _joint_limits(files, joint)
-        for joint in root.find_all("joint")
-        if joint.attrs.get("type") != "fixed"
-    }
+    return _speeds(files, root)
 
 
 def _refuse_templates(root: Node) -> None:
@@ -64,21 +55,13 @@ def _refuse_long_chains(root: Node) -> None:
         child, above = joint.find("child"), joint.find("parent")
         if child is not None and above is not None:
             parent[child.attrs.get("link", "")] = above.attrs.get("link", "")
-    depth: dict[str, int] = {}
-    for link in parent:
-        chain: list[str] = []
-        at = link
-        while at in parent and at not in depth and len(chain) <= MAX_DEPTH:
-            chain.append(at)
-            at = parent[at]
-        for number, name in enumerate(reversed(chain), depth.get(at, 0) + 1):
-            depth[name] = number
-        if len(chain) > MAX_DEPTH or depth[link] > MAX_DEPTH:
-            raise TrueupError(
-                f"more than {MAX_DEPTH} links hang on each other (or a loop of links)",
-                file=root.file,
-                place=f"link {link!r}",
-            )
+    hanging, level = set(parent), set(parent.values()) - set(parent)
+    for _ in range(MAX_DEPTH):
+        level = {link for link in hanging if parent[link] in level}
+        hanging -= level
+    if hanging:
+        message = f"more than {MAX_DEPTH} links hang on each other (or a loop of links)"
+        raise TrueupError(message, file=root.file, place=f"link {min(hanging)!r}")
 
 
 def _set_compiler(root: Node) -> list[str]:
@@ -99,65 +82,48 @@ def _set_compiler(root: Node) -> list[str]:
 
 
 def _collect_link(files: FileCollector, link: Node, folders: list[str]) -> None:
-    kept = []
-    for shape in link.children:
-        mesh = _mesh(shape) if shape.tag in ("visual", "collision") else None
-        if mesh is None or _collect_mesh(files, mesh, folders, shape.tag, f"link {link.attrs.get('name')!r}"):
-            kept.append(shape)
-    link.children = kept
+    link.children = [shape for shape in link.children if _collect_mesh(files, link, shape, folders)]
     _mend_inertial(files, link)
+
+
+def _collect_mesh(files: FileCollector, link: Node, shape: Node, folders: list[str]) -> bool:
+    """Gather the mesh of a shape, if it has one; False if it cannot be read."""
+    geometry = shape.find("geometry") if shape.tag in ("visual", "collision") else None
+    mesh = geometry.find("mesh") if geometry is not None else None
+    if mesh is None:
+        return True
+    text = mesh.attrs.get("filename", "")
+    problem = files.add_mesh(_find_mesh(files, mesh, text, folders), mesh, "filename")
+    if problem:
+        where = f"line {mesh.line}, link {link.attrs.get('name')!r}"
+        files.notes.append(Note(f"{shape.tag}-mesh-dropped", where, f"mesh {text!r} {problem}"))
+    return not problem
 
 
 def _mend_inertial(files: FileCollector, link: Node) -> None:
     """Leave out an <inertial> of (near) zeros; give a mass whose inertia no body can have that of a solid ball."""
     inertial = link.find("inertial")
-    mass, values = _inertial_numbers(inertial)
-    if inertial is None or mass is None or values is None:
+    parts = (inertial.find("mass"), inertial.find("inertia")) if inertial is not None else (None, None)
+    if inertial is None or parts[0] is None or parts[1] is None:
         return
-    xx, xy, xz, yy, yz, zz = values
+    node = parts[1]
+    try:
+        mass = float(parts[0].attrs.get("value", ""))
+        xx, xy, xz, yy, yz, zz = (float(node.attrs.get(key, "0")) for key in _MOMENTS)
+    except ValueError:  # the engine says what is wrong
+        return
     lowest = float(np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))[0])
     if lowest > TINY_INERTIA or mass < 0.0:
         return
     if mass < TINY_MASS:
         link.children.remove(inertial)
-    else:
-        radius = (3.0 * mass / (4.0 * math.pi * BALL_DENSITY)) ** (1.0 / 3.0)
-        ball = f"{0.4 * mass * radius**2:.9g}"
-        node = inertial.find("inertia")
-        assert node is not None
-        node.attrs.update(ixx=ball, iyy=ball, izz=ball, ixy="0", ixz="0", iyz="0")
-        message = (
-            f"its inertia has the eigenvalue {lowest:.2g} at {mass:.4g} kg, which no body has; a solid ball of "
-            f"{radius:.3f} m takes its place"
-        )
-        where = f"line {node.line}, link {link.attrs.get('name')!r}"
-        files.notes.append(Note(code="inertia-replaced", where=where, message=message))
-
-
-def _inertial_numbers(inertial: Node | None) -> tuple[float | None, list[float] | None]:
-    mass = inertial.find("mass") if inertial is not None else None
-    inertia = inertial.find("inertia") if inertial is not None else None
-    if mass is None or inertia is None:
-        return None, None
-    try:
-        values = [float(inertia.attrs.get(key, "0")) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
-        return float(mass.attrs.get("value", "")), values
-    except ValueError:
-        return None, None
-
-
-def _mesh(shape: Node) -> Node | None:
-    geometry = shape.find("geometry")
-    return geometry.find("mesh") if geometry is not None else None
-
-
-def _collect_mesh(files: FileCollector, mesh: Node, folders: list[str], kind: str, where: str) -> bool:
-    text = mesh.attrs.get("filename", "")
-    problem = files.add_mesh(_find_mesh(files, mesh, text, folders), mesh, "filename")
-    if problem:
-        note = Note(code=f"{kind}-mesh-dropped", where=f"line {mesh.line}, {where}", message=f"mesh {text!r} {problem}")
-        files.notes.append(note)
-    return not problem
+        return
+    radius = (3.0 * mass / (4.0 * math.pi * BALL_DENSITY)) ** (1.0 / 3.0)
+    ball = f"{0.4 * mass * radius**2:.9g}"
+    node.attrs.update(ixx=ball, iyy=ball, izz=ball, ixy="0", ixz="0", iyz="0")
+    size = f"its inertia has the eigenvalue {lowest:.2g} at {mass:.4g} kg, which no body has"
+    message = f"{size}; a solid ball of {radius:.3f} m takes its place"
+    files.notes.append(Note("inertia-replaced", f"line {node.line}, link {link.attrs.get('name')!r}", message))
 
 
 def _find_mesh(files: FileCollector, mesh: Node, text: str, folders: list[str]) -> Path | None:
@@ -181,21 +147,15 @@ def _name_shapes(root: Node) -> None:
                 shape.attrs["name"] = stem if count[stem] == 1 else f"{stem}_{count[stem]}"
 
 
-def _joint_limits(files: FileCollector, joint: Node) -> UrdfJoint:
-    limit = joint.find("limit")
-    values = limit.attrs if limit is not None else {}
-    mimic = joint.find("mimic")
-    if mimic is not None:
-        message = f"follows joint {mimic.attrs.get('joint')!r} in the URDF (mimic); here it moves on its own"
-        files.notes.append(Note(code="mimic-ignored", where=f"joint {joint.attrs.get('name')!r}", message=message))
-    return UrdfJoint(
-        effort=_positive(values.get("effort")), velocity=_positive(values.get("velocity")), mimic=mimic is not None
-    )
-
-
-def _positive(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if 0.0 < value < math.inf else None
+def _speeds(files: FileCollector, root: Node) -> dict[str, float]:
+    speeds = {}
+    for joint in root.find_all("joint"):
+        name, mimic, limit = joint.attrs.get("name", ""), joint.find("mimic"), joint.find("limit")
+        if mimic is not None:
+            message = f"follows joint {mimic.attrs.get('joint')!r} in the URDF (mimic); here it moves on its own"
+            files.notes.append(Note("mimic-ignored", f"joint {name!r}", message))
+        with contextlib.suppress(ValueError):
+            speed = float(limit.attrs.get("velocity", "") if limit is not None else "")
+            if 0.0 < speed < math.inf:
+                speeds[name] = speed
+    return speeds

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 import mujoco
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.robot.foreign.files import Note
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index, open_model
-from trueup.robot.shapes import inertia_diagonal
+from trueup.robot.shapes import FloatArray, inertia_diagonal
+from trueup.robot.spec import JointSpec
 
+LEVELS = ("error", "warning", "note")  # worst first
 Level = Literal["error", "warning", "note"]
-Verdict = Literal["ready", "usable with warnings", "not usable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +32,10 @@ class Lint:
     fix: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class JointRow:
+class JointRow(JointSpec, frozen=True, kw_only=True):
     """One joint of the spec; `inertia` is what it moves in the default pose (kg m^2), `servo_hz` = sqrt(kp/I)/2pi."""
 
-    name: str
-    kind: str
-    position: tuple[float, float]
-    velocity: float
-    torque: float
-    kp: float
-    kd: float
-    default: float
+    kind: Literal["hinge", "slide"]
     inertia: float
     servo_hz: float
 
@@ -53,25 +47,25 @@ class BodyRow:
     name: str
     parent: str
     mass: float
-    com: tuple[float, float, float]
-    inertia: tuple[float, float, float]
+    com: tuple[float, ...]
+    inertia: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """A robot's tables and findings, worst first."""
+    """A robot's tables and findings, worst first; a robot that cannot be built has no tables."""
 
     name: str
     model_file: str
     floating: bool
-    total_mass: float
-    counts: dict[str, int]
-    joints: tuple[JointRow, ...]
-    bodies: tuple[BodyRow, ...]
     findings: tuple[Lint, ...]
+    total_mass: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    joints: tuple[JointRow, ...] = ()
+    bodies: tuple[BodyRow, ...] = ()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Literal["ready", "usable with warnings", "not usable"]:
         levels = {finding.level for finding in self.findings}
         if "error" in levels:
             return "not usable"
@@ -79,7 +73,7 @@ class Inspection:
 
     def as_dict(self) -> dict[str, Any]:
         """The whole inspection as JSON values."""
-        return {"verdict": self.verdict, **asdict(self)}
+        return {"verdict": self.verdict, **msgspec.to_builtins(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +82,10 @@ class Subject:
 
     robot: Robot
     checked: CheckedModel | None  # None for a built-in robot, whose file is ours
-    file_spec: mujoco.MjSpec
     file_model: mujoco.MjModel
     model: mujoco.MjModel  # every shape, no floor, the base as the spec says
     data: mujoco.MjData  # evaluated in the default pose
-    inertia: np.ndarray[Any, np.dtype[np.float64]]  # of the spec's joints
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        return self.checked.notes if self.checked is not None else ()
+    inertia: FloatArray  # of the spec's joints
 
 
 def inspect_robot(robot: Robot) -> Inspection:
@@ -106,59 +95,43 @@ def inspect_robot(robot: Robot) -> Inspection:
     """
     from trueup.robot.inspection.lints import check_robot  # the checks need this module's types
 
+    about: dict[str, Any] = {
+        "name": robot.spec.name,
+        "model_file": robot.model_path.name,
+        "floating": robot.spec.base.floating,
+    }
     checked = None if robot.built_in else read_model(robot.model_path, robot.root)
     with quiet_engine():
         try:
             subject = _subject(robot, checked)
         except TrueupError as error:
-            return _unbuildable(robot, error)
+            where, fix = error.place or "model", "correct the name in spec.toml, or the model file"
+            finding = Lint(level="error", code="does-not-build", where=where, message=error.message, fix=fix)
+            return Inspection(**about, findings=(finding,))
         findings = check_robot(subject)
-    order = {"error": 0, "warning": 1, "note": 2}
     return Inspection(
-        name=robot.spec.name,
-        model_file=robot.model_path.name,
-        floating=robot.spec.base.floating,
+        **about,
+        findings=tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level))),
         total_mass=float(subject.model.body_mass.sum()),
         counts=_counts(subject),
         joints=_joint_rows(subject),
-        bodies=_body_rows(subject.model),
-        findings=tuple(sorted(findings, key=lambda finding: order[finding.level])),
+        bodies=tuple(_body_row(subject.model, body) for body in range(1, subject.model.nbody)),
     )
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in one line, four at most."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
 def _subject(robot: Robot, checked: CheckedModel | None) -> Subject:
-    file_spec = checked.spec if checked is not None else open_model(robot)
-    file_model = compile_spec(file_spec, robot)
-    built = build_spec(robot, ModelCfg(collisions="full", floor=False, visual=True))
-    model = compile_spec(built, robot)
+    file_model = compile_spec(checked.spec if checked is not None else open_model(robot), robot)
+    model = compile_spec(build_spec(robot, ModelCfg(collisions="full", floor=False, visual=True)), robot)
     data = mujoco.MjData(model)
     data.qpos[:] = default_qpos(model, robot)
     mujoco.mj_forward(model, data)
     inertia = inertia_diagonal(model, data)[joint_index(model, robot).dof]
-    return Subject(
-        robot=robot,
-        checked=checked,
-        file_spec=file_spec,
-        file_model=file_model,
-        model=model,
-        data=data,
-        inertia=inertia,
-    )
-
-
-def _unbuildable(robot: Robot, error: TrueupError) -> Inspection:
-    fix = "correct the name in spec.toml, or the model file"
-    finding = Lint(level="error", code="does-not-build", where=error.place or "model", message=error.message, fix=fix)
-    return Inspection(
-        name=robot.spec.name,
-        model_file=robot.model_path.name,
-        floating=robot.spec.base.floating,
-        total_mass=0.0,
-        counts={},
-        joints=(),
-        bodies=(),
-        findings=(finding,),
-    )
+    return Subject(robot=robot, checked=checked, file_model=file_model, model=model, data=data, inertia=inertia)
 
 
 def _counts(subject: Subject) -> dict[str, int]:
@@ -176,36 +149,23 @@ def _counts(subject: Subject) -> dict[str, int]:
 
 
 def _joint_rows(subject: Subject) -> tuple[JointRow, ...]:
-    ids = joint_index(subject.model, subject.robot).joint_id
-    rows = []
-    for joint, number, inertia in zip(subject.robot.spec.joints, ids, subject.inertia, strict=True):
-        hinge = subject.model.jnt_type[number] == mujoco.mjtJoint.mjJNT_HINGE
-        row = JointRow(
-            name=joint.name,
-            kind="hinge" if hinge else "slide",
-            position=joint.position,
-            velocity=joint.velocity,
-            torque=joint.torque,
-            kp=joint.kp,
-            kd=joint.kd,
-            default=joint.default,
+    kinds = subject.model.jnt_type[joint_index(subject.model, subject.robot).joint_id]
+    return tuple(
+        JointRow(
+            **msgspec.structs.asdict(joint),
+            kind="hinge" if kind == mujoco.mjtJoint.mjJNT_HINGE else "slide",
             inertia=float(inertia),
             servo_hz=float(np.sqrt(joint.kp / inertia) / (2 * np.pi)),
         )
-        rows.append(row)
-    return tuple(rows)
+        for joint, kind, inertia in zip(subject.robot.spec.joints, kinds, subject.inertia, strict=True)
+    )
 
 
-def _body_rows(model: mujoco.MjModel) -> tuple[BodyRow, ...]:
-    rows = []
-    for body in range(1, model.nbody):
-        com, inertia = (tuple(float(x) for x in field[body]) for field in (model.body_ipos, model.body_inertia))
-        row = BodyRow(
-            name=model.body(body).name,
-            parent=model.body(int(model.body_parentid[body])).name,
-            mass=float(model.body_mass[body]),
-            com=(com[0], com[1], com[2]),
-            inertia=(inertia[0], inertia[1], inertia[2]),
-        )
-        rows.append(row)
-    return tuple(rows)
+def _body_row(model: mujoco.MjModel, body: int) -> BodyRow:
+    return BodyRow(
+        name=model.body(body).name,
+        parent=model.body(int(model.body_parentid[body])).name,
+        mass=float(model.body_mass[body]),
+        com=tuple(model.body_ipos[body].tolist()),
+        inertia=tuple(model.body_inertia[body].tolist()),
+    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueup.core.toml import MAX_BYTES
 from trueup.robot.drafts.draft import make_draft
-from trueup.robot.inspection.inspect import Level, Lint, Subject
+from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
 from trueup.robot.inspection.lints_physics import PHYSICS_CHECKS
 from trueup.robot.load import SPEC_FILE
 
@@ -45,16 +45,15 @@ _GUESSES: dict[str, tuple[str, Level, str, str]] = {
 
 def check_robot(subject: Subject) -> list[Lint]:
     """Run every check."""
-    findings: list[Lint] = []
-    for check in (check_notes, check_guesses, check_limits, check_names, check_joint_list, *PHYSICS_CHECKS):
-        findings.extend(check(subject))
-    return findings
+    checks = (check_notes, check_guesses, check_limits, check_names, check_joint_list, *PHYSICS_CHECKS)
+    return [finding for check in checks for finding in check(subject)]
 
 
 def check_notes(subject: Subject) -> Iterator[Lint]:
     """One finding for each kind of thing that was left out or mended while reading the file."""
-    for code in dict.fromkeys(note.code for note in subject.notes):
-        notes = [note for note in subject.notes if note.code == code]
+    found = subject.checked.notes if subject.checked is not None else ()
+    for code in dict.fromkeys(note.code for note in found):
+        notes = [note for note in found if note.code == code]
         level, consequence, fix = _NOTES[code]
         more = f" (and {len(notes) - 1} more like it)" if len(notes) > 1 else ""
         message = f"{notes[0].message}{more}: {consequence}"
@@ -63,16 +62,15 @@ def check_notes(subject: Subject) -> Iterator[Lint]:
 
 def check_guesses(subject: Subject) -> Iterator[Lint]:
     """Numbers that nobody measured: those a draft made up, or that still bear their mark in spec.toml."""
-    guesses = _guesses(subject)
     by_code: dict[str, list[tuple[str, str]]] = {}
-    for key, reason in guesses.items():
+    for key, reason in _guesses(subject).items():
         field, _, joint = key.replace("passive ", "passive of ").partition(" of ")
         by_code.setdefault(_GUESSES[field][0], []).append((joint or field, reason))
     for code, entries in by_code.items():
         level, consequence, fix = next(row[1:] for row in _GUESSES.values() if row[0] == code)
         joints = list(dict.fromkeys(joint for joint, _ in entries))
         message = f"guessed for {len(joints)} of its parts ({entries[0][1]}): {consequence}"
-        yield Lint(level=level, code=code, where=_list(joints), message=message, fix=f"{fix} in {SPEC_FILE}")
+        yield Lint(level=level, code=code, where=listed(joints), message=message, fix=f"{fix} in {SPEC_FILE}")
 
 
 def _guesses(subject: Subject) -> dict[str, str]:
@@ -122,14 +120,10 @@ def check_limits(subject: Subject) -> Iterator[Lint]:
 def check_names(subject: Subject) -> Iterator[Lint]:
     """Sites and shapes that the spec names and the model lacks."""
     spec, model = subject.robot.spec, subject.model
-    wanted = [
-        (mujoco.mjtObj.mjOBJ_SITE, "imu", spec.imu),
-        (mujoco.mjtObj.mjOBJ_SITE, "end_effector", spec.end_effector),
-    ]
-    wanted += [(mujoco.mjtObj.mjOBJ_GEOM, "feet", foot) for foot in spec.feet]
-    for kind, key, name in wanted:
+    site, geom = (mujoco.mjtObj.mjOBJ_SITE, "site"), (mujoco.mjtObj.mjOBJ_GEOM, "geom")
+    wanted = [("imu", spec.imu, *site), ("end_effector", spec.end_effector, *site)]
+    for key, name, kind, what in (*wanted, *(("feet", foot, *geom) for foot in spec.feet)):
         if name is not None and mujoco.mj_name2id(model, kind, name) < 0:
-            what = "site" if kind == mujoco.mjtObj.mjOBJ_SITE else "geom"
             message = f"the spec's {key} names the {what} {name!r}, which the model does not have"
             fix = f"correct {key} in {SPEC_FILE} or add the {what} to the model"
             yield Lint(level="error", code="unknown-name", where=key, message=message, fix=fix)
@@ -138,15 +132,11 @@ def check_names(subject: Subject) -> Iterator[Lint]:
 def check_joint_list(subject: Subject) -> Iterator[Lint]:
     """Joints of the model that the spec does not list."""
     model = subject.model
-    listed = set(subject.robot.spec.joint_names)
+    known = subject.robot.spec.joint_names
     movable = np.isin(model.jnt_type, [int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)])
     names = [model.joint(int(number)).name for number in np.flatnonzero(movable)]
-    passive = [name for name in names if name not in listed]
+    passive = [name for name in names if name not in known]
     if passive and not any(key.startswith("passive ") for key in _guesses(subject)):
         message = f"{len(passive)} joints of the model are not in the spec: they swing freely"
         fix = "add a [[joint]] if a motor drives them"
-        yield Lint(level="note", code="passive-joints", where=_list(passive), message=message, fix=fix)
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        yield Lint(level="note", code="passive-joints", where=listed(passive), message=message, fix=fix)

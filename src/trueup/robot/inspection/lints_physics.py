@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.robot.inspection.inspect import Level, Lint, Subject
-from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
-from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
+from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
+from trueup.robot.model import ModelCfg, add_servos, build_spec, compile_spec, default_qpos, joint_index
+from trueup.robot.shapes import FloatArray, collision_geoms, geom_box, lowest_point
 
-FloatArray = NDArray[np.float64]
 OVERLAP_M = 1e-3
 SHOWN_PAIRS = 6
 HEAVIEST = 20_000.0  # kg/m3; osmium has 22600
@@ -25,6 +23,7 @@ SETTLE_S, WATCH_S = 0.75, 0.25
 NUDGE = 0.01  # rad or m
 RESTLESS = 1.0  # rad/s or m/s
 STAND_SLACK_M = 0.02
+_WARN = mujoco.mjtWarning
 
 
 def check_inertia(subject: Subject) -> Iterator[Lint]:
@@ -37,7 +36,10 @@ def check_inertia(subject: Subject) -> Iterator[Lint]:
         shapes = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == body]
         if mass < LIGHTEST_KG or not shapes or (mass < small and not model.body_jntnum[body]):
             continue
-        reach, volume = _extent(model, data, shapes, data.xipos[body])
+        boxes = np.array([geom_box(model, data, geom) for geom in shapes])
+        low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)  # of the box around all shapes
+        reach = float(np.linalg.norm(np.maximum(np.abs(low - data.xipos[body]), np.abs(high - data.xipos[body]))))
+        volume = float(np.prod(high - low))
         gyration = float(np.sqrt(model.body_inertia[body].max() / mass))
         if reach > 0 and gyration > REACH_FACTOR * reach:
             message = (
@@ -47,10 +49,8 @@ def check_inertia(subject: Subject) -> Iterator[Lint]:
             fix = "check the units of its inertia (kg m2, not kg mm2 or g cm2)"
             yield Lint(level="warning", code="inertia-too-large", where=name, message=message, fix=fix)
         elif reach > 0 and gyration < COMPACT_FACTOR * reach:
-            message = (
-                f"its radius of gyration is {gyration * 1e3:.2f} mm in a body that reaches {reach * 1e3:.0f} mm: "
-                f"it turns as if it were a point"
-            )
+            size = f"{gyration * 1e3:.2f} mm in a body that reaches {reach * 1e3:.0f} mm"
+            message = f"its radius of gyration is {size}: it turns as if it were a point"
             fix = "check the units of its inertia (kg m2)"
             yield Lint(level="warning", code="inertia-too-small", where=name, message=message, fix=fix)
         if volume > 0 and mass / volume > HEAVIEST:
@@ -58,73 +58,25 @@ def check_inertia(subject: Subject) -> Iterator[Lint]:
             yield Lint(level="warning", code="too-dense", where=name, message=message, fix="check its mass (kg)")
 
 
-def _extent(model: mujoco.MjModel, data: mujoco.MjData, shapes: list[int], centre: FloatArray) -> tuple[float, float]:
-    """Distance of the farthest corner of the shapes' boxes from `centre`, and the volume of the box around them all."""
-    boxes = [geom_box(model, data, geom) for geom in shapes]
-    low = np.min([box[0] for box in boxes], axis=0)
-    high = np.max([box[1] for box in boxes], axis=0)
-    reach = float(np.linalg.norm(np.maximum(np.abs(low - centre), np.abs(high - centre))))
-    return reach, float(np.prod(high - low))
-
-
-def check_triangle(subject: Subject) -> Iterator[Lint]:
-    """Inertias in the file whose principal moments break A + B >= C."""
-    for body in subject.file_spec.bodies:
-        full = np.array(body.fullinertia)
-        if not body.explicitinertial:
-            continue
-        if np.isfinite(full).all() and full.any():
-            xx, yy, zz, xy, xz, yz = full
-            moments = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-        else:
-            moments = np.sort(np.array(body.inertia))
-        if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-            message = (
-                f"its moments {moments[0]:.3g}, {moments[1]:.3g}, {moments[2]:.3g} kg m2 break A + B >= C: "
-                f"no body has them"
-            )
-            fix = "write its true inertia; MuJoCo balanced it here"
-            yield Lint(level="warning", code="impossible-inertia", where=body.name, message=message, fix=fix)
-
-
 def check_mass(subject: Subject) -> Iterator[Lint]:
-    """Moving parts without mass, a base that lost its mass, an odd total."""
-    model, spec = subject.model, subject.robot.spec
+    """Moving parts without mass, a base that lost its mass, an odd total, a total that the URDF does not declare."""
+    model, base = subject.model, subject.robot.spec.base
     welded = np.bincount(model.body_weldid, weights=model.body_mass, minlength=model.nbody)
     moving = sorted({int(model.body_weldid[body]) for body in model.jnt_bodyid})
     light = [body for body in moving if welded[body] < LIGHTEST_KG]
     if light:
-        names = [model.body(body).name for body in light]
         message = f"{len(light)} parts move with {welded[light].max():.2g} kg or less: tiny forces throw them about"
-        where = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        where = listed([model.body(body).name for body in light])
         yield Lint(level="warning", code="tiny-mass", where=where, message=message, fix="give them their mass")
     total = float(model.body_mass.sum())
     if not TOTAL_KG[0] <= total <= TOTAL_KG[1]:
         message = f"the whole robot has {total:.4g} kg"
         yield Lint(level="warning", code="odd-mass", where="robot", message=message, fix="check the units (kg)")
-    if spec.base.floating:
-        root = int(model.body(spec.base.body).id)
-        base = sum(float(model.body_mass[b]) for b in range(1, model.nbody) if _carried(model, b, root))
-        if base < LIGHTEST_KG:
-            message = "the floating base and what is fixed to it have no mass: their mass got lost in the file"
-            fix = "give the root link an inertia"
-            yield Lint(level="error", code="base-mass-lost", where=spec.base.body, message=message, fix=fix)
-    yield from _check_urdf_mass(subject, total)
-
-
-def _carried(model: mujoco.MjModel, body: int, root: int) -> bool:
-    """Whether a body is the root or rigidly fixed to it (the root itself may be welded to the world)."""
-    while body > 0 and body != root:
-        if model.body_jntnum[body]:
-            return False
-        body = int(model.body_parentid[body])
-    return body == root
-
-
-def _check_urdf_mass(subject: Subject, total: float) -> Iterator[Lint]:
-    if subject.checked is None or not subject.checked.is_urdf:
-        return
-    declared = subject.checked.urdf_mass
+    if base.floating and welded[model.body(base.body).id] < LIGHTEST_KG:
+        message = "the floating base and what is fixed to it have no mass: their mass got lost in the file"
+        fix = "give the root link an inertia"
+        yield Lint(level="error", code="base-mass-lost", where=base.body, message=message, fix=fix)
+    declared = subject.checked.urdf_mass if subject.checked is not None and subject.checked.is_urdf else total
     if abs(total - declared) > 0.01 * max(declared, 0.1):
         message = f"the links of the URDF weigh {declared:.3f} kg together, the engine's model {total:.3f} kg"
         fix = "give every link with a joint an <inertial>; shapes of the others got the density of water"
@@ -140,9 +92,9 @@ def check_overlap(subject: Subject) -> Iterator[Lint]:
         pair = " and ".join(model.geom(int(geom)).name or f"geom {int(geom)}" for geom in contact.geom)
         depth[pair] = max(depth.get(pair, 0.0), -float(contact.dist))
     deep = sorted((pair for pair in depth if depth[pair] > OVERLAP_M), key=lambda pair: -depth[pair])
-    for pair in deep[:SHOWN_PAIRS]:
+    for number, pair in enumerate(deep[:SHOWN_PAIRS], 1):
         message = f"they overlap by {depth[pair] * 1e3:.1f} mm in the default pose and push each other apart"
-        if pair == deep[:SHOWN_PAIRS][-1] and len(deep) > SHOWN_PAIRS:
+        if number == SHOWN_PAIRS < len(deep):
             message += f" (and {len(deep) - SHOWN_PAIRS} more pairs)"
         fix = "change the pose, shrink a shape, or exclude the pair with <contact><exclude>"
         yield Lint(level="warning", code="pose-collides", where=pair, message=message, fix=fix)
@@ -217,11 +169,7 @@ def hold_still(subject: Subject) -> FloatArray:
     """Return each joint's top speed at the end of a second of holding the default pose, in the air, no contacts."""
     robot = subject.robot
     spec = build_spec(robot, ModelCfg(base="fixed", floor=False))
-    for joint in robot.spec.joints:
-        actuator = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        actuator.set_to_position(kp=joint.kp, kv=joint.kd)
-        actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
-        actuator.forcerange = np.array([-joint.torque, joint.torque])
+    add_servos(spec, robot)
     spec.option.disableflags = int(spec.option.disableflags) | int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     model = compile_spec(spec, robot)
     data = mujoco.MjData(model)
@@ -233,23 +181,11 @@ def hold_still(subject: Subject) -> FloatArray:
     rate = robot.spec.physics_hz
     for step in range(round((SETTLE_S + WATCH_S) * rate)):
         mujoco.mj_step(model, data)
-        if (
-            data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
-            or data.warning[mujoco.mjtWarning.mjWARN_BADQVEL].number
-        ):
+        if any(data.warning[kind].number for kind in (_WARN.mjWARN_BADQACC, _WARN.mjWARN_BADQVEL)):
             return np.full(robot.spec.njoint, np.nan)
         if step >= SETTLE_S * rate:
             speed = np.maximum(speed, np.abs(data.qvel[index.dof]))
     return speed
 
 
-PHYSICS_CHECKS = (
-    check_inertia,
-    check_triangle,
-    check_mass,
-    check_overlap,
-    check_standing,
-    check_strength,
-    check_rotors,
-    check_servo,
-)
+PHYSICS_CHECKS = (check_inertia, check_mass, check_overlap, check_standing, check_strength, check_rotors, check_servo)

@@ -18,13 +18,13 @@ import viser
 from mjviser import ViserMujocoScene
 
 from trueup.core.errors import TrueupError
+from trueup.core.stop import stop_on_signal
 from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
 from trueup.train.live.follow import Follow
 from trueup.train.live.steer import Steering, add_key
 from trueup.train.play.show import facing
-from trueup.train.stop import stop_on_signal
 from trueup.view.camera import CameraCfg
 from trueup.view.draw import visual_model
 

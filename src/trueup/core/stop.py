@@ -1,4 +1,4 @@
-"""Stop requests: the first Ctrl-C asks the training loop to save and end, the second ends it at once."""
+"""Stop requests: the first Ctrl-C or SIGTERM asks a loop to end in order, the second ends it at once."""
 
 from __future__ import annotations
 
