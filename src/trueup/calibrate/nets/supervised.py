@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.nets.net_learner import NetLearner, falling
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import resample
@@ -162,74 +161,21 @@ def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
     return replace(blank, layers=tuple(layers))
 
 
-class _Module(nn.Module):
-    """The same net in torch: one stack per group, a context per joint."""
-
-    def __init__(self, blank: ActuatorNet, cfg: SupervisedCfg) -> None:
-        super().__init__()
-        self.blank, sizes = blank, (blank.spec.ninput + cfg.context, *cfg.hidden, 1)
-        activation = nn.ELU if cfg.activation == "elu" else nn.Softsign
-        self.stacks = nn.ModuleList()
-        for _ in blank.spec.groups:
-            layers = [layer for n, m in pairwise(sizes) for layer in (nn.Linear(n, m), activation())]
-            self.stacks.append(nn.Sequential(*layers[:-1]))
-        self.context = nn.Parameter(torch.randn(blank.spec.njoint, cfg.context))
-
-    def group(self, k: int, x: Tensor) -> Tensor:
-        """(rows, joints of the group) outputs of normalised inputs (rows, joints, ninput)."""
-        own = self.context[list(self.blank.spec.groups[k])].expand(len(x), -1, -1)
-        out: Tensor = self.stacks[k](torch.cat([x, own], dim=2))
-        return out[..., 0]
-
-    def actuator(self) -> ActuatorNet:
-        """The present weights as a net."""
-        layers = tuple(
-            tuple(
-                (one.weight.detach().numpy().copy(), one.bias.detach().numpy().copy())
-                for one in stack.modules()
-                if isinstance(one, nn.Linear)
-            )
-            for stack in self.stacks
-        )
-        return replace(self.blank, layers=layers, context=self.context.detach().numpy().copy())
-
-
 def _learned(blank: ActuatorNet, samples: Samples, cfg: SupervisedCfg, progress: Progress | None) -> ActuatorNet:
-    torch.manual_seed(cfg.seed)
-    net, rng = _Module(blank, cfg), np.random.default_rng(cfg.seed)
-    adam = torch.optim.Adam(net.parameters(), lr=cfg.rate)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, cfg.passes, eta_min=0.02 * cfg.rate)
-    data = [_tensors(blank, samples, k) for k in range(len(blank.spec.groups))]
+    """The net that misses the held-out torques least."""
+    learner, rng = NetLearner(blank, cfg.seed, last_gain=1.0), np.random.default_rng(cfg.seed)
+    data = learner.regressions(samples.inputs, samples.torque)
     train, held = np.flatnonzero(~samples.held), torch.from_numpy(np.flatnonzero(samples.held))
-    best, waited, result = np.inf, 0, net.actuator()
+    best, least, waited = learner.copy(), np.inf, 0
     for done in range(cfg.passes):
-        for part in np.array_split(rng.permutation(train), max(1, len(train) // cfg.batch)):
-            loss = _loss(net, data, torch.from_numpy(part))
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            adam.step()
-        falling.step()
-        with torch.no_grad():
-            now = float(_loss(net, data, held))
-        waited = 0 if now < best else waited + 1
-        if now < best:
-            best, result = now, net.actuator()
+        for rows in np.array_split(rng.permutation(train), max(1, len(train) // cfg.batch)):
+            learner.regress(data, torch.from_numpy(rows), cfg.rate * falling(done / cfg.passes))
+        miss = learner.miss(data, held)
+        waited = 0 if miss < least else waited + 1
+        if miss < least:
+            best, least = learner.copy(), miss
         if progress is not None:
             progress((done + 1) / cfg.passes)
         if waited >= _PATIENCE:
             break
-    return result
-
-
-def _tensors(blank: ActuatorNet, samples: Samples, k: int) -> tuple[Tensor, Tensor]:
-    """Normalised inputs (rows, joints, ninput) and torques of a group."""
-    columns = list(blank.spec.groups[k])
-    y = samples.torque[:, columns] / blank.scale[columns]
-    return torch.from_numpy(blank.group_inputs(k, samples.inputs)), torch.from_numpy(y)
-
-
-def _loss(net: _Module, data: list[tuple[Tensor, Tensor]], rows: Tensor) -> Tensor:
-    total = torch.zeros(())
-    for k, (x, y) in enumerate(data):
-        total = total + ((net.group(k, x[rows]) - y[rows]) ** 2).sum()
-    return total / (len(rows) * net.blank.spec.njoint)
+    return learner.actuator(best)

@@ -13,13 +13,13 @@ kernels are flat.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.nets.net_learner import State
-from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, SignalRange
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, no_range, wider, with_range
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_net import ActuatorNet, Float32, Layer
 from trueup.policy.normalizer import EPS
@@ -29,6 +29,8 @@ from trueup.rl.settings import NetCfg, PpoCfg
 
 FloatArray = NDArray[np.float64]
 _UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
+_STD = 0.3  # of the first actions, in torque scales
+PUBLISHED = PpoCfg(steps=96, epochs=5, gamma=0.995, lam=0.95, entropy=0.0, kl_target=0.01, critic_learning_rate=5e-4)
 
 
 class UanEnv:
@@ -127,56 +129,38 @@ def uan_reward(off: FloatArray, change: NDArray[np.floating]) -> Float32:
     return reward.astype(np.float32)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RlCfg:
-    """Settings as published; horizon in steps. `std` of the first actions, in torque scales."""
-
-    iterations: int = 200
-    horizon: int = 96
-    epochs: int = 5
-    gamma: float = 0.995
-    lam: float = 0.95
-    kl_target: float = 0.01
-    critic_rate: float = 5e-4
-    std: float = 0.3
-
-
 class RlTrainer:
-    """Learns a residual net by PPO; `iterate` until `done`."""
+    """Learns a residual net by PPO; `iterate` until `done`. An episode is as long as an iteration's rollout."""
 
     def __init__(
-        self, rollouts: Rollouts, blank: ActuatorNet, starts: Rows, unit: FloatArray, cfg: RlCfg, seed: int
+        self,
+        rollouts: Rollouts,
+        blank: ActuatorNet,
+        starts: Rows,
+        unit: FloatArray,
+        ppo: PpoCfg,
+        iterations: int,
+        seed: int,
     ) -> None:
-        self.blank, self.cfg = blank, cfg
-        self.env = UanEnv(rollouts, blank, starts, unit / _UNIT_RAD, seed, horizon=cfg.horizon)
-        net = NetCfg(actor=blank.hidden, critic=blank.hidden, std=cfg.std)
-        ppo = PpoCfg(
-            steps=cfg.horizon,
-            epochs=cfg.epochs,
-            gamma=cfg.gamma,
-            lam=cfg.lam,
-            entropy=0.0,
-            kl_target=cfg.kl_target,
-            critic_learning_rate=cfg.critic_rate,
-            net=net,
-        )
-        self.ppo = Ppo(self.env, ppo, seed)
-        self.range = SignalRange(blank.spec)
+        self.blank, self.iterations = blank, iterations
+        self.env = UanEnv(rollouts, blank, starts, unit / _UNIT_RAD, seed, horizon=ppo.steps)
+        net = NetCfg(actor=blank.hidden, critic=blank.hidden, std=_STD)
+        self.ppo = Ppo(self.env, replace(ppo, net=net), seed)
+        self.range = no_range(blank.spec)
 
     @property
     def progress(self) -> float:
         """Share that is done."""
-        return self.ppo.iteration / self.cfg.iterations
+        return self.ppo.iteration / self.iterations
 
     @property
     def done(self) -> bool:
-        return self.ppo.iteration >= self.cfg.iterations
+        return self.ppo.iteration >= self.iterations
 
     def iterate(self) -> None:
         """Collect rollouts, compute advantages, update."""
         self.ppo.iterate()
-        newest = self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0)
-        self.range.widen(newest.min(axis=0), newest.max(axis=0))
+        self.range = wider(self.range, self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0))
 
     def result(self) -> ActuatorNet:
         """The mean action as a net; the learner's own normalisation is folded into the first layer."""
@@ -190,13 +174,14 @@ class RlTrainer:
         context = np.eye(self.blank.spec.njoint, dtype=np.float32)
         if not self.blank.context.shape[1]:
             context = context[:, :0]
-        return replace(self.blank, layers=(tuple(layers),) * len(self.blank.spec.groups), context=context)
+        net = replace(self.blank, layers=(tuple(layers),) * len(self.blank.spec.groups), context=context)
+        return with_range(net, self.range)
 
     def state(self) -> State:
         """What a resumed training needs."""
-        return {**self.ppo.state(), "range": self.range.state()}
+        return {**self.ppo.state(), "range": self.range}
 
     def restore(self, state: State) -> None:
         """Continue from `state`; windows begin anew."""
         self.ppo.restore({name: value for name, value in state.items() if name != "range"})
-        self.range.restore(state["range"])
+        self.range = np.array(state["range"], np.float32)

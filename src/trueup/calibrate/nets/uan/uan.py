@@ -4,9 +4,8 @@ Recorded commands are replayed from recorded states; a net that sees the last 10
 adds a torque to the servo of a fitted simulator, so that the simulated motion follows the recorded one. `method` says
 how it learns:
 
-inverse   the missing torque is found from the error and taught by regression (`regress`); the default
-gradient  the error is carried back through a linear model of the joints (`gradient`)
-rl        PPO inside the batched physics, as published (`rl`)
+inverse  the missing torque is found from the error and taught by regression (`regress`); the default
+rl       PPO inside the batched physics, as published (`rl`)
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from numpy.typing import NDArray
 from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of, stand_of
-from trueup.calibrate.nets.net_learner import NetLearner, NetShape, State
-from trueup.calibrate.nets.uan.gradient import GradientCfg, GradientTrainer, StartRows
+from trueup.calibrate.nets.net_learner import NetLearner, State
 from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer, Replays, Way
-from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer
-from trueup.calibrate.nets.uan.rollout import Rollouts, SignalRange, make_tracks
+from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, make_tracks
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
+from trueup.rl.settings import PpoCfg
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import Tracks
@@ -43,7 +42,6 @@ STATE_FILE = "uan.safetensors"
 _HELD = 0.15  # of every log, at its end: to choose the weights by
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _WHOLE_S = 20.0  # of a log replayed in one piece
-_RANGE_MARGIN = 0.1  # of the width of the fitted range, on both sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +56,7 @@ class UanCfg:
     share, context  joints that share weights, and inputs that each of them has to itself
     limit         largest residual torque, of the torque limit
     windows, window_s, warm_up_s  replayed side by side; errors of the warm-up do not count
+    rl, iterations  of PPO
     """
 
     method: UanMethod = "inverse"
@@ -75,8 +74,8 @@ class UanCfg:
     warm_up_s: float = 0.3
     seed: int = 0
     regress: RegressCfg = field(default_factory=RegressCfg)
-    gradient: GradientCfg = field(default_factory=GradientCfg)
-    rl: RlCfg = field(default_factory=RlCfg)
+    rl: PpoCfg = PUBLISHED
+    iterations: int = 200
 
     def __post_init__(self) -> None:
         if self.windows < 1 or self.window_s <= 0 or self.warm_up_s < 0:
@@ -96,8 +95,6 @@ class NetTrainer(Protocol):
     """What learns: step by step, to be stopped and resumed at any of them."""
 
     @property
-    def range(self) -> SignalRange: ...
-    @property
     def done(self) -> bool: ...
     @property
     def progress(self) -> float: ...
@@ -108,11 +105,11 @@ class NetTrainer(Protocol):
 
 
 class UanProblem(NamedTuple):
-    """Windows in a batch, a net of zeros with its normalisation, and the base's error per joint, rad."""
+    """Windows in a batch, a net of zeros with its normalisation, start rows, and the base's error per joint, rad."""
 
     rollouts: Rollouts
     blank: ActuatorNet
-    windows: StartRows
+    starts: Rows
     unit: FloatArray
 
 
@@ -142,7 +139,7 @@ def train_uan(
     if found is not None:
         trainer.restore(found.arrays)
     _run(trainer, state, progress or (lambda share: None))
-    return trainer.range.put_on(trainer.result(), _RANGE_MARGIN)
+    return trainer.result()
 
 
 def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> None:
@@ -163,7 +160,7 @@ def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> No
 
 def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetTrainer:
     """The trainer of the method; several ways of the inverse method race each other."""
-    if cfg.method != "inverse" or len(cfg.regress.ways) == 1:
+    if cfg.method == "rl" or len(cfg.regress.ways) == 1:
         return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
     ways = [_one_way(cfg, way) for way in cfg.regress.ways]
     return Race([_regress_trainer(make_uan_problem(robot, tracks, base, one), one) for one in ways])
@@ -175,27 +172,31 @@ def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
 
 
 def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> UanProblem:
-    """Build the batch and measure the error of the base."""
-    spec, windows = uan_spec(robot, tracks, base, cfg), choose_windows(tracks, cfg)
-    length = round((cfg.warm_up_s + cfg.window_s) * tracks.rate_hz)
+    """Build the batch, and measure normalisation, torque scale and error in the base's own rollouts."""
+    spec = uan_spec(robot, tracks, base, cfg)
+    warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
+    starts = tracks.starts(length, (0.0, 1.0 - _HELD))
+    if not len(starts):
+        raise TrueupError(
+            f"no log is long enough for windows of {cfg.warm_up_s + cfg.window_s:g} s; record at least 10 s"
+        )
     blank = blank_net(spec, cfg.hidden, cfg.context, scale=np.ones(spec.njoint))
     rollouts = Rollouts(robot, tracks, blank, cfg.windows, length, cfg.physics_hz, stand_of(base))
-    blank, unit = measured_blank(rollouts, blank, windows, cfg)
-    return UanProblem(rollouts, blank, windows, unit)
+    spread = np.linspace(0, len(starts) - 1, cfg.windows).astype(np.intp)
+    found = rollouts.run(blank, starts[spread])
+    error = np.maximum(np.sqrt((found.error[:, warm_up:] ** 2).mean(axis=(0, 1))), rollouts.noise)
+    kp = rollouts.sim.gains.get("kp").mean(axis=0)
+    scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(spec.limit))
+    signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, spec.njoint, len(spec.signals)).astype(np.float64)
+    blank = blank_net(spec, cfg.hidden, cfg.context, scale=scale, signals=signals)
+    return UanProblem(rollouts, blank, starts, error)
 
 
 def make_trainer(problem: UanProblem, cfg: UanCfg) -> NetTrainer:
     """The trainer of the method that is asked for."""
-    rollouts, blank, windows, unit = problem
     if cfg.method == "rl":
-        return RlTrainer(rollouts, blank, windows.train, unit, cfg.rl, cfg.seed)
-    if cfg.method == "gradient":
-        return GradientTrainer(rollouts, _learner(blank, cfg), windows, unit, cfg.gradient, cfg.seed)
+        return RlTrainer(*problem, cfg.rl, cfg.iterations, cfg.seed)
     return _regress_trainer(problem, cfg)
-
-
-def _learner(blank: ActuatorNet, cfg: UanCfg) -> NetLearner:
-    return NetLearner(blank, NetShape(hidden=cfg.hidden, context=cfg.context), cfg.seed)
 
 
 def _regress_trainer(problem: UanProblem, cfg: UanCfg) -> RegressTrainer:
@@ -209,7 +210,7 @@ def _regress_trainer(problem: UanProblem, cfg: UanCfg) -> RegressTrainer:
         for net in (blank, base)
     )
     replays = Replays(starts, _HELD, base, alone.run(base, starts).error)
-    return RegressTrainer(whole, _learner(blank, cfg), replays, cfg.regress, cfg.seed)
+    return RegressTrainer(whole, NetLearner(blank, cfg.seed), replays, cfg.regress, cfg.seed)
 
 
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
@@ -246,32 +247,3 @@ def _step(rate_hz: float, cfg: UanCfg) -> float:
     substeps = max(1, math.ceil(cfg.physics_hz * row_s - 1e-3))
     parts = [k for k in range(1, substeps + 1) if substeps % k == 0]
     return min((row_s * k / substeps for k in parts), key=lambda dt: abs(math.log(dt / cfg.dt_s)))
-
-
-def choose_windows(tracks: Tracks, cfg: UanCfg) -> StartRows:
-    """Start rows for learning, and evenly spread ones in the last part of every log."""
-    warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
-    train, late = tracks.starts(length, (0.0, 1.0 - _HELD)), tracks.starts(length, (1.0 - _HELD, 1.0))
-    if not len(train):
-        raise TrueupError(
-            f"no log is long enough for windows of {cfg.warm_up_s + cfg.window_s:g} s; record at least 10 s"
-        )
-    if not len(late):
-        late = train
-    spread = np.linspace(0, len(late) - 1, min(len(late), cfg.windows)).astype(np.intp)
-    return StartRows(train=train, held=late[spread], warm_up=warm_up)
-
-
-def measured_blank(
-    rollouts: Rollouts, blank: ActuatorNet, windows: StartRows, cfg: UanCfg
-) -> tuple[ActuatorNet, FloatArray]:
-    """The net of zeros with normalisation and torque scale from the base's own rollouts; its error (njoint,), rad."""
-    rows = np.linspace(0, len(windows.train) - 1, rollouts.nwindow).astype(np.intp)
-    found = rollouts.run(blank, windows.train[rows])
-    error = np.sqrt((found.error[:, windows.warm_up :] ** 2).mean(axis=(0, 1)))
-    error = np.maximum(error, rollouts.noise)
-    kp = rollouts.sim.gains.get("kp").mean(axis=0)
-    scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(blank.spec.limit))
-    signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(blank.spec.signals))
-    made = blank_net(blank.spec, cfg.hidden, cfg.context, scale=scale, signals=signals.astype(np.float64))
-    return made, error
