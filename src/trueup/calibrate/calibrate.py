@@ -21,7 +21,7 @@ from trueup.calibrate.fit.problem import Problem, make_problem, problem_key, ste
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.judge.judge import judge, still_joints
-from trueup.calibrate.judge.scores import Scored, found_alarms, predictive_check, score
+from trueup.calibrate.judge.scores import Scored, alarms, predictive_check, score
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
@@ -135,7 +135,7 @@ def calibrate(
     report(1.0)
     shown = held or fitted
     return Fit(
-        calibration=msgspec.structs.replace(result, alarms=found_alarms(result)),
+        calibration=msgspec.structs.replace(result, alarms=tuple(alarms(result))),
         posterior=judged.posterior,
         shown=tuple(split.held or split.train),
         nominal=shown[0],

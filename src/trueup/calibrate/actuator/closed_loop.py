@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.model import Actuator
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import Command, Driver
+from trueup.hardware.driver import Command
 from trueup.hardware.drivers.open import open_driver
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.plan import min_jerk
@@ -26,8 +27,8 @@ from trueup.world.replay import playback
 from trueup.world.replay.replay import at_rate
 
 FloatArray = NDArray[np.float64]
-_MOVE_S, _SETTLE_S = 1.5, 0.5
 Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
+_MOVE_S, _SETTLE_S = 1.5, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +40,12 @@ class TrackingCfg:
     most_rad: float = 0.3
     seconds: float = 8.0
     rate_hz: float = 50.0
-    seed: int = 4242
-
-    def reference(self, robot: Robot) -> FloatArray:
-        """(T, njoint) positions to track: a motion that no fit has seen."""
-        kind = ExcitationCfg(kind="random_holds", seconds=self.seconds, rate_hz=200.0, seed=self.seed)
-        return excite(robot.spec, kind).target_pos[:: round(200.0 / self.rate_hz)]
 
 
 class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The controller on model and twin.
+    """The controller on model and twin: root mean squares, rad, mean over joints.
 
-    difference       root mean square of model minus twin, rad, mean over joints
-    model, twin      root mean square tracking error on each, rad, mean over joints
+    difference   of model minus twin; model, twin: tracking error on each
     """
 
     difference: float
@@ -59,8 +53,7 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     twin: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class TwinRun:
+class TwinRun(NamedTuple):
     """The twin's motion under the controller, (T, njoint) each, and its start."""
 
     reference: FloatArray
@@ -69,21 +62,29 @@ class TwinRun:
 
 
 def run_on_twin(robot: Robot, driver: str, cfg: TrackingCfg | None = None) -> TwinRun:
-    """Run the controller on a twin in lock-step."""
-    cfg = cfg or TrackingCfg()
+    """Run the controller on a twin in lock-step, on a motion that no fit has seen."""
+    cfg, spec = cfg or TrackingCfg(), robot.spec
     if not driver.startswith("twin:"):
         raise TrueupError(
             f"the closed-loop check moves the robot with commands that cannot be rehearsed: it runs on twins "
             f"(twin:PRESET?seed=N) only, found {driver!r}"
         )
-    link = open_driver(driver, robot, command_hz=cfg.rate_hz, lockstep=True)
-    reference = cfg.reference(robot)
+    motion = ExcitationCfg(kind="random_holds", seconds=cfg.seconds, rate_hz=200.0, seed=4242)
+    reference = excite(spec, motion).target_pos[:: round(200.0 / cfg.rate_hz)]
+    link, zero = open_driver(driver, robot, command_hz=cfg.rate_hz, lockstep=True), np.zeros(spec.njoint)
+
+    def servo(command: FloatArray) -> FloatArray:
+        inside = np.clip(command, spec.position_low, spec.position_high)
+        link.write(Command(target_pos=inside, target_vel=zero, kp=spec.kp, kd=spec.kd, torque=zero))
+        return link.read().joint_pos
+
     link.connect()
     try:
-        _go_to(robot, link, reference[0], cfg.rate_hz)
+        begin = link.read().joint_pos
+        for t in range(round((_MOVE_S + _SETTLE_S) * cfg.rate_hz)):  # slowly to where the reference begins
+            servo(begin + (reference[0] - begin) * min_jerk(t / (_MOVE_S * cfg.rate_hz)))
         start = link.read().joint_pos
-        moved = track(reference, start, lambda command: _sent(robot, link, command), cfg)
-        return TwinRun(reference=reference, joint_pos=moved, start_pos=start)
+        return TwinRun(reference, track(reference, start, servo, cfg), start)
     finally:
         link.close()
 
@@ -95,8 +96,7 @@ def predict(
     cfg = cfg or TrackingCfg()
     batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), cfg.rate_hz))
     actuator.apply(batch)
-    none = np.zeros((1, 0, robot.spec.njoint))
-    still = np.zeros((1, robot.spec.njoint))
+    none, still = np.zeros((1, 0, robot.spec.njoint)), np.zeros((1, robot.spec.njoint))
     playback.begin(batch, playback.Recorded(pos=recorded.start_pos[None], vel=still, past=none, target=none))
     for _ in range(round(_SETTLE_S * cfg.rate_hz)):
         batch.step(recorded.reference[0])
@@ -128,17 +128,3 @@ def track(reference: FloatArray, start: FloatArray, servo: Servo, cfg: TrackingC
 def _rms(error: FloatArray) -> float:
     bounded = np.where(np.isfinite(error), np.clip(error, -10.0, 10.0), 10.0)
     return float(np.sqrt((bounded**2).mean(axis=0)).mean())
-
-
-def _go_to(robot: Robot, link: Driver, goal: FloatArray, rate_hz: float) -> None:
-    """Slowly to where the reference begins, and rest there."""
-    start = link.read().joint_pos
-    for t in range(round((_MOVE_S + _SETTLE_S) * rate_hz)):
-        _sent(robot, link, start + (goal - start) * min_jerk(t / (_MOVE_S * rate_hz)))
-
-
-def _sent(robot: Robot, link: Driver, position: FloatArray) -> FloatArray:
-    spec, zero = robot.spec, np.zeros(robot.spec.njoint)
-    inside = np.clip(position, spec.position_low, spec.position_high)
-    link.write(Command(target_pos=inside, target_vel=zero, kp=spec.kp, kd=spec.kd, torque=zero))
-    return link.read().joint_pos

@@ -151,11 +151,6 @@ class _Run:
     def unbounded(self) -> list[str]:
         return [r.rung for r in self.results if not r.bounded]
 
-    def groups(self) -> list[str]:
-        """What is new in each held-out log: its gain, or just the motion."""
-        known = {gain_of(log) for log in self.split.train}
-        return ["motion" if gain_of(log) in known else "gain" for log in self.split.held]
-
     def one(self, rung: Rung, progress: Progress) -> RungResult:
         """Fit and score a rung, or take it over from before."""
         cfg, split = self.cfg, self.split
@@ -189,7 +184,9 @@ class _Run:
         wall, cpu = time.monotonic(), time.process_time()
         actuator = fit_rung(rung, self._job(rung, key, lambda f: progress(0.9 * f)))
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-        scores = score_rung(robot, actuator, split.train, split.held, self.groups(), sim)
+        known = {gain_of(log) for log in split.train}
+        new = ["motion" if gain_of(log) in known else "gain" for log in split.held]  # what is new in each log
+        scores = score_rung(robot, actuator, split.train, split.held, new, sim)
         longest = max(split.held, key=len)
         below = next((r.scores for r in self.results if r.rung == rung.start and r.scores is not None), None)
         why = not_excited(rung, actuator, self.common)
@@ -229,7 +226,7 @@ class _Run:
             return None
         rung, split, finer_hz = rung_named(name), self.split, 2.0 * self.physics_hz
         key = rung_key(rung, split.train, split.held, f"{self.common} {finer_hz} {self.cfg.seed} step")
-        found = self.folder.load_step(key) if self.folder is not None and self.resume else None
+        found = self.folder.finer(key) if self.folder is not None and self.resume else None
         if found is not None:
             return found
         _LOG.info("rung %s with half the physics step", name)
@@ -238,7 +235,4 @@ class _Run:
             job = replace(self._job(rung, key, progress), physics_hz=finer_hz, start=actuator.params)
             actuator = fit_rung(rung, job)
         rolled = roll(self.robot, split.held, actuator, replace(self.sim, physics_hz=finer_hz))
-        check = StepCheck(rung=name, physics_hz=finer_hz, whole=error_of(rolled, None))
-        if self.folder is not None:
-            self.folder.save_step(check, key)
-        return check
+        return StepCheck(rung=name, physics_hz=finer_hz, whole=error_of(rolled, None), key=key)

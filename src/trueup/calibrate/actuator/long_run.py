@@ -30,10 +30,8 @@ _MOST_DRIFT_RAD = 0.1
 class LongRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model over a long time.
 
-    seconds      played
     drift        root mean square difference between the last and the first passage over the same commands, rad
-    reach        largest distance of a joint from its command, rad
-    reach_robot  that of the robot in the log, under the same commands
+    reach        largest distance of a joint from its command, rad; reach_robot: that of the robot in the log
     bounded      finite, little drift, and not more than twice as far from its commands as the robot
     """
 

@@ -9,90 +9,71 @@ Each evaluates whole batches of candidates at once, as their authors do on GPUs.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.fit.search import POPULATION, Bounds, Search, evolve
+from trueup.calibrate.fit.search import POPULATION, Costs, Search, evolve
 
 FloatArray = NDArray[np.float64]
-_USUAL = {"random": 2048, "lbfgsb": 5000, "pace": 20_000}  # evaluations of whole logs
+USUAL = {"random": 2048, "lbfgsb": 5000, "pace": 20_000}  # evaluations of whole logs
 _WIDTH = 2.0  # prior widths around the nominal that random draws cover
 _DIFFERENCE = 1e-3  # prior widths
+_SCALE = 1e4  # squared radians are tiny numbers: this keeps the stopping rules of L-BFGS-B meaningful
 
 
-class Objective:
-    """Mean squared errors of whole rollouts, rad^2 and (rad/s)^2."""
+def objective(shooting: Shooting, position: float, velocity: float) -> Costs:
+    """Weighted sum of the mean squared errors of whole rollouts, rad^2 and (rad/s)^2."""
+    n, count = shooting.robot.spec.njoint, np.maximum(shooting.windows.judged.sum(axis=(0, 1)), 1)
 
-    def __init__(self, shooting: Shooting, position: float, velocity: float) -> None:
-        self._shooting, self._weights = shooting, (position, velocity)
-
-    def __call__(self, x: FloatArray) -> FloatArray:
-        """Costs of vectors (nvector, nparameter)."""
-        shooting, n = self._shooting, self._shooting.robot.spec.njoint
-        count = np.maximum(shooting.windows.judged.sum(axis=(0, 1)), 1)
+    def costs(x: FloatArray) -> FloatArray:
         squares = ((shooting.residuals(x) * shooting.sigma) ** 2).sum(axis=(1, 2)) / count
-        return np.asarray(
-            self._weights[0] * squares[:, :n].mean(axis=1)
-            + self._weights[1] * (squares[:, n : 2 * n].mean(axis=1) if squares.shape[1] > n else 0.0)
-        )
+        speeds = squares[:, n : 2 * n].mean(axis=1) if squares.shape[1] > n else 0.0
+        return np.asarray(position * squares[:, :n].mean(axis=1) + velocity * speeds)
+
+    return costs
 
 
-def run_baseline(method: str, shooting: Shooting, search: Search, first: FloatArray, seed: int) -> bool:
+def run_baseline(method: str, shooting: Shooting, search: Search, first: FloatArray) -> bool:
     """Search from `first` (or where the state is); `search.seen` gets the best so far. True: it ended by itself."""
-    search = replace(search, evaluations=search.evaluations or _USUAL[method])
     if method == "lbfgsb":
-        return _lbfgsb(Objective(shooting, 10.0, 1.0), search, np.array(search.state.best))
-    search = replace(search, costs=Objective(shooting, 1.0, 0.0))
+        return _lbfgsb(objective(shooting, 10.0, 1.0), search)
+    positions = objective(shooting, 1.0, 0.0)
     if method == "pace":
-        evolve(search, first)
-        return search.state.batches * POPULATION < (search.evaluations or 0)
-    return _random(search, seed)
+        evolve(search, positions, first)
+        return search.goes_on
+    return _random(positions, search)
 
 
-def _random(search: Search, seed: int) -> bool:
+def _random(costs_of: Costs, search: Search) -> bool:
     """Draw evenly around the nominal and keep the best."""
-    assert search.costs is not None
-    assert search.evaluations is not None
     state, (low, high) = search.state, search.bounds
     low, high = np.maximum(low, -_WIDTH), np.minimum(high, _WIDTH)
-    while state.batches * POPULATION < search.evaluations:
-        draws = np.random.default_rng([seed, state.batches]).uniform(low, high, (POPULATION, len(low)))
-        costs = search.costs(draws)
-        state.batches += 1
+    while search.goes_on:
+        draws = np.random.default_rng([search.seed, state.batches]).uniform(low, high, (POPULATION, len(low)))
+        costs = costs_of(draws)
         pick = int(costs.argmin())
         better = costs[pick] < state.best_cost
-        search.seen(draws[pick] if better else np.array(state.best), min(float(costs[pick]), state.best_cost))
-        search.progress(min(0.99, state.batches * POPULATION / search.evaluations))
+        search.batch_done(draws[pick] if better else np.array(state.best), min(float(costs[pick]), state.best_cost))
     return True
 
 
-def _lbfgsb(objective: Objective, search: Search, start: FloatArray) -> bool:
-    bounds: Bounds = search.bounds
-    state = search.state
+def _lbfgsb(costs_of: Costs, search: Search) -> bool:
+    start, (low, high) = np.array(search.state.best), search.bounds
 
     def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-        step = np.where(x + _DIFFERENCE <= bounds[1], _DIFFERENCE, -_DIFFERENCE)
-        costs = objective(np.vstack([x, x + np.diag(step)]))
-        state.batches += 1
-        search.seen(x, float(costs[0]))
-        search.progress(min(0.99, state.batches * len(costs) / (search.evaluations or 1)))
-        # squared radians are tiny numbers: the scale keeps its stopping rules meaningful
+        step = np.where(x + _DIFFERENCE <= high, _DIFFERENCE, -_DIFFERENCE)
+        costs = costs_of(np.vstack([x, x + np.diag(step)]))
+        search.batch_done(x, float(costs[0]), len(costs))
         return float(costs[0]) * _SCALE, (costs[1:] - costs[0]) / step * _SCALE
 
-    most = max(1, (search.evaluations or 1) // (len(start) + 1))
     found = minimize(  # type: ignore[no-untyped-call]
         value_and_gradient,
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=list(zip(*bounds, strict=True)),
-        options={"maxfun": most, "ftol": 1e-12, "gtol": 1e-10},
+        bounds=list(zip(low, high, strict=True)),
+        options={"maxfun": max(1, search.evaluations // (len(start) + 1)), "ftol": 1e-12, "gtol": 1e-10},
     )
     return bool(found.success)
-
-
-_SCALE = 1e4

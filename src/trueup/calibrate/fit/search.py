@@ -17,9 +17,9 @@ from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
 Bounds = tuple[FloatArray, FloatArray]
+Costs = Callable[[FloatArray], FloatArray]  # of vectors (nvector, nparameter)
 STATE_FILE = "fit.safetensors"
 POPULATION = 32
-_EVALUATIONS = 48
 _STEP = 0.5  # first step size of CMA-ES, in prior widths
 
 
@@ -49,18 +49,29 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search needs: costs of a batch of candidates, bounds, and its state.
+    """What a search needs beside its costs.
 
-    seen  takes a point and its cost after every batch; may end the search by raising
+    evaluations  of candidates, at most
+    seen         takes a point and its cost after every batch; may end the search by raising
     """
 
-    costs: Callable[[FloatArray], FloatArray] | None
     bounds: Bounds
-    evaluations: int | None
+    evaluations: int
     seed: int
     state: FitState
     seen: Callable[[FloatArray, float], None]
     progress: Callable[[float], None]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether evaluations are left for another population."""
+        return self.state.batches * POPULATION < self.evaluations
+
+    def batch_done(self, x: FloatArray, cost: float, size: int = POPULATION) -> None:
+        """Count a batch of `size` candidates and hand on the best point so far."""
+        self.state.batches += 1
+        self.seen(x, cost)
+        self.progress(min(0.99, self.state.batches * size / self.evaluations))
 
 
 def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
@@ -72,13 +83,12 @@ def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
         return import_module("cma").CMAEvolutionStrategy(start, step, {"verbose": -9, **options})
 
 
-def evolve(search: Search, start: FloatArray) -> FloatArray:
+def evolve(search: Search, costs_of: Costs, start: FloatArray) -> FloatArray:
     """Return the best point of a CMA-ES search from `start`; each population is one batch.
 
     A resumed search keeps its mean and its spreads, not its correlations.
     """
-    assert search.costs is not None
-    state, most = search.state, search.evaluations or _EVALUATIONS
+    state = search.state
     options: dict[str, object] = {
         "bounds": [list(search.bounds[0]), list(search.bounds[1])],
         "popsize": POPULATION,
@@ -88,16 +98,14 @@ def evolve(search: Search, start: FloatArray) -> FloatArray:
         start, options["CMA_stds"] = np.array(state.x), [s / _STEP for s in state.spread]
     engine = cma_es(start, _STEP, options)
     best, best_cost = np.array(state.best), state.best_cost
-    while state.batches * POPULATION < most and not engine.stop():
+    while search.goes_on and not engine.stop():
         asked = engine.ask()
-        costs = search.costs(np.array(asked))
+        costs = costs_of(np.array(asked))
         engine.tell(asked, list(costs))
-        state.batches += 1
         state.spread = np.asarray(engine.result.stds).tolist()
         if costs.min() < best_cost:
             best, best_cost = np.asarray(asked[int(costs.argmin())], np.float64), float(costs.min())
-        search.seen(best, best_cost)
+        search.batch_done(best, best_cost)
         state.x = np.asarray(engine.mean, np.float64).tolist()
-        search.progress(min(0.99, state.batches * POPULATION / most))
     state.spread = []
     return best

@@ -106,7 +106,7 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
 
 
 def _model_error(shooting: Shooting) -> FloatArray:
-    """(nparameter,) factor of each parameter's limb; what limbs share gets the largest."""
+    """(nparameter,) factor f of each parameter's limb (see `uncertainty`); what limbs share gets the largest."""
     windows, owner, limbs = shooting.windows, shooting.colouring.owner, shooting.channel_limb
     noise = np.minimum(_NOISE_WORTH * windows.sigma / shooting.sigma, 1.0)
     count = windows.judged.sum(axis=(0, 1))
@@ -114,7 +114,8 @@ def _model_error(shooting: Shooting) -> FloatArray:
     for limb in range(int(limbs.max()) + 1):
         mine = limbs == limb
         beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
-        each.append(model_error_factor(beyond, count[mine].sum(), (owner == limb).sum() + (owner < 0).sum()))
+        parameters = float((owner == limb).sum() + (owner < 0).sum())
+        each.append(model_error_factor(float(beyond), float(count[mine].sum()), parameters))
     return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
 
 

@@ -75,16 +75,17 @@ def estimates(
 ) -> tuple[Estimate, ...]:
     """Every parameter with its interval, its verdict and advice on what to record."""
     correlation = found.correlation - np.eye(len(parameters))
-    return tuple(_estimate(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
+    nearest = np.abs(correlation).argmax(axis=1)
+    return tuple(
+        _estimate(entry, one, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
+        for k, (entry, one, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
+    )
 
 
-def _estimate(k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray) -> Estimate:
-    entry, value = parameters[k], float(parameters[k].to_value(np.array(seen.x)))
+def _estimate(entry: FitParameter, seen: Evidence, partner: FitParameter | None, together: float) -> Estimate:
+    """`partner` is the most correlated parameter, `together` that correlation."""
+    value, word = float(entry.to_value(np.array(seen.x))), word_for(entry, seen)
     low, high = entry.x_bounds
-    nearest = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else None
-    together = 0.0 if nearest is None else float(correlation[nearest])
-    partner = None if nearest is None else parameters[nearest]
-    word = word_for(entry, seen)
     interval = entry.to_value(np.array([-SURE, SURE] if seen.still else seen.ends))
     return Estimate(
         parameter=entry,
