@@ -17,7 +17,7 @@ from trueup._version import __version__
 from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.data.logs import check, moves, ready, split_logs
 from trueup.calibrate.fit.fit import Fitter, Progress, Solution
-from trueup.calibrate.fit.problem import Problem, make_problem, problem_key, step_effect, step_notes
+from trueup.calibrate.fit.problem import make_problem, problem_key, step_effect, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.judge.judge import judge, still_joints
@@ -87,7 +87,13 @@ def calibrate(
     shooting = problem.fine
     if cfg.base == "fixed":
         moves(robot, still_joints(shooting.windows))
-    solution = _solve(problem, cfg, start, lambda done: report(_FITTED * done), folder, resume)
+    state = None
+    if folder is not None:
+        key = problem_key(shooting, f"{shooting.cfg} {cfg.fit}")
+        state = StateFile(Path(folder) / STATE_FILE, key, what="fit", every_s=0.5)
+    fitter = Fitter(problem, cfg.fit, progress=lambda done: report(_FITTED * done), state_file=state)
+    first = None if start is None else _start(start, shooting.parameters)
+    solution = fitter.run(first, state.load() if state is not None and resume else None)
     _LOG.info("intervals and verdicts")
     if not cfg.is_baseline and not solution.interrupted:
         solution = settled(shooting, solution, cfg.fit.loss)
@@ -117,6 +123,7 @@ def calibrate(
     held = (score(robot, split.held, nominal), score(robot, split.held, sim, params.apply)) if split.held else None
     # on the ground whole logs replayed open loop part ways at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
+    all_notes = [*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
     result = Calibration(
         **{name: getattr(params, name) for name in SimParams.__struct_fields__},
         misfit=judged.misfit,
@@ -125,10 +132,8 @@ def calibrate(
         fit_calibrated=fitted[1].score,
         holdout_nominal=held[0].score if held else None,
         holdout_calibrated=held[1].score if held else None,
-        provenance=_provenance(logs, holdout, cfg, sim.physics_hz),
-        notes=tuple(
-            dict.fromkeys([*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how])
-        ),
+        provenance=provenance(logs, holdout, asdict(cfg), sim.physics_hz),
+        notes=tuple(dict.fromkeys(all_notes)),
         ratios=judged.ratios,
         predictive=predictive_check(shooting, solution, judged, split.held) if predicts else None,
     )
@@ -141,23 +146,6 @@ def calibrate(
         nominal=shown[0],
         calibrated=shown[1],
     )
-
-
-def _solve(
-    problem: Problem,
-    cfg: CalibrateCfg,
-    start: Calibration | None,
-    progress: Progress,
-    folder: str | Path | None,
-    resume: bool,
-) -> Solution:
-    state = None
-    if folder is not None:
-        key = problem_key(problem.fine, f"{problem.fine.cfg} {cfg.fit}")
-        state = StateFile(Path(folder) / STATE_FILE, key, what="fit", every_s=0.5)
-    fitter = Fitter(problem, cfg.fit, progress=progress, state_file=state)
-    first = None if start is None else _start(start, problem.fine.parameters)
-    return fitter.run(first, state.load() if state is not None and resume else None)
 
 
 def _end_notes(solution: Solution) -> list[str]:
@@ -180,23 +168,25 @@ def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArr
     return x
 
 
-def _provenance(
-    logs: Sequence[Log], holdout: Sequence[Log], cfg: CalibrateCfg, physics_hz: float | None
+def provenance(
+    logs: Sequence[Log], holdout: Sequence[Log], config: dict[str, object], physics_hz: float | None
 ) -> dict[str, object]:
+    """Versions, settings, and the content of every log as a hash with where it says it comes from."""
     content = {
         "trueup": __version__,
         "mujoco": metadata.version("mujoco"),
         "numpy": np.__version__,
-        "config": asdict(cfg),
+        "config": config,
         "physics_hz": physics_hz,
-        "logs": [identity(log) for log in logs],
-        "holdout": [identity(log) for log in holdout],
     }
+    for name, group in (("logs", logs), ("holdout", holdout)):
+        content[name] = [
+            {
+                "sha256": log.sha256,
+                "rows": len(log),
+                "meta": {key: value for key, value in log.meta.items() if isinstance(value, str | int | float)},
+            }
+            for log in group
+        ]
     # encoded and decoded: as it will be read back
     return msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object])
-
-
-def identity(log: Log) -> dict[str, object]:
-    """A log's content as a hash, and where it says it comes from."""
-    plain = {key: value for key, value in log.meta.items() if isinstance(value, str | int | float)}
-    return {"sha256": log.sha256, "rows": len(log), "meta": plain}

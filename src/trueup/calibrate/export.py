@@ -8,39 +8,25 @@ losses in the result and in LOSSES.md; params.json, which holds everything, is c
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from trueup.calibrate.tables import TABLES, joint_table
+from trueup.calibrate.tables import reason, write_table
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
 from trueup.robot.load import SPEC_FILE, Robot, load_robot
 from trueup.robot.model import compile_model
-from trueup.robot.spec import JointSpec, RobotSpec, spec_to_toml
+from trueup.robot.spec import RobotSpec, spec_to_toml
 from trueup.world.fitted.calibration import Calibration, Estimate, write_calibration
 
 Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
 LOSSES_FILE = "LOSSES.md"
 _JOINT_ATTRIBUTE = {"armature": "armature", "damping": "damping", "friction": "frictionloss", "stiffness": "stiffness"}
 _SPEC_FIELD = {"kp": "kp", "kd": "kd", "torque_limit": "torque", "no_load_speed": "velocity"}
-_REASON = {
-    "delay": "a model has no command delay: set it in the simulator (`params.json`, `Calibration.apply`)",
-    "encoder_bias": "a model has no encoder bias: set it in the simulator (`params.json`, `Calibration.apply`)",
-    "stall_torque": "the spec has one torque limit, for rest and motion",
-    "contact_friction": "contact is set per simulation (`Calibration.apply`)",
-    "contact_timeconst": "contact is set per simulation (`Calibration.apply`)",
-    "contact_dampratio": "contact is set per simulation (`Calibration.apply`)",
-    "torque_offset": "a model has no constant torque: feed it forward",
-    "tilt": "how the robot hung in its stand is not a property of the robot",
-    "mount_stiffness": "the stand is not a part of the robot",
-    "mount_damping": "the stand is not a part of the robot",
-}
-_FRICTION = "friction beyond the constant part is dropped: MJCF knows Coulomb friction and damping"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +43,8 @@ def export_calibration(
     """Write the calibrated robot in one of the formats into the folder `out`; tables are for steps of `physics_hz`."""
     if to == "mjcf":
         return export_robot(robot, result, out)
-    if to not in TABLES:
-        raise TrueupError(f"no export called {to!r}; there are mjcf, {', '.join(TABLES)}")
     folder = _empty(out)
-    name, text, losses = TABLES[to](joint_table(robot, result, physics_hz))
+    name, text, losses = write_table(to, robot, result, physics_hz)
     write_atomic(folder / name, text)
     return _finished(folder, result, losses)
 
@@ -101,38 +85,27 @@ def calibrated_spec(spec: RobotSpec, result: Calibration) -> RobotSpec:
     """The spec with estimated gains and limits."""
     joints = {joint.name: joint for joint in spec.joints}
     for estimate in result.estimates:
-        field = _SPEC_FIELD.get(estimate.parameter.name)
-        for name in estimate.parameter.of if field else ():
-            joint: JointSpec = joints[name]
-            joints[name] = msgspec.structs.replace(joint, **{str(field): getattr(joint, str(field)) * estimate.value})
+        if field := _SPEC_FIELD.get(estimate.parameter.name):
+            for name in estimate.parameter.of:
+                old = getattr(joints[name], field)
+                joints[name] = msgspec.structs.replace(joints[name], **{field: old * estimate.value})
     return msgspec.structs.replace(spec, joints=tuple(joints.values()))
 
 
 def _put(tree: Node, estimate: Estimate) -> str:
     """Write one estimate into the model; returns why it could not be, or nothing."""
-    entry = estimate.parameter
+    entry, attribute = estimate.parameter, _JOINT_ATTRIBUTE.get(estimate.parameter.name)
     if entry.name in _SPEC_FIELD:
         return ""
-    write: Callable[[Node], bool]
-    if entry.name in _JOINT_ATTRIBUTE:
-        nodes = {node.attrs.get("name"): node for node in tree.walk() if node.tag == "joint"}
-        attribute = _JOINT_ATTRIBUTE[entry.name]
-
-        def write(node: Node) -> bool:
-            node.attrs[attribute] = repr(estimate.value)
-            return True
-
-    elif entry.name in ("mass_scale", "com_offset"):
-        nodes = {node.attrs.get("name"): node for node in tree.walk() if node.tag == "body"}
-
-        def write(node: Node) -> bool:
-            return _write_body(node, estimate)
-
-    else:
-        if entry.name.startswith("friction_"):
-            return _FRICTION
-        return _REASON.get(entry.name, "the model has no place for it")
-    missing = [name for name in entry.of if name not in nodes or not write(nodes[name])]
+    if attribute is None and entry.name not in ("mass_scale", "com_offset"):
+        return reason(entry.name)
+    tag, missing = "body" if attribute is None else "joint", []
+    nodes = {node.attrs.get("name"): node for node in tree.walk() if node.tag == tag}
+    for name in entry.of:
+        if name in nodes and attribute is not None:
+            nodes[name].attrs[attribute] = repr(estimate.value)
+        elif name not in nodes or not _write_body(nodes[name], estimate):
+            missing.append(name)
     return f"not in this model file itself for {', '.join(missing)}" if missing else ""
 
 
@@ -141,20 +114,14 @@ def _write_body(body: Node, estimate: Estimate) -> bool:
     inertial = next((node for node in body.children if node.tag == "inertial"), None)
     if inertial is None:
         return False
-    if estimate.parameter.name == "mass_scale":
-        for key in ("mass", "diaginertia", "fullinertia"):
-            if key in inertial.attrs:
-                inertial.attrs[key] = _numbers([estimate.value * v for v in _read(inertial, key)])
-        return True
-    place = _read(inertial, "pos")
-    place[estimate.parameter.axis or 0] += estimate.value
-    inertial.attrs["pos"] = _numbers(place)
+    numbers = {
+        key: [float(word) for word in inertial.attrs[key].split()]
+        for key in ("mass", "diaginertia", "fullinertia", "pos")
+        if key in inertial.attrs
+    }
+    if estimate.parameter.name == "com_offset":
+        numbers["pos"][estimate.parameter.axis or 0] += estimate.value
+    else:
+        numbers = {key: [estimate.value * v for v in values] for key, values in numbers.items() if key != "pos"}
+    inertial.attrs |= {key: " ".join(map(repr, values)) for key, values in numbers.items()}
     return True
-
-
-def _read(node: Node, key: str) -> list[float]:
-    return [float(word) for word in node.attrs[key].split()]
-
-
-def _numbers(values: list[float]) -> str:
-    return " ".join(repr(value) for value in values)

@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import msgspec
-
-from trueup._version import __version__
 from trueup.calibrate.actuator.closed_loop import TwinRun, predict, run_on_twin
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.fits import RungJob, common_params, fit_rung, not_excited, not_supported, training_of
@@ -20,7 +17,7 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, recommend
 from trueup.calibrate.actuator.rungs import Rung, choose, rung_named
 from trueup.calibrate.actuator.score import Scores, error_of, roll, score_rung
-from trueup.calibrate.calibrate import identity
+from trueup.calibrate.calibrate import provenance
 from trueup.calibrate.data.logs import Split, check, gain_of, ready, split_logs
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.parameters import parameter_names
@@ -94,12 +91,6 @@ def run_ladder(
             on_rung(run.results[-1])
     finer = run.half_step(_part(progress, spent, 1.0 - spent))
     progress(1.0)
-    content = {
-        "trueup": __version__,
-        "config": asdict(cfg),
-        "logs": [identity(log) for log in logs],
-        "holdout": [identity(log) for log in holdout],
-    }
     file = LadderFile(
         robot=robot.spec.name,
         split=split.how,
@@ -108,7 +99,7 @@ def run_ladder(
         rungs=run.results,
         finer=finer,
         notes=list(dict.fromkeys(notes)),
-        provenance=msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object]),
+        provenance=provenance(logs, holdout, asdict(cfg), run.physics_hz),
     )
     if place is not None:
         place.finish(file)

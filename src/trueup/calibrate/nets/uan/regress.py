@@ -38,6 +38,7 @@ from trueup.models.actuator_net import ActuatorNet, Float32
 
 FloatArray = NDArray[np.float64]
 Way = Literal["corrected", "simulated"]
+HELD = 0.15  # of every replay, at its end: to choose the weights by
 _AT_ONCE = 100  # steps of one `iterate`
 _TOP_HZ = 30.0  # above, an encoder shows noise only
 _PAD_S = 1.0
@@ -66,9 +67,9 @@ class RegressCfg:
     ways: tuple[Way, ...] = ("corrected", "simulated")
 
 
-def late_error(error: FloatArray, share: float) -> float:
-    """Mean over joints of the error of replays (nwindow, L, njoint) in their last share, rad."""
-    late = error[:, round((1.0 - share) * error.shape[1]) :]
+def late_error(error: FloatArray) -> float:
+    """Mean over joints of the error of replays (nwindow, L, njoint) in their held-out part, rad."""
+    late = error[:, round((1.0 - HELD) * error.shape[1]) :]
     return float(np.sqrt((late**2).mean(axis=(0, 1))).mean())
 
 
@@ -127,24 +128,23 @@ def _correction(rollouts: Rollouts, error: FloatArray) -> FloatArray:
     return np.fft.irfft(out, length + 2 * pad, axis=1)[:, pad : pad + length]
 
 
-class Replays(NamedTuple):
-    """Start rows of whole replays, the share at their end that is held out, and the base as a net of zeros.
+class RegressTrainer:
+    """Learns a residual net on replays from rows `starts`; `iterate` until `done`, a hundred steps at a time.
 
-    left  (nwindow, L, njoint) error of the base, rad
+    base, base_error  the simulator without the net, as a net of zeros, and its error in what is held out, rad
     """
 
-    starts: Rows
-    held: float
-    base: ActuatorNet
-    left: FloatArray
-
-
-class RegressTrainer:
-    """Learns a residual net on tracks of one length; `iterate` until `done`, a hundred steps at a time."""
-
-    def __init__(self, rollouts: Rollouts, learner: NetLearner, replays: Replays, cfg: RegressCfg, seed: int) -> None:
-        self.rollouts, self.learner, self.starts, self.held = rollouts, learner, replays.starts, replays.held
-        self.base, self.base_error = replays.base, late_error(replays.left, replays.held)
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        starts: Rows,
+        learner: NetLearner,
+        base: tuple[ActuatorNet, float],
+        cfg: RegressCfg,
+        seed: int,
+    ) -> None:
+        self.rollouts, self.starts, self.learner = rollouts, starts, learner
+        self.base, self.base_error = base
         self.cfg, self.seed, self.round, self.at = cfg, seed, 0, 0
         self.best, self.best_error = learner.copy(), np.inf
         self.range = no_range(learner.net.spec)
@@ -196,7 +196,7 @@ class RegressTrainer:
             self.cfg.corrections[min(self.round, 1)],
             corrected=self.cfg.ways[0] == "corrected",
         )
-        cut = round((1.0 - self.held) * missing.torque.shape[1])
+        cut = round((1.0 - HELD) * missing.torque.shape[1])
         inputs, torque = (part[:, :cut].reshape(-1, *part.shape[2:]) for part in (missing.inputs, missing.torque))
         net = learner.actuator()
         own = [net(inputs[k : k + _ROWS].astype(np.float64)) for k in range(0, len(inputs), _ROWS)]
@@ -212,7 +212,7 @@ class RegressTrainer:
         first = learner.silent(new) if self.round == 0 else self._first
         for share in self.cfg.shares:
             learner.put(first + share * (new - first))
-            error = late_error(self.rollouts.run(learner.actuator(), self.starts).error, self.held)
+            error = late_error(self.rollouts.run(learner.actuator(), self.starts).error)
             if error < self.best_error:
                 self.best_error, self.best = error, learner.copy()
         self.round, self.at, self._data = self.round + 1, 0, []

@@ -24,7 +24,7 @@ from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, State
-from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer, Replays, Way
+from trueup.calibrate.nets.uan.regress import HELD, Race, RegressCfg, RegressTrainer, late_error
 from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, make_tracks
 from trueup.core.checkpoint import Checkpoint, StateFile
@@ -39,7 +39,6 @@ from trueup.world.replay.tracks import Tracks
 
 FloatArray = NDArray[np.float64]
 STATE_FILE = "uan.safetensors"
-_HELD = 0.15  # of every log, at its end: to choose the weights by
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _WHOLE_S = 20.0  # of a log replayed in one piece
 
@@ -162,20 +161,21 @@ def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg
     """The trainer of the method; several ways of the inverse method race each other."""
     if cfg.method == "rl" or len(cfg.regress.ways) == 1:
         return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
-    ways = [_one_way(cfg, way) for way in cfg.regress.ways]
-    return Race([_regress_trainer(make_uan_problem(robot, tracks, base, one), one) for one in ways])
-
-
-def _one_way(cfg: UanCfg, way: Way) -> UanCfg:
-    friction = cfg.friction if way == "corrected" else 1.0
-    return replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
+    runners = []
+    for way in cfg.regress.ways:
+        friction = cfg.friction if way == "corrected" else 1.0
+        one = replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
+        runner = make_trainer(make_uan_problem(robot, tracks, base, one), one)
+        assert isinstance(runner, RegressTrainer)
+        runners.append(runner)
+    return Race(runners)
 
 
 def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> UanProblem:
     """Build the batch, and measure normalisation, torque scale and error in the base's own rollouts."""
     spec = uan_spec(robot, tracks, base, cfg)
     warm_up, length = (round(s * tracks.rate_hz) for s in (cfg.warm_up_s, cfg.warm_up_s + cfg.window_s))
-    starts = tracks.starts(length, (0.0, 1.0 - _HELD))
+    starts = tracks.starts(length, (0.0, 1.0 - HELD))
     if not len(starts):
         raise TrueupError(
             f"no log is long enough for windows of {cfg.warm_up_s + cfg.window_s:g} s; record at least 10 s"
@@ -192,14 +192,10 @@ def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg
     return UanProblem(rollouts, blank, starts, error)
 
 
-def make_trainer(problem: UanProblem, cfg: UanCfg) -> NetTrainer:
-    """The trainer of the method that is asked for."""
+def make_trainer(problem: UanProblem, cfg: UanCfg) -> RlTrainer | RegressTrainer:
+    """The trainer of the method that is asked for, in the first of its ways."""
     if cfg.method == "rl":
         return RlTrainer(*problem, cfg.rl, cfg.iterations, cfg.seed)
-    return _regress_trainer(problem, cfg)
-
-
-def _regress_trainer(problem: UanProblem, cfg: UanCfg) -> RegressTrainer:
     robot, tracks, blank = problem.rollouts.robot, problem.rollouts.tracks, problem.blank
     length = min(int((tracks.last - tracks.first).min()), round(_WHOLE_S * tracks.rate_hz)) - 1
     firsts = np.unique(tracks.first)
@@ -209,8 +205,8 @@ def _regress_trainer(problem: UanProblem, cfg: UanCfg) -> RegressTrainer:
         Rollouts(robot, tracks, net, len(starts), length, cfg.physics_hz, problem.rollouts.stand)
         for net in (blank, base)
     )
-    replays = Replays(starts, _HELD, base, alone.run(base, starts).error)
-    return RegressTrainer(whole, NetLearner(blank, cfg.seed), replays, cfg.regress, cfg.seed)
+    alone_error = late_error(alone.run(base, starts).error)
+    return RegressTrainer(whole, starts, NetLearner(blank, cfg.seed), (base, alone_error), cfg.regress, cfg.seed)
 
 
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
