@@ -17,7 +17,7 @@ from trueup._version import __version__
 from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.data.logs import check, moves, ready, split_logs
 from trueup.calibrate.fit.fit import Fitter, Progress, Solution
-from trueup.calibrate.fit.problem import make_problem, problem_key, step_effect, step_notes
+from trueup.calibrate.fit.problem import make_problem, problem_key, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.judge.judge import judge, still_joints
@@ -106,8 +106,8 @@ def calibrate(
         interrupted=solution.interrupted,
     )
     judged = judge(shooting, solution, cfg.fit.loss)
-    effect = step_effect(shooting, solution.x, solution.residuals, solution.jacobian)
-    coarse = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
+    deviation = judged.posterior.deviation
+    coarse = step_notes(shooting, solution.x, solution.residuals, solution.jacobian, deviation)
     report(_JUDGED)
     _LOG.info("scores")
     params = SimParams(

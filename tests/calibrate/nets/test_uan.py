@@ -61,7 +61,6 @@ def test_where_the_base_is_right_the_net_is_one_of_zeros_on_the_whole_base():
 def test_the_published_form_sees_errors_and_the_others_torque():
     assert UanCfg(method="rl").sees == ("pos_error", "vel_error")
     assert replace(UanCfg(method="rl"), method="inverse").sees == ("servo_torque", "vel_error")
-    assert UanCfg(signals=("pos_error", "vel")).sees == ("pos_error", "vel")
 
 
 @pytest.mark.medium

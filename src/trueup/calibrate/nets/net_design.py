@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,11 @@ from trueup.world.fitted.fit_parameter import belongs_to_stand
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, friction_model
 
 FloatArray = NDArray[np.float64]
-Share = Literal["identical", "all", "none"]
 _FLOOR = 1e-6  # of a normalisation: a signal that never moves
 
 
-def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
-    """Joints that share weights: those with equal motors (torque and velocity limits), all, or none."""
-    if share == "all":
-        return (tuple(range(robot.spec.njoint)),)
-    if share == "none":
-        return tuple((j,) for j in range(robot.spec.njoint))
+def groups_of(robot: Robot) -> tuple[tuple[int, ...], ...]:
+    """Joints that share weights: those with equal motors (torque and velocity limits)."""
     groups: dict[tuple[float, float], list[int]] = {}
     for j, joint in enumerate(robot.spec.joints):
         groups.setdefault((joint.torque, joint.velocity), []).append(j)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of
 from trueup.calibrate.nets.net_learner import NetLearner, falling
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
@@ -41,7 +41,7 @@ class SupervisedCfg:
     """What the net sees and how it learns.
 
     dt_s   from one evaluation to the next; taps are in steps of it
-    share, context  joints that share weights, and numbers that each of them has to itself
+    shared, context  joints with equal motors share weights; numbers that each of them has to itself
     """
 
     hidden: tuple[int, ...] = (32, 32)
@@ -49,7 +49,7 @@ class SupervisedCfg:
     signals: tuple[Signal, ...] = ("pos_error", "vel")
     taps: tuple[int, ...] = (0, 2, 4)
     dt_s: float = 0.005
-    share: Share = "identical"
+    shared: bool = True
     context: int = 4
     passes: int = 150
     batch: int = 256
@@ -58,7 +58,7 @@ class SupervisedCfg:
 
 
 FORMS: dict[Form, SupervisedCfg] = {
-    "fir": SupervisedCfg(hidden=(), share="none", context=0),
+    "fir": SupervisedCfg(hidden=(), shared=False, context=0),
     "net": SupervisedCfg(),
     "long": SupervisedCfg(
         hidden=(256, 128),
@@ -140,7 +140,7 @@ def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: Supervise
         signals=cfg.signals,
         taps=cfg.taps,
         dt_s=dt_s,
-        groups=groups_of(robot, cfg.share),
+        groups=groups_of(robot) if cfg.shared else tuple((j,) for j in range(robot.spec.njoint)),
         activation=cfg.activation,
         **simulator_of(settings_of(base, without=("delay", "kp", "kd"))),  # type: ignore[arg-type]
     )

@@ -117,7 +117,7 @@ def _correction(rollouts: Rollouts, error: FloatArray) -> FloatArray:
     used = frequency <= min(_TOP_HZ, 0.4 * rate)
     out = np.zeros_like(spectrum)
     stiffness, damping = sim.gains.get("kp"), sim.gains.get("kd") + sim.params.get("damping")
-    inertia = joint_inertia(sim, np.tile(sim.default_qpos[sim.index.qpos], (sim.nsim, 1)))
+    inertia = joint_inertia(sim)
     omega = 2.0 * np.pi * frequency[used][:, None, None]
     plausible = (stiffness.mean(axis=0) * np.sqrt((error**2).mean(axis=(0, 1)))) ** 2
     ridge = np.diag(rollouts.noise**2 / np.maximum(plausible, 1e-12))

@@ -174,15 +174,11 @@ class Rollouts:
         return self.sim.joint_pos + self.sim.encoder_bias - self.tracks.measured[rows]
 
 
-def joint_inertia(sim: BatchSim, joint_pos: FloatArray) -> FloatArray:
-    """Joint-space inertia (nsim, njoint, njoint) in poses (nsim, njoint), with the armature that is set."""
+def joint_inertia(sim: BatchSim) -> FloatArray:
+    """Joint-space inertia (nsim, njoint, njoint) in the default pose, with the armature that is set."""
     model, data, dof = sim.model, mujoco.MjData(sim.model), sim.index.dof
+    data.qpos[:], full = sim.default_qpos, np.zeros((model.nv, model.nv))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, full)
     extra = sim.params.get("armature") - model.dof_armature[dof]
-    full, out = np.zeros((model.nv, model.nv)), []
-    for k, pose in enumerate(joint_pos):
-        data.qpos[:] = sim.default_qpos
-        data.qpos[sim.index.qpos] = pose
-        mujoco.mj_forward(model, data)
-        mujoco.mj_fullM(model, data, full)
-        out.append(full[np.ix_(dof, dof)] + np.diag(extra[k]))
-    return np.array(out)
+    return full[np.ix_(dof, dof)] + extra[:, :, None] * np.eye(len(dof))

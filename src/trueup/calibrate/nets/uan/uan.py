@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of, stand_of
+from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
 from trueup.calibrate.nets.net_learner import NetLearner, State
 from trueup.calibrate.nets.uan.regress import HELD, Race, RegressCfg, RegressTrainer, late_error
 from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
@@ -40,6 +40,7 @@ from trueup.world.replay.tracks import Tracks
 FloatArray = NDArray[np.float64]
 STATE_FILE = "uan.safetensors"
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
+_LIMIT = 0.3  # largest residual torque, of the torque limit
 _WHOLE_S = 20.0  # of a log replayed in one piece
 
 
@@ -47,25 +48,19 @@ _WHOLE_S = 20.0  # of a log replayed in one piece
 class UanCfg:
     """What the net is and how it learns.
 
-    signals       what the net sees; empty: servo torque and velocity error, for `rl` the published errors of position
-                  and velocity. Torque means the same under other gains, a position error does not
     steps, dt_s   history and rate; dt_s is fitted to the physics step
     friction      share of the base's Coulomb friction that stays in the engine (`inverse`, way `corrected`, only); the
                   net learns the rest, which a joint that sticks in the engine would hide from it
-    share, context  joints that share weights, and inputs that each of them has to itself
-    limit         largest residual torque, of the torque limit
+    context       inputs that each joint has to itself; joints with equal motors share weights
     windows, window_s, warm_up_s  replayed side by side; errors of the warm-up do not count
     rl, iterations  of PPO
     """
 
     method: UanMethod = "inverse"
     hidden: tuple[int, ...] = (128, 128)
-    signals: tuple[Signal, ...] = ()
     steps: int = 20
     dt_s: float = 0.005
-    share: Share = "identical"
     context: int = 8
-    limit: float = 0.3
     friction: float = 0.5
     physics_hz: float = 1000.0
     windows: int = 32
@@ -81,13 +76,14 @@ class UanCfg:
             raise TrueupError("windows and window_s must be positive, warm_up_s not negative")
         if not 0 < self.friction <= 1:
             raise TrueupError(f"friction is a share, above 0 and at most 1, found {self.friction}")
-        if not 0 < self.limit <= 1:
-            raise TrueupError(f"limit is a share of the torque limit, within 0 and 1, found {self.limit}")
 
     @property
     def sees(self) -> tuple[Signal, ...]:
-        """The signals, where none were chosen those of the method."""
-        return self.signals or ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
+        """Servo torque and velocity error, for `rl` the published errors of position and velocity.
+
+        Torque means the same under other gains, a position error does not.
+        """
+        return ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
 
 
 class NetTrainer(Protocol):
@@ -219,8 +215,8 @@ def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg
         signals=cfg.sees,
         taps=tuple(range(is_rl, cfg.steps + is_rl)),
         dt_s=1.0 / tracks.rate_hz if is_rl else _step(tracks.rate_hz, cfg),
-        groups=groups_of(robot, cfg.share),
-        limit=tuple((cfg.limit * robot.spec.torque_limit).tolist()),
+        groups=groups_of(robot),
+        limit=tuple((_LIMIT * robot.spec.torque_limit).tolist()),
         **simulator_of(settings_of(base)),  # type: ignore[arg-type]
     )
     return with_friction(spec, cfg.friction) if cfg.method == "inverse" else spec
