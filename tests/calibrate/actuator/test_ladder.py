@@ -6,12 +6,12 @@ from planted_logs import draw_truth, planted_log
 
 import trueup as tu
 from trueup.calibrate.actuator import ladder as stage
-from trueup.calibrate.actuator.closed_loop import TrackingCfg, predict, run_on_twin, track
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.trials import TrackingCfg, predict, run_on_twin, track
 from trueup.cli import main
 from trueup.commands.actuator import ActuatorVerb, run
 from trueup.core.errors import TrueupError

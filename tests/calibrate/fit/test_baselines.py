@@ -9,10 +9,9 @@ from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import BASELINES, CalibrateCfg, FitCfg
-from trueup.calibrate.fit.baselines import objective
 from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import make_problem
-from trueup.calibrate.fit.search import FitState
+from trueup.calibrate.fit.search import FitState, objective
 from trueup.core.checkpoint import Checkpoint
 from trueup.robot.load import load_robot
 

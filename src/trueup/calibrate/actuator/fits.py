@@ -6,8 +6,8 @@ Trainers need torch, which takes seconds to load: they are imported when one is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +50,10 @@ class RungJob:
     cfg: LadderCfg
     common: str
     physics_hz: float
-    below: Mapping[str, Actuator]
-    state: Path | None
-    resume: bool
-    progress: Progress
+    resume: bool = False
+    below: dict[str, Actuator] = field(default_factory=dict)
+    state: Path | None = None
+    progress: Progress | None = None
     start: Calibration | None = None
 
 

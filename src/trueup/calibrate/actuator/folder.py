@@ -13,12 +13,11 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from trueup.calibrate.actuator.closed_loop import Tracked
-from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
 from trueup.calibrate.actuator.score import Scores
+from trueup.calibrate.actuator.trials import LongRun, Tracked
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.hashes import sha256_of

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.config import BASELINES, FitCfg
-from trueup.calibrate.fit.baselines import USUAL, run_baseline
 from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import FitState, Search, evolve
+from trueup.calibrate.fit.search import USUAL, FitState, Search, evolve, run_baseline
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
