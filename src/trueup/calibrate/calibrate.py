@@ -172,7 +172,7 @@ def provenance(
     logs: Sequence[Log], holdout: Sequence[Log], config: dict[str, object], physics_hz: float | None
 ) -> dict[str, object]:
     """Versions, settings, and the content of every log as a hash with where it says it comes from."""
-    content = {
+    content: dict[str, object] = {
         "trueup": __version__,
         "mujoco": metadata.version("mujoco"),
         "numpy": np.__version__,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +36,8 @@ from trueup.world.replay.replay import at_rate
 
 FloatArray = NDArray[np.float64]
 Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
+_A, _B, MOST_RAD = 0.5, 2.0, 0.3  # of the outer loop: gains (1, 1/s) and most correction (rad)
+_RATE_HZ = 50.0
 _MOVE_S, _SETTLE_S = 1.5, 0.5
 _TWICE, _SLACK_RAD = 2.0, 0.1
 _MOST_DRIFT_RAD = 0.1
@@ -110,17 +112,6 @@ def judged_run(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrackingCfg:
-    """The controller: gains of the outer loop (1, 1/s), most correction (rad), and what it tracks."""
-
-    a: float = 0.5
-    b: float = 2.0
-    most_rad: float = 0.3
-    seconds: float = 8.0
-    rate_hz: float = 50.0
-
-
 class Tracked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The controller on model and twin: root mean squares, rad, mean over joints.
 
@@ -140,17 +131,17 @@ class TwinRun(NamedTuple):
     start_pos: FloatArray
 
 
-def run_on_twin(robot: Robot, driver: str, cfg: TrackingCfg | None = None) -> TwinRun:
+def run_on_twin(robot: Robot, driver: str, seconds: float = 8.0) -> TwinRun:
     """Run the controller on a twin in lock-step, on a motion that no fit has seen."""
-    cfg, spec = cfg or TrackingCfg(), robot.spec
+    spec = robot.spec
     if not driver.startswith("twin:"):
         raise TrueupError(
             f"the closed-loop check moves the robot with commands that cannot be rehearsed: it runs on twins "
             f"(twin:PRESET?seed=N) only, found {driver!r}"
         )
-    motion = ExcitationCfg(kind="random_holds", seconds=cfg.seconds, rate_hz=200.0, seed=4242)
-    reference = excite(spec, motion).target_pos[:: round(200.0 / cfg.rate_hz)]
-    link, zero = open_driver(driver, robot, command_hz=cfg.rate_hz, lockstep=True), np.zeros(spec.njoint)
+    motion = ExcitationCfg(kind="random_holds", seconds=seconds, rate_hz=200.0, seed=4242)
+    reference = excite(spec, motion).target_pos[:: round(200.0 / _RATE_HZ)]
+    link, zero = open_driver(driver, robot, command_hz=_RATE_HZ, lockstep=True), np.zeros(spec.njoint)
 
     def servo(command: FloatArray) -> FloatArray:
         inside = np.clip(command, spec.position_low, spec.position_high)
@@ -160,31 +151,28 @@ def run_on_twin(robot: Robot, driver: str, cfg: TrackingCfg | None = None) -> Tw
     link.connect()
     try:
         begin = link.read().joint_pos
-        for t in range(round((_MOVE_S + _SETTLE_S) * cfg.rate_hz)):  # slowly to where the reference begins
-            servo(begin + (reference[0] - begin) * min_jerk(t / (_MOVE_S * cfg.rate_hz)))
+        for t in range(round((_MOVE_S + _SETTLE_S) * _RATE_HZ)):  # slowly to where the reference begins
+            servo(begin + (reference[0] - begin) * min_jerk(t / (_MOVE_S * _RATE_HZ)))
         start = link.read().joint_pos
-        return TwinRun(reference, track(reference, start, servo, cfg), start)
+        return TwinRun(reference, track(reference, start, servo), start)
     finally:
         link.close()
 
 
-def predict(
-    robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun, cfg: TrackingCfg | None = None
-) -> Tracked:
+def predict(robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun) -> Tracked:
     """Run the same controller on the model and compare."""
-    cfg = cfg or TrackingCfg()
-    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), cfg.rate_hz))
+    batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), _RATE_HZ))
     actuator.apply(batch)
     none, still = np.zeros((1, 0, robot.spec.njoint)), np.zeros((1, robot.spec.njoint))
     begin(batch, Recorded(pos=recorded.start_pos[None], vel=still, past=none, target=none))
-    for _ in range(round(_SETTLE_S * cfg.rate_hz)):
+    for _ in range(round(_SETTLE_S * _RATE_HZ)):
         batch.step(recorded.reference[0])
 
     def servo(command: FloatArray) -> FloatArray:
         batch.step(np.clip(command, robot.spec.position_low, robot.spec.position_high))
         return batch.joint_pos[0] + batch.encoder_bias[0]
 
-    moved = track(recorded.reference, recorded.start_pos, servo, cfg)
+    moved = track(recorded.reference, recorded.start_pos, servo)
     return Tracked(
         difference=_rms(moved - recorded.joint_pos),
         model=_rms(moved - recorded.reference),
@@ -192,14 +180,14 @@ def predict(
     )
 
 
-def track(reference: FloatArray, start: FloatArray, servo: Servo, cfg: TrackingCfg) -> FloatArray:
+def track(reference: FloatArray, start: FloatArray, servo: Servo) -> FloatArray:
     """Run the outer loop; returns the position after every command, (T, njoint)."""
     position, total = start, np.zeros_like(start)
     moved = np.empty_like(reference)
     for t, wanted in enumerate(reference):
         error = wanted - position
-        total = np.clip(total + cfg.b * error / cfg.rate_hz, -cfg.most_rad, cfg.most_rad)
-        position = servo(wanted + np.clip(cfg.a * error + total, -cfg.most_rad, cfg.most_rad))
+        total = np.clip(total + _B * error / _RATE_HZ, -MOST_RAD, MOST_RAD)
+        position = servo(wanted + np.clip(_A * error + total, -MOST_RAD, MOST_RAD))
         moved[t] = position
     return moved
 

@@ -85,7 +85,6 @@ def estimates(
 def _estimate(entry: FitParameter, seen: Evidence, partner: FitParameter | None, together: float) -> Estimate:
     """`partner` is the most correlated parameter, `together` that correlation."""
     value, word = float(entry.to_value(np.array(seen.x))), word_for(entry, seen)
-    low, high = entry.x_bounds
     interval = entry.to_value(np.array([-SURE, SURE] if seen.still else seen.ends))
     return Estimate(
         parameter=entry,
@@ -96,7 +95,7 @@ def _estimate(entry: FitParameter, seen: Evidence, partner: FitParameter | None,
         ratio=seen.deviation,
         partner="" if partner is None else partner.label,
         correlation=together,
-        on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
+        on_bound=_on_bound(entry, seen.x),
         advice="" if word == "identified" else _advice(entry, seen, partner if abs(together) >= _CONFOUNDED else None),
         nominal=seen.nominal,
         nominal_excluded=seen.excluded and not seen.still,
@@ -127,12 +126,16 @@ def is_close(entry: FitParameter, deviation: float) -> bool:
     return deviation <= _CLOSE / SURE / (entry.width if entry.scale == "log" else 1.0)
 
 
+def _on_bound(entry: FitParameter, x: float) -> bool:
+    low, high = entry.x_bounds
+    return min(x - low, high - x) < _ON_BOUND * (high - low)
+
+
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
     """Whether a parameter ended on a bound of the search; no friction or rotor at all is a result, not a fault."""
     low, high = entry.x_bounds
-    near = min(x - low, high - x) < _ON_BOUND * (high - low)
     none = entry.low == 0.0 or entry.name == "armature"  # on a logarithmic scale its bound stands for zero
-    return near and not (none and x - low < high - x)
+    return _on_bound(entry, x) and not (none and x - low < high - x)
 
 
 def _advice(entry: FitParameter, seen: Evidence, partner: FitParameter | None) -> str:

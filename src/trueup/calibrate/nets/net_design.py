@@ -69,15 +69,14 @@ def blank_net(
     shape = (len(spec.groups), len(spec.signals))
     mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)
     if signals is not None:
-        for k, group in enumerate(spec.groups):
-            mine = signals[:, list(group)].reshape(-1, shape[1])
-            mean[k], std[k] = mine.mean(axis=0), np.maximum(mine.std(axis=0), _FLOOR)
-            low[k], high[k] = mine.min(axis=0), mine.max(axis=0)
+        mine = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
+        mean, std = np.array([m.mean(axis=0) for m in mine]), np.array([m.std(axis=0) for m in mine])
+        low, high = np.array([m.min(axis=0) for m in mine]), np.array([m.max(axis=0) for m in mine])
     return ActuatorNet(
         spec=spec,
         layers=layers,
         mean=mean.astype(np.float32),
-        std=std.astype(np.float32),
+        std=np.maximum(std, _FLOOR).astype(np.float32),
         scale=np.asarray(scale, np.float32),
         context=np.zeros((spec.njoint, context), np.float32),
         low=low.astype(np.float32),

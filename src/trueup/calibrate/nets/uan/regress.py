@@ -187,34 +187,27 @@ class RegressTrainer:
 
     def _begin(self) -> None:
         """Replay under the weights of the round's beginning, and find the torque that is missing."""
-        learner, now = self.learner, self.learner.copy()
-        learner.put(self._first)
-        missing = missing_torque(
-            self.rollouts,
-            learner.actuator(),
-            self.starts,
-            self.cfg.corrections[min(self.round, 1)],
-            corrected=self.cfg.ways[0] == "corrected",
-        )
+        net, rounds = self.learner.actuator(self._first), self.cfg.corrections[min(self.round, 1)]
+        corrected = self.cfg.ways[0] == "corrected"
+        missing = missing_torque(self.rollouts, net, self.starts, rounds, corrected=corrected)
         cut = round((1.0 - HELD) * missing.torque.shape[1])
-        inputs, torque = (part[:, :cut].reshape(-1, *part.shape[2:]) for part in (missing.inputs, missing.torque))
-        net = learner.actuator()
+        inputs = missing.inputs[:, :cut].reshape(-1, *missing.inputs.shape[2:])
         own = [net(inputs[k : k + _ROWS].astype(np.float64)) for k in range(0, len(inputs), _ROWS)]
-        self._data = learner.regressions(inputs, (torque + np.concatenate(own)).astype(np.float32))
+        wanted = missing.torque[:, :cut].reshape(len(inputs), -1) + np.concatenate(own)
+        self._data = self.learner.regressions(inputs, wanted.astype(np.float32))
         self.range = missing.after.widen(missing.before.widen(self.range))
-        learner.put(now)
         if self.at == 0:
-            learner.restart_adam()
+            self.learner.restart_adam()
 
     def _end(self) -> None:
         """Continue from the best of some shares of the round's step; without progress the training ends."""
         learner, before, new = self.learner, self.best_error, self.learner.copy()
         first = learner.silent(new) if self.round == 0 else self._first
         for share in self.cfg.shares:
-            learner.put(first + share * (new - first))
-            error = late_error(self.rollouts.run(learner.actuator(), self.starts).error)
+            weights = first + share * (new - first)
+            error = late_error(self.rollouts.run(learner.actuator(weights), self.starts).error)
             if error < self.best_error:
-                self.best_error, self.best = error, learner.copy()
+                self.best_error, self.best = error, weights
         self.round, self.at, self._data = self.round + 1, 0, []
         if not self.best_error < before:
             self.round = self.cfg.rounds

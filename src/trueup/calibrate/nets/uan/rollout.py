@@ -68,7 +68,8 @@ class NetRollout(NamedTuple):
 
 def no_range(spec: NetSpec) -> Float32:
     """The range of signals, (2, njoint, nsignal), of a net that has seen nothing yet."""
-    return np.full((spec.njoint, len(spec.signals)), np.inf, np.float32) * np.float32([[[1.0]], [[-1.0]]])
+    infinite: Float32 = np.full((spec.njoint, len(spec.signals)), np.inf, np.float32)
+    return np.stack([infinite, -infinite])
 
 
 def wider(known: Float32, signals: Float32) -> Float32:

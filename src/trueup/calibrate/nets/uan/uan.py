@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of, stand_of
-from trueup.calibrate.nets.net_learner import NetLearner, State
+from trueup.calibrate.nets.net_learner import NetLearner
 from trueup.calibrate.nets.uan.regress import HELD, Race, RegressCfg, RegressTrainer, late_error
 from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, make_tracks
@@ -86,19 +86,6 @@ class UanCfg:
         return ("pos_error" if self.method == "rl" else "servo_torque", "vel_error")
 
 
-class NetTrainer(Protocol):
-    """What learns: step by step, to be stopped and resumed at any of them."""
-
-    @property
-    def done(self) -> bool: ...
-    @property
-    def progress(self) -> float: ...
-    def iterate(self) -> object: ...
-    def result(self) -> ActuatorNet: ...
-    def state(self) -> State: ...
-    def restore(self, state: State) -> None: ...
-
-
 class UanProblem(NamedTuple):
     """Windows in a batch, a net of zeros with its normalisation, start rows, and the base's error per joint, rad."""
 
@@ -137,7 +124,7 @@ def train_uan(
     return trainer.result()
 
 
-def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> None:
+def _run(trainer: RegressTrainer | Race | RlTrainer, state: StateFile | None, progress: Progress) -> None:
     """To the end, or until Ctrl-C: then the state is kept for --resume."""
     try:
         while not trainer.done:
@@ -153,7 +140,7 @@ def _run(trainer: NetTrainer, state: StateFile | None, progress: Progress) -> No
         state.clear()
 
 
-def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetTrainer:
+def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> RegressTrainer | Race | RlTrainer:
     """The trainer of the method; several ways of the inverse method race each other."""
     if cfg.method == "rl" or len(cfg.regress.ways) == 1:
         return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
