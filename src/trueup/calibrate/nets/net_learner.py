@@ -115,7 +115,7 @@ class NetLearner:
 
     def miss(self, regressions: Sequence[Regression], rows: Tensor) -> float:
         """The mean squared miss of rows in scales."""
-        parts = torch.split(rows, _CHUNK // self.net.spec.njoint)  # type: ignore[no-untyped-call]
+        parts = torch.split(rows, _CHUNK // self.net.spec.njoint)
         return sum(len(part) * self._miss(regressions, part, backward=False) for part in parts) / max(1, len(rows))
 
     def _miss(self, regressions: Sequence[Regression], rows: Tensor, *, backward: bool) -> float:
