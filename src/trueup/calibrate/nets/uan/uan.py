@@ -168,7 +168,7 @@ def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg
     spread = np.linspace(0, len(starts) - 1, cfg.windows).astype(np.intp)
     found = rollouts.run(blank, starts[spread])
     error = np.maximum(np.sqrt((found.error[:, warm_up:] ** 2).mean(axis=(0, 1))), rollouts.noise)
-    kp = rollouts.sim.gains.get("kp").mean(axis=0)
+    kp = rollouts.sim.params.get("kp").mean(axis=0)
     scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(spec.limit))
     signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, spec.njoint, len(spec.signals)).astype(np.float64)
     blank = blank_net(spec, cfg.hidden, cfg.context, scale=scale, signals=signals)
