@@ -111,6 +111,8 @@ def _pairs(nominal: Sequence[T], fit: Sequence[T]) -> Iterator[tuple[int, tuple[
 
 def _means(label: str, nominal: Sequence[Replay], fit: Sequence[Replay]) -> Row:
     a, b = joint_errors(nominal), joint_errors(fit)
+    assert a is not None
+    assert b is not None
     return label, 1e3 * a.rmse_mean, 1e3 * b.rmse_mean, 1e3 * a.mae_mean, 1e3 * b.mae_mean
 
 
