@@ -64,15 +64,15 @@ def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: f
     rate = 1.0 / batch.control_dt
     once = log["target_pos"][: max(2, round(0.25 * seconds * rate))]  # at least two passages to and fro
     period = np.concatenate([once, once[::-1]])
-    turns = max(2, math.ceil(seconds * rate / len(period)))
-    targets = np.tile(period, (turns, 1))
+    targets = np.tile(period, (max(2, math.ceil(seconds * rate / len(period))), 1))
+    first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])  # the gains in force longest
     recorded = Recorded(
         pos=log["joint_pos"][:1],
         vel=np.zeros((1, robot.spec.njoint)),
         past=np.zeros((1, 0, robot.spec.njoint)),
         target=targets[None],
-        kp=_longest_gain(log, "target_kp"),
-        kd=_longest_gain(log, "target_kd"),
+        kp=log["target_kp"][first : first + 1] if "target_kp" in log else None,
+        kd=log["target_kd"][first : first + 1] if "target_kd" in log else None,
     )
     set_gains(batch, recorded)
     actuator.apply(batch)
@@ -80,14 +80,6 @@ def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: f
     robot_reach = float(np.abs(log["joint_pos"][: len(once)] - once).max())
     diverged = bool(batch.diverged.any())
     return judged_run(moved, targets, len(once), len(period), rate, robot_reach, diverged=diverged)
-
-
-def _longest_gain(log: Log, name: str) -> FloatArray | None:
-    """(1, njoint) the gain that was in force longest; None: the log does not say."""
-    if name not in log:
-        return None
-    first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])
-    return log[name][first : first + 1]
 
 
 def judged_run(

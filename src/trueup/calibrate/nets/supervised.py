@@ -89,8 +89,7 @@ def train_supervised(
 ) -> ActuatorNet:
     """Learn the motor's torque from logs that have it; `base` gives the rest of the simulator (inertia, friction)."""
     cfg = cfg or SupervisedCfg()
-    missing = [log for log in logs if "joint_torque" not in log]
-    if missing or not logs:
+    if not logs or not all("joint_torque" in log for log in logs):
         raise TrueupError(
             "a supervised actuator net needs measured joint torque in every log; without a torque sensor train the "
             "unsupervised one (uan)",
@@ -131,8 +130,7 @@ def make_samples(logs: Sequence[Log], spec: NetSpec) -> Samples:
 
 
 def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: SupervisedCfg) -> NetSpec:
-    steps = max(1, round(cfg.dt_s * rate_hz))
-    dt_s = steps / rate_hz if cfg.dt_s * rate_hz > 0.8 else cfg.dt_s
+    dt_s = max(1, round(cfg.dt_s * rate_hz)) / rate_hz if cfg.dt_s * rate_hz > 0.8 else cfg.dt_s
     return NetSpec(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
@@ -149,12 +147,10 @@ def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: Supervise
 def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
     """The linear filter of least squares, on all but the held-out rows."""
     layers = []
+    inputs, torque = samples.inputs[~samples.held], samples.torque[~samples.held] / blank.scale
     for k, group in enumerate(blank.spec.groups):
-        columns = list(group)
-        x = blank.group_inputs(k, samples.inputs[~samples.held])
-        flat = x.reshape(-1, blank.spec.ninput).astype(np.float64)
-        flat = np.concatenate([flat, np.ones((len(flat), 1))], axis=1)
-        y = (samples.torque[~samples.held][:, columns] / blank.scale[columns]).reshape(-1)
+        flat = blank.group_inputs(k, inputs).reshape(-1, blank.spec.ninput).astype(np.float64)
+        flat, y = np.pad(flat, ((0, 0), (0, 1)), constant_values=1.0), torque[:, list(group)].reshape(-1)
         gram = flat.T @ flat
         found = np.linalg.solve(gram + _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), flat.T @ y)
         layers.append(((found[None, :-1].astype(np.float32), found[-1:].astype(np.float32)),))

@@ -33,6 +33,11 @@ _STD = 0.3  # of the first actions, in torque scales
 PUBLISHED = PpoCfg(steps=96, epochs=5, gamma=0.995, lam=0.95, entropy=0.0, kl_target=0.01, critic_learning_rate=5e-4)
 
 
+def names_of(net: ActuatorNet) -> Float32:
+    """(njoint, njoint) a joint's number as its context, or (njoint, 0) for a net without contexts."""
+    return np.eye(net.spec.njoint, dtype=np.float32)[:, : net.spec.njoint if net.context.shape[1] else 0]
+
+
 class UanEnv:
     """`nwindow` x `njoint` rows on a batch of windows; one step is one row of the log."""
 
@@ -46,14 +51,12 @@ class UanEnv:
         spec, sim = blank.spec, rollouts.sim
         self.control_dt, self.naction, self._horizon = sim.control_dt, 1, horizon
         self.nenv = rollouts.nwindow * spec.njoint
-        self._names: Float32 = np.tile(np.eye(spec.njoint, dtype=np.float32), (rollouts.nwindow, 1))
-        if not blank.context.shape[1]:
-            self._names = self._names[:, :0]
+        self._names: Float32 = np.tile(names_of(blank), (rollouts.nwindow, 1))
         self.nactor = spec.ninput + self._names.shape[1]
         self.ncritic, self.nprivileged = self.nactor + 2, 0
         self._random = RowRandom(seed, "uan start", rollouts.nwindow)
         self._rows = np.zeros(rollouts.nwindow, np.intp)
-        self._age = np.zeros(1, np.int64)
+        self._age = 0
         self._action = np.zeros((self.nenv, 1), np.float32)
         group = np.empty(spec.njoint, np.intp)
         for k, joints in enumerate(spec.groups):
@@ -66,29 +69,25 @@ class UanEnv:
         self._rows[:] = self.starts[np.minimum(picks, len(self.starts) - 1)]
         self.rollouts.actuator.seen = []
         self.rollouts.start(self._rows)
-        self._age[0] = 0
+        self._age = 0
         self._action[:] = 0.0
         return self._see()
 
     def step(self, action: Float32) -> Step:
         """Add the torques of all rows for one row of the log."""
-        rollouts, spec = self.rollouts, self.blank.spec
-        shape = (rollouts.nwindow, spec.njoint)
-        limit = np.array(spec.limit)
-        wanted = action.reshape(shape) * self.blank.scale
+        rollouts, limit = self.rollouts, np.array(self.blank.spec.limit)
+        wanted = action.reshape(rollouts.nwindow, -1) * self.blank.scale
         rollouts.actuator.held = limit * np.tanh(wanted / limit)
-        rollouts.step(self._rows + int(self._age[0]))
+        rollouts.step(self._rows + self._age)
         rollouts.actuator.seen.clear()
         self._age += 1
-        error = np.clip(np.nan_to_num(rollouts.error(self._rows + int(self._age[0]))), -1.0, 1.0)
-        off = (error / self._unit).reshape(-1)
-        reward = uan_reward(off, (action - self._action)[:, 0])
+        error = np.clip(np.nan_to_num(rollouts.error(self._rows + self._age)), -1.0, 1.0)
+        reward = uan_reward((error / self._unit).reshape(-1), (action - self._action)[:, 0])
         self._action[:] = action
-        over = self._age[0] >= self._horizon
-        ended = np.arange(self.nenv) if over else np.zeros(0, np.intp)
+        over = self._age >= self._horizon
+        ended, none = np.arange(self.nenv if over else 0), np.zeros(self.nenv, bool)
         obs = self._see()
         last = Obs(*(part[ended] for part in obs))
-        none = np.zeros(self.nenv, bool)
         if over:
             obs = self.reset()
         metrics = {"error_mrad": 1e3 * float(np.sqrt((error**2).mean()))}
@@ -101,8 +100,8 @@ class UanEnv:
         past = np.stack([forward.read(age - 1) for age in spec.taps], axis=-1)  # (nsignal, nsim, njoint, ntap)
         inputs = (past.transpose(1, 2, 0, 3) - self._mean) / self._std
         actor = np.concatenate([inputs.reshape(self.nenv, -1), self._names], axis=1).astype(np.float32)
-        error = rollouts.error(self._rows + int(self._age[0])) / self._unit
-        velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + int(self._age[0])]
+        error = rollouts.error(self._rows + self._age) / self._unit
+        velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + self._age]
         extra = np.stack([error.reshape(-1), velocity.reshape(-1)], axis=1)
         critic = np.concatenate([actor, np.clip(extra, -50, 50)], axis=1).astype(np.float32)
         return Obs(actor, critic, np.zeros((self.nenv, 0), np.float32))
@@ -118,15 +117,9 @@ class UanEnv:
 
 def uan_reward(off: FloatArray, change: NDArray[np.floating]) -> Float32:
     """Reward (rows,) of position errors and changes of action, as published."""
-    square = off**2
-    reward = (
-        -1.5 * np.abs(off)
-        + 4.0 * np.exp(-100.0 * square)
-        + 4.0 * np.exp(-300.0 * square)
-        + 5.0 * np.exp(-1000.0 * square)
-        + 0.5 * np.exp(-0.5 * np.abs(change))
-    )
-    return reward.astype(np.float32)
+    kernels = sum(weight * np.exp(-rate * off**2) for weight, rate in ((4.0, 100.0), (4.0, 300.0), (5.0, 1000.0)))
+    reward = -1.5 * np.abs(off) + kernels + 0.5 * np.exp(-0.5 * np.abs(change))
+    return np.asarray(reward, np.float32)
 
 
 class RlTrainer:
@@ -171,11 +164,8 @@ class RlTrainer:
         ]
         weight = layers[0][0] / std
         layers[0] = (weight.astype(np.float32), (layers[0][1] - weight @ mean).astype(np.float32))
-        context = np.eye(self.blank.spec.njoint, dtype=np.float32)
-        if not self.blank.context.shape[1]:
-            context = context[:, :0]
-        net = replace(self.blank, layers=(tuple(layers),) * len(self.blank.spec.groups), context=context)
-        return with_range(net, self.range)
+        layers_of_all = (tuple(layers),) * len(self.blank.spec.groups)
+        return with_range(replace(self.blank, layers=layers_of_all, context=names_of(self.blank)), self.range)
 
     def state(self) -> State:
         """What a resumed training needs."""
