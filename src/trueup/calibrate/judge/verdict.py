@@ -19,7 +19,7 @@ allow, one of them is damaged, or the model puts something into them that is not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -163,7 +163,7 @@ def hide_still(
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0
     covariance[hidden, hidden] = 1.0
-    return Posterior(covariance=covariance, correlation_time_s=found.correlation_time_s), hidden
+    return replace(found, covariance=covariance), hidden
 
 
 class Pair(NamedTuple):
