@@ -1,4 +1,4 @@
-"""Which way of training a UAN is the fastest on a CPU: inversion, gradient, CMA-ES, or PPO as published.
+"""Which way of training a UAN is the fastest on a CPU: inversion, or PPO as published.
 
     python benchmarks/actuator_methods.py [--seeds 41 42] [--cpu-s 90]
 
@@ -12,20 +12,17 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import tyro
-from actuator_cma import HIDDEN, WINDOW_S, WINDOWS, CmaTrainer
 from actuator_logs import twin_logs
 from parts import ACTUATORS
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.nets.uan import uan
-from trueup.calibrate.nets.uan.gradient import GradientCfg
-from trueup.calibrate.nets.uan.rl import RlCfg
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.robot.load import Robot, load_robot
@@ -35,7 +32,7 @@ from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.replay import ReplayCfg, replay
 
-METHODS = ("inverse", "gradient", "cma", "rl")
+METHODS = ("inverse", "rl")
 Numbers = dict[str, object]
 
 
@@ -61,7 +58,7 @@ def main(cfg: BenchCfg) -> None:
             rows.append(f"| {key} | {1e3 * run['pace']:.2f} | {method} | {' | '.join(cells)} |")
     text = f"""## Ways of training UAN
 
-A pendulum twin `harmonic`, 60 s of logs, net 128-128 (`cma`: {HIDDEN[0]} hidden units) on `pace`; whole-rollout error
+A pendulum twin `harmonic`, 60 s of logs, net 128-128 on `pace`; whole-rollout error
 on unseen motion (steps, sine ladder), mrad, of the best net so far by what was kept back of the training logs, against
 CPU seconds of training.
 
@@ -97,15 +94,11 @@ def curve(
     robot: Robot, train: list[Log], unseen: list[Log], base: Calibration, method: str, cpu_s: float
 ) -> list[list[float]]:
     """(CPU seconds, error) as the training goes on; scoring is not counted."""
-    cfg = replace(uan.UanCfg(), context=0, gradient=GradientCfg(iterations=400), rl=RlCfg(iterations=400))
-    if method == "cma":  # sees and judges as the gradient does
-        cfg = replace(cfg, method="gradient", hidden=HIDDEN, windows=WINDOWS, window_s=WINDOW_S)
-    else:
-        cfg = replace(cfg, method=method)
+    cfg = uan.UanCfg(context=0, method=method, iterations=400)
     tracks = uan.make_tracks(robot, train)
     began, scoring, found, seen = time.process_time(), 0.0, [], -1.0
     problem = uan.make_uan_problem(robot, tracks, base, cfg)
-    trainer = CmaTrainer(problem, cfg.seed) if method == "cma" else uan.make_trainer(problem, cfg)
+    trainer = uan.make_trainer(problem, cfg)
     while not trainer.done:
         trainer.iterate()
         spent = time.process_time() - began - scoring

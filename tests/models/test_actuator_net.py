@@ -42,10 +42,8 @@ def test_elu_softsign_and_saturation_by_hand():
 
 def test_a_net_without_hidden_layers_is_a_filter():
     fir = one_joint([([[1.0, -2.0, 4.0]], [0.0])], taps=(0, 1, 3))
-    series = np.array([0.5, 2.5, 4.5, 6.5])[:, None]  # normalised 0, 1, 2, 3
-    got = fir.on_series({"pos_error": series})[:, 0]
-    # before the first sample the signal was what it was then
-    np.testing.assert_allclose(got, 3 * np.array([0.0, 1.0, 2.0 - 2.0, 3.0 - 4.0]), atol=1e-6)
+    inputs = np.array([[6.5, 4.5, 0.5], [4.5, 2.5, 0.5]])[:, None, None]  # normalised 3, 2, 0 and 2, 1, 0
+    np.testing.assert_allclose(fir(inputs)[:, 0], 3 * np.array([3.0 - 4.0, 2.0 - 2.0]), atol=1e-6)
 
 
 @pytest.mark.parametrize("hidden", [(), (7,), (16, 16)])

@@ -10,10 +10,8 @@ from trueup.models.friction import (
     COEFFICIENTS,
     FrictionModel,
     FrictionParams,
-    apply_budget,
     friction_budget,
     stribeck,
-    tau_stop,
 )
 from trueup.models.values import FloatArray
 
@@ -145,19 +143,12 @@ def test_coefficients_may_differ_by_row_and_joint() -> None:
     np.testing.assert_array_equal(budget.viscous[4], [0.1, 0.2, 0.3])
 
 
-def test_friction_stops_the_joint_exactly_or_gives_its_whole_budget() -> None:
-    inertia, dt, dq = 0.02, 0.002, np.array([0.01, 1.0, -1.0])
-    stop = tau_stop(inertia, dt, dq, 0.1, 0.05)
-    np.testing.assert_allclose(stop, [-0.25, -10.15, 9.85])
-    np.testing.assert_allclose(apply_budget(stop, 0.5), [-0.25, -0.5, 0.5])
-
-
 def simulate_joint(model: FrictionModel, tau_m: float, dq: float, steps: int = 500) -> FloatArray:
     """Return the velocities of a joint of 0.01 kg m^2 under constant motor torque and friction."""
     inertia, dt, velocities = 0.01, 0.002, np.empty(steps)
     for t in range(steps):
         fm = friction_budget(model, PARAMS, dq, tau_m, 0.0).torque(dq)
-        friction = apply_budget(tau_stop(inertia, dt, dq, tau_m, 0.0), fm)
+        friction = np.clip(-(inertia / dt * dq + tau_m), -fm, fm)
         dq = dq + dt * float(tau_m + friction) / inertia
         velocities[t] = dq
     return velocities

@@ -11,14 +11,13 @@ from made_calibration import made_calibration
 from opened import opened
 from planted_logs import planted_log
 
-from trueup.calibrate.actuator.closed_loop import Tracked
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder
-from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import PositionError, Scores
+from trueup.calibrate.actuator.trials import LongRun, Tracked
 from trueup.data.log import Log
 from trueup.report.calibration.actuator_plots import _worst_joint, gentle, lively
 from trueup.report.calibration.actuators import ladder_page

@@ -18,11 +18,11 @@ from trueup.calibrate.config import CalibrateCfg, Tie
 from trueup.calibrate.data.logs import check, moves, ready, split_logs
 from trueup.calibrate.export import Export, Format, export_calibration
 from trueup.calibrate.fit.fit import Fitter, Progress, Solution
-from trueup.calibrate.fit.problem import Problem, make_problem, problem_key, step_effect, step_notes
+from trueup.calibrate.fit.problem import make_problem, problem_key, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.judge.judge import judge, still_joints
-from trueup.calibrate.judge.scores import Scored, found_alarms, predictive_check, score
+from trueup.calibrate.judge.scores import Scored, alarms, predictive_check, score
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
@@ -119,7 +119,13 @@ def calibrate(
     shooting = problem.fine
     if cfg.base == "fixed":
         moves(robot, still_joints(shooting.windows))
-    solution = _solve(problem, cfg, start, lambda done: report(_FITTED * done), folder, resume)
+    state = None
+    if folder is not None:
+        key = problem_key(shooting, f"{shooting.cfg} {cfg.fit}")
+        state = StateFile(Path(folder) / STATE_FILE, key, what="fit", every_s=0.5)
+    fitter = Fitter(problem, cfg.fit, progress=lambda done: report(_FITTED * done), state_file=state)
+    first = None if start is None else _start(start, shooting.parameters)
+    solution = fitter.run(first, state.load() if state is not None and resume else None)
     _LOG.info("intervals and verdicts")
     if not cfg.is_baseline and not solution.interrupted:
         solution = settled(shooting, solution, cfg.fit.loss)
@@ -132,8 +138,8 @@ def calibrate(
         interrupted=solution.interrupted,
     )
     judged = judge(shooting, solution, cfg.fit.loss)
-    effect = step_effect(shooting, solution.x, solution.residuals, solution.jacobian)
-    coarse = step_notes(shooting.parameters, solution.x, judged.posterior.deviation, effect)
+    deviation = judged.posterior.deviation
+    coarse = step_notes(shooting, solution.x, solution.residuals, solution.jacobian, deviation)
     report(_JUDGED)
     _LOG.info("scores")
     fitted_params = SimParams(
@@ -151,6 +157,7 @@ def calibrate(
     )
     # on the ground whole logs replayed open loop part ways at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
+    all_notes = [*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
     result = Calibration(
         **{name: getattr(fitted_params, name) for name in SimParams.__struct_fields__},
         misfit=judged.misfit,
@@ -159,10 +166,8 @@ def calibrate(
         fit_calibrated=fitted[1].score,
         holdout_nominal=held[0].score if held else None,
         holdout_calibrated=held[1].score if held else None,
-        provenance=_provenance(logs, holdout, cfg, sim.physics_hz),
-        notes=tuple(
-            dict.fromkeys([*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how])
-        ),
+        provenance=provenance(logs, holdout, asdict(cfg), sim.physics_hz),
+        notes=tuple(dict.fromkeys(all_notes)),
         ratios=judged.ratios,
         predictive=predictive_check(shooting, solution, judged, split.held) if predicts else None,
     )
@@ -170,29 +175,12 @@ def calibrate(
     shown = held or fitted
     return Fit(
         robot=robot,
-        calibration=msgspec.structs.replace(result, alarms=found_alarms(result)),
+        calibration=msgspec.structs.replace(result, alarms=tuple(alarms(result))),
         posterior=judged.posterior,
         shown=tuple(split.held or split.train),
         nominal=shown[0],
         calibrated=shown[1],
     )
-
-
-def _solve(
-    problem: Problem,
-    cfg: CalibrateCfg,
-    start: Calibration | None,
-    progress: Progress,
-    folder: str | Path | None,
-    resume: bool,
-) -> Solution:
-    state = None
-    if folder is not None:
-        key = problem_key(problem.fine, f"{problem.fine.cfg} {cfg.fit}")
-        state = StateFile(Path(folder) / STATE_FILE, key, what="fit", every_s=0.5)
-    fitter = Fitter(problem, cfg.fit, progress=progress, state_file=state)
-    first = None if start is None else _start(start, problem.fine.parameters)
-    return fitter.run(first, state.load() if state is not None and resume else None)
 
 
 def _end_notes(solution: Solution) -> list[str]:
@@ -215,23 +203,25 @@ def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArr
     return x
 
 
-def _provenance(
-    logs: Sequence[Log], holdout: Sequence[Log], cfg: CalibrateCfg, physics_hz: float | None
+def provenance(
+    logs: Sequence[Log], holdout: Sequence[Log], config: dict[str, object], physics_hz: float | None
 ) -> dict[str, object]:
-    content = {
+    """Versions, settings, and the content of every log as a hash with where it says it comes from."""
+    content: dict[str, object] = {
         "trueup": __version__,
         "mujoco": metadata.version("mujoco"),
         "numpy": np.__version__,
-        "config": asdict(cfg),
+        "config": config,
         "physics_hz": physics_hz,
-        "logs": [identity(log) for log in logs],
-        "holdout": [identity(log) for log in holdout],
     }
+    for name, group in (("logs", logs), ("holdout", holdout)):
+        content[name] = [
+            {
+                "sha256": log.sha256,
+                "rows": len(log),
+                "meta": {key: value for key, value in log.meta.items() if isinstance(value, str | int | float)},
+            }
+            for log in group
+        ]
     # encoded and decoded: as it will be read back
     return msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object])
-
-
-def identity(log: Log) -> dict[str, object]:
-    """A log's content as a hash, and where it says it comes from."""
-    plain = {key: value for key, value in log.meta.items() if isinstance(value, str | int | float)}
-    return {"sha256": log.sha256, "rows": len(log), "meta": plain}

@@ -40,9 +40,9 @@ def make_parameters(
     sim: BatchSim, names: Sequence[str], *, tie: Tie = "none", bodies: Sequence[str] = ()
 ) -> tuple[FitParameter, ...]:
     """Make the parameters of a fit from the simulation's nominal values; masses only of the bodies named."""
-    out: list[FitParameter] = []
-    for name in names:
-        out += _of_name(sim, name, tie, bodies)
+    if unknown := [body for body in bodies if body not in sim.params.body_names]:
+        raise TrueupError(f"no body {unknown[0]!r}{did_you_mean(unknown[0], sim.params.body_names)}")
+    out = [one for name in names for one in _of_name(sim, name, tie, bodies)]
     if not out:
         raise TrueupError(
             "nothing to fit: masses, centres of mass and inertias need their bodies named (--bodies "
@@ -65,55 +65,48 @@ def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[
     axes: Sequence[int | None] = range(len(known.axes)) if known.axes else (None,)
     if known.scope == "robot":
         return [_make(name, (), rule, nominal, axis) for axis in axes]
-    if known.scope == "body":
-        for body in bodies:
-            if body not in sim.params.body_names:
-                raise TrueupError(f"no body {body!r}{did_you_mean(body, sim.params.body_names)}")
-    names = sim.robot.spec.joint_names if known.scope == "joint" else tuple(bodies)
     order = sim.robot.spec.joint_names if known.scope == "joint" else sim.params.body_names
+    names = order if known.scope == "joint" else tuple(bodies)
     out = []
     for group in [names] if rule.shared else tied(names, "none" if name in NEVER_TIED else tie):
         columns = [order.index(item) for item in group]
-        scale = float(sim.robot.spec.torque_limit[columns].mean()) if rule.of_torque else 1.0
-        out += [_make(name, group, _scaled(rule, scale), nominal[columns], axis) for axis in axes]
+        by = float(sim.robot.spec.torque_limit[columns].mean()) if rule.of_torque else 1.0
+        scaled = replace(rule, low=rule.low * by, high=rule.high * by, width=rule.width * by)
+        out += [_make(name, group, scaled, nominal[columns], axis) for axis in axes]
     return out
 
 
-def _scaled(rule: Rule, by: float) -> Rule:
-    return replace(rule, low=rule.low * by, high=rule.high * by, width=rule.width * by) if by != 1.0 else rule
-
-
-def _make(name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None = None) -> FitParameter:
+def _make(name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None) -> FitParameter:
     """One parameter; a wide bound gives way to a nominal value that is wider still, so no start is on a bound."""
-    value = float(np.mean(nominal if axis is None else nominal[..., axis]))
-    mean = value if rule.mean is None else rule.mean
-    low, high, scale = rule.low, rule.high, rule.scale
+    name = rule.name or name
+    known = PARAMETERS[name]
+    mean = float(np.mean(nominal if axis is None else nominal[..., axis])) if rule.mean is None else rule.mean
+    low, high = rule.low, rule.high
     if rule.around:
         low, high = mean + low, mean + high
     elif rule.mean is None:
         high = max(high, 5.0 * mean)
         mean = max(mean, 5.0 * low, 1e-3)
-    known = PARAMETERS[rule.name or name]
-    shown = (rule.name or name) if axis is None else f"{rule.name or name}[{known.axes[axis]}]"
-    where = "" if not of else f" {of[0]}" if len(of) == 1 else f" of {len(of)}: {of[0]}, ..."
+    shown = name if axis is None else f"{name}[{known.axes[axis]}]"
+    where = "" if not of or rule.shared else f" {of[0]}" if len(of) == 1 else f" of {len(of)}: {of[0]}, ..."
     return FitParameter(
-        name=rule.name or name,
+        name=name,
         of=of,
         unit="times nominal" if rule.mode == "times" else known.unit,
         low=low,
         high=high,
-        scale=scale,
+        scale=rule.scale,
         offset=rule.offset,
-        prior=math.log(mean + rule.offset) if scale == "log" else mean,
+        prior=math.log(mean + rule.offset) if rule.scale == "log" else mean,
         width=rule.width,
         mode=rule.mode,
         axis=axis,
-        label=shown if rule.shared else shown + where,
+        label=shown + where,
     )
 
 
 def tied(names: tuple[str, ...], tie: Tie) -> list[tuple[str, ...]]:
-    """Group names that share one value, by their names: see `Tie`.
+    """Group names that share one value.
 
     side  left with right: FL_hip with FR_hip
     kind  the same joint of every leg or arm: FL_hip with FR_hip, RL_hip and RR_hip
@@ -150,25 +143,24 @@ def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[Fi
     A stop that is never touched has no derivative.
     """
     out: list[FitParameter] = []
+    held: set[str] = set()
     for entry in parameters:
         if entry.name not in ("stop_low", "stop_high"):
             out.append(entry)
             continue
         sign = 1.0 if entry.name == "stop_high" else -1.0
         met = [_stop_met(windows.joint_names.index(joint), windows, sign, entry.prior) for joint in entry.of]
-        found = [value for value in met if value is not None]
-        if found:
+        if found := [value for value in met if value is not None]:
             mean = float(np.clip(np.mean(found), entry.low + 0.05, entry.high - 0.05))
             out.append(msgspec.structs.replace(entry, prior=mean))
-    held = {joint for entry in out if entry.name in ("stop_low", "stop_high") for joint in entry.of}
+            held |= set(entry.of)
     return tuple(entry for entry in out if not entry.name.startswith("stop_") or held & set(entry.of))
 
 
 def _stop_met(joint: int, windows: Windows, sign: float, nominal: float) -> float | None:
     """Where this joint seems to have met its stop; None: it did not come near."""
     furthest = float((sign * windows.measured[..., joint]).max())
-    asked = float((sign * windows.target[..., joint]).max())
-    limit = sign * nominal
+    asked, limit = float((sign * windows.target[..., joint]).max()), sign * nominal
     if furthest < limit - _NEAR_STOP or asked < min(furthest + _PUSHED_STOP, limit):
         return None
     return sign * (furthest - _STOP_DEPTH)

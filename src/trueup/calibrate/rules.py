@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueup.models.friction import COEFFICIENTS, FrictionModel
+from trueup.models.friction import COEFFICIENTS
 from trueup.world.fitted.fit_parameter import Mode, Scale
 
 
@@ -65,14 +65,8 @@ RULES: dict[str, Rule] = {
     "friction_kcs": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
     "friction_dqs": Rule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
     "friction_alpha": Rule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
-    "friction_kl": _share(0.05),
-    "friction_kls": _share(0.05),
-    "friction_km": _share(0.05),
-    "friction_ke": _share(0.05),
-    "friction_kms": _share(0.05),
-    "friction_kes": _share(0.05),
-    "friction_kmq": _share(0.02),
-    "friction_keq": _share(0.02),
+    **{f"friction_{name}": _share(0.05) for name in ("kl", "kls", "km", "ke", "kms", "kes")},
+    **{f"friction_{name}": _share(0.02) for name in ("kmq", "keq")},
     "mass_scale": Rule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
     "com_offset": Rule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
     "inertia_shape": Rule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
@@ -92,11 +86,6 @@ HUNG = (*PACE, "torque_offset", "tilt", *STOPS, "mount_stiffness", "mount_dampin
 SERVO = (*PACE, "servo_kp", "servo_kd", "torque_limit")
 
 
-def _friction_set(model: FrictionModel) -> tuple[str, ...]:
-    """PACE with the model's other coefficients; its kv and kc are PACE's damping and friction."""
-    return (*PACE, *(f"friction_{name}" for name in COEFFICIENTS[model] if name not in ("kv", "kc")))
-
-
 SETS: dict[str, tuple[str, ...]] = {
     "pace": PACE,
     "full": FULL,
@@ -104,11 +93,14 @@ SETS: dict[str, tuple[str, ...]] = {
     "hung": HUNG,
     "contact": CONTACT,
     "masses": MASSES,
-    **{f"friction:{model}": _friction_set(model) for model in COEFFICIENTS},
+    # a model's kv and kc are PACE's damping and friction
+    **{
+        f"friction:{model}": (*PACE, *(f"friction_{name}" for name in names if name not in ("kv", "kc")))
+        for model, names in COEFFICIENTS.items()
+    },
 }
-NEVER_TIED = frozenset(
-    {"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"}
-)  # set by hand; axes that mirror
+# set by hand; axes that mirror
+NEVER_TIED = frozenset({"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"})
 # what to record so that the data show a parameter
 SHOWS = {
     "armature": "fast motion: chirp or multisine up to 10 Hz, strong accelerations",
@@ -119,8 +111,7 @@ SHOWS = {
     "stiffness": "slow motion over the whole range",
     "kp": "large slow motion against gravity, or a known load: only a known torque shows what the servo gives",
     "kd": "fast motion with a second gain kd",
-    "torque_limit": "large steps that reach the torque limit",
-    "stall_torque": "large steps that reach the torque limit",
+    **dict.fromkeys(("torque_limit", "stall_torque"), "large steps that reach the torque limit"),
     "no_load_speed": "large fast swings that reach the speed limit",
     "mass_scale": "slow motion over the whole range (gravity) with known gains",
     "com_offset": "holds in many different poses",
@@ -134,14 +125,9 @@ SHOWS = {
     "mount_stiffness": "swings of all limbs together, slow to fast",
     "mount_damping": "swings of all limbs together that stop at once",
     "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
-    "friction_dqs": "a ladder of slow speeds",
-    "friction_alpha": "a ladder of slow speeds",
-    "friction_kl": "the same motion with a second load (a known extra mass)",
-    "friction_kls": "holds and slow starts with a second load",
-    "friction_km": "the same motion with a second load (a known extra mass)",
-    "friction_ke": "the same motion with a second load (a known extra mass)",
-    "friction_kms": "holds and slow starts with a second load",
-    "friction_kes": "holds and slow starts with a second load",
+    **dict.fromkeys(("friction_dqs", "friction_alpha"), "a ladder of slow speeds"),
+    **dict.fromkeys(("friction_kl", "friction_km", "friction_ke"), "the same motion with a second load (a known mass)"),
+    **dict.fromkeys(("friction_kls", "friction_kms", "friction_kes"), "holds and slow starts with a second load"),
     "friction_kmq": "the load driving the motor: lowering a heavy mass",
     "friction_keq": "the motor driving the load: lifting a heavy mass",
     "contact_friction": "sliding contacts: pushes and turns on the ground",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,7 @@ from trueup.world.parameters.able_to_set import able_to_set
 from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, joint_mae, joint_rmse, replay_logs
 
 
-@dataclass(frozen=True, kw_only=True)
-class JointErrors:
+class JointErrors(NamedTuple):
     """Position errors per joint, rad; means are over joints."""
 
     rmse: list[float]
@@ -40,25 +40,27 @@ class JointErrors:
         return float(np.mean(self.mae))
 
 
-def joint_errors(replays: Sequence[Replay]) -> JointErrors | None:
-    """Over all samples of replays; None without any."""
-    if not replays:
-        return None
-    return JointErrors(rmse=joint_rmse(replays).tolist(), mae=joint_mae(replays).tolist())
+def joint_errors(replays: Sequence[Replay]) -> JointErrors:
+    """Over all samples of replays."""
+    return JointErrors(joint_rmse(replays).tolist(), joint_mae(replays).tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelScore:
-    """One simulator on logs.
+class ModelScore(NamedTuple):
+    """One simulator on logs: replays of each log, whole and cut into windows of 0.5 s from recorded states."""
 
-    open_loop  errors over whole logs; windows: over windows of 0.5 s from recorded states, None: all logs are shorter
-    replays, cut  replays of each log: whole, and in windows
-    """
+    replays: list[Replay]
+    cut: list[list[Replay]]
 
-    open_loop: JointErrors
-    windows: JointErrors | None
-    replays: tuple[Replay, ...]
-    cut: tuple[list[Replay], ...]
+    @property
+    def open_loop(self) -> JointErrors:
+        """Errors over whole logs."""
+        return joint_errors(self.replays)
+
+    @property
+    def windows(self) -> JointErrors | None:
+        """Errors over windows; None: all logs are shorter."""
+        parts = [one for part in self.cut for one in part]
+        return joint_errors(parts) if parts else None
 
     @property
     def diverged(self) -> int:
@@ -129,8 +131,4 @@ def sim_of(robot: Robot, params: Calibration | None) -> SimCfg:
 
 def _score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None) -> ModelScore:
     whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
-    cut = tuple(window_replays(robot, [log], sim, prepare=prepare) for log in logs)
-    found = joint_errors(whole)
-    assert found is not None
-    windows = joint_errors([one for part in cut for one in part])
-    return ModelScore(open_loop=found, windows=windows, replays=tuple(whole), cut=cut)
+    return ModelScore(whole, [window_replays(robot, [log], sim, prepare=prepare) for log in logs])

@@ -31,42 +31,36 @@ def save_actuator(net: ActuatorNet, folder: str | Path) -> Path:
 
 def load_actuator(folder: str | Path) -> ActuatorNet:
     """Read what `save_actuator` wrote; every failure names the file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
     spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
-    spec = _read_spec(spec_file)
-    arrays = _read_arrays(weights_file)
     try:
+        spec = msgspec.json.decode(_content(spec_file), type=NetSpec)
+    except msgspec.MsgspecError as error:
+        raise TrueupError(f"is not an actuator net: {error}", file=spec_file) from None
+    try:
+        arrays = load(_content(weights_file))
         count = sum(name.startswith("0.") and name.endswith(".weight") for name in arrays)
         layers = tuple(
             tuple((arrays[f"{g}.{k}.weight"], arrays[f"{g}.{k}.bias"]) for k in range(count))
             for g in range(len(spec.groups))
         )
-        return ActuatorNet(spec=spec, layers=layers, **{name: arrays[name] for name in _ARRAYS})
+        numbers = {name: arrays[name] for name in _ARRAYS}
+    except SafetensorError as error:
+        raise TrueupError(f"is not an actuator net's weights: {error}", file=weights_file) from None
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None
+    try:
+        return ActuatorNet(spec=spec, layers=layers, **numbers)
     except TrueupError as error:
         raise TrueupError(f"does not fit its spec: {error}", file=weights_file) from None
 
 
-def _read_spec(file: Path) -> NetSpec:
+def _content(file: Path) -> bytes:
     try:
         if file.stat().st_size > _MAX_BYTES:
             raise TrueupError(f"is larger than {_MAX_BYTES} bytes: not an actuator net", file=file)
-        return msgspec.json.decode(file.read_bytes(), type=NetSpec)
+        return file.read_bytes()
     except OSError as error:
         raise TrueupError(f"the actuator net cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not an actuator net: {error}", file=file) from None
-
-
-def _read_arrays(file: Path) -> dict[str, NDArray[np.float32]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise TrueupError(f"is larger than {_MAX_BYTES} bytes: not an actuator net", file=file)
-        return load(file.read_bytes())
-    except OSError as error:
-        raise TrueupError(f"the actuator net cannot be read: {error.strerror}", file=file) from None
-    except SafetensorError as error:
-        raise TrueupError(f"is not an actuator net's weights: {error}", file=file) from None

@@ -16,7 +16,7 @@ On disk it is a folder: `actuator.json` (NetSpec) and `actuator.safetensors` (we
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeVar
@@ -166,7 +166,10 @@ class ActuatorNet:
             seen = np.broadcast_to(self.context[columns], (*x.shape[:-1], self.context.shape[1]))
             y = _forward(np.concatenate([x, seen], axis=-1), self.layers[k], self.spec.activation)
             out[..., columns] = y[..., 0] * self.scale[columns]
-        return self._limited(out)
+        if not self.spec.limit:
+            return out
+        limit = np.array(self.spec.limit)
+        return limit * np.tanh(out / limit)
 
     def group_inputs(self, k: int, inputs: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
         """Normalised inputs (..., joints of group k, ninput) from signals (..., njoint, nsignal, ntap)."""
@@ -174,18 +177,6 @@ class ActuatorNet:
         x = (mine - self.mean[k][:, None]) / self.std[k][:, None]
         out: NDArray[AnyFloat] = x.reshape(*x.shape[:-2], -1)
         return out
-
-    def on_series(self, signals: Mapping[str, FloatArray]) -> FloatArray:
-        """Torques (T, njoint) along signals (T, njoint) sampled every dt_s; before the first sample it was held."""
-        stacked = np.stack([np.asarray(signals[name], np.float64) for name in self.spec.signals], axis=-1)
-        rows = np.arange(len(stacked))[:, None] - np.array(self.spec.taps)
-        return self(np.moveaxis(stacked[np.maximum(rows, 0)], 1, -1))
-
-    def _limited(self, torque: FloatArray) -> FloatArray:
-        if not self.spec.limit:
-            return torque
-        limit = np.array(self.spec.limit)
-        return limit * np.tanh(torque / limit)
 
 
 def _checked(layer: Sequence[Float32]) -> Layer:

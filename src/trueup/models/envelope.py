@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +26,8 @@ class Envelope:
         require_positive("power_max", self.power_max, or_zero=True, finite=False)
 
 
-class TorqueRange(NamedTuple):
-    """Lowest and highest torque available, N m; low <= 0 <= high."""
-
-    low: FloatArray
-    high: FloatArray
-
-
-def torque_range(envelope: Envelope, dq: Values) -> TorqueRange:
-    """Return the torques available at velocity `dq`.
+def torque_range(envelope: Envelope, dq: Values) -> tuple[FloatArray, FloatArray]:
+    """Return the lowest and the highest torque available at velocity `dq`, N m.
 
     low  = -tmax (1 + clip(dq/dqmax, -1, 0))
     high =  tmax (1 - clip(dq/dqmax,  0, 1))
@@ -46,20 +38,12 @@ def torque_range(envelope: Envelope, dq: Values) -> TorqueRange:
     speed = np.asarray(np.divide(dq, envelope.speed_max), np.float64)
     low = -envelope.torque_max * (1.0 + np.clip(speed, -1.0, 0.0))
     high = envelope.torque_max * (1.0 - np.clip(speed, 0.0, 1.0))
-    bound = _power_bound(envelope.power_max, dq)
-    return TorqueRange(low=np.maximum(low, -bound), high=np.minimum(high, bound))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # at rest no torque does work: no bound
+        bound = np.where(np.equal(dq, 0.0), np.inf, np.divide(envelope.power_max, np.abs(dq)))
+    return np.maximum(low, -bound), np.minimum(high, bound)
 
 
 def limit_torque(envelope: Envelope, tau: Values, dq: Values) -> FloatArray:
     """Return `tau` clipped to what the motor can give at velocity `dq`."""
     low, high = torque_range(envelope, dq)
     return np.asarray(np.clip(tau, low, high), np.float64)
-
-
-def _power_bound(power_max: Values, dq: Values) -> FloatArray:
-    """Return Pmax/|dq|, infinite at rest, where no torque does work."""
-    speed, power = np.broadcast_arrays(np.abs(dq), np.asarray(power_max, np.float64))
-    bound = np.full(speed.shape, np.inf)
-    with np.errstate(over="ignore"):  # a speed near zero: the bound is rightly infinite
-        np.divide(power, speed, out=bound, where=speed > 0.0)
-    return bound

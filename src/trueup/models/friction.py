@@ -105,16 +105,6 @@ def stribeck(params: FrictionParams, dq: Values) -> FloatArray:
     return np.exp(-(np.abs(dq / params.dqs) ** params.alpha))
 
 
-def tau_stop(inertia: Values, dt: float, dq: Values, tau_m: Values, tau_e: Values) -> FloatArray:
-    """Return the friction that would bring the joint to rest in one step, -(J/dt dq + tau_m + tau_e)."""
-    return np.negative(inertia / dt * dq + tau_m + tau_e)
-
-
-def apply_budget(tau_stop: Values, tau_fm: Values) -> FloatArray:
-    """Return the friction torque: what would stop the joint, within +-tau_fm."""
-    return np.clip(tau_stop, np.negative(tau_fm), tau_fm)
-
-
 def _load_part(model: FrictionModel, params: FrictionParams, tau_m: Values, tau_e: Values) -> Values:
     """Return the dry friction that the load adds at any speed."""
     if model in ("M3", "M4"):

@@ -6,12 +6,12 @@ from planted_logs import draw_truth, planted_log
 
 import trueup as tu
 from trueup.calibrate.actuator import ladder as stage
-from trueup.calibrate.actuator.closed_loop import TrackingCfg, predict, run_on_twin, track
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.trials import MOST_RAD, predict, run_on_twin, track
 from trueup.calibrate.verbs import ActuatorVerb
 from trueup.cli import main
 from trueup.core.errors import TrueupError
@@ -131,13 +131,12 @@ def test_the_face_is_reached_through_calibrate():
 
 
 def test_an_outer_loop_follows_a_perfect_servo_and_bounds_its_corrections():
-    cfg = TrackingCfg()
     reference = np.linspace(0.0, 0.2, 50)[:, None]
-    moved = track(reference, np.zeros(1), lambda command: command, cfg)
+    moved = track(reference, np.zeros(1), lambda command: command)
     assert np.abs(moved - reference).max() < 0.05
     sent = []
-    track(reference, np.zeros(1), lambda command: sent.append(command) or np.full(1, -5.0), cfg)
-    assert max(abs(u - r) for u, r in zip(np.ravel(sent), reference.ravel(), strict=True)) <= cfg.most_rad + 1e-12
+    track(reference, np.zeros(1), lambda command: sent.append(command) or np.full(1, -5.0))
+    assert max(abs(u - r) for u, r in zip(np.ravel(sent), reference.ravel(), strict=True)) <= MOST_RAD + 1e-12
 
 
 def test_the_closed_loop_check_refuses_what_is_not_a_twin():
@@ -148,9 +147,8 @@ def test_the_closed_loop_check_refuses_what_is_not_a_twin():
 @pytest.mark.medium
 def test_the_model_of_an_ideal_twin_predicts_the_controller(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    cfg = TrackingCfg(seconds=4.0)
-    recorded = run_on_twin(ROBOT, "twin:ideal?seed=1", cfg)
-    found = predict(ROBOT, Actuator(rung=rung_named("pd")), SIM, recorded, cfg)
+    recorded = run_on_twin(ROBOT, "twin:ideal?seed=1", 4.0)
+    found = predict(ROBOT, Actuator(rung=rung_named("pd")), SIM, recorded)
     assert found.difference < 0.05 * found.twin
     assert found.model == pytest.approx(found.twin, rel=0.05)
 

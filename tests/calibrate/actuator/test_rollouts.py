@@ -6,10 +6,10 @@ from made_calibration import made_calibration
 from planted_logs import planted_log
 
 from trueup.calibrate.actuator.fits import excerpts
-from trueup.calibrate.actuator.long_run import judged_run, long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import error_of, roll, score_rung
+from trueup.calibrate.actuator.trials import judged_run, long_run
 from trueup.calibrate.judge.scores import error_blocks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg

@@ -9,10 +9,9 @@ from planted_logs import draw_truth, planted_log
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import BASELINES, CalibrateCfg, FitCfg
-from trueup.calibrate.fit.baselines import Objective
 from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import make_problem
-from trueup.calibrate.fit.search import FitState
+from trueup.calibrate.fit.search import FitState, objective
 from trueup.core.checkpoint import Checkpoint
 from trueup.robot.load import load_robot
 
@@ -38,7 +37,7 @@ def test_every_baseline_finds_the_delay_by_name(method):
 def test_the_objective_is_a_mean_square_in_radians(problem):
     whole = problem.whole
     entry = whole.parameters[0]
-    costs = Objective(whole, 1.0, 0.0)(np.array([[entry.to_x(ONLY["delay"][0])], [entry.to_x(0.03)]]))
+    costs = objective(whole, 1.0, 0.0)(np.array([[entry.to_x(ONLY["delay"][0])], [entry.to_x(0.03)]]))
     assert costs[0] < (6e-4) ** 2
     assert costs[1] > 10 * costs[0]
 

@@ -8,7 +8,7 @@ from planted_logs import RATE, draw_truth, planted_log
 from trueup.calibrate.config import FitCfg, WindowCfg
 from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Fitter
-from trueup.calibrate.fit.problem import Problem, step_effect, step_notes
+from trueup.calibrate.fit.problem import Problem, step_notes
 from trueup.calibrate.fit.residuals import Shooting, as_delivered, fit_sim_cfg
 from trueup.calibrate.judge.judge import judge
 from trueup.calibrate.parameters import make_parameters, near_stops, parameter_names, parameters_for
@@ -132,8 +132,7 @@ def test_a_coarse_step_is_told_with_its_size_and_a_fine_one_is_silent():
         shooting = Shooting(GO2, windows, parameters_for(GO2, cfg, names, tie="none", bodies=()), cfg)
         x, deviation = np.zeros(24), np.full(24, 0.03)
         at = shooting.residuals(x[None])[0]
-        effect = step_effect(shooting, x, at, shooting.jacobian(x, at))
-        told.append(step_notes(shooting.parameters, x, deviation, effect))
+        told.append(step_notes(shooting, x, at, shooting.jacobian(x, at), deviation))
     assert "physics at 200 Hz" in told[0][0]
     assert any(name in told[0][0] for name in names)
     assert told[1] == ()

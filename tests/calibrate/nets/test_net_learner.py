@@ -1,37 +1,56 @@
-"""Derivatives of the net that learns, against differences; and its torques against the plain net."""
+"""The net that learns: derivatives against differences, torques against the plain net, and its state."""
 
 import numpy as np
 import pytest
 import torch
 from made_nets import made_net
 
-from trueup.calibrate.nets.net_learner import NetLearner, NetShape
+from trueup.calibrate.nets.net_learner import NetLearner
 
 
-def learner() -> NetLearner:
-    return NetLearner(made_net(), NetShape(hidden=(8, 8), context=2, last_gain=1.0), seed=0)
+def learner(activation: str = "elu") -> NetLearner:
+    return NetLearner(made_net(activation=activation, hidden=(8, 8), ncontext=2), seed=0, last_gain=1.0)
 
 
-def test_torques_and_their_derivatives_are_those_of_the_net():
-    made, rng = learner(), np.random.default_rng(0)
+def miss_of(made: NetLearner, x: np.ndarray, wanted: np.ndarray) -> float:
+    return float((((made.actuator()(x.astype(float)) - wanted) / made.net.scale) ** 2).mean())
+
+
+@pytest.mark.parametrize("activation", ["elu", "softsign"])
+def test_the_miss_and_its_derivative_are_those_of_the_net(activation):
+    made, rng = learner(activation), np.random.default_rng(0)
     x = rng.normal(0, 0.3, (6, 12, 2, 4)).astype(np.float32)
-    net = made.actuator()
-    np.testing.assert_allclose(made.torques(x), net(x.astype(float)), rtol=1e-4, atol=1e-5)
-    grad = made.input_gradient(x)
-    step = np.zeros_like(x, dtype=float)
-    step[:, :, 1, 2] = 1e-4
-    slope = (net(x + step) - net(x - step)) / 2e-4
-    np.testing.assert_allclose(grad[:, :, 1, 2], slope, rtol=2e-3, atol=1e-4)
+    wanted = rng.normal(size=(6, 12)).astype(np.float32)
+    data, rows = made.regressions(x, wanted), torch.arange(6)
+    assert made.miss(data, rows) == pytest.approx(miss_of(made, x, wanted), rel=1e-4)
+    before = made.copy()
+    made.regress(data, rows, 0.0)
+    grad = made.parameters.grad.numpy().copy()
+    way, values = grad / np.linalg.norm(grad), []
+    for step in (1e-2, -1e-2):
+        made.put((before + step * way).astype(np.float32))
+        values.append(miss_of(made, x, wanted))
+    assert (values[0] - values[1]) / 2e-2 == pytest.approx(float(np.linalg.norm(grad)), rel=5e-3)
 
 
-def test_regression_brings_torques_where_they_should_be():
-    made, rng = learner(), np.random.default_rng(1)
+@pytest.mark.parametrize("activation", ["elu", "softsign"])
+def test_regression_brings_torques_where_they_should_be(activation):
+    made, rng = learner(activation), np.random.default_rng(1)
     x = rng.normal(0, 0.3, (400, 12, 2, 4)).astype(np.float32)
     wanted = (0.5 * np.sin(4 * x[:, :, 0, 0]) - 0.1 * np.arange(12)).astype(np.float32)
-    made_before = made.torques(x)
-    regressions, rows = made.regressions(x, wanted), torch.arange(400)
-    first = made.regress(regressions, rows, 5e-3)
-    assert first == pytest.approx(float((((made_before - wanted) / made.net.scale) ** 2).mean()), rel=1e-3)
-    for _ in range(150):
-        last = made.regress(regressions, rows, 5e-3)
+    data, rows = made.regressions(x, wanted), torch.arange(400)
+    first = made.regress(data, rows, 5e-3)
+    for _ in range(200):
+        last = made.regress(data, rows, 5e-3)
     assert last < 0.1 * first
+
+
+def test_a_restored_learner_takes_the_same_steps():
+    x, wanted = np.random.default_rng(0).normal(size=(20, 12, 2, 4)).astype(np.float32), np.zeros((20, 12), np.float32)
+    made, again = learner(), learner()
+    data, rows = made.regressions(x, wanted), torch.arange(20)
+    made.regress(data, rows, 1e-2)
+    again.restore({name: np.array(part) for name, part in made.state().items()})
+    for one in (made, again):
+        one.regress(data, rows, 1e-2)
+    np.testing.assert_array_equal(made.copy(), again.copy())

@@ -1,9 +1,11 @@
 """UAN's environment: the published reward by hand, rows that begin together, what the net will see."""
 
+from dataclasses import replace
+
 import numpy as np
 from residual_logs import residual_log
 
-from trueup.calibrate.nets.uan.rl import RlCfg, RlTrainer, UanEnv, uan_reward
+from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer, UanEnv, uan_reward
 from trueup.calibrate.nets.uan.rollout import make_tracks
 from trueup.calibrate.nets.uan.uan import UanCfg, make_uan_problem
 from trueup.robot.load import load_robot
@@ -25,7 +27,7 @@ def test_the_reward_is_the_published_one():
 
 def test_windows_end_together_and_begin_anew():
     problem = made()
-    env = UanEnv(problem.rollouts, problem.blank, problem.windows.train, problem.unit, 0, horizon=3)
+    env = UanEnv(problem.rollouts, problem.blank, problem.starts, problem.unit, 0, horizon=3)
     assert env.reset().actor.shape == (4, env.nactor)
     action = np.zeros((4, 1), np.float32)
     steps = [env.step(action) for _ in range(4)]
@@ -37,9 +39,7 @@ def test_windows_end_together_and_begin_anew():
 
 def test_the_net_says_what_the_policy_would_on_what_it_saw():
     problem = made()
-    trainer = RlTrainer(
-        problem.rollouts, problem.blank, problem.windows.train, problem.unit, RlCfg(iterations=2, horizon=12), 0
-    )
+    trainer = RlTrainer(*problem, replace(PUBLISHED, steps=12), 2, 0)
     while not trainer.done:
         trainer.iterate()
     net, env, ppo = trainer.result(), trainer.env, trainer.ppo

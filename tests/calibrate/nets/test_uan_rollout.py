@@ -6,7 +6,15 @@ import pytest
 from made_nets import made_net
 from residual_logs import residual_log
 
-from trueup.calibrate.nets.uan.rollout import NetRollout, SignalRange, encoder_noise, joint_inertia, make_tracks
+from trueup.calibrate.nets.uan.rollout import (
+    NetRollout,
+    encoder_noise,
+    joint_inertia,
+    make_tracks,
+    no_range,
+    wider,
+    with_range,
+)
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
@@ -14,27 +22,19 @@ from trueup.world.batch import BatchSim, SimCfg
 PENDULUM = load_robot("pendulum")
 
 
-def test_a_range_widens_only_and_comes_back_from_its_state():
+def test_a_range_widens_only():
     net = made_net()
-    found = SignalRange(net.spec)
     shape = (net.spec.njoint, len(net.spec.signals))
-    low, high = np.full(shape, -1.0, np.float32), np.full(shape, 2.0, np.float32)
-    found.widen(low, high)
-    found.widen(0.5 * low, 0.5 * high)
-    again = SignalRange(net.spec)
-    again.restore(found.state())
-    for one in (found, again):
-        np.testing.assert_array_equal(one.low, low)
-        np.testing.assert_array_equal(one.high, high)
+    rows = np.stack([np.full(shape, -1.0, np.float32), np.full(shape, 2.0, np.float32)])
+    found = wider(wider(no_range(net.spec), rows), 0.5 * rows)
+    np.testing.assert_array_equal(found, rows)
 
 
 def test_the_range_of_a_net_is_that_of_its_groups_with_a_margin():
     net = made_net()
-    found = SignalRange(net.spec)
     shape = (net.spec.njoint, len(net.spec.signals))
     low = -np.arange(1.0, 1.0 + net.spec.njoint, dtype=np.float32)[:, None] * np.ones(shape, np.float32)
-    found.widen(low, -low)
-    made = found.put_on(net, margin=0.1)
+    made = with_range(net, np.stack([low, -low]))
     for g, group in enumerate(net.spec.groups):
         most = max(group) + 1.0
         np.testing.assert_allclose(made.high[g], 1.2 * most, rtol=1e-6)
@@ -52,7 +52,7 @@ def test_inputs_are_the_newest_signal_first_at_every_step():
     for t in range(steps):
         expected = spec.depth + t - np.array(spec.taps)
         np.testing.assert_array_equal(inputs[t, 0, 0, 0], expected)
-    low, high = NetRollout(signals, np.zeros((1, 1, 1))).range()
+    low, high = NetRollout(signals, np.zeros((1, 1, 1))).widen(no_range(spec))
     assert (low == 0.0).all()
     assert (high == count - 1).all()
 
@@ -62,13 +62,11 @@ def test_inertia_is_the_engines_with_the_armature_that_is_set():
     sim = BatchSim(robot, SimCfg(nsim=2, model=ModelCfg(base="fixed")))
     armature = np.array([[0.01], [0.05]]) * np.ones((1, robot.spec.njoint))
     sim.params.set("armature", armature)
-    poses = robot.spec.default_pose + np.array([[0.0], [0.3]])
-    found = joint_inertia(sim, poses)
+    found = joint_inertia(sim)
     np.testing.assert_allclose(found, found.transpose(0, 2, 1), atol=1e-9)
     assert (np.linalg.eigvalsh(found) > 0).all()
     data, full = mujoco.MjData(sim.model), np.zeros((sim.model.nv, sim.model.nv))
     data.qpos[:] = sim.default_qpos
-    data.qpos[sim.index.qpos] = poses[1]
     mujoco.mj_forward(sim.model, data)
     mujoco.mj_fullM(sim.model, data, full)
     dof = sim.index.dof

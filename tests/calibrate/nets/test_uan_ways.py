@@ -10,9 +10,10 @@ from residual_logs import residual_log
 
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
-from trueup.calibrate.nets.net_design import settings_of, stand_of
-from trueup.calibrate.nets.net_learner import NetLearner, NetShape
-from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer
+from trueup.calibrate.nets.net_design import blank_net, settings_of, stand_of
+from trueup.calibrate.nets.net_learner import NetLearner
+from trueup.calibrate.nets.uan.regress import Race, RegressCfg, RegressTrainer, missing_torque
+from trueup.calibrate.nets.uan.rollout import Rollouts
 from trueup.calibrate.nets.uan.uan import UanCfg, make_tracks, make_trainer, make_uan_problem, train_uan
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -30,6 +31,23 @@ def trained(way: str, log, **settings) -> RegressTrainer:
     while not trainer.done:
         trainer.iterate()
     return trainer
+
+
+@pytest.mark.medium
+def test_the_missing_torque_makes_the_simulator_follow_the_log():
+    cfg = UanCfg(hidden=(8,), context=0, windows=2)
+    tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=0, seconds=6.0)])
+    made = make_uan_problem(PENDULUM, tracks, None, cfg)
+    net = blank_net(made.blank.spec, (8,), 0, scale=np.ones(1))
+    whole = Rollouts(PENDULUM, tracks, net, 1, len(tracks.target) - 2, 1000.0)
+    before = missing_torque(whole, net, np.array([0]), 0)
+    found = missing_torque(whole, net, np.array([0]), 4)
+    hidden = found.torque[0][100:-100, 0]
+    error, speed = found.inputs[0][100:-100, 0, 0, 0], -found.inputs[0][100:-100, 0, 1, 0]
+    limit = PENDULUM.spec.torque_limit[0]
+    truth = limit * (-0.02 * np.tanh(speed / 0.1) + 0.01 * np.tanh(20 * error))
+    assert np.sqrt((before.before.error**2).mean()) > 1e-3
+    assert np.sqrt(((hidden - truth) ** 2).mean()) < 0.5 * np.sqrt((truth**2).mean())
 
 
 @pytest.mark.medium
@@ -55,7 +73,7 @@ def test_a_step_that_goes_too_far_is_cut_and_no_progress_ends_the_training():
 def test_a_silent_copy_keeps_the_features_and_gives_no_torque():
     tracks = make_tracks(PENDULUM, [residual_log(PENDULUM, seed=1, seconds=4.0)])
     blank = make_uan_problem(PENDULUM, tracks, None, SMALL).blank
-    learner = NetLearner(blank, NetShape(hidden=(16, 16), last_gain=1.0), seed=0)
+    learner = NetLearner(blank, seed=0, last_gain=1.0)
     flat = learner.parameters.flat.numpy().copy()
     net, silent = learner.actuator(flat), learner.actuator(learner.silent(flat))
     x = np.random.default_rng(0).normal(size=(5, 1, 2, 20))

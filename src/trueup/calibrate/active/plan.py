@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrate.active.forecast import Forecaster, deviations, weak_of
+from trueup.calibrate.active.forecast import Forecaster, deviations
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
 from trueup.calibrate.judge.scores import recorded_drivers
 from trueup.calibrate.judge.verdict import VISIBLE, is_close
@@ -121,11 +121,11 @@ def plan_active(
 
 
 class _Planner:
-    """A plan in the making."""
+    """A plan in the making; `known` is the information so far, (ndraw, nparameter, nparameter)."""
 
     def __init__(self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]) -> None:
         self._robot, self._result, self._cfg, self._progress = robot, result, cfg, progress
-        self._weak = weak_of(result)
+        self._weak = np.flatnonzero([estimate.verdict != "identified" for estimate in result.estimates])
         if not len(self._weak):
             raise TrueupError("every parameter of this calibration is identified: there is nothing to record")
         self._forecast = Forecaster(robot, result, rate_hz=cfg.rate_hz, draws=cfg.draws, seed=cfg.seed)
@@ -136,35 +136,30 @@ class _Planner:
         known = np.repeat(self._forecast.before[None], self._cfg.draws, axis=0)
         parts: list[Plan] = []
         for k in range(self._segments):
-            segment = self._segment(k, known)
-            parts.append(segment)
-            before, known = self._after(known), known + self._information(segment)
-            if not self._more_would_help(before, self._after(known)):
+            parts.append(self._segment(k, known))
+            before, known = self._after(known), known + self._information(parts[-1])
+            after = self._after(known)
+            is_open = after > self._cfg.target  # parameters that no motion shows do not prolong the search
+            if not (after[is_open] < _NEARER * before[is_open]).any():
                 break
-        whole = rehearse(self._robot, replace(join_plans(*parts), meta=self._meta()), self._cfg.rehearse)
+        names = [self._result.estimates[k].parameter.label for k in self._weak]
+        meta: dict[str, object] = {"kind": "active", "seed": self._cfg.seed, "for": names}
+        whole = rehearse(self._robot, replace(join_plans(*parts), meta=meta), self._cfg.rehearse)
         self._progress(1.0)
         return self._judged(whole)
 
-    def _more_would_help(self, before: FloatArray, after: FloatArray) -> bool:
-        """Whether a standard error above the target fell; parameters that no motion shows do not prolong the search."""
-        is_open = after > self._cfg.target
-        return bool((after[is_open] < _NEARER * before[is_open]).any())
-
     def _segment(self, number: int, known: FloatArray) -> Plan:
         """The best motion found, rehearsed; joints that the rehearsal scaled down stay so."""
-        cfg = self._cfg
+        cfg, spec = self._cfg, self._robot.spec
         rows = round(cfg.segment_s * cfg.rate_hz)
-        space = MotionSpace(pose=self._robot.spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz)
-        limb = self._forecast.limb
-        search = Populations(limb, NUMBERS, cfg.population, seed=cfg.seed + 1000 * number)
+        space = MotionSpace(pose=spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz)
+        search = Populations(self._forecast.limb, NUMBERS, cfg.population, seed=cfg.seed + 1000 * number)
         for generation in range(cfg.generations):
-            targets = space.targets(search.ask())
-            search.tell(self._costs(targets, known))
+            search.tell(self._costs(space.targets(search.ask()), known))
             self._progress((number + (generation + 1) / cfg.generations) / self._segments)
         target = space.targets(search.best[None])[0]
-        still = np.repeat(target[-1:], round(_STILL_S * cfg.rate_hz), axis=0)
-        target = np.concatenate([target, still])
-        plan = Plan(time=clock(len(target), cfg.rate_hz), joint_names=self._robot.spec.joint_names, target_pos=target)
+        target = np.pad(target, ((0, round(_STILL_S * cfg.rate_hz)), (0, 0)), mode="edge")
+        plan = Plan(time=clock(len(target), cfg.rate_hz), joint_names=spec.joint_names, target_pos=target)
         passed = rehearse(self._robot, plan, cfg.rehearse)
         self._bounds = [
             replace(bounds, amplitude=bounds.amplitude * float(scale))
@@ -174,25 +169,20 @@ class _Planner:
 
     def _costs(self, targets: FloatArray, known: FloatArray) -> FloatArray:
         """(K, nlimb): trace over the weak parameters that affect a limb, and a penalty for torque beyond the limit."""
-        found = self._forecast(targets)
+        found, spec = self._forecast(targets), self._robot.spec
         trace = (deviations(known[:, None], found.information) ** 2).mean(axis=0)[:, self._weak]
-        owner, limb = self._forecast.owner[self._weak], self._forecast.limb
-        excess = np.maximum(0.0, self._torque(targets, found.joint_pos) - 1.0)
+        owner, limb, path = self._forecast.owner[self._weak], self._forecast.limb, found.joint_pos
+        asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
+        share = np.abs(asked).max(axis=1) / (self._cfg.rehearse.torque_fraction * spec.torque_limit)
+        excess = np.maximum(0.0, share - 1.0)
         columns = [
             trace[:, (owner == g) | (owner < 0)].sum(axis=1) + _PENALTY * excess[:, limb == g].sum(axis=1)
             for g in range(int(limb.max()) + 1)
         ]
         return np.stack(columns, axis=1)
 
-    def _torque(self, targets: FloatArray, path: FloatArray) -> FloatArray:
-        """(K, njoint) largest servo torque over the allowed one."""
-        spec = self._robot.spec
-        asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
-        allowed = self._cfg.rehearse.torque_fraction * spec.torque_limit
-        return np.asarray((np.abs(asked) / allowed).max(axis=1), np.float64)
-
     def _after(self, known: FloatArray) -> FloatArray:
-        """(nweak,) standard errors, root mean square over the draws (ndraw, nparameter, nparameter)."""
+        """(nweak,) standard errors, root mean square over the draws."""
         spread = deviations(known, np.zeros_like(known))
         return np.asarray(np.sqrt((spread**2).mean(axis=0))[self._weak], np.float64)
 
@@ -201,41 +191,31 @@ class _Planner:
         return self._forecast(plan.target_pos[None]).information[:, 0]
 
     def _judged(self, whole: Rehearsal) -> ActivePlan:
-        before = self._forecast.before
+        cfg, before, seconds = self._cfg, self._forecast.before, whole.plan.seconds
         gained = self._information(whole.plan)
         after = self._after(before + gained)
         others: dict[str, float] = {}
         for kind in BASELINES:
-            other = excite(self._robot.spec, self._usual(kind, whole.plan.seconds))
-            passed = rehearse(self._robot, other, self._cfg.rehearse)
+            usual = ExcitationCfg(kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)
+            passed = rehearse(self._robot, excite(self._robot.spec, usual), cfg.rehearse)
             others[kind] = _rms(self._after(before + self._information(passed.plan)))
+        enough = (  # if information grows in proportion to time
+            float(share * seconds)
+            for share in np.geomspace(0.05, _FARTHEST, 120)
+            if (self._after(before + share * gained) <= cfg.target).all()
+        )
         return ActivePlan(
             rehearsal=whole,
             expected=tuple(
                 Expected(estimate=self._result.estimates[k], after=float(value))
                 for k, value in zip(self._weak, after, strict=True)
             ),
-            reached=bool((after <= self._cfg.target).all()),
-            seconds_needed=self._needed(gained, whole.plan.seconds),
+            reached=bool((after <= cfg.target).all()),
+            seconds_needed=next(enough, None),
             before=_rms(self._after(before[None])),
             after=_rms(after),
             others=others,
         )
-
-    def _needed(self, gained: FloatArray, seconds: float) -> float | None:
-        """Time until all are identified if information grows in proportion to time."""
-        for share in np.geomspace(0.05, _FARTHEST, 120):
-            if (self._after(self._forecast.before + share * gained) <= self._cfg.target).all():
-                return float(share * seconds)
-        return None
-
-    def _usual(self, kind: Kind, seconds: float) -> ExcitationCfg:
-        cfg = self._cfg
-        return ExcitationCfg(kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)
-
-    def _meta(self) -> dict[str, object]:
-        names = [self._result.estimates[k].parameter.label for k in self._weak]
-        return {"kind": "active", "seed": self._cfg.seed, "for": names}
 
 
 def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class LadderCfg:
     long_s: tuple[float, ...] = (20.0, 300.0)
     """Lengths of long rollouts, s."""
     uan_method: UanMethod = "inverse"
-    """How uan learns: by inversion of the simulator (fastest), by its gradient, or by PPO as published (rl)."""
+    """How uan learns: by inversion of the simulator (fastest), or by PPO as published (rl)."""
     driver: str | None = None
     """A twin (twin:PRESET?seed=N) on which a tracking controller is compared with the models."""
     check: bool = True

@@ -6,8 +6,8 @@ Trainers need torch, which takes seconds to load: they are imported when one is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from trueup.world.fitted.calibration import Calibration
 from trueup.world.parameters.able_to_set import friction_model
 from trueup.world.replay.tracks import smooth
 
-_WINDOWS, _WINDOWS_IN_PYTHON = 40, 16  # friction models beyond M1 run between physics steps
+_WINDOWS_IN_PYTHON = 16  # at most, for friction models beyond M1, which run between physics steps
 _EXCERPT_S = 5.5
 _ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo's
 
@@ -50,10 +50,10 @@ class RungJob:
     cfg: LadderCfg
     common: str
     physics_hz: float
-    below: Mapping[str, Actuator]
-    state: Path | None
-    resume: bool
-    progress: Progress
+    resume: bool = False
+    below: dict[str, Actuator] = field(default_factory=dict)
+    state: Path | None = None
+    progress: Progress | None = None
     start: Calibration | None = None
 
 
@@ -76,26 +76,16 @@ def fit_rung(rung: Rung, job: RungJob) -> Actuator:
 def _calibrated(rung: Rung, job: RungJob) -> Actuator:
     params = params_of(rung, job.common)
     in_python = friction_model(parameter_names(params)) not in (None, "M1")
-    start = job.start
-    if start is None and rung.start:
-        start = job.below[rung.start].params
+    start = job.start or (job.below[rung.start].params if rung.start else None)
     method: Method = "auto" if rung.name == BASE and job.start is None else "local"
+    windows = WindowCfg(max_windows=_WINDOWS_IN_PYTHON) if in_python else WindowCfg()
+    fit = FitCfg(method=method, seed=job.cfg.seed)
     cfg = CalibrateCfg(
-        params=params,
-        holdout_share=0.0,
-        physics_hz=job.physics_hz,
-        check=False,
-        window=WindowCfg(max_windows=_WINDOWS_IN_PYTHON if in_python else _WINDOWS),
-        fit=FitCfg(method=method, seed=job.cfg.seed),
+        params=params, holdout_share=0.0, physics_hz=job.physics_hz, check=False, window=windows, fit=fit
     )
+    train = excerpts(job.train, _WINDOWS_IN_PYTHON) if in_python else job.train
     result = calibrate(
-        job.robot,
-        excerpts(job.train, _WINDOWS_IN_PYTHON) if in_python else job.train,
-        cfg,
-        start=start,
-        progress=job.progress,
-        folder=job.state,
-        resume=job.resume,
+        job.robot, train, cfg, start=start, progress=job.progress, folder=job.state, resume=job.resume
     ).calibration
     if result.effort.interrupted:
         raise KeyboardInterrupt

@@ -1,7 +1,6 @@
 """The ladder on disk: DIR/ladder.json, and a folder for each finished rung.
 
 DIR/ladder.json            recommendation, table, split, provenance
-DIR/step.json              a rung fitted once more with half the physics step, if a learned one was about to win
 DIR/rungs/NAME/rung.json   scores and cost of a rung, and the key of the problem it belongs to
 DIR/rungs/NAME/params.json, actuator.json, actuator.safetensors   what a simulator needs
 """
@@ -14,12 +13,11 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from trueup.calibrate.actuator.closed_loop import Tracked
-from trueup.calibrate.actuator.long_run import LongRun
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
 from trueup.calibrate.actuator.score import Scores
+from trueup.calibrate.actuator.trials import LongRun, Tracked
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.hashes import sha256_of
@@ -28,8 +26,9 @@ from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
 from trueup.world.fitted.calibration import PARAMS_FILE, read_calibration, write_calibration
 
 SCHEMA = 1
-LADDER_FILE, RUNG_FILE, RUNGS_FOLDER, STEP_FILE = "ladder.json", "rung.json", "rungs", "step.json"
+LADDER_FILE, RUNG_FILE, RUNGS_FOLDER = "ladder.json", "rung.json", "rungs"
 Status = Literal["done", "not excited", "not supported"]
+T = TypeVar("T")
 
 
 class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,13 +72,6 @@ class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     provenance: dict[str, object]
 
 
-class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of step.json."""
-
-    key: str
-    check: StepCheck
-
-
 class LadderFolder:
     """Reads and writes rungs; `key` is that of the problem, other problems' rungs are not seen."""
 
@@ -108,14 +100,11 @@ class LadderFolder:
             save_actuator(actuator.net, folder)
         _write(folder / RUNG_FILE, result)
 
-    def load_step(self, key: str) -> StepCheck | None:
-        """The result with half the physics step under this key."""
-        file = self.path / STEP_FILE
-        found = _read(file, _Step) if file.exists() else None
-        return found.check if found is not None and found.key == key else None
-
-    def save_step(self, check: StepCheck, key: str) -> None:
-        _write(self.path / STEP_FILE, _Step(key=key, check=check))
+    def finer(self, key: str) -> StepCheck | None:
+        """The check with half the physics step that was made under this key."""
+        file = self.path / LADDER_FILE
+        found = read_ladder(file).finer if file.exists() else None
+        return found if found is not None and found.key == key else None
 
     def finish(self, ladder: LadderFile) -> Path:
         return _write(self.path / LADDER_FILE, ladder)
@@ -140,9 +129,6 @@ def read_ladder(path: str | Path) -> LadderFile:
 def rung_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
     """A hash of the logs that a rung is fitted to and scored on, and of the settings."""
     return sha256_of((f"{rung} {settings}", *(log.sha256 for log in (*train, *held))))
-
-
-T = TypeVar("T")
 
 
 def _write(file: Path, content: msgspec.Struct) -> Path:

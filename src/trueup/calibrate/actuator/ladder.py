@@ -8,20 +8,16 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import msgspec
-
-from trueup._version import __version__
-from trueup.calibrate.actuator.closed_loop import TwinRun, predict, run_on_twin
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.fits import RungJob, common_params, fit_rung, not_excited, not_supported, training_of
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, rung_key
-from trueup.calibrate.actuator.long_run import long_run
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, recommend
 from trueup.calibrate.actuator.rungs import Rung, choose, rung_named
 from trueup.calibrate.actuator.score import Scores, error_of, roll, score_rung
-from trueup.calibrate.calibrate import identity
-from trueup.calibrate.data.logs import Split, check, gain_of, ready, split_logs
+from trueup.calibrate.actuator.trials import TwinRun, long_run, predict, run_on_twin
+from trueup.calibrate.calibrate import provenance
+from trueup.calibrate.data.logs import check, gain_of, ready, split_logs
 from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.parameters import parameter_names
 from trueup.core.errors import TrueupError
@@ -96,9 +92,16 @@ def run_ladder(
             "held-out logs (--holdout)"
         )
     place = None if folder is None else LadderFolder(folder)
-    run = _Run(robot=robot, cfg=cfg, split=split, folder=place, resume=resume, common=common)
-    if cfg.driver is not None:
-        run.twin = run_on_twin(robot, cfg.driver)
+    job = RungJob(
+        robot=robot,
+        train=split.train,
+        cfg=cfg,
+        common=common,
+        physics_hz=cfg.physics_hz or robot.spec.physics_hz,
+        resume=resume,
+    )
+    twin = None if cfg.driver is None else run_on_twin(robot, cfg.driver)
+    run = _Run(job=job, held=split.held, folder=place, twin=twin)
     chosen = choose(cfg.rungs)
     total, spent = sum(_COST[rung.kind] for rung in chosen) + _COST_OF_STEP, 0.0
     for rung in chosen:
@@ -109,12 +112,6 @@ def run_ladder(
             on_rung(run.results[-1])
     finer = run.half_step(_part(progress, spent, 1.0 - spent))
     progress(1.0)
-    content = {
-        "trueup": __version__,
-        "config": asdict(cfg),
-        "logs": [identity(log) for log in logs],
-        "holdout": [identity(log) for log in holdout],
-    }
     file = LadderFile(
         robot=robot.spec.name,
         split=split.how,
@@ -123,11 +120,11 @@ def run_ladder(
         rungs=run.results,
         finer=finer,
         notes=list(dict.fromkeys(notes)),
-        provenance=msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object]),
+        provenance=provenance(logs, holdout, asdict(cfg), job.physics_hz),
     )
     if place is not None:
         place.finish(file)
-    return Ladder(robot=robot, file=file, actuators=run.done, held=tuple(split.held), sim=run.sim)
+    return Ladder(robot=robot, file=file, actuators=job.below, held=tuple(split.held), sim=_sim(job.physics_hz))
 
 
 def _part(progress: Progress, before: float, share: float) -> Progress:
@@ -135,27 +132,19 @@ def _part(progress: Progress, before: float, share: float) -> Progress:
     return lambda fraction: progress(before + share * fraction)
 
 
+def _sim(physics_hz: float) -> SimCfg:
+    return SimCfg(physics_hz=physics_hz, model=ModelCfg(base="fixed"))
+
+
 @dataclass(kw_only=True)
 class _Run:
-    """A ladder that is being run: models and results so far."""
+    """A ladder that is being run: `job.below` has the models so far, `results` the results."""
 
-    robot: Robot
-    cfg: LadderCfg
-    split: Split
+    job: RungJob
+    held: list[Log]
     folder: LadderFolder | None
-    resume: bool
-    common: str
-    twin: TwinRun | None = None
-    done: dict[str, Actuator] = field(default_factory=dict)
+    twin: TwinRun | None
     results: list[RungResult] = field(default_factory=list)
-
-    @property
-    def physics_hz(self) -> float:
-        return self.cfg.physics_hz or self.robot.spec.physics_hz
-
-    @property
-    def sim(self) -> SimCfg:
-        return SimCfg(physics_hz=self.physics_hz, model=ModelCfg(base="fixed"))
 
     @property
     def usable(self) -> dict[str, Scores]:
@@ -166,29 +155,28 @@ class _Run:
     def unbounded(self) -> list[str]:
         return [r.rung for r in self.results if not r.bounded]
 
-    def groups(self) -> list[str]:
-        """What is new in each held-out log: its gain, or just the motion."""
-        known = {gain_of(log) for log in self.split.train}
-        return ["motion" if gain_of(log) in known else "gain" for log in self.split.held]
+    def _own_job(self, rung: Rung, key: str, progress: Progress) -> RungJob:
+        state = None if self.folder is None else self.folder.rung(rung.name) / f"state-{key[:12]}"
+        return replace(self.job, state=state, progress=progress)
 
     def one(self, rung: Rung, progress: Progress) -> RungResult:
         """Fit and score a rung, or take it over from before."""
-        cfg, split = self.cfg, self.split
-        settings = f"{self.common} {self.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} "
-        key = rung_key(rung, split.train, split.held, settings + training_of(rung, cfg.uan_method))
-        found = self.folder.load(rung, key) if self.folder is not None and self.resume else None
+        job, cfg = self.job, self.job.cfg
+        settings = f"{job.common} {job.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} "
+        key = rung_key(rung, job.train, self.held, settings + training_of(rung, cfg.uan_method))
+        found = self.folder.load(rung, key) if self.folder is not None and job.resume else None
         if found is not None:
-            self.done[rung.name], result = found
+            job.below[rung.name], result = found
             progress(1.0)
             return result
-        why = not_supported(self.robot, [*split.train, *split.held], rung)
-        if rung.start and rung.start not in self.done:
+        why = not_supported(job.robot, [*job.train, *self.held], rung)
+        if rung.start and rung.start not in job.below:
             why = why or f"stands on {rung.start}, which is not there"
         actuator = None
         if not why:
             try:
                 actuator, result = self._fitted(rung, key, progress)
-                self.done[rung.name] = actuator
+                job.below[rung.name] = actuator
             except TrueupError as error:  # the other rungs can still be compared
                 why = f"could not be fitted: {error}"
         if why:
@@ -200,14 +188,17 @@ class _Run:
 
     def _fitted(self, rung: Rung, key: str, progress: Progress) -> tuple[Actuator, RungResult]:
         _LOG.info("rung %s", rung.name)
-        robot, split, sim = self.robot, self.split, self.sim
+        job, held = self.job, self.held
+        robot, sim = job.robot, _sim(job.physics_hz)
         wall, cpu = time.monotonic(), time.process_time()
-        actuator = fit_rung(rung, self._job(rung, key, lambda f: progress(0.9 * f)))
+        actuator = fit_rung(rung, self._own_job(rung, key, lambda f: progress(0.9 * f)))
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-        scores = score_rung(robot, actuator, split.train, split.held, self.groups(), sim)
-        longest = max(split.held, key=len)
+        known = {gain_of(log) for log in job.train}
+        new = ["motion" if gain_of(log) in known else "gain" for log in held]  # what is new in each log
+        scores = score_rung(robot, actuator, job.train, held, new, sim)
+        longest = max(held, key=len)
         below = next((r.scores for r in self.results if r.rung == rung.start and r.scores is not None), None)
-        why = not_excited(rung, actuator, self.common)
+        why = not_excited(rung, actuator, job.common)
         if why and below is not None and scores.train.mean < below.train.mean - below.train.se:
             why = ""  # no parameter shows by itself, but together they do
         return actuator, RungResult(
@@ -219,22 +210,9 @@ class _Run:
             fit_s=wall,
             cpu_s=cpu,
             scores=scores,
-            long=[long_run(robot, longest, actuator, sim, seconds) for seconds in self.cfg.long_s],
+            long=[long_run(robot, longest, actuator, sim, seconds) for seconds in job.cfg.long_s],
             closed_loop=None if self.twin is None else predict(robot, actuator, sim, self.twin),
             notes=list(actuator.notes),
-        )
-
-    def _job(self, rung: Rung, key: str, progress: Progress) -> RungJob:
-        return RungJob(
-            robot=self.robot,
-            train=self.split.train,
-            cfg=self.cfg,
-            common=self.common,
-            physics_hz=self.physics_hz,
-            below=self.done,
-            state=None if self.folder is None else self.folder.rung(rung.name) / f"state-{key[:12]}",
-            resume=self.resume,
-            progress=progress,
         )
 
     def half_step(self, progress: Progress) -> StepCheck | None:
@@ -242,18 +220,15 @@ class _Run:
         name = in_question(self.usable, self.unbounded)
         if name is None:
             return None
-        rung, split, finer_hz = rung_named(name), self.split, 2.0 * self.physics_hz
-        key = rung_key(rung, split.train, split.held, f"{self.common} {finer_hz} {self.cfg.seed} step")
-        found = self.folder.load_step(key) if self.folder is not None and self.resume else None
+        job, rung, finer_hz = self.job, rung_named(name), 2.0 * self.job.physics_hz
+        key = rung_key(rung, job.train, self.held, f"{job.common} {finer_hz} {job.cfg.seed} step")
+        found = self.folder.finer(key) if self.folder is not None and job.resume else None
         if found is not None:
             return found
         _LOG.info("rung %s with half the physics step", name)
-        actuator = self.done[name]
+        actuator = job.below[name]
         if rung.kind == "params":
-            job = replace(self._job(rung, key, progress), physics_hz=finer_hz, start=actuator.params)
-            actuator = fit_rung(rung, job)
-        rolled = roll(self.robot, split.held, actuator, replace(self.sim, physics_hz=finer_hz))
-        check = StepCheck(rung=name, physics_hz=finer_hz, whole=error_of(rolled, None))
-        if self.folder is not None:
-            self.folder.save_step(check, key)
-        return check
+            own = replace(self._own_job(rung, key, progress), physics_hz=finer_hz, start=actuator.params)
+            actuator = fit_rung(rung, own)
+        rolled = roll(job.robot, self.held, actuator, _sim(finer_hz))
+        return StepCheck(rung=name, physics_hz=finer_hz, whole=error_of(rolled, None), key=key)

@@ -67,7 +67,10 @@ class Actuator:
         if self.rung.kind == "residual" or not logs or not all("joint_torque" in log for log in logs):
             return None
         if self.net is not None:
-            left = [_torque_left(self.net, log) for log in logs]
+            from trueup.calibrate.nets.supervised import make_samples
+
+            parts = [make_samples([log], self.net.spec) for log in logs]
+            left = [self.net(part.inputs.astype(np.float64)) - part.torque for part in parts]
         else:
             left = [_servo_torque(robot, log, self.params) - log["joint_torque"] for log in logs]
         return float(np.sqrt((np.concatenate(left) ** 2).mean(axis=0)).mean())
@@ -102,11 +105,3 @@ def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatAr
         envelope = Envelope(torque_max=values["stall_torque"], speed_max=values["no_load_speed"])
         asked = limit_torque(envelope, asked, velocity)
     return np.clip(asked, -values["torque_limit"], values["torque_limit"])
-
-
-def _torque_left(net: ActuatorNet, log: Log) -> FloatArray:
-    """(T, njoint) measured torque that a torque net does not predict from the log's own motion, N m."""
-    from trueup.calibrate.nets.supervised import make_samples
-
-    samples = make_samples([log], net.spec)
-    return net(samples.inputs.astype(np.float64)) - samples.torque

@@ -26,11 +26,15 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class StepCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rung fitted once more at `physics_hz`, twice the rate of the others, and its error over whole unseen logs."""
+    """A rung fitted once more at `physics_hz`, twice the rate of the others, and its error over whole unseen logs.
+
+    key  of the problem it was made for
+    """
 
     rung: str
     physics_hz: float
     whole: PositionError
+    key: str = ""
 
 
 def recommend(
@@ -78,13 +82,10 @@ def _is_learned(name: str) -> bool:
 def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:
     """Rungs that fit their own data better than a simpler one and unseen motion worse, with that simpler one."""
     found = {}
-    names = list(scores)
-    for k, name in enumerate(names):
-        mine = scores[name]
-        for simpler in names[:k]:
-            other = scores[simpler]
+    for k, (name, mine) in enumerate(scores.items()):
+        for simpler, other in list(scores.items())[:k]:
             worse = mine.motion.mean > other.motion.mean + other.motion.se
-            if mine.train.mean < other.train.mean and worse:
+            if worse and mine.train.mean < other.train.mean:
                 found[name] = simpler
                 break
     return found
@@ -93,45 +94,36 @@ def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:
 def _reason(
     scores: Mapping[str, Scores], fit: Mapping[str, Scores], chosen: str, best: str, finer: StepCheck | None
 ) -> str:
-    mine, top = fit[chosen].whole, fit[best].whole
-    title = rung_named(chosen).title
+    title = {name: rung_named(name).title for name in scores}
+    left = {name: f"{1e3 * one.whole.mean:.2f}" for name, one in fit.items()}
+    mine, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
+    finer_left = "" if finer is None else f"{1e3 * finer.whole.mean:.2f}"
     parts = []
     if finer is not None and chosen == finer.rung:
         parts.append(
-            f"{title} leaves {_mrad(mine.mean)} mrad on unseen data, {rung_named(best).title} {_mrad(top.mean)} +- "
-            f"{_mrad(top.se)}; but what that mends is the physics step: at {finer.physics_hz:.0f} Hz {title} alone "
-            f"leaves {_mrad(finer.whole.mean)}"
+            f"{mine} leaves {left[chosen]} mrad on unseen data, {top} {left[best]} +- {se}; but what that mends is the "
+            f"physics step: at {finer.physics_hz:.0f} Hz {mine} alone leaves {finer_left}"
         )
     elif chosen == best:
         parts.append(
-            f"{title} has the lowest error on unseen data, {_mrad(mine.mean)} +- {_mrad(mine.se)} mrad, and no simpler "
-            "rung is within one standard error of it"
+            f"{mine} has the lowest error on unseen data, {left[best]} +- {se} mrad, and no simpler rung is within one "
+            "standard error of it"
         )
     else:
         parts.append(
-            f"{title} is the simplest rung within one standard error of the best: {_mrad(mine.mean)} mrad on unseen "
-            f"data against {_mrad(top.mean)} +- {_mrad(top.se)} of {rung_named(best).title}"
+            f"{mine} is the simplest rung within one standard error of the best: {left[chosen]} mrad on unseen data "
+            f"against {left[best]} +- {se} of {top}"
         )
     if finer is not None and chosen == best:
         parts.append(
-            f"half the physics step would not do: at {finer.physics_hz:.0f} Hz {rung_named(finer.rung).title} leaves "
-            f"{_mrad(finer.whole.mean)}"
+            f"half the physics step would not do: at {finer.physics_hz:.0f} Hz {title[finer.rung]} leaves {finer_left}"
         )
-    simpler = [name for name in list(scores)[: list(scores).index(chosen)] if name in fit]
-    if simpler:
+    if simpler := [name for name in list(scores)[: list(scores).index(chosen)] if name in fit]:
         below = min(simpler, key=lambda name: fit[name].whole.mean)
-        parts.append(f"the best simpler rung, {rung_named(below).title}, leaves {_mrad(fit[below].whole.mean)}")
-    if gone := [rung_named(name).title for name in scores if name not in fit]:
+        parts.append(f"the best simpler rung, {title[below]}, leaves {left[below]}")
+    if gone := [title[name] for name in scores if name not in fit]:
         parts.append(f"left out because they run away in long rollouts: {', '.join(gone)}")
     if bad := overfits(scores):
-        parts.append(
-            "overfitted: "
-            + ", ".join(
-                f"{rung_named(a).title} (worse than {rung_named(b).title} on unseen data)" for a, b in bad.items()
-            )
-        )
+        words = [f"{title[a]} (worse than {title[b]} on unseen data)" for a, b in bad.items()]
+        parts.append(f"overfitted: {', '.join(words)}")
     return "; ".join(parts)
-
-
-def _mrad(value: float) -> str:
-    return f"{1e3 * value:.2f}"

@@ -8,7 +8,7 @@ from typing import Literal
 from trueup.core.errors import TrueupError, did_you_mean
 
 Kind = Literal["ideal", "params", "torque", "residual"]
-UanMethod = Literal["inverse", "gradient", "rl"]
+UanMethod = Literal["inverse", "rl"]
 
 
 @dataclass(frozen=True, kw_only=True)

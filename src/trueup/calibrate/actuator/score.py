@@ -39,13 +39,7 @@ def roll(
 
 
 class PositionError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A position error.
-
-    seconds  horizon; None: whole logs, open loop
-    mean     over joints, rad
-    se       standard error of the mean
-    joints   per joint
-    """
+    """A position error, rad: mean over joints, its standard error, per joint. seconds None: whole logs, open loop."""
 
     seconds: float | None
     mean: float
@@ -85,25 +79,20 @@ def score_rung(
 ) -> Scores:
     """Score one rung; `groups` says what is new in each held-out log."""
     dt = 1.0 / rate_of(held[0])
-    errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in _horizons(held, dt)]
+    horizons = [dt, *(s for s in HORIZONS_S if dt < s < max(map(len, held)) * dt)]
+    errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in horizons]
     whole = roll(robot, held, actuator, sim)
-    fitted = error_of(roll(robot, train, actuator, sim), None)
     by = {
         name: error_of([one for one, new in zip(whole, groups, strict=True) if new == name], None)
         for name in dict.fromkeys(groups)
     }
     return Scores(
         held=[*errors, error_of(whole, None)],
-        train=fitted,
+        train=error_of(roll(robot, train, actuator, sim), None),
         groups=by if len(by) > 1 or "gain" in by else {},
         torque=actuator.torque_error(robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]),
         diverged=any(bool(one.diverged.any()) for one in whole),
     )
-
-
-def _horizons(held: Sequence[Log], dt: float) -> list[float]:
-    longest = max(len(log) for log in held) * dt
-    return [dt, *(s for s in HORIZONS_S if dt < s < longest)]
 
 
 def error_of(replays: Sequence[Replay], seconds: float | None) -> PositionError:

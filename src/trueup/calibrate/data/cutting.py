@@ -1,8 +1,7 @@
-"""One log cut into windows: start rows, compared samples, commands before and within, and noise levels.
+"""Where logs are cut into windows, and what their samples are worth: channels, noise levels, saturation.
 
-The arrays of a log are a dict by the field names of `Windows`; `windows` stacks those of all logs. Windows end where
-gains change; only where gains never stay for the length of a window do windows run across changes, and the simulation
-follows the gains.
+Windows end where gains change; only where gains never stay for the length of a window do windows run across changes,
+and the simulation follows the gains.
 
 Position noise: a sixth difference removes motion (a 10 Hz motion at 200 Hz by 1e-3) and passes white noise with a known
 gain; its median absolute value ignores the few samples at which commands jump. Velocity noise: the difference between
@@ -15,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +23,9 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
-from trueup.world.replay.tracks import smooth
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
-LogArrays = dict[str, NDArray[Any]]
 BASE_CHANNELS = 12  # position, rotation vector, velocity, angular velocity; three each
 _BASE_SIGNALS = ("base_pos", "base_quat", "base_vel", "imu_gyro")
 _ORDER = 6  # of the difference that shows noise
@@ -38,7 +35,6 @@ _FOLLOWS, _SCALE = 0.95, 0.05  # correlation of a velocity that may be rescaled,
 SATURATED = 0.98  # of the torque limit
 _ALWAYS = 0.5  # of the samples
 _AFTER_S = 0.05  # a joint still carries the error of a saturated moment for about this long
-_IN_TIME = ("target", "target_vel", "torque", "kp", "kd", "measured", "base_quat", "judged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,71 +72,62 @@ def gain_pieces(log: Log) -> list[tuple[int, int]]:
     return list(pairwise([0, *(np.flatnonzero(change) + 1).tolist(), len(log)]))
 
 
-def cut_log(robot: Robot, log: Log, cut: Cut, *, free_base: bool, mask_saturated: bool) -> LogArrays:
-    """The arrays of one log's windows; it must have a stretch that is long enough."""
-    start, rows, keep = _rows(cut.stretches(log), cut)
-    position, velocity = smooth(log)
-    sensed, sigma = [log["joint_pos"]], [position_noise(log["joint_pos"])]
-    if "joint_vel" in log:
-        sensed.append(true_velocity(log["joint_vel"], velocity))
-        sigma.append(velocity_noise(sensed[1], velocity))
-    full = saturated(robot, log, velocity) if mask_saturated else np.zeros_like(position, bool)
+def window_rows(logs: Sequence[Log], cut: Cut) -> tuple[Rows, NDArray[np.bool_]]:
+    """Start rows (n,) of all windows of logs laid end to end, and which samples (n, L) after them are compared."""
+    starts, keeps, before = [], [], 0
+    for log in logs:
+        for first, end in cut.stretches(log):
+            length = end - first - 1 if cut.judged is None else cut.warm + cut.judged
+            start = np.arange(first, end - length, length - cut.warm)
+            keep = np.ones((len(start), length), bool)
+            keep[:, : cut.warm] = False
+            rest = end - 1 - length  # start of the last window, so that it reaches the end
+            if start[-1] < rest:  # it overlaps the window before
+                again = rest + np.arange(length) <= start[-1] + length - 1
+                keep = np.concatenate([keep, (keep[:1] & ~again[None])])
+                start = np.append(start, rest)
+            starts.append(before + start)
+            keeps.append(keep)
+        before += len(log)
+    longest = max(keep.shape[1] for keep in keeps)
+    return np.concatenate(starts), np.concatenate([np.pad(k, ((0, 0), (0, longest - k.shape[1]))) for k in keeps])
+
+
+class Sensed(NamedTuple):
+    """What a log measured, row by row.
+
+    values  (T, nchannel); fine: (T, nchannel) samples that may be compared; sigma: (nchannel,) noise
+    moved   (njoint,) motion in noises; always: (njoint,) at the torque limit for most of the time
+    """
+
+    values: FloatArray
+    fine: NDArray[np.bool_]
+    sigma: FloatArray
+    moved: FloatArray
+    always: NDArray[np.bool_]
+
+
+def sensed(
+    robot: Robot, log: Log, state: FloatArray, *, with_velocity: bool, free_base: bool, mask_saturated: bool
+) -> Sensed:
+    """The channels of a log; `state` (2, T, njoint) is its smoothed position and that position's derivative."""
+    position, velocity = state
+    values, sigma = [log["joint_pos"]], [position_noise(log["joint_pos"])]
+    moved = np.ptp(position, axis=0) / np.maximum(sigma[0], 1e-4)
+    if with_velocity:
+        values.append(true_velocity(log["joint_vel"], velocity))
+        sigma.append(velocity_noise(values[1], velocity))
+    full = saturated(robot, log, velocity) if mask_saturated else np.zeros_like(velocity, bool)
     # always at the limit: then the gains are not the servo's, and masking would leave nothing
     always = full.mean(axis=0) > _ALWAYS
-    fine = np.concatenate([~full | always] * len(sensed), axis=1)
-    out: LogArrays = {
-        "past": log["target_pos"][np.maximum(start[:, None] + np.arange(-cut.past, 0), 0)],
-        "target": log["target_pos"][rows],
-        "pos": position[start],
-        "vel": velocity[start],
-        "measured": np.concatenate(sensed, axis=1)[rows + 1],
-        "judged": keep[:, :, None] & fine[rows + 1],
-        "sigma": np.concatenate(sigma),
-        "moved": np.ptp(position, axis=0) / np.maximum(sigma[0], 1e-4),
-        "always": always,
-    }
-    for name, signal in (("target_vel", "target_vel"), ("torque", "target_torque")):
-        if signal in log and np.any(log[signal]):
-            out[name] = log[signal][rows]
-    for name in ("kp", "kd"):
-        if f"target_{name}" in log:
-            out[name] = log[f"target_{name}"][rows if cut.follows else start]
+    fine = [~full | always] * len(values)
     if free_base:
-        _add_base(out, log, start, rows, keep)
-    return out
-
-
-def _rows(stretches: Sequence[tuple[int, int]], cut: Cut) -> tuple[Rows, Rows, NDArray[np.bool_]]:
-    """Start rows (n,), rows of commands (n, L), and which of them are compared (n, L)."""
-    starts, keeps = [], []
-    for first, end in stretches:
-        length = end - first - 1 if cut.judged is None else cut.warm + cut.judged
-        start = np.arange(first, end - length, length - cut.warm)
-        keep = np.ones((len(start), length), bool)
-        keep[:, : cut.warm] = False
-        rest = end - 1 - length  # start of the last window, so that it reaches the end
-        if start[-1] < rest:  # it overlaps the window before
-            again = rest + np.arange(length) <= start[-1] + length - 1
-            keep = np.concatenate([keep, (keep[:1] & ~again[None])])
-            start = np.append(start, rest)
-        starts.append(start)
-        keeps.append(keep)
-    start, keep = np.concatenate(starts), np.concatenate(keeps)
-    return start, start[:, None] + np.arange(keep.shape[1]), keep
-
-
-def pad(parts: list[LogArrays]) -> None:
-    """Give whole logs of different lengths one length: commands are held at the end and nothing more is compared."""
-    longest = max(part["target"].shape[1] for part in parts)
-    for part in parts:
-        more = longest - part["target"].shape[1]
-        if more == 0:
-            continue
-        for name in _IN_TIME:
-            if name in part and part[name].ndim == 3:
-                end = np.repeat(part[name][:, -1:], more, axis=1)
-                part[name] = np.concatenate([part[name], end], axis=1)
-        part["judged"][:, -more:] = False
+        noise = {name: position_noise(log[name]) for name in _BASE_SIGNALS}
+        values += [log["base_pos"], np.zeros_like(log["base_pos"]), log["base_vel"], log["imu_gyro"]]
+        turn = np.full(3, 2.0 * noise["base_quat"].max())
+        sigma += [noise["base_pos"], turn, noise["base_vel"], noise["imu_gyro"]]
+        fine.append(np.ones((len(log), BASE_CHANNELS), bool))
+    return Sensed(np.concatenate(values, 1), np.concatenate(fine, 1), np.concatenate(sigma), moved, always)
 
 
 def saturated(robot: Robot, log: Log, velocity: FloatArray) -> NDArray[np.bool_]:
@@ -210,21 +197,6 @@ def need_base(logs: Sequence[Log]) -> None:
                     "odometry (or motion capture), or hold the base in the air and fit with base fixed",
                     place=name,
                 )
-
-
-def _add_base(out: LogArrays, log: Log, start: Rows, rows: Rows, keep: NDArray[np.bool_]) -> None:
-    """Add start state and channels of the base to a log's windows."""
-    after = rows + 1
-    moving = [log[name][after] for name in ("base_pos", "base_vel", "imu_gyro")]
-    measured = [moving[0], np.zeros_like(moving[0]), *moving[1:]]
-    turn = np.full(3, 2.0 * position_noise(log["base_quat"]).max())
-    noise = [position_noise(log[name]) for name in ("base_pos", "base_vel", "imu_gyro")]
-    out["base_pos"] = np.concatenate([log["base_pos"], log["base_quat"]], axis=1)[start]
-    out["base_vel"] = np.concatenate([log["base_vel"], log["imu_gyro"]], axis=1)[start]
-    out["base_quat"] = log["base_quat"][after]
-    out["measured"] = np.concatenate([out["measured"], *measured], axis=-1)
-    out["judged"] = np.concatenate([out["judged"], np.repeat(keep[:, :, None], BASE_CHANNELS, axis=2)], axis=-1)
-    out["sigma"] = np.concatenate([out["sigma"], noise[0], turn, noise[1], noise[2]])
 
 
 def base_seen(qpos: FloatArray, qvel: FloatArray, measured_quat: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ as several logs; one whose gains change for moments (torque off, a soft start) s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,12 @@ def check(robot: Robot, logs: Sequence[Log], *, refuse: bool = True) -> list[str
     found: dict[tuple[str, str], list[Finding]] = {}
     if not logs:
         raise TrueupError("no log was given: calibrate needs at least one")
-    if refuse:
-        _long_enough(logs)
+    seconds = sum(map(_seconds, logs))
+    if refuse and seconds < _SHORTEST_S:  # in all: single logs may be short
+        what = f"a log of {seconds:.1f} s is" if len(logs) == 1 else f"{len(logs)} logs of {seconds:.1f} s are"
+        raise TrueupError(
+            f"{what} too short to calibrate from; record at least 20 s of excitation (`trueup record ... --seconds 20`)"
+        )
     for log in logs:
         for finding in _alarms(robot, log, refuse=refuse):
             found.setdefault((finding.code, finding.signal), []).append(finding)
@@ -60,16 +64,6 @@ def _alarms(robot: Robot, log: Log, *, refuse: bool) -> Sequence[Finding]:
         worst = report.findings[0]
         raise TrueupError(f"this log would mislead a fit: {worst.evidence}. {worst.fix}", place=worst.signal)
     return report.alarms
-
-
-def _long_enough(logs: Sequence[Log]) -> None:
-    """Refuse less than some seconds in all; single logs may be short."""
-    seconds = sum(map(_seconds, logs))
-    if seconds < _SHORTEST_S:
-        what = f"a log of {seconds:.1f} s is" if len(logs) == 1 else f"{len(logs)} logs of {seconds:.1f} s are"
-        raise TrueupError(
-            f"{what} too short to calibrate from; record at least 20 s of excitation (`trueup record ... --seconds 20`)"
-        )
 
 
 def _seconds(log: Log) -> float:
@@ -104,21 +98,19 @@ def _same_joints(robot: Robot, log: Log) -> None:
     missing = [name for name in robot.spec.joint_names if name not in log.joint_names]
     if not missing:
         return
-    if len(missing) == robot.spec.njoint:
+    name, njoint = robot.spec.name, robot.spec.njoint
+    if len(missing) == njoint:
         raise TrueupError(
-            f"this log is of another robot than {robot.spec.name!r}: it has no joint {missing[0]!r}, its joints are "
-            f"{', '.join(log.joint_names[:3])}, ...; give the robot that was recorded (--robot), or a mapping with "
-            "its joint names"
+            f"this log is of another robot than {name!r}: it has no joint {missing[0]!r}, its joints are "
+            f"{', '.join(log.joint_names[:3])}, ...; give the robot that was recorded (--robot), or a mapping"
         )
     raise TrueupError(
-        f"this log has no joint {missing[0]!r} ({len(missing)} of {robot.spec.njoint} are missing)"
-        f"{did_you_mean(missing[0], log.joint_names)}; record all joints of {robot.spec.name!r}, or name them in a "
-        "mapping"
+        f"this log has no joint {missing[0]!r} ({len(missing)} of {njoint} are missing)"
+        f"{did_you_mean(missing[0], log.joint_names)}; record all joints of {name!r}, or name them in a mapping"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Split:
+class Split(NamedTuple):
     """Logs to fit and logs to score on, and in words how they were chosen."""
 
     train: list[Log]
@@ -131,7 +123,7 @@ def split_logs(logs: Sequence[Log], holdout: Sequence[Log], share: float, *, fit
     if not holdout:
         return hold_out(logs, share, fits_gains=fits_gains)
     train, held = ([part for log in group for part in by_gain(log)] for group in (logs, holdout))
-    return Split(train=train, held=held, how="held out: the logs given for it")
+    return Split(train, held, "held out: the logs given for it")
 
 
 def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) -> Split:
@@ -141,23 +133,23 @@ def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) 
     """
     parts = [part for log in logs for part in by_gain(log)]
     if fraction <= 0.0:
-        return Split(train=parts, held=[], how="nothing was held out")
+        return Split(parts, [], "nothing was held out")
     gains = [gain_of(part) for part in parts]
-    powered = [gain for gain, part in zip(gains, parts, strict=True) if is_powered(part)]
-    seconds = {gain: sum(_duration(p) for p, g in zip(parts, gains, strict=True) if g == gain) for gain in powered}
+    seconds = {gain: 0.0 for gain, part in zip(gains, parts, strict=True) if is_powered(part)}
+    for gain, part in zip(gains, parts, strict=True):
+        if gain in seconds:
+            seconds[gain] += _duration(part)
     if len(seconds) >= (3 if fits_gains else 2):
         kept = min(reversed(seconds), key=lambda gain: seconds[gain])  # the last of the shortest
         if sum(seconds.values()) - seconds[kept] >= _TRAIN_S:
-            return Split(
-                train=[p for p, g in zip(parts, gains, strict=True) if g != kept],
-                held=[p for p, g in zip(parts, gains, strict=True) if g == kept],
-                how=f"held out: the gain {_words(kept, parts)}, {seconds[kept]:.1f} s",
-            )
-    if len(logs) > 1 and len(parts) == len(logs) and not any(map(is_active, logs)):
+            train = [part for part, gain in zip(parts, gains, strict=True) if gain != kept]
+            held = [part for part, gain in zip(parts, gains, strict=True) if gain == kept]
+            return Split(train, held, f"held out: the gain {_words(kept, parts)}, {seconds[kept]:.1f} s")
+    if len(logs) > 1 and len(parts) == len(logs) and not any(map(_is_active, logs)):
         count = min(len(logs) - 1, max(1, round(fraction * len(logs))))
         train, held = parts[:-count], parts[-count:]
         if sum(map(_duration, held)) >= _HELD_S and sum(map(_duration, train)) >= _TRAIN_LEAST_S:
-            return Split(train=train, held=held, how=f"held out: the last {count} of {len(logs)} logs")
+            return Split(train, held, f"held out: the last {count} of {len(logs)} logs")
     return _last_parts(parts, fraction)
 
 
@@ -169,25 +161,21 @@ def _words(gain: Gain, parts: Sequence[Log]) -> str:
     return f"{shown} (mean over joints)"
 
 
-def is_active(log: Log) -> bool:
+def _is_active(log: Log) -> bool:
     """Whether a log is an active excitation for an earlier fit: such a motion is needed whole."""
     excitation = log.meta.get("excitation")
     return isinstance(excitation, dict) and excitation.get("kind") == "active"
 
 
-def _last_parts(parts: Sequence[Log], fraction: float) -> Split:
-    cuts = [round(len(part) * (1.0 - fraction)) for part in parts]
-    pairs = list(zip(parts, cuts, strict=True))
+def _last_parts(parts: list[Log], fraction: float) -> Split:
+    pairs = [(part, round(len(part) * (1.0 - fraction))) for part in parts]
     held = [part.window(cut, len(part)) for part, cut in pairs if len(part) - cut >= 2]
-    seconds, rest = sum(map(_duration, held)), sum(map(_duration, parts)) - sum(map(_duration, held))
-    if seconds < _HELD_S or rest < _TRAIN_LEAST_S:
-        how = f"nothing was held out: {seconds + rest:.1f} s are too short for two parts"
-        return Split(train=list(parts), held=[], how=how)
-    return Split(
-        train=[part.window(0, cut) for part, cut in pairs if cut >= 2],
-        held=held,
-        how=f"held out: the last {seconds:.1f} s; another motion, or another gain, would be a harder test",
-    )
+    seconds, total = sum(map(_duration, held)), sum(map(_duration, parts))
+    if seconds < _HELD_S or total - seconds < _TRAIN_LEAST_S:
+        return Split(parts, [], f"nothing was held out: {total:.1f} s are too short for two parts")
+    train = [part.window(0, cut) for part, cut in pairs if cut >= 2]
+    how = f"held out: the last {seconds:.1f} s; another motion, or another gain, would be a harder test"
+    return Split(train, held, how)
 
 
 def by_gain(log: Log) -> list[Log]:

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.config import WindowCfg
-from trueup.calibrate.data.cutting import Cut, LogArrays, cut_log, need_base, pad
+from trueup.calibrate.data.cutting import Cut, need_base, sensed, window_rows
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, rate_of
 from trueup.robot.load import Robot
 from trueup.world.replay.playback import Recorded
-from trueup.world.replay.tracks import require_finite
+from trueup.world.replay.tracks import lay_tracks, require_finite
 
 FloatArray = NDArray[np.float64]
 _WINDOWS = 8
@@ -28,46 +28,30 @@ _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for
 _MOST_OF_DATA = 0.5
 _STILL_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its dynamics
-_MUST = ("past", "target", "pos", "vel", "measured", "judged")
-_MAY = ("target_vel", "torque", "kp", "kd", "base_pos", "base_vel", "base_quat")
+_PLAYED = tuple(one.name for one in fields(Recorded) if one.name != "history")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
-    """Stacked windows of L samples after the start, warm-up and compared ones.
+class Windows(Recorded):
+    """Stacked windows of L samples after the start, warm-up and compared ones, with what was measured there.
 
     Channels are joint positions, joint velocities (if logged), and with a free base its position, rotation (a vector,
     simulated against measured), velocity and angular velocity.
 
-    past      (nwindow, P, njoint) commands before the start
-    target    (nwindow, L, njoint); target_vel and torque likewise, None when unused
-    pos, vel  (nwindow, nq or njoint) start state, as measured
-    base_pos, base_vel  (nwindow, 7 | 6) of a floating base; None when held
-    kp, kd    (nwindow, njoint) gains in force, (nwindow, L, njoint) where they never stay; None: the spec's
     measured  (nwindow, L, nchannel)
     judged    (nwindow, L, nchannel) bool: samples that are compared
     sigma     (nchannel,) noise
     still     (njoint,) joints that hardly moved
-    base_quat (nwindow, L, 4) measured; what the rotation channels are relative to
+    base_quat (nwindow, L, 4) measured; what the rotation channels are relative to; None: a held base
     notes     warnings about the data for the result
     """
 
     rate_hz: float
     joint_names: tuple[str, ...]
-    past: FloatArray
-    target: FloatArray
-    pos: FloatArray
-    vel: FloatArray
     measured: FloatArray
     judged: NDArray[np.bool_]
     sigma: FloatArray
     still: NDArray[np.bool_]
-    target_vel: FloatArray | None = None
-    torque: FloatArray | None = None
-    kp: FloatArray | None = None
-    kd: FloatArray | None = None
-    base_pos: FloatArray | None = None
-    base_vel: FloatArray | None = None
     base_quat: FloatArray | None = None
     notes: tuple[str, ...] = ()
 
@@ -78,8 +62,7 @@ class Windows:
     @property
     def recorded(self) -> Recorded:
         """The windows as a simulation plays them."""
-        names = [one.name for one in fields(Recorded) if one.name != "history"]
-        return Recorded(**{name: getattr(self, name) for name in names})
+        return Recorded(**{name: getattr(self, name) for name in _PLAYED})
 
 
 def cut_windows(
@@ -95,12 +78,32 @@ def cut_windows(
         need_base(logs)
     cut, most = _cut(logs, cfg, rate, free_base=free_base)
     enough = [log for log in logs if cut.stretches(log)]
-    parts = [cut_log(robot, log, cut, free_base=free_base, mask_saturated=mask_saturated) for log in enough]
-    windows = _thinned(_stack(robot, parts, rate, follows=cut.follows), most)
-    if len(enough) == len(logs):
-        return windows
-    left = f"{len(logs) - len(enough)} of {len(logs)} logs are shorter than a window and were left out"
-    return replace(windows, notes=(*windows.notes, left))
+    tracks = lay_tracks(robot, enough, free_base=free_base)
+    start, keep = window_rows(enough, cut)
+    if len(start) > most:  # thinned evenly
+        thin = np.round(np.linspace(0, len(start) - 1, most)).astype(np.intp)
+        start, keep = start[thin], keep[thin]
+    after = np.minimum(start[:, None] + 1 + np.arange(keep.shape[1]), tracks.last[start][:, None] - 1)
+    with_velocity, ends = all("joint_vel" in log for log in enough), np.cumsum([len(log) for log in enough])
+    how = {"with_velocity": with_velocity, "free_base": free_base, "mask_saturated": mask_saturated}
+    states = np.split(np.stack([tracks.pos, tracks.vel]), ends[:-1], axis=1)
+    parts = [sensed(robot, log, state, **how) for log, state in zip(enough, states, strict=True)]
+    recorded = tracks.recorded(start, keep.shape[1], past=cut.past)
+    notes = _gain_note(robot, np.max([part.always for part in parts], axis=0))
+    if len(enough) < len(logs):
+        left = f"{len(logs) - len(enough)} of {len(logs)} logs are shorter than a window and were left out"
+        notes = (*notes, left)
+    return Windows(
+        **{name: getattr(recorded, name) for name in _PLAYED},
+        rate_hz=rate,
+        joint_names=robot.spec.joint_names,
+        measured=np.concatenate([part.values for part in parts])[after],
+        judged=keep[:, :, None] & np.concatenate([part.fine for part in parts])[after],
+        sigma=np.sqrt(np.mean([part.sigma**2 for part in parts], axis=0)),
+        still=np.max([part.moved for part in parts], axis=0) < _STILL_NOISES,
+        base_quat=None if tracks.base_pos is None else tracks.base_pos[after, 3:],
+        notes=notes,
+    )
 
 
 def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -> tuple[Cut, int]:
@@ -138,25 +141,6 @@ def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:
     return replace(cut, judged=shortest, follows=True)
 
 
-def _stack(robot: Robot, parts: list[LogArrays], rate: float, *, follows: bool) -> Windows:
-    """Windows of all logs in one."""
-    pad(parts)
-    _use_common_channels(parts, robot.spec.njoint)
-    optional = [name for name in _MAY if any(name in part for part in parts)]
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in _MUST}
-    arrays |= {
-        name: np.concatenate([_or_default(robot, name, part, follows=follows) for part in parts]) for name in optional
-    }
-    return Windows(
-        rate_hz=rate,
-        joint_names=robot.spec.joint_names,
-        sigma=np.sqrt(np.mean([part["sigma"] ** 2 for part in parts], axis=0)),
-        notes=_gain_note(robot, np.max([part["always"] for part in parts], axis=0)),
-        still=np.max([part["moved"] for part in parts], axis=0) < _STILL_NOISES,
-        **arrays,
-    )
-
-
 def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:
     names = [joint for joint, wrong in zip(robot.spec.joint_names, always, strict=True) if wrong]
     if not names:
@@ -165,34 +149,3 @@ def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:
         f"with the spec's gain {', '.join(names)} would be at the torque limit most of the time, and yet followed: "
         "that gain is not the servo's. Fit the gains too: --params servo",
     )
-
-
-def _use_common_channels(parts: list[LogArrays], njoint: int) -> None:
-    """Drop joint velocities where some logs have none.
-
-    Indexing the last axis also lays the arrays out channel by channel, in which order residuals are summed.
-    """
-    counts = [len(part["sigma"]) for part in parts]
-    for part, count in zip(parts, counts, strict=True):
-        keep = np.arange(count) if count == min(counts) else np.r_[0:njoint, 2 * njoint : count]
-        for name in ("measured", "judged", "sigma"):
-            part[name] = part[name][..., keep]
-
-
-def _or_default(robot: Robot, name: str, part: LogArrays, *, follows: bool) -> FloatArray:
-    """A command that only some logs have: the spec's gain, or zero, elsewhere."""
-    if name in part:
-        return part[name]
-    spec = robot.spec
-    default = {"kp": spec.kp, "kd": spec.kd}.get(name, np.zeros(spec.njoint))
-    like = part["pos"] if name in ("kp", "kd") and not follows else part["target"]
-    return np.broadcast_to(default, like.shape)
-
-
-def _thinned(windows: Windows, most: int) -> Windows:
-    """At most so many windows, evenly spread over the logs."""
-    if windows.count <= most:
-        return windows
-    keep = np.round(np.linspace(0, windows.count - 1, most)).astype(np.intp)
-    arrays = {name: getattr(windows, name) for name in (*_MUST, *_MAY)}
-    return replace(windows, **{name: a[keep] for name, a in arrays.items() if a is not None})

@@ -195,12 +195,10 @@ class Descent:
         else:
             size = np.abs(residuals)
             data = np.where(size <= 3, 0.5 * size**2, 3 * size - 4.5).sum(axis=(1, 2))
-        out = np.zeros((len(x), self.nlimb + 1))
-        for column, owner in enumerate(self.shooting.channel_limb):
-            out[:, owner] += data[:, column]
-        for k, owner in enumerate(self.owner):
-            out[:, owner] += 0.5 * x[:, k] ** 2
-        return out
+        out = np.zeros((self.nlimb + 1, len(x)))
+        np.add.at(out, self.shooting.channel_limb, data.T)
+        np.add.at(out, self.owner, 0.5 * x.T**2)
+        return out.T
 
     def _loss_weight(self, at: FloatArray) -> FloatArray:
         if self.loss == "linear":

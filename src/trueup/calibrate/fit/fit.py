@@ -12,17 +12,17 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.config import BASELINES, FitCfg
-from trueup.calibrate.fit.baselines import run_baseline
 from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import FitState, Search, evolve
+from trueup.calibrate.fit.search import USUAL, FitState, Search, evolve, run_baseline
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
@@ -98,21 +98,11 @@ class Fitter:
         except KeyboardInterrupt:
             _LOG.warning("stopped: the best point so far is kept")
             interrupted = True
-        solution = self._solution(converged, interrupted)
-        self._progress(1.0)
-        return solution
-
-    def _solution(self, converged: bool, interrupted: bool) -> Solution:
-        fine, end = self.problem.fine, self._end
-        if end is None:
-            x = np.array(self.state.best)
-            end = self.fine.at(x)
-            if not self.state.sigma:
-                self._weigh(end)
-                end = self.fine.at(x)
+        end = self._end or self._best_so_far()
         jacobian = end.jacobian
         if jacobian is None or not end.is_linear_here:
-            jacobian = fine.jacobian(end.x, end.residuals)
+            jacobian = self.problem.fine.jacobian(end.x, end.residuals)
+        self._progress(1.0)
         return Solution(
             x=end.x,
             cost=end.cost,
@@ -123,21 +113,28 @@ class Fitter:
             interrupted=interrupted,
         )
 
+    def _best_so_far(self) -> Point:
+        end = self.fine.at(np.array(self.state.best))
+        if self.state.sigma:
+            return end
+        self._weigh(end)
+        return self.fine.at(end.x)
+
     def _run(self, first: FloatArray) -> bool:
         state, method = self.state, self.cfg.method
         if method in BASELINES:
-            return self._baseline(first)
+            return run_baseline(method, self.problem.whole or self.problem.fine, self._search(USUAL[method]), first)
         if state.phase == 0:
             state.starts = [x.tolist() for x in self._searched(first)]
             self._enter(1, state.starts[0])
         if state.phase == 1:
             self._descend_all()
         if state.phase == 2:
-            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            point = self._descend(self.rough, _ROUGH)
             self._enter(3, point.x)
         if state.phase == 3:
             self._approach()
-        self._end = self._descend(self.fine, np.array(state.x), self.cfg.tolerance, exact=True)
+        self._end = self._descend(self.fine, self.cfg.tolerance, exact=True)
         return self._end.standing
 
     def _searched(self, first: FloatArray) -> list[FloatArray]:
@@ -154,15 +151,14 @@ class Fitter:
         found = [self.rough.mix(np.vstack(sets), np.vstack(costs))]
         found += [self.rough.mix(part, cost) for part, cost in zip(sets[1:], costs[1:], strict=True)]
         if cfg.method == "global":
-            search = self._search_tools(self._total_costs, bounds, cfg.evaluations or _LONG_SEARCH)
-            found[0] = evolve(search, found[0])
+            found[0] = evolve(self._search(_LONG_SEARCH), lambda x: self._limb_costs(x).sum(axis=1), found[0])
         return [self._inside(x) for x in found[: cfg.starts]]
 
     def _descend_all(self) -> None:
         """Descend from the starts until one explains the data; else each limb from its best end."""
         state = self.state
         while len(state.ends) < len(state.starts):
-            point = self._descend(self.rough, np.array(state.x), _ROUGH)
+            point = self._descend(self.rough, _ROUGH)
             state.ends.append(point.x.tolist())
             if self.rough.left_over(point).max() < _EXPLAINED:
                 state.starts, state.ends = state.starts[:1], [point.x.tolist()]
@@ -182,39 +178,20 @@ class Fitter:
         self._weigh(self.fine.at(x))
         bridge.sigma = fine.sigma.copy()
         jacobian = bridge.jacobian(x, bridge.residuals(x[None])[0])
-        point = self._descend(self.fine, x, _ROUGH, jacobian)
+        point = self._descend(self.fine, _ROUGH, jacobian=jacobian)
         self._weigh(point)
         self._enter(4, point.x)
 
-    def _descend(
-        self,
-        descent: Descent,
-        x: FloatArray,
-        tolerance: float,
-        jacobian: Jacobian | None = None,
-        *,
-        exact: bool = False,
-    ) -> Point:
+    def _descend(self, descent: Descent, tolerance: float, **how: Any) -> Point:
+        """Descend from the present point."""
         self._phase_steps = 0
-        return descent.run(
-            x, tolerance=tolerance, iterations=self.cfg.iterations, jacobian=jacobian, watch=self._seen, exact=exact
-        )
+        x, most = np.array(self.state.x), self.cfg.iterations
+        return descent.run(x, tolerance=tolerance, iterations=most, watch=self._seen, **how)
 
-    def _baseline(self, first: FloatArray) -> bool:
-        whole = self.problem.whole or self.problem.fine
-        search = self._search_tools(None, (self.fine.low, self.fine.high), self.cfg.evaluations)
-        return run_baseline(self.cfg.method, whole, search, first, self.cfg.seed)
-
-    def _search_tools(
-        self,
-        costs: Callable[[FloatArray], FloatArray] | None,
-        bounds: tuple[FloatArray, FloatArray],
-        evaluations: int | None,
-    ) -> Search:
+    def _search(self, usual: int) -> Search:
         return Search(
-            costs=costs,
-            bounds=bounds,
-            evaluations=evaluations,
+            bounds=(self.fine.low, self.fine.high),
+            evaluations=self.cfg.evaluations or usual,
             seed=self.cfg.seed,
             state=self.state,
             seen=self._seen,
@@ -258,9 +235,6 @@ class Fitter:
         left = self.fine.channel_left_over(at) * shooting.sigma
         shooting.sigma = np.maximum(shooting.windows.sigma, left)
         self.state.sigma = shooting.sigma.tolist()
-
-    def _total_costs(self, x: FloatArray) -> FloatArray:
-        return self.rough.costs(self.rough.shooting.residuals(x), x).sum(axis=1)
 
     def _limb_costs(self, candidates: FloatArray) -> FloatArray:
         parts = [candidates[k : k + _BATCH] for k in range(0, len(candidates), _BATCH)]

@@ -107,34 +107,24 @@ def _shooting(
     return Shooting(robot, windows, parameters, sim)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepEffect:
-    """Change of x (nparameter,) that a vanishing physics step would bring, and the physics rate of the fit."""
+def step_notes(
+    shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian, deviation: FloatArray
+) -> tuple[str, ...]:
+    """A warning if a vanishing step would change a parameter by more than its standard error and more than a little.
 
-    change: FloatArray
-    physics_hz: float
-
-
-def step_effect(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian) -> StepEffect:
-    """Compare with half the step: one more rollout of the windows. Arguments as at the end of a fit."""
+    One more rollout of the windows, with half the step; arguments as at the end of a fit.
+    """
     rate = shooting.cfg.physics_hz or shooting.robot.spec.physics_hz
     half = replace(shooting.cfg, physics_hz=2.0 * rate)
     finer = Shooting(shooting.robot, shooting.windows, shooting.parameters, half)
     finer.sigma = shooting.sigma
     moved = finer.residuals(x[None])[0] - residuals
     hessian, gradient = Descent(shooting).normal(jacobian, moved, np.zeros(len(x)))
-    change = np.asarray(-2.0 * np.linalg.solve(hessian, gradient), np.float64)
-    return StepEffect(change=change, physics_hz=rate)
-
-
-def step_notes(
-    parameters: Sequence[FitParameter], x: FloatArray, deviation: FloatArray, effect: StepEffect
-) -> tuple[str, ...]:
-    """A warning if the step changes a parameter by more than its standard error and by more than a little."""
+    change = -2.0 * np.linalg.solve(hessian, gradient)
     found = []
-    for k, entry in enumerate(parameters):
-        size = abs(float(effect.change[k])) / max(float(deviation[k]), 1e-12)
-        now, then = (float(entry.to_value(np.array(at))) for at in (x[k], x[k] + effect.change[k]))
+    for k, entry in enumerate(shooting.parameters):
+        size = abs(float(change[k])) / max(float(deviation[k]), 1e-12)
+        now, then = (float(entry.to_value(np.array(at))) for at in (x[k], x[k] + change[k]))
         percent = 100.0 * (now - then) / max(abs(then), 1e-12)
         if size > _LEAST_ERRORS and (entry.scale == "linear" or abs(percent) > _LEAST_PERCENT):
             by = f"{percent:+.0f} %" if entry.scale == "log" else f"{now - then:+.2g} {entry.unit}"
@@ -143,6 +133,6 @@ def step_notes(
         return ()
     worst = ", ".join(text for _, text in sorted(found, reverse=True)[:_MOST_SHOWN])
     return (
-        f"physics at {effect.physics_hz:.0f} Hz puts its own error into {len(found)} of {len(parameters)} parameters: "
-        f"{worst}; fit with --physics {max(1000.0, 2 * effect.physics_hz):.0f}, or keep this rate where they are used",
+        f"physics at {rate:.0f} Hz puts its own error into {len(found)} of {len(x)} parameters: {worst}; fit with "
+        f"--physics {max(1000.0, 2 * rate):.0f}, or keep this rate where they are used",
     )

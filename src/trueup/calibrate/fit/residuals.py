@@ -53,38 +53,25 @@ class Colouring:
 
 
 def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
-    """Group parameters whose reaches are disjoint, first fit in order."""
-    limb_of_joint, limb_of_body = _limbs(sim)
-    reach = np.zeros((len(parameters), len(limb_of_joint)), bool)
+    """Group parameters whose reaches are disjoint, first fit in order; one without effect goes with limb 0."""
+    joint_limb, body_limb = _limbs(sim)
+    reach = np.ones((len(parameters), len(joint_limb)), bool)
     for k, entry in enumerate(parameters):
-        if PARAMETERS[entry.name].scope == "robot":
-            reach[k] = True
-            continue
-        joint = PARAMETERS[entry.name].scope == "joint"
-        names = sim.robot.spec.joint_names if joint else sim.params.body_names
-        limbs = limb_of_joint if joint else limb_of_body
-        touched = {int(limbs[names.index(name)]) for name in entry.of}
-        reach[k] = np.isin(limb_of_joint, list(touched))
+        scope, names, limbs = PARAMETERS[entry.name].scope, sim.robot.spec.joint_names, joint_limb
+        if scope == "body":
+            names, limbs = sim.params.body_names, body_limb
+        if scope != "robot":
+            reach[k] = np.isin(joint_limb, [limbs[names.index(name)] for name in entry.of])
     groups: list[list[int]] = []
-    taken: list[NDArray[np.bool_]] = []
-    for k in range(len(parameters)):
-        for group, used in zip(groups, taken, strict=True):
-            if not (used & reach[k]).any():
-                group.append(k)
-                used |= reach[k]
-                break
-        else:
-            groups.append([k])
-            taken.append(reach[k].copy())
-    limb = np.unique(limb_of_joint, return_inverse=True)[1].astype(np.intp)
-    owner = np.array([_owner(row, limb) for row in reach], np.intp)
-    return Colouring(groups=tuple(tuple(group) for group in groups), reach=reach, limb=limb, owner=owner)
-
-
-def _owner(reach: NDArray[np.bool_], limb: NDArray[np.intp]) -> int:
-    """The only limb that is reached; a parameter without effect goes with limb 0."""
-    touched = np.unique(limb[reach])
-    return -1 if len(touched) > 1 else int(touched[0]) if len(touched) else 0
+    for k, mine in enumerate(reach):
+        group = next((g for g in groups if not (reach[g].any(axis=0) & mine).any()), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(k)
+    limb = np.unique(joint_limb, return_inverse=True)[1].astype(np.intp)
+    touched = [np.unique(limb[mine]) for mine in reach]
+    owner = np.array([-1 if len(limbs) > 1 else limbs[0] if len(limbs) else 0 for limbs in touched], np.intp)
+    return Colouring(groups=tuple(map(tuple, groups)), reach=reach, limb=limb, owner=owner)
 
 
 def _limbs(sim: BatchSim) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -92,28 +79,12 @@ def _limbs(sim: BatchSim) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     model = sim.model
     bodies = np.array([model.body(name).id for name in sim.params.body_names])
     joint_bodies = model.jnt_bodyid[sim.index.joint_id]
-    if sim.free_base or sim.cfg.model.base == "mount" or model.neq or model.ntendon or _may_touch(sim):
+    # some shape offers contact and some shape accepts it
+    may_touch = np.bitwise_or.reduce(model.geom_contype) & np.bitwise_or.reduce(model.geom_conaffinity)
+    if sim.free_base or sim.cfg.model.base == "mount" or model.neq or model.ntendon or may_touch:
         return np.zeros(len(joint_bodies), np.intp), np.zeros(len(bodies), np.intp)
-    # dof_treeid numbers the kinematic trees that hang on the world; a body without dofs above it moves nothing
-    tree = np.array([_tree(sim, body) for body in range(model.nbody)])
-    return tree[joint_bodies].astype(np.intp), tree[bodies].astype(np.intp)
-
-
-def _tree(sim: BatchSim, body: int) -> int:
-    """The topmost moving body above `body`, -1 if nothing above it moves."""
-    top = -1
-    while body != 0:
-        if sim.model.body_dofnum[body]:
-            top = body
-        body = int(sim.model.body_parentid[body])
-    return top
-
-
-def _may_touch(sim: BatchSim) -> bool:
-    """Whether any two shapes may meet: one that accepts and one that offers contact."""
-    model = sim.model
-    offers, accepts = np.bitwise_or.reduce(model.geom_contype), np.bitwise_or.reduce(model.geom_conaffinity)
-    return bool(offers & accepts) if model.ngeom else False
+    # the kinematic trees that hang on the world; -1: nothing above the body moves
+    return model.body_treeid[joint_bodies].astype(np.intp), model.body_treeid[bodies].astype(np.intp)
 
 
 def fit_sim_cfg(
@@ -151,13 +122,12 @@ class Shooting:
         self._writers: dict[int, tuple[ParamWriter, dict[str, FloatArray]]] = {}
         self._tiled: dict[int, tuple[Windows, Recorded]] = {}
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
-        self._joints = np.arange(windows.measured.shape[-1] - self._base_channels) % robot.spec.njoint
-        # (nchannel,) limb that each channel belongs to; a free base is one limb with all that hangs on it
-        self.channel_limb = np.append(self.colouring.limb[self._joints], np.zeros(self._base_channels, np.intp))
-
-    @property
-    def _base_channels(self) -> int:
-        return 0 if self.windows.base_quat is None else BASE_CHANNELS
+        base, njoint = 0 if windows.base_quat is None else BASE_CHANNELS, robot.spec.njoint
+        joint_channels = windows.measured.shape[-1] - base
+        self._sees_velocity = joint_channels > njoint
+        # (nchannel,) joint of each channel, the first for those of the base: a free base is one limb with all joints
+        self._joints = np.append(np.arange(joint_channels) % njoint, np.zeros(base, np.intp))
+        self.channel_limb = self.colouring.limb[self._joints]
 
     @property
     def nparameter(self) -> int:
@@ -194,7 +164,9 @@ class Shooting:
 
     def residuals(self, x: FloatArray) -> FloatArray:
         """Return (nvector, nwindow, L, nchannel) residuals of vectors (nvector, nparameter)."""
-        size = max(1, min(len(x), self._vectors_at_once()))
+        model, windows = self._sim(1).model, self.windows
+        numbers = windows.count * windows.target.shape[1] * (model.nq + model.nv + 2 * model.nu)
+        size = max(1, min(len(x), _MEMORY_NUMBERS // (numbers * self._sim(1).substeps)))
         parts = []
         for start in range(0, len(x), size):
             chunk = x[start : start + size]
@@ -217,14 +189,9 @@ class Shooting:
         out = np.zeros((self.nparameter, *at_x.shape), np.float32)
         for row, group in enumerate(self.colouring.groups):
             for k in group:
-                mine = np.append(self.colouring.reach[k][self._joints], np.ones(self._base_channels, bool))
+                mine = self.colouring.reach[k][self._joints]
                 out[k][..., mine] = change[row][..., mine] / step[k]
         return out
-
-    def _vectors_at_once(self) -> int:
-        model, windows = self._sim(1).model, self.windows
-        per_vector = windows.count * windows.target.shape[1] * (model.nq + model.nv + 2 * model.nu)
-        return max(1, _MEMORY_NUMBERS // (per_vector * self._sim(1).substeps))
 
     def _run(self, x: FloatArray) -> FloatArray:
         nvector, windows = len(x), self.windows
@@ -247,7 +214,7 @@ class Shooting:
         """(nsim, L, nchannel) as the robot's sensors would report it."""
         windows = self.windows
         seen = [joint_seen(sim, out["qpos"])]
-        if len(self._joints) > self.robot.spec.njoint:
+        if self._sees_velocity:
             seen.append(out["qvel"][:, :, sim.index.dof])
         if windows.base_quat is not None:
             qpos = out["qpos"][:, :, sim.base_qpos : sim.base_qpos + 7]

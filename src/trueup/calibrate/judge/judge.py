@@ -107,16 +107,12 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
         estimates=estimates(parameters, found, evidence),
         ratios=tuple(ratio(shooting, x, found, pair) for pair in partners if pair.first in together),
         misfit=misfit,
-        notes=(
-            *_notes(shooting, misfit, tau / right.deviation, still),
-            *(group.text for group in unlike),
-            *_pairing_notes(shooting, x),
-        ),
+        notes=(*_notes(shooting, x, misfit, tau / right.deviation, still), *(group.text for group in unlike)),
     )
 
 
 def _model_error(shooting: Shooting) -> FloatArray:
-    """(nparameter,) factor of each parameter's limb; what limbs share gets the largest."""
+    """(nparameter,) factor f of each parameter's limb (see `uncertainty`); what limbs share gets the largest."""
     windows, owner, limbs = shooting.windows, shooting.colouring.owner, shooting.channel_limb
     noise = np.minimum(_NOISE_WORTH * windows.sigma / shooting.sigma, 1.0)
     count = windows.judged.sum(axis=(0, 1))
@@ -124,14 +120,18 @@ def _model_error(shooting: Shooting) -> FloatArray:
     for limb in range(int(limbs.max()) + 1):
         mine = limbs == limb
         beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
-        each.append(model_error_factor(beyond, count[mine].sum(), (owner == limb).sum() + (owner < 0).sum()))
+        parameters = float((owner == limb).sum() + (owner < 0).sum())
+        each.append(model_error_factor(float(beyond), float(count[mine].sum()), parameters))
     return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
 
 
 def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
     """(nparameter,) whether much more than noise is left over in any joint that a parameter acts on."""
     left = np.array(misfit.left) > _STRUCTURED * np.array(misfit.noise)
-    return np.asarray((_acts_on(shooting) & left).any(axis=1))
+    own = np.array([[name in entry.of for name in shooting.robot.spec.joint_names] for entry in shooting.parameters])
+    # a joint's own parameter acts on that joint, others on all that they reach
+    acts_on = np.where(own.any(axis=1, keepdims=True), own, shooting.colouring.reach)
+    return np.asarray((acts_on & left).any(axis=1))
 
 
 def still_joints(windows: Windows) -> frozenset[str]:
@@ -147,7 +147,9 @@ def still_joints(windows: Windows) -> frozenset[str]:
     return frozenset(np.array(windows.joint_names)[still].tolist())
 
 
-def _notes(shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozenset[str]) -> Iterator[str]:
+def _notes(
+    shooting: Shooting, x: FloatArray, misfit: Misfit, pulled: FloatArray, still: frozenset[str]
+) -> Iterator[str]:
     if misfit.structured:
         ratio = np.array(misfit.left) / np.array(misfit.noise)
         worst = np.argsort(-ratio)[:3]
@@ -167,27 +169,12 @@ def _notes(shooting: Shooting, misfit: Misfit, pulled: FloatArray, still: frozen
         )
     if still:
         yield f"not moved: {', '.join(sorted(still))}; their parameters keep their prior"
-
-
-def _pairing_notes(shooting: Shooting, x: FloatArray) -> Iterator[str]:
-    """A delay that wants to be negative: answers come before their commands."""
-    for k, entry in enumerate(shooting.parameters):
-        if entry.name == "delay" and x[k] - entry.x_bounds[0] < _NO_DELAY:
-            yield (
-                "the delay ended at zero: commands may be written down one row after the states that they caused; look "
-                "at how rows pair them (`trueup data check`) and shift target_pos by a row if so"
-            )
-            return
-
-
-def _acts_on(shooting: Shooting) -> NDArray[np.bool_]:
-    """(nparameter, njoint): a joint's own parameter acts on that joint, others on all that they reach."""
-    names = shooting.robot.spec.joint_names
-    rows = []
-    for entry, reach in zip(shooting.parameters, shooting.colouring.reach, strict=True):
-        own = np.array([name in entry.of for name in names])
-        rows.append(own if own.any() else reach)
-    return np.array(rows)
+    delays = [k for k, entry in enumerate(shooting.parameters) if entry.name == "delay"]
+    if any(x[k] - shooting.parameters[k].x_bounds[0] < _NO_DELAY for k in delays):  # answers before their commands
+        yield (
+            "the delay ended at zero: commands may be written down one row after the states that they caused; look "
+            "at how rows pair them (`trueup data check`) and shift target_pos by a row if so"
+        )
 
 
 def _misfit(shooting: Shooting, solution: Solution, found: Posterior) -> Misfit:

@@ -19,6 +19,7 @@ the data exclude the model as it was delivered. One rollout carries one paramete
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,19 @@ class Profiler:
     """
 
     def __init__(self, descent: Descent, solution: Solution, deviation: FloatArray, *, smooth: bool = True) -> None:
-        self.descent, self.solution, self.x = descent, solution, solution.x
+        self.descent, self.solution, self.x, self._smooth = descent, solution, solution.x, smooth
         self.hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)
         self.here = descent.costs(solution.residuals[None], solution.x[None])[0]
+        owner = descent.owner
+        # parameters that may follow parameter k: those of its limb; all, if limbs share it
+        self._members = [np.flatnonzero((owner == limb) | (limb < 0)) for limb in owner]
         self.ways, self.bread = self._ways()
         self._deviation = np.minimum(deviation, 1.0)
         self.wanted = 0.5 * SURE**2 * self._temperature()
-        self._turns, self._smooth = self._share_rollouts(), smooth
+        # parameters that may be moved together: one of every limb; what limbs share goes alone
+        limbs = [np.flatnonzero(owner == limb).tolist() for limb in range(descent.nlimb)]
+        turns = [[k for k in turn if k is not None] for turn in zip_longest(*limbs)]
+        self._turns: Turns = turns + [[k] for k in np.flatnonzero(owner == -1).tolist()]
 
     def profile(self) -> Profile:
         """Both ends of every parameter's interval."""
@@ -104,10 +111,14 @@ class Profiler:
 
     def cost_of(self, k: int) -> float:
         """Cost at the solution of what parameter k's limb feels."""
-        limb = self.descent.owner[k]
-        return float(self.here.sum() if limb < 0 else self.here[limb])
+        return self._felt(self.here, k)
 
     # --- inside ---
+    def _felt(self, costs: FloatArray, k: int) -> float:
+        """Of costs (nlimb + 1,) by limb, what parameter k's limb feels."""
+        limb = self.descent.owner[k]
+        return float(costs.sum() if limb < 0 else costs[limb])
+
     def _ends(self, side: float) -> FloatArray:
         """Distance (nparameter,) of one end from the estimate, on the straight line."""
         most = np.minimum(self._room()[:, 0 if side < 0 else 1], SURE)
@@ -144,14 +155,24 @@ class Profiler:
         return np.stack([self.x - self.descent.low, self.descent.high - self.x], axis=1)
 
     def _refined(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> tuple[FloatArray, FloatArray]:
-        """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps."""
-        tries = self._refitted(moved, outs, turns)
-        new = self.descent.shooting.residuals(tries)
+        """One Gauss-Newton step of all but the moved parameters; each limb takes it where it helps.
+
+        The Jacobian is that of the solution.
+        """
+        descent, tries = self.descent, moved.copy()
+        for row, turn in enumerate(turns):
+            gradient = descent.gradient(self.solution.jacobian, outs[row], moved[row])
+            for k in turn:
+                free = self._members[k][self._members[k] != k]
+                step = np.linalg.solve(self.hessian[np.ix_(free, free)], gradient[free])
+                tries[row, free] -= np.clip(step, -_REACH, _REACH)
+        tries = np.clip(tries, descent.low, descent.high)
+        new = descent.shooting.residuals(tries)
         better = self._rises(new, tries, turns) < self._rises(outs, moved, turns)
-        moved, outs, limbs = moved.copy(), outs.copy(), self.descent.shooting.channel_limb
+        moved, outs, limbs = moved.copy(), outs.copy(), descent.shooting.channel_limb
         for row, turn in enumerate(turns):
             for k in (k for k in turn if better[k]):
-                mine, limb = self._members(k), self.descent.owner[k]
+                mine, limb = self._members[k], descent.owner[k]
                 felt = slice(None) if limb < 0 else limbs == limb
                 moved[row, mine], outs[row][..., felt] = tries[row, mine], new[row][..., felt]
         return moved, outs
@@ -171,32 +192,15 @@ class Profiler:
 
     def _ways(self) -> tuple[FloatArray, FloatArray]:
         """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""
-        owner, count = self.descent.owner, len(self.x)
-        ways, bread = np.eye(count), np.ones(count)
-        for limb in range(-1, self.descent.nlimb):
-            mine = np.flatnonzero(owner == limb) if limb >= 0 else np.arange(count)
-            if not len(mine):
-                continue
-            inverse = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
-            for at, k in enumerate(mine):
-                if owner[k] == limb:
-                    ways[k] = 0.0
-                    ways[k, mine] = inverse[:, at] / inverse[at, at]
-                    bread[k] = inverse[at, at]
+        count = len(self.x)
+        ways, bread, inverses = np.zeros((count, count)), np.ones(count), {}
+        for k, (limb, mine) in enumerate(zip(self.descent.owner.tolist(), self._members, strict=True)):
+            if limb not in inverses:
+                inverses[limb] = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
+            column = inverses[limb][:, np.searchsorted(mine, k)]
+            bread[k] = column[np.searchsorted(mine, k)]
+            ways[k, mine] = column / bread[k]
         return ways, bread
-
-    def _share_rollouts(self) -> Turns:
-        """Parameters that may be moved together: one of every limb; what limbs share goes alone."""
-        owner = self.descent.owner
-        limbs = [np.flatnonzero(owner == limb).tolist() for limb in range(self.descent.nlimb)]
-        longest = max(map(len, limbs), default=0)
-        turns = [[limb[rank] for limb in limbs if rank < len(limb)] for rank in range(longest)]
-        return turns + [[k] for k in np.flatnonzero(owner == -1).tolist()]
-
-    def _members(self, k: int) -> NDArray[np.intp]:
-        """Parameters that may follow parameter k: those of its limb; all, if limbs share it."""
-        limb = self.descent.owner[k]
-        return np.arange(len(self.x)) if limb < 0 else np.flatnonzero(self.descent.owner == limb)
 
     def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
         """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
@@ -210,23 +214,8 @@ class Profiler:
 
     def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
         """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
-        more = self.descent.costs(outs, moved) - self.here
-        rise = np.zeros(len(self.x))
+        more, rise = self.descent.costs(outs, moved) - self.here, np.zeros(len(self.x))
         for row, turn in enumerate(turns):
             for k in turn:
-                limb = self.descent.owner[k]
-                rise[k] = more[row].sum() if limb < 0 else more[row, limb]
+                rise[k] = self._felt(more[row], k)
         return rise
-
-    def _refitted(self, moved: FloatArray, outs: FloatArray, turns: Turns) -> FloatArray:
-        """A Gauss-Newton step of all but the parameters that were moved, with the Jacobian of the solution."""
-        new = moved.copy()
-        for row, turn in enumerate(turns):
-            gradient = self.descent.gradient(self.solution.jacobian, outs[row], moved[row])
-            for k in turn:
-                mine = self._members(k)
-                free = mine[mine != k]
-                if len(free):
-                    step = np.linalg.solve(self.hessian[np.ix_(free, free)], gradient[free])
-                    new[row, free] -= np.clip(step, -_REACH, _REACH)
-        return np.clip(new, self.descent.low, self.descent.high)

@@ -40,9 +40,7 @@ def between_parts(shooting: Shooting, x: FloatArray, residuals: FloatArray, jaco
     variance = np.zeros(len(x))
     for split in splits(shooting):
         found = [_refit(shooting, part, x / len(split), residuals, jacobian) for part in split]
-        shift = np.array([one[0] for one in found])
-        own = np.array([one[1] for one in found])
-        sees = np.array([one[2] for one in found])
+        shift, own, sees = (np.array(column) for column in zip(*found, strict=True))
         variance += random_effect(shift, own, sees) ** 2
     return np.sqrt(variance)
 
@@ -77,9 +75,11 @@ def splits(shooting: Shooting) -> Iterator[list[Part]]:
         yield [Part(channels=every, windows=np.arange(k, windows.count, 2)) for k in range(2)]
     size = max(2, round(_SMOOTH_S * windows.rate_hz))
     if 2 * size < windows.target.shape[1]:
-        yield [Part(channels=every, over_time=partial(kind, size=size)) for kind in (_low, _high)]
+        low = partial(uniform_filter1d, size=size, axis=-1, mode="constant")
+        yield [Part(channels=every, over_time=kind) for kind in (low, lambda array: array - low(array))]
     if windows.base_quat is None:
-        fast = _fast(shooting)
+        speed = np.abs(np.gradient(windows.measured[..., :njoint], axis=1))  # of the channel's joint
+        fast = np.tile(speed > np.median(speed, axis=(0, 1)), len(every) // njoint)
         yield [Part(channels=every, samples=samples) for samples in (fast, ~fast)]
 
 
@@ -93,20 +93,3 @@ def _refit(
     shift = np.clip(-bread @ (found.gradient + prior), -_REACH, _REACH)
     variance = np.einsum("ij,jk,ki->i", bread, found.meat, bread)
     return shift, variance, np.asarray(np.diag(bread) < 1.0 - _SEES)
-
-
-def _fast(shooting: Shooting) -> NDArray[np.bool_]:
-    """(nwindow, L, nchannel): the channel's joint moves faster than half of its time."""
-    windows, njoint = shooting.windows, shooting.robot.spec.njoint
-    speed = np.abs(np.gradient(windows.measured[..., :njoint], axis=1))
-    fast = speed > np.median(speed, axis=(0, 1))
-    return np.tile(fast, windows.measured.shape[-1] // njoint)
-
-
-def _low(array: FloatArray, *, size: int) -> FloatArray:
-    """A moving mean over time."""
-    return np.asarray(uniform_filter1d(array, size, axis=-1, mode="constant"))
-
-
-def _high(array: FloatArray, *, size: int) -> FloatArray:
-    return array - _low(array, size=size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ _INSIDE = (2.5, 97.5)  # percent
 _TOO_WIDE = (1.3, 2.0)  # times the estimate's error: median of draws, 95 % of draws
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scored:
+class Scored(NamedTuple):
     """A score and the open-loop replays it was computed from."""
 
     score: Score
@@ -53,17 +52,15 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
     windows = window_replays(robot, logs, sim, prepare=prepare) or whole
     open_loop, window = joint_rmse(whole), joint_rmse(windows)
     draws = bootstrap(error_blocks(whole), _RESAMPLES)
-    return Scored(
-        score=Score(
-            open_loop=open_loop.tolist(),
-            window=window.tolist(),
-            open_loop_mean=float(open_loop.mean()),
-            window_mean=float(window.mean()),
-            spread=_ends(draws.mean(axis=1)),
-            joint_spread=[_ends(column) for column in draws.T],
-        ),
-        replays=tuple(whole),
+    found = Score(
+        open_loop=open_loop.tolist(),
+        window=window.tolist(),
+        open_loop_mean=float(open_loop.mean()),
+        window_mean=float(window.mean()),
+        spread=_ends(draws.mean(axis=1)),
+        joint_spread=[_ends(column) for column in draws.T],
     )
+    return Scored(found, tuple(whole))
 
 
 def window_replays(robot: Robot, logs: Sequence[Log], sim: SimCfg, *, prepare: Prepare | None = None) -> list[Replay]:
@@ -100,7 +97,7 @@ def predictive_check(shooting: Shooting, solution: Solution, judged: Judged, hel
     counted = replayed.windows.judged[..., :njoint]
     errors = np.sqrt(_mean_square(left, counted)).mean(axis=1)
     apart = _mean_square(left[1:] - left[0], counted)
-    over = _resampled(shooting, solution, rng, _blocks(shooting, replayed))
+    over = _resampled(shooting, solution, rng, float(replayed.windows.judged.any(axis=2).sum()))
     ends = (
         float(np.percentile(np.sqrt(over).mean(axis=1), _INSIDE[0])),
         float(np.percentile(np.sqrt(over + apart).mean(axis=1), _INSIDE[1])),
@@ -118,12 +115,9 @@ def predictive_check(shooting: Shooting, solution: Solution, judged: Judged, hel
 
 def _replayed(shooting: Shooting, held: Sequence[Log]) -> Shooting:
     """The same model and parameters on whole held-out logs, every sample compared."""
-    whole = WindowCfg(window_s=math.inf, warm_up_s=0.0, max_delay_s=shooting.cfg.max_delay_s)
-    windows = cut_windows(
-        shooting.robot, held, whole, free_base=shooting.windows.base_quat is not None, mask_saturated=False
-    )
-    cfg = at_rate(shooting.robot, shooting.cfg, windows.rate_hz)
-    return Shooting(shooting.robot, windows, shooting.parameters, cfg)
+    robot, whole = shooting.robot, WindowCfg(window_s=math.inf, warm_up_s=0.0, max_delay_s=shooting.cfg.max_delay_s)
+    windows = cut_windows(robot, held, whole, mask_saturated=False)
+    return Shooting(robot, windows, shooting.parameters, at_rate(robot, shooting.cfg, windows.rate_hz))
 
 
 def _mean_square(left: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
@@ -132,15 +126,10 @@ def _mean_square(left: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
     return np.asarray(total / np.maximum(counted.sum(axis=(0, 1)), 1))
 
 
-def _blocks(shooting: Shooting, replayed: Shooting) -> int:
-    """How many windows of the fit make up the held-out data."""
-    length = shooting.windows.judged.any(axis=2).sum(axis=1).mean()
-    return max(1, round(float(replayed.windows.judged.any(axis=2).sum()) / max(float(length), 1.0)))
-
-
-def _resampled(shooting: Shooting, solution: Solution, rng: np.random.Generator, blocks: int) -> FloatArray:
-    """(DRAWS, njoint) mean squares of the fit's residuals, in windows drawn with replacement."""
-    njoint = shooting.robot.spec.njoint
+def _resampled(shooting: Shooting, solution: Solution, rng: np.random.Generator, samples: float) -> FloatArray:
+    """(DRAWS, njoint) mean squares of the fit's residuals, in windows drawn with replacement that make up `samples`."""
+    njoint, length = shooting.robot.spec.njoint, shooting.windows.judged.any(axis=2).sum(axis=1).mean()
+    blocks = max(1, round(samples / max(float(length), 1.0)))
     judged = shooting.windows.judged[..., :njoint]
     square = ((solution.residuals * shooting.sigma)[..., :njoint] ** 2 * judged).sum(axis=1)
     count = judged.sum(axis=1)
@@ -148,12 +137,8 @@ def _resampled(shooting: Shooting, solution: Solution, rng: np.random.Generator,
     return np.asarray(square[picks].sum(axis=1) / np.maximum(count[picks].sum(axis=1), 1))
 
 
-def found_alarms(result: Calibration) -> tuple[str, ...]:
+def alarms(result: Calibration) -> Iterator[str]:
     """Everything that makes the result doubtful as a whole, most important first."""
-    return tuple(_alarms(result))
-
-
-def _alarms(result: Calibration) -> Iterator[str]:
     names = [name for name in recorded_drivers(result) if name is not None]
     if len(names) > 1:
         yield (

@@ -68,19 +68,16 @@ class Part:
     samples: NDArray[np.bool_] | None = None
     over_time: Callable[[FloatArray], FloatArray] | None = None
 
-    def of(self, array: FloatArray, channel: int) -> FloatArray:
+    def chosen(self, array: NDArray[Any], channel: int) -> NDArray[Any]:
         """What of a channel's array (..., nwindow, L) belongs to the part: fewer windows, zeros elsewhere."""
-        array = self._chosen(array, channel)
-        return array if self.over_time is None else self.over_time(array)
-
-    def counted(self, judged: NDArray[np.bool_], channel: int) -> NDArray[np.bool_]:
-        """The judged samples (nwindow, L) of a channel that belong to the part."""
-        return np.asarray(self._chosen(judged, channel), bool)
-
-    def _chosen(self, array: NDArray[Any], channel: int) -> NDArray[Any]:
         if self.samples is not None:
             array = array * self.samples[..., channel]
         return array if self.windows is None else array[..., self.windows, :]
+
+    def filtered(self, array: FloatArray, channel: int) -> FloatArray:
+        """The same, filtered over time."""
+        array = self.chosen(array, channel)
+        return array if self.over_time is None else self.over_time(array)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +103,10 @@ def information(
     times = np.zeros(residuals.shape[-1])
     for c in part.channels.tolist():
         feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
-        left = part.of(np.where(judged[..., c], residuals[..., c], 0.0), c)
-        covariance = autocovariance(left, part.counted(judged[..., c], c), lags)
+        left = part.filtered(np.where(judged[..., c], residuals[..., c], 0.0), c)
+        covariance = autocovariance(left, part.chosen(judged[..., c], c), lags)
         times[c] = _correlation_time(covariance, rate_hz)
-        columns = part.of(jacobian[feel][..., c].astype(np.float64), c)
+        columns = part.filtered(jacobian[feel][..., c].astype(np.float64), c)
         flat = columns.reshape(len(feel), -1)
         hessian[np.ix_(feel, feel)] += flat @ flat.T
         gradient[feel] += flat @ left.reshape(-1)
@@ -177,11 +174,9 @@ def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -
     return replace(found, covariance=narrowed(10.0**high))
 
 
-def model_error_factor(
-    beyond: FloatArray, samples: FloatArray, parameters: FloatArray, share: float = SHARE
-) -> FloatArray:
-    """f of each limb: `beyond` is (delta / left)^2, with the limb's numbers of samples and parameters."""
-    return np.asarray(share**2 * beyond * samples / np.maximum(parameters, 1.0))
+def model_error_factor(beyond: float, samples: float, parameters: float, share: float = SHARE) -> float:
+    """f of a limb: `beyond` is (delta / left)^2, with the limb's numbers of samples and parameters."""
+    return share**2 * beyond * samples / max(parameters, 1.0)
 
 
 def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:

@@ -75,11 +75,10 @@ def measured(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> Jacobian:
     """Return the Jacobian at x with its valleys differenced along themselves; itself if it has none."""
     found = valleys(shooting, x, jacobian)
     for _ in range(_ROUNDS):
-        if not found:
-            break
+        wide = sum(direction.step for direction in found)
         jacobian = along(shooting, x, jacobian, found)
-        wide, found = _width(found), valleys(shooting, x, jacobian)
-        if _width(found) < _WIDER * wide:
+        found = valleys(shooting, x, jacobian) if found else []
+        if sum(direction.step for direction in found) <= _WIDER * wide:
             break
     return jacobian
 
@@ -149,24 +148,11 @@ def _directions(
     shooting: Shooting, x: FloatArray, limb: int, mine: NDArray[np.intp], axes: FloatArray, deviation: FloatArray
 ) -> list[Direction]:
     """Axes (len(mine), n) as directions with steps of about half their standard errors, if bounds leave room."""
-    out = []
+    out, (low, high) = [], shooting.bounds
     for axis, spread in zip(axes.T, deviation, strict=True):
         along = np.zeros(len(x))
         along[mine] = axis
-        step = _room(shooting, x, along, float(np.clip(_HALF * spread, *_STEP)))
-        if step > 0.0:
-            out.append(Direction(limb, along, step))
+        room = (np.minimum(high - x, x - low)[mine] / np.maximum(np.abs(axis), 1e-12)).min()
+        if room > _STEP[0]:  # smaller where a bound is near; none where one is too near
+            out.append(Direction(limb, along, min(float(np.clip(_HALF * spread, *_STEP)), float(room))))
     return out
-
-
-def _room(shooting: Shooting, x: FloatArray, direction: FloatArray, step: float) -> float:
-    """The step, smaller where a bound is near; none where one is too near."""
-    low, high = shooting.bounds
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(direction != 0.0, np.minimum(high - x, x - low) / np.abs(direction), np.inf)
-    most = float(reach.min())
-    return min(step, most) if most > _STEP[0] else 0.0
-
-
-def _width(found: list[Direction]) -> float:
-    return sum(direction.step for direction in found)

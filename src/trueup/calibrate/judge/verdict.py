@@ -19,7 +19,7 @@ allow, one of them is damaged, or the model puts something into them that is not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -75,16 +75,16 @@ def estimates(
 ) -> tuple[Estimate, ...]:
     """Every parameter with its interval, its verdict and advice on what to record."""
     correlation = found.correlation - np.eye(len(parameters))
-    return tuple(_estimate(k, parameters, one, correlation[k]) for k, one in enumerate(evidence))
+    nearest = np.abs(correlation).argmax(axis=1)
+    return tuple(
+        _estimate(entry, one, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
+        for k, (entry, one, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
+    )
 
 
-def _estimate(k: int, parameters: Sequence[FitParameter], seen: Evidence, correlation: FloatArray) -> Estimate:
-    entry, value = parameters[k], float(parameters[k].to_value(np.array(seen.x)))
-    low, high = entry.x_bounds
-    nearest = int(np.argmax(np.abs(correlation))) if len(parameters) > 1 else None
-    together = 0.0 if nearest is None else float(correlation[nearest])
-    partner = None if nearest is None else parameters[nearest]
-    word = word_for(entry, seen)
+def _estimate(entry: FitParameter, seen: Evidence, partner: FitParameter | None, together: float) -> Estimate:
+    """`partner` is the most correlated parameter, `together` that correlation."""
+    value, word = float(entry.to_value(np.array(seen.x))), word_for(entry, seen)
     interval = entry.to_value(np.array([-SURE, SURE] if seen.still else seen.ends))
     return Estimate(
         parameter=entry,
@@ -95,7 +95,7 @@ def _estimate(k: int, parameters: Sequence[FitParameter], seen: Evidence, correl
         ratio=seen.deviation,
         partner="" if partner is None else partner.label,
         correlation=together,
-        on_bound=min(seen.x - low, high - seen.x) < _ON_BOUND * (high - low),
+        on_bound=_on_bound(entry, seen.x),
         advice="" if word == "identified" else _advice(entry, seen, partner if abs(together) >= _CONFOUNDED else None),
         nominal=seen.nominal,
         nominal_excluded=seen.excluded and not seen.still,
@@ -126,12 +126,16 @@ def is_close(entry: FitParameter, deviation: float) -> bool:
     return deviation <= _CLOSE / SURE / (entry.width if entry.scale == "log" else 1.0)
 
 
+def _on_bound(entry: FitParameter, x: float) -> bool:
+    low, high = entry.x_bounds
+    return min(x - low, high - x) < _ON_BOUND * (high - low)
+
+
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
     """Whether a parameter ended on a bound of the search; no friction or rotor at all is a result, not a fault."""
     low, high = entry.x_bounds
-    near = min(x - low, high - x) < _ON_BOUND * (high - low)
     none = entry.low == 0.0 or entry.name == "armature"  # on a logarithmic scale its bound stands for zero
-    return near and not (none and x - low < high - x)
+    return _on_bound(entry, x) and not (none and x - low < high - x)
 
 
 def _advice(entry: FitParameter, seen: Evidence, partner: FitParameter | None) -> str:
@@ -159,7 +163,7 @@ def hide_still(
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0
     covariance[hidden, hidden] = 1.0
-    return Posterior(covariance=covariance, correlation_time_s=found.correlation_time_s), hidden
+    return replace(found, covariance=covariance), hidden
 
 
 class Pair(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,11 @@ from trueup.world.fitted.fit_parameter import belongs_to_stand
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, friction_model
 
 FloatArray = NDArray[np.float64]
-Share = Literal["identical", "all", "none"]
 _FLOOR = 1e-6  # of a normalisation: a signal that never moves
 
 
-def groups_of(robot: Robot, share: Share) -> tuple[tuple[int, ...], ...]:
-    """Joints that share weights: those with equal motors (torque and velocity limits), all, or none."""
-    if share == "all":
-        return (tuple(range(robot.spec.njoint)),)
-    if share == "none":
-        return tuple((j,) for j in range(robot.spec.njoint))
+def groups_of(robot: Robot) -> tuple[tuple[int, ...], ...]:
+    """Joints that share weights: those with equal motors (torque and velocity limits)."""
     groups: dict[tuple[float, float], list[int]] = {}
     for j, joint in enumerate(robot.spec.joints):
         groups.setdefault((joint.torque, joint.velocity), []).append(j)
@@ -75,15 +69,14 @@ def blank_net(
     shape = (len(spec.groups), len(spec.signals))
     mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)
     if signals is not None:
-        for k, group in enumerate(spec.groups):
-            mine = signals[:, list(group)].reshape(-1, shape[1])
-            mean[k], std[k] = mine.mean(axis=0), np.maximum(mine.std(axis=0), _FLOOR)
-            low[k], high[k] = mine.min(axis=0), mine.max(axis=0)
+        mine = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
+        mean, std = np.array([m.mean(axis=0) for m in mine]), np.array([m.std(axis=0) for m in mine])
+        low, high = np.array([m.min(axis=0) for m in mine]), np.array([m.max(axis=0) for m in mine])
     return ActuatorNet(
         spec=spec,
         layers=layers,
         mean=mean.astype(np.float32),
-        std=std.astype(np.float32),
+        std=np.maximum(std, _FLOOR).astype(np.float32),
         scale=np.asarray(scale, np.float32),
         context=np.zeros((spec.njoint, context), np.float32),
         low=low.astype(np.float32),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,36 +26,27 @@ class Regression(NamedTuple):
     torque: Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetShape:
-    """Hidden layers, size of each joint's context, gain of the last layer at the start."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    context: int = 0
-    last_gain: float = 0.0
+def falling(share: float) -> float:
+    """A cosine schedule for learning rates: from 1 down to a fiftieth."""
+    return float(0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * share)))
 
 
 class NetLearner:
-    """Weights of all groups in one buffer with Adam.
+    """Weights of all groups of a net shaped like `like` in one buffer with Adam."""
 
-    Inputs are (rows, njoint, nsignal, ntap); derivatives are with respect to torques in N m.
-    """
-
-    def __init__(self, like: ActuatorNet, shape: NetShape, seed: int) -> None:
-        self.net, self.shape, spec = like, shape, like.spec
-        if spec.activation != "elu" and shape.hidden:
-            raise ValueError("this learner has derivatives of ELU nets only")
-        sizes = (spec.ninput + shape.context, *shape.hidden, 1)
+    def __init__(self, like: ActuatorNet, seed: int, *, last_gain: float = 0.0) -> None:
+        """`last_gain`: of the last layer's first weights; 0: the net begins without torque."""
+        self.net, spec, ncontext = like, like.spec, like.context.shape[1]
+        sizes = (spec.ninput + ncontext, *like.hidden, 1)
         names = {name: size for g in range(len(spec.groups)) for name, size in mlp_shapes(f"group{g}", sizes).items()}
-        self.parameters = Parameters({**names, "context": (spec.njoint, shape.context)})
-        self.mlps = [Mlp(self.parameters, f"group{g}", sizes, _CHUNK) for g in range(len(spec.groups))]
+        self.parameters = Parameters({**names, "context": (spec.njoint, ncontext)})
+        self.mlps = [Mlp(self.parameters, f"group{g}", sizes, _CHUNK, spec.activation) for g in range(len(spec.groups))]
         generator = torch.Generator().manual_seed(seed)
         for mlp in self.mlps:
-            mlp.initialize(generator, last_gain=shape.last_gain)
+            mlp.initialize(generator, last_gain=last_gain)
         self.context = self.parameters.view["context"]
         self.context.normal_(generator=generator)
         self.adam = Adam(self.parameters)
-        self._sum = torch.empty_like(self.parameters.flat)
         self._scale = torch.from_numpy(like.scale)
         self._limit = torch.tensor(spec.limit, dtype=torch.float32)
 
@@ -70,26 +61,23 @@ class NetLearner:
 
     def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
         """The present weights, or those of a flat copy, as a net."""
-        now = self.copy()
-        self.put(now if flat is None else flat)
+        view = self._views(self.copy() if flat is None else flat.copy())
         layers = tuple(
-            tuple((w.numpy().copy(), b.numpy().copy()) for w, b in zip(mlp.weight, mlp.bias, strict=True))
-            for mlp in self.mlps
+            tuple((view[f"group{g}/{k}/weight"], view[f"group{g}/{k}/bias"]) for k in range(len(mlp.weight)))
+            for g, mlp in enumerate(self.mlps)
         )
-        made = replace(self.net, layers=layers, context=self.context.numpy().copy())
-        self.put(now)
-        return made
+        return replace(self.net, layers=layers, context=view["context"])
 
     def silent(self, flat: Float32) -> Float32:
         """A flat copy with last layers of zeros: the same features, no torque."""
-        now = self.copy()
-        self.put(flat)
-        for mlp in self.mlps:
-            mlp.weight[-1].zero_()
-            mlp.bias[-1].zero_()
-        made = self.copy()
-        self.put(now)
+        made, last = flat.copy(), len(self.mlps[0].weight) - 1
+        for name, part in self._views(made).items():
+            if f"/{last}/" in name:
+                part[:] = 0.0
         return made
+
+    def _views(self, flat: Float32) -> dict[str, Float32]:
+        return {name: part.numpy() for name, part in self.parameters.views(torch.from_numpy(flat)).items()}
 
     def restart_adam(self) -> None:
         """Forget the moments of earlier steps."""
@@ -97,100 +85,54 @@ class NetLearner:
 
     def state(self) -> State:
         """Weights and moments, for a checkpoint."""
-        mean, square = (part.numpy().copy() for part in (self.adam.mean, self.adam.square))
-        return {"flat": self.copy(), "mean": mean, "square": square, "adam_steps": np.array(self.adam.steps)}
+        return self.adam.state("net")
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        self.put(np.array(state["flat"], np.float32))
-        self.adam.mean.numpy()[:], self.adam.square.numpy()[:] = state["mean"], state["square"]
-        self.adam.steps = int(state["adam_steps"])
-
-    def input_gradient(self, inputs: Float32) -> Float32:
-        """dtau/dinput, shaped as the inputs."""
-        spec, out = self.net.spec, np.empty_like(inputs)
-        for g, rows, x, joints in self._parts(inputs):
-            y = self.mlps[g].forward(x)
-            _, slope = self._torque(y[:, 0], joints)
-            back = self.mlps[g].backward(slope[:, None], to_input=True).numpy()
-            group = list(spec.groups[g])
-            part = back[:, : spec.ninput].reshape(-1, len(group), len(spec.signals), len(spec.taps))
-            out[rows, group] = part / self.net.std[g][:, None]
-        return out
-
-    def step(self, inputs: Float32, torque_grad: NDArray[np.float64], rate: float, decay: float = 0.0) -> float:
-        """Move the weights against the loss whose gradient by torques (rows, njoint) is given; returns its norm."""
-        self._sum.zero_()
-        spec = self.net.spec
-        for g, rows, x, joints in self._parts(inputs):
-            y = self.mlps[g].forward(x)
-            asked = torch.from_numpy(
-                np.ascontiguousarray(torque_grad[rows][:, list(spec.groups[g])], np.float32)
-            ).reshape(-1)
-            self.parameters.grad.zero_()
-            _, slope = self._torque(y[:, 0], joints)
-            back = self.mlps[g].backward((asked * slope)[:, None], to_input=self.shape.context > 0)
-            if self.shape.context:
-                self.parameters.grad_view["context"].index_add_(0, joints, back[:, spec.ninput :])
-            self._sum += self.parameters.grad
-        self.parameters.grad.copy_(self._sum)
-        norm = float(self.parameters.grad.norm())
-        self._descend(rate, decay)
-        return norm
+        self.adam.restore("net", state)
 
     def regressions(self, inputs: Float32, torque: Float32) -> list[Regression]:
-        """Inputs with torques (rows, njoint) that they should give, normalised once for many steps of `regress`."""
-        made = []
-        for g, group in enumerate(self.net.spec.groups):
-            wanted = torque[:, list(group)].astype(np.float32)
-            x = self.net.group_inputs(g, inputs)
-            made.append(Regression(torch.from_numpy(x), torch.from_numpy(wanted)))
-        return made
+        """Inputs (rows, njoint, nsignal, ntap) with torques (rows, njoint) that they should give, normalised once."""
+        return [
+            Regression(
+                torch.from_numpy(self.net.group_inputs(g, inputs)),
+                torch.from_numpy(torque[:, list(group)].astype(np.float32)),
+            )
+            for g, group in enumerate(self.net.spec.groups)
+        ]
 
     def regress(self, regressions: Sequence[Regression], rows: Tensor, rate: float, decay: float = 0.0) -> float:
-        """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales."""
-        spec, loss = self.net.spec, 0.0
-        share = 1.0 / (len(rows) * spec.njoint)
+        """Move the torques of some rows towards the wanted ones; returns the mean squared miss in scales.
+
+        A step of Adam with decoupled weight decay.
+        """
         self.parameters.grad.zero_()
-        own = self.parameters.grad_view["context"]
+        loss = self._miss(regressions, rows, backward=True)
+        if decay:
+            self.parameters.flat.mul_(1.0 - rate * decay)
+        self.adam.step(rate)
+        return loss
+
+    def miss(self, regressions: Sequence[Regression], rows: Tensor) -> float:
+        """The mean squared miss of rows in scales."""
+        parts = torch.split(rows, _CHUNK // self.net.spec.njoint)
+        return sum(len(part) * self._miss(regressions, part, backward=False) for part in parts) / max(1, len(rows))
+
+    def _miss(self, regressions: Sequence[Regression], rows: Tensor, *, backward: bool) -> float:
+        spec, loss = self.net.spec, 0.0
+        share, own = 1.0 / (len(rows) * spec.njoint), self.parameters.grad_view["context"]
         for mlp, group, regression in zip(self.mlps, spec.groups, regressions, strict=True):
             joints = torch.tensor(group).repeat(len(rows))
             x = regression.inputs[rows].reshape(len(joints), -1)
             torque, slope = self._torque(mlp.forward(torch.cat([x, self.context[joints]], dim=1))[:, 0], joints)
             miss = (torque - regression.torque[rows].reshape(-1)) / self._scale[joints]
             loss += share * float(miss @ miss)
-            grad = 2.0 * share * miss * slope / self._scale[joints]
-            back = mlp.backward(grad[:, None], to_input=self.shape.context > 0)
-            if self.shape.context:
-                own.index_add_(0, joints, back[:, spec.ninput :])
-        self._descend(rate, decay)
+            if backward:
+                grad = 2.0 * share * miss * slope / self._scale[joints]
+                back = mlp.backward(grad[:, None], to_input=len(own[0]) > 0)
+                if len(own[0]):
+                    own.index_add_(0, joints, back[:, spec.ninput :])
         return loss
-
-    def _descend(self, rate: float, decay: float) -> None:
-        """A step of Adam with decoupled weight decay."""
-        if decay:
-            self.parameters.flat.mul_(1.0 - rate * decay)
-        self.adam.step(rate)
-
-    def torques(self, inputs: Float32) -> NDArray[np.float64]:
-        """Torques (rows, njoint) of inputs."""
-        spec, out = self.net.spec, np.empty(inputs.shape[:2])
-        for g, rows, x, joints in self._parts(inputs):
-            torque, _ = self._torque(self.mlps[g].forward(x)[:, 0], joints)
-            out[rows, list(spec.groups[g])] = torque.numpy().reshape(-1, len(spec.groups[g]))
-        return out
-
-    def _parts(self, inputs: Float32):  # type: ignore[no-untyped-def]
-        """Normalised rows of each group, in chunks: (group, rows of `inputs`, x, joints)."""
-        spec, net = self.net.spec, self.net
-        for g, group in enumerate(spec.groups):
-            size = max(1, _CHUNK // len(group))
-            for start in range(0, len(inputs), size):
-                rows = slice(start, start + size)
-                part = net.group_inputs(g, inputs[rows])
-                joints = torch.tensor(group).repeat(len(part))
-                x = torch.from_numpy(part.reshape(len(joints), -1))
-                yield g, rows, torch.cat([x, self.context[joints]], dim=1), joints
 
     def _torque(self, y: Tensor, joints: Tensor) -> tuple[Tensor, Tensor]:
         """Torques of outputs, through scale and limit, and their derivatives."""

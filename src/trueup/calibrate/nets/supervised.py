@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.nets.net_design import Share, blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of
+from trueup.calibrate.nets.net_learner import NetLearner, falling
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import resample
@@ -42,7 +41,7 @@ class SupervisedCfg:
     """What the net sees and how it learns.
 
     dt_s   from one evaluation to the next; taps are in steps of it
-    share, context  joints that share weights, and numbers that each of them has to itself
+    shared, context  joints with equal motors share weights; numbers that each of them has to itself
     """
 
     hidden: tuple[int, ...] = (32, 32)
@@ -50,7 +49,7 @@ class SupervisedCfg:
     signals: tuple[Signal, ...] = ("pos_error", "vel")
     taps: tuple[int, ...] = (0, 2, 4)
     dt_s: float = 0.005
-    share: Share = "identical"
+    shared: bool = True
     context: int = 4
     passes: int = 150
     batch: int = 256
@@ -59,7 +58,7 @@ class SupervisedCfg:
 
 
 FORMS: dict[Form, SupervisedCfg] = {
-    "fir": SupervisedCfg(hidden=(), share="none", context=0),
+    "fir": SupervisedCfg(hidden=(), shared=False, context=0),
     "net": SupervisedCfg(),
     "long": SupervisedCfg(
         hidden=(256, 128),
@@ -90,8 +89,7 @@ def train_supervised(
 ) -> ActuatorNet:
     """Learn the motor's torque from logs that have it; `base` gives the rest of the simulator (inertia, friction)."""
     cfg = cfg or SupervisedCfg()
-    missing = [log for log in logs if "joint_torque" not in log]
-    if missing or not logs:
+    if not logs or not all("joint_torque" in log for log in logs):
         raise TrueupError(
             "a supervised actuator net needs measured joint torque in every log; without a torque sensor train the "
             "unsupervised one (uan)",
@@ -132,8 +130,7 @@ def make_samples(logs: Sequence[Log], spec: NetSpec) -> Samples:
 
 
 def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: SupervisedCfg) -> NetSpec:
-    steps = max(1, round(cfg.dt_s * rate_hz))
-    dt_s = steps / rate_hz if cfg.dt_s * rate_hz > 0.8 else cfg.dt_s
+    dt_s = max(1, round(cfg.dt_s * rate_hz)) / rate_hz if cfg.dt_s * rate_hz > 0.8 else cfg.dt_s
     return NetSpec(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
@@ -141,7 +138,7 @@ def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: Supervise
         signals=cfg.signals,
         taps=cfg.taps,
         dt_s=dt_s,
-        groups=groups_of(robot, cfg.share),
+        groups=groups_of(robot) if cfg.shared else tuple((j,) for j in range(robot.spec.njoint)),
         activation=cfg.activation,
         **simulator_of(settings_of(base, without=("delay", "kp", "kd"))),  # type: ignore[arg-type]
     )
@@ -150,86 +147,31 @@ def _spec(robot: Robot, rate_hz: float, base: Calibration | None, cfg: Supervise
 def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
     """The linear filter of least squares, on all but the held-out rows."""
     layers = []
+    inputs, torque = samples.inputs[~samples.held], samples.torque[~samples.held] / blank.scale
     for k, group in enumerate(blank.spec.groups):
-        columns = list(group)
-        x = blank.group_inputs(k, samples.inputs[~samples.held])
-        flat = x.reshape(-1, blank.spec.ninput).astype(np.float64)
-        flat = np.concatenate([flat, np.ones((len(flat), 1))], axis=1)
-        y = (samples.torque[~samples.held][:, columns] / blank.scale[columns]).reshape(-1)
+        flat = blank.group_inputs(k, inputs).reshape(-1, blank.spec.ninput).astype(np.float64)
+        flat, y = np.pad(flat, ((0, 0), (0, 1)), constant_values=1.0), torque[:, list(group)].reshape(-1)
         gram = flat.T @ flat
         found = np.linalg.solve(gram + _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), flat.T @ y)
         layers.append(((found[None, :-1].astype(np.float32), found[-1:].astype(np.float32)),))
     return replace(blank, layers=tuple(layers))
 
 
-class _Module(nn.Module):
-    """The same net in torch: one stack per group, a context per joint."""
-
-    def __init__(self, blank: ActuatorNet, cfg: SupervisedCfg) -> None:
-        super().__init__()
-        self.blank, sizes = blank, (blank.spec.ninput + cfg.context, *cfg.hidden, 1)
-        activation = nn.ELU if cfg.activation == "elu" else nn.Softsign
-        self.stacks = nn.ModuleList()
-        for _ in blank.spec.groups:
-            layers = [layer for n, m in pairwise(sizes) for layer in (nn.Linear(n, m), activation())]
-            self.stacks.append(nn.Sequential(*layers[:-1]))
-        self.context = nn.Parameter(torch.randn(blank.spec.njoint, cfg.context))
-
-    def group(self, k: int, x: Tensor) -> Tensor:
-        """(rows, joints of the group) outputs of normalised inputs (rows, joints, ninput)."""
-        own = self.context[list(self.blank.spec.groups[k])].expand(len(x), -1, -1)
-        out: Tensor = self.stacks[k](torch.cat([x, own], dim=2))
-        return out[..., 0]
-
-    def actuator(self) -> ActuatorNet:
-        """The present weights as a net."""
-        layers = tuple(
-            tuple(
-                (one.weight.detach().numpy().copy(), one.bias.detach().numpy().copy())
-                for one in stack.modules()
-                if isinstance(one, nn.Linear)
-            )
-            for stack in self.stacks
-        )
-        return replace(self.blank, layers=layers, context=self.context.detach().numpy().copy())
-
-
 def _learned(blank: ActuatorNet, samples: Samples, cfg: SupervisedCfg, progress: Progress | None) -> ActuatorNet:
-    torch.manual_seed(cfg.seed)
-    net, rng = _Module(blank, cfg), np.random.default_rng(cfg.seed)
-    adam = torch.optim.Adam(net.parameters(), lr=cfg.rate)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, cfg.passes, eta_min=0.02 * cfg.rate)
-    data = [_tensors(blank, samples, k) for k in range(len(blank.spec.groups))]
+    """The net that misses the held-out torques least."""
+    learner, rng = NetLearner(blank, cfg.seed, last_gain=1.0), np.random.default_rng(cfg.seed)
+    data = learner.regressions(samples.inputs, samples.torque)
     train, held = np.flatnonzero(~samples.held), torch.from_numpy(np.flatnonzero(samples.held))
-    best, waited, result = np.inf, 0, net.actuator()
+    best, least, waited = learner.copy(), np.inf, 0
     for done in range(cfg.passes):
-        for part in np.array_split(rng.permutation(train), max(1, len(train) // cfg.batch)):
-            loss = _loss(net, data, torch.from_numpy(part))
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            adam.step()
-        falling.step()
-        with torch.no_grad():
-            now = float(_loss(net, data, held))
-        waited = 0 if now < best else waited + 1
-        if now < best:
-            best, result = now, net.actuator()
+        for rows in np.array_split(rng.permutation(train), max(1, len(train) // cfg.batch)):
+            learner.regress(data, torch.from_numpy(rows), cfg.rate * falling(done / cfg.passes))
+        miss = learner.miss(data, held)
+        waited = 0 if miss < least else waited + 1
+        if miss < least:
+            best, least = learner.copy(), miss
         if progress is not None:
             progress((done + 1) / cfg.passes)
         if waited >= _PATIENCE:
             break
-    return result
-
-
-def _tensors(blank: ActuatorNet, samples: Samples, k: int) -> tuple[Tensor, Tensor]:
-    """Normalised inputs (rows, joints, ninput) and torques of a group."""
-    columns = list(blank.spec.groups[k])
-    y = samples.torque[:, columns] / blank.scale[columns]
-    return torch.from_numpy(blank.group_inputs(k, samples.inputs)), torch.from_numpy(y)
-
-
-def _loss(net: _Module, data: list[tuple[Tensor, Tensor]], rows: Tensor) -> Tensor:
-    total = torch.zeros(())
-    for k, (x, y) in enumerate(data):
-        total = total + ((net.group(k, x[rows]) - y[rows]) ** 2).sum()
-    return total / (len(rows) * net.blank.spec.njoint)
+    return learner.actuator(best)

@@ -1,7 +1,7 @@
-"""A multilayer perceptron with ELU between layers, its derivative written out.
+"""A multilayer perceptron with ELU (or softsign) between layers, its derivative written out.
 
-    h_0 = x,   h_k = elu(W_k h_{k-1} + b_k),   y = W_n h_{n-1} + b_n
-    elu'(a) = 1 where h > 0, else h + 1        (so the output is enough; the input need not be kept)
+    h_0 = x,   h_k = f(W_k h_{k-1} + b_k),   y = W_n h_{n-1} + b_n
+    elu'(a) = 1 where h > 0, else h + 1;   softsign'(a) = (1 - |h|)^2      (the output is enough: no input is kept)
 
 Buffers are allocated once and matrix products write into them: on a CPU the time goes to the products, not to
 bookkeeping. A test compares the derivative with autograd.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
@@ -43,8 +44,15 @@ class Mlp:
     `forward` returns a view of a buffer that the next call overwrites; `backward` belongs to the last `forward`.
     """
 
-    def __init__(self, parameters: Parameters, prefix: str, sizes: Sequence[int], rows: int) -> None:
-        self.sizes, self.rows = tuple(sizes), rows
+    def __init__(
+        self,
+        parameters: Parameters,
+        prefix: str,
+        sizes: Sequence[int],
+        rows: int,
+        activation: Literal["elu", "softsign"] = "elu",
+    ) -> None:
+        self.sizes, self.rows, self._is_elu = tuple(sizes), rows, activation == "elu"
         names = [f"{prefix}/{k}" for k in range(len(sizes) - 1)]
         self.weight = [parameters.view[f"{name}/weight"] for name in names]
         self.bias = [parameters.view[f"{name}/bias"] for name in names]
@@ -68,7 +76,9 @@ class Mlp:
         for k, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             out = self._out[k][:n]
             torch.addmm(bias, x, weight.t(), out=out)
-            x = out if k == last else _elu_(out, self._grad[k + 1][:n])
+            if k < last:
+                out = _elu_(out, self._grad[k + 1][:n]) if self._is_elu else out.div_(out.abs().add_(1.0))
+            x = out
         return x
 
     def backward(self, grad: Tensor, *, to_input: bool = False) -> Tensor:
@@ -85,5 +95,9 @@ class Mlp:
                 return grad
             out = self._grad[k][:n]
             torch.mm(grad, self.weight[k], out=out)
-            grad = out if k == 0 else _elu_backward(out, 1.0, 1.0, 1.0, True, below, grad_input=out)
+            if k > 0 and self._is_elu:
+                out = _elu_backward(out, 1.0, 1.0, 1.0, True, below, grad_input=out)
+            elif k > 0:
+                out.mul_((1.0 - below.abs()).square_())
+            grad = out
         return grad

@@ -1,7 +1,12 @@
 """UAN by inversion: find the torque that the simulator is missing along the logs, then teach it to the net.
 
-A round replays whole logs under the present net, finds the torque that is still missing (`inverse`) and lets the net
-learn the sum of both. The inputs it is trained on come from one of two motions, and neither is always right:
+A round replays whole logs under the present net with a torque series added to the servo, and corrects the series by the
+error that it leaves (iterative learning control), through the inverse of a linear model in the frequency domain,
+
+    G(w) = (-w^2 M + i w (Kd + D) + Kp)^-1,    dtau = -(G' G + r)^-1 G' e
+
+The ridge r weighs the encoder's noise against plausible torques. Then the net learns by regression what its inputs
+explain of its own torque and the missing one. Inputs come from one of two motions, and neither is always right:
 
 corrected  the motion with the missing torque added, which is the measured one. Where the missing torque is a function
            of the inputs, one round finds it. But a hand, a stand or a neighbour moves the joint too: the net then takes
@@ -27,14 +32,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trueup.calibrate.nets.net_learner import NetLearner, Regression, State
-from trueup.calibrate.nets.uan.inverse import missing_torque
-from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, SignalRange
-from trueup.models.actuator_net import ActuatorNet
+from trueup.calibrate.nets.net_learner import NetLearner, Regression, State, falling
+from trueup.calibrate.nets.uan.rollout import NetRollout, Rollouts, Rows, joint_inertia, no_range, with_range
+from trueup.models.actuator_net import ActuatorNet, Float32
 
 FloatArray = NDArray[np.float64]
 Way = Literal["corrected", "simulated"]
+HELD = 0.15  # of every replay, at its end: to choose the weights by
 _AT_ONCE = 100  # steps of one `iterate`
+_TOP_HZ = 30.0  # above, an encoder shows noise only
+_PAD_S = 1.0
+_ROWS = 8192  # whose torques are computed at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,33 +67,87 @@ class RegressCfg:
     ways: tuple[Way, ...] = ("corrected", "simulated")
 
 
-def late_error(error: FloatArray, share: float) -> float:
-    """Mean over joints of the error of replays (nwindow, L, njoint) in their last share, rad."""
-    late = error[:, round((1.0 - share) * error.shape[1]) :]
+def late_error(error: FloatArray) -> float:
+    """Mean over joints of the error of replays (nwindow, L, njoint) in their held-out part, rad."""
+    late = error[:, round((1.0 - HELD) * error.shape[1]) :]
     return float(np.sqrt((late**2).mean(axis=(0, 1))).mean())
 
 
-class Replays(NamedTuple):
-    """Start rows of whole replays, the share at their end that is held out, and the base as a net of zeros.
+class MissingTorque(NamedTuple):
+    """Inputs (nwindow, K, njoint, nsignal, ntap) to train on, torque (nwindow, K, njoint) that was missing there.
 
-    left  (nwindow, L, njoint) error of the base, rad
+    before, after  replays without the torque and with it
     """
 
-    starts: Rows
-    held: float
-    base: ActuatorNet
-    left: FloatArray
+    inputs: Float32
+    torque: FloatArray
+    before: NetRollout
+    after: NetRollout
+
+
+def missing_torque(
+    rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: int, *, corrected: bool = True
+) -> MissingTorque:
+    """Correct the replays under a net that begin at `starts`.
+
+    corrected  inputs are those along the corrected motion; else those of the motion as the net makes it
+    """
+    spec, actuator = net.spec, rollouts.actuator
+    steps = round(rollouts.length * rollouts.sim.substeps / actuator.every)
+    at = np.minimum(np.arange(steps) * rollouts.length // steps, rollouts.length - 1)
+    torque = np.zeros((steps, len(starts), spec.njoint))
+    most = np.array(spec.limit) if spec.limit else np.inf
+    actuator.added = None
+    found = before = rollouts.run(net, starts)
+    for _ in range(rounds):
+        torque = np.clip(torque + _correction(rollouts, found.error).transpose(1, 0, 2)[at], -most, most)
+        actuator.added = torque
+        found = rollouts.run(net, starts)
+    actuator.added = None
+    inputs = (found if corrected else before).inputs(spec).swapaxes(0, 1)
+    return MissingTorque(inputs, torque.swapaxes(0, 1), before, found)
+
+
+def _correction(rollouts: Rollouts, error: FloatArray) -> FloatArray:
+    """Torques (nwindow, L, njoint) whose effect would cancel errors (nwindow, L, njoint), by the linear model."""
+    sim, rate, length = rollouts.sim, rollouts.tracks.rate_hz, error.shape[1]
+    pad = round(_PAD_S * rate)
+    spectrum = np.fft.rfft(np.pad(error, ((0, 0), (pad, pad), (0, 0)), mode="edge"), axis=1)
+    frequency = np.fft.rfftfreq(length + 2 * pad, 1.0 / rate)
+    used = frequency <= min(_TOP_HZ, 0.4 * rate)
+    out = np.zeros_like(spectrum)
+    stiffness, damping = sim.params.get("kp"), sim.params.get("kd") + sim.params.get("damping")
+    inertia = joint_inertia(sim)
+    omega = 2.0 * np.pi * frequency[used][:, None, None]
+    plausible = (stiffness.mean(axis=0) * np.sqrt((error**2).mean(axis=(0, 1)))) ** 2
+    ridge = np.diag(rollouts.noise**2 / np.maximum(plausible, 1e-12))
+    for k in range(len(error)):
+        g = np.linalg.inv(-(omega**2) * inertia[k] + 1j * omega * np.diag(damping[k]) + np.diag(stiffness[k]))
+        g_h = g.conj().transpose(0, 2, 1)
+        out[k, used] = -np.linalg.solve(g_h @ g + ridge, g_h @ spectrum[k, used][:, :, None])[:, :, 0]
+    return np.fft.irfft(out, length + 2 * pad, axis=1)[:, pad : pad + length]
 
 
 class RegressTrainer:
-    """Learns a residual net on tracks of one length; `iterate` until `done`, a hundred steps at a time."""
+    """Learns a residual net on replays from rows `starts`; `iterate` until `done`, a hundred steps at a time.
 
-    def __init__(self, rollouts: Rollouts, learner: NetLearner, replays: Replays, cfg: RegressCfg, seed: int) -> None:
-        self.rollouts, self.learner, self.starts, self.held = rollouts, learner, replays.starts, replays.held
-        self.base, self.base_error = replays.base, late_error(replays.left, replays.held)
+    base, base_error  the simulator without the net, as a net of zeros, and its error in what is held out, rad
+    """
+
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        starts: Rows,
+        learner: NetLearner,
+        base: tuple[ActuatorNet, float],
+        cfg: RegressCfg,
+        seed: int,
+    ) -> None:
+        self.rollouts, self.starts, self.learner = rollouts, starts, learner
+        self.base, self.base_error = base
         self.cfg, self.seed, self.round, self.at = cfg, seed, 0, 0
         self.best, self.best_error = learner.copy(), np.inf
-        self.range = SignalRange(learner.net.spec)
+        self.range = no_range(learner.net.spec)
         self._first = learner.copy()  # weights at the beginning of the round
         self._data: list[Regression] = []
         self._steps = [cfg.steps, *[max(1, cfg.steps // 2)] * (cfg.rounds - 1)]
@@ -112,8 +174,7 @@ class RegressTrainer:
         rng = np.random.default_rng([self.seed, self.round, self.at])
         shape = (min(_AT_ONCE, steps - self.at), max(1, cfg.batch // njoint))
         for rows in torch.from_numpy(rng.integers(0, len(self._data[0].torque), shape)):
-            falling = 0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * self.at / steps))
-            rate = cfg.rate * falling * (1.0 if self.round == 0 else 0.5)
+            rate = cfg.rate * falling(self.at / steps) * (1.0 if self.round == 0 else 0.5)
             self.learner.regress(self._data, rows, rate, cfg.decay)
             self.at += 1
         if self.at == steps:
@@ -121,39 +182,32 @@ class RegressTrainer:
 
     def result(self) -> ActuatorNet:
         """The net with the best weights so far, or the base."""
-        return self.learner.actuator(self.best) if self.best_error < self.base_error else self.base
+        net = self.learner.actuator(self.best) if self.best_error < self.base_error else self.base
+        return with_range(net, self.range)
 
     def _begin(self) -> None:
         """Replay under the weights of the round's beginning, and find the torque that is missing."""
-        learner, now = self.learner, self.learner.copy()
-        learner.put(self._first)
-        missing = missing_torque(
-            self.rollouts,
-            learner.actuator(),
-            self.starts,
-            self.cfg.corrections[min(self.round, 1)],
-            corrected=self.cfg.ways[0] == "corrected",
-        )
-        cut = [slice(0, round((1.0 - self.held) * len(part))) for part in missing.torque]
-        inputs = np.concatenate([part[rows] for part, rows in zip(missing.inputs, cut, strict=True)])
-        torque = np.concatenate([part[rows] for part, rows in zip(missing.torque, cut, strict=True)])
-        wanted = torque + learner.torques(inputs)
-        self._data = learner.regressions(inputs, wanted.astype(np.float32))
-        for replay in (missing.before, missing.after):
-            self.range.widen(*replay.range())
-        learner.put(now)
+        net, rounds = self.learner.actuator(self._first), self.cfg.corrections[min(self.round, 1)]
+        corrected = self.cfg.ways[0] == "corrected"
+        missing = missing_torque(self.rollouts, net, self.starts, rounds, corrected=corrected)
+        cut = round((1.0 - HELD) * missing.torque.shape[1])
+        inputs = missing.inputs[:, :cut].reshape(-1, *missing.inputs.shape[2:])
+        own = [net(inputs[k : k + _ROWS].astype(np.float64)) for k in range(0, len(inputs), _ROWS)]
+        wanted = missing.torque[:, :cut].reshape(len(inputs), -1) + np.concatenate(own)
+        self._data = self.learner.regressions(inputs, wanted.astype(np.float32))
+        self.range = missing.after.widen(missing.before.widen(self.range))
         if self.at == 0:
-            learner.restart_adam()
+            self.learner.restart_adam()
 
     def _end(self) -> None:
         """Continue from the best of some shares of the round's step; without progress the training ends."""
         learner, before, new = self.learner, self.best_error, self.learner.copy()
         first = learner.silent(new) if self.round == 0 else self._first
         for share in self.cfg.shares:
-            learner.put(first + share * (new - first))
-            error = late_error(self.rollouts.run(learner.actuator(), self.starts).error, self.held)
+            weights = first + share * (new - first)
+            error = late_error(self.rollouts.run(learner.actuator(weights), self.starts).error)
             if error < self.best_error:
-                self.best_error, self.best = error, learner.copy()
+                self.best_error, self.best = error, weights
         self.round, self.at, self._data = self.round + 1, 0, []
         if not self.best_error < before:
             self.round = self.cfg.rounds
@@ -168,7 +222,7 @@ class RegressTrainer:
             "place": np.array([self.round, self.at]),
             "best": self.best,
             "best_error": np.array([self.best_error]),
-            "range": self.range.state(),
+            "range": self.range,
         }
 
     def restore(self, state: State) -> None:
@@ -177,7 +231,7 @@ class RegressTrainer:
         self._first, self.best = (np.array(state[name], np.float32) for name in ("first", "best"))
         self.round, self.at = (int(number) for number in state["place"])
         self.best_error = float(state["best_error"][0])
-        self.range.restore(state["range"])
+        self.range = np.array(state["range"], np.float32)
 
 
 class Race:
@@ -190,10 +244,6 @@ class Race:
     def leader(self) -> RegressTrainer:
         """The trainer with the lowest held-out error so far."""
         return min(self.runners, key=lambda one: one.best_error)
-
-    @property
-    def range(self) -> SignalRange:
-        return self.leader.range
 
     @property
     def done(self) -> bool:

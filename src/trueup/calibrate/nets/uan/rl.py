@@ -13,13 +13,13 @@ kernels are flat.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.nets.net_learner import State
-from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, SignalRange
+from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, no_range, wider, with_range
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_net import ActuatorNet, Float32, Layer
 from trueup.policy.normalizer import EPS
@@ -29,6 +29,13 @@ from trueup.rl.settings import NetCfg, PpoCfg
 
 FloatArray = NDArray[np.float64]
 _UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
+_STD = 0.3  # of the first actions, in torque scales
+PUBLISHED = PpoCfg(steps=96, epochs=5, gamma=0.995, lam=0.95, entropy=0.0, kl_target=0.01, critic_learning_rate=5e-4)
+
+
+def names_of(net: ActuatorNet) -> Float32:
+    """(njoint, njoint) a joint's number as its context, or (njoint, 0) for a net without contexts."""
+    return np.eye(net.spec.njoint, dtype=np.float32)[:, : net.spec.njoint if net.context.shape[1] else 0]
 
 
 class UanEnv:
@@ -44,14 +51,12 @@ class UanEnv:
         spec, sim = blank.spec, rollouts.sim
         self.control_dt, self.naction, self._horizon = sim.control_dt, 1, horizon
         self.nenv = rollouts.nwindow * spec.njoint
-        self._names: Float32 = np.tile(np.eye(spec.njoint, dtype=np.float32), (rollouts.nwindow, 1))
-        if not blank.context.shape[1]:
-            self._names = self._names[:, :0]
+        self._names: Float32 = np.tile(names_of(blank), (rollouts.nwindow, 1))
         self.nactor = spec.ninput + self._names.shape[1]
         self.ncritic, self.nprivileged = self.nactor + 2, 0
         self._random = RowRandom(seed, "uan start", rollouts.nwindow)
         self._rows = np.zeros(rollouts.nwindow, np.intp)
-        self._age = np.zeros(1, np.int64)
+        self._age = 0
         self._action = np.zeros((self.nenv, 1), np.float32)
         group = np.empty(spec.njoint, np.intp)
         for k, joints in enumerate(spec.groups):
@@ -64,29 +69,25 @@ class UanEnv:
         self._rows[:] = self.starts[np.minimum(picks, len(self.starts) - 1)]
         self.rollouts.actuator.seen = []
         self.rollouts.start(self._rows)
-        self._age[0] = 0
+        self._age = 0
         self._action[:] = 0.0
         return self._see()
 
     def step(self, action: Float32) -> Step:
         """Add the torques of all rows for one row of the log."""
-        rollouts, spec = self.rollouts, self.blank.spec
-        shape = (rollouts.nwindow, spec.njoint)
-        limit = np.array(spec.limit)
-        wanted = action.reshape(shape) * self.blank.scale
+        rollouts, limit = self.rollouts, np.array(self.blank.spec.limit)
+        wanted = action.reshape(rollouts.nwindow, -1) * self.blank.scale
         rollouts.actuator.held = limit * np.tanh(wanted / limit)
-        rollouts.step(self._rows + int(self._age[0]))
+        rollouts.step(self._rows + self._age)
         rollouts.actuator.seen.clear()
         self._age += 1
-        error = np.clip(np.nan_to_num(rollouts.error(self._rows + int(self._age[0]))), -1.0, 1.0)
-        off = (error / self._unit).reshape(-1)
-        reward = uan_reward(off, (action - self._action)[:, 0])
+        error = np.clip(np.nan_to_num(rollouts.error(self._rows + self._age)), -1.0, 1.0)
+        reward = uan_reward((error / self._unit).reshape(-1), (action - self._action)[:, 0])
         self._action[:] = action
-        over = self._age[0] >= self._horizon
-        ended = np.arange(self.nenv) if over else np.zeros(0, np.intp)
+        over = self._age >= self._horizon
+        ended, none = np.arange(self.nenv if over else 0), np.zeros(self.nenv, bool)
         obs = self._see()
         last = Obs(*(part[ended] for part in obs))
-        none = np.zeros(self.nenv, bool)
         if over:
             obs = self.reset()
         metrics = {"error_mrad": 1e3 * float(np.sqrt((error**2).mean()))}
@@ -99,8 +100,8 @@ class UanEnv:
         past = np.stack([forward.read(age - 1) for age in spec.taps], axis=-1)  # (nsignal, nsim, njoint, ntap)
         inputs = (past.transpose(1, 2, 0, 3) - self._mean) / self._std
         actor = np.concatenate([inputs.reshape(self.nenv, -1), self._names], axis=1).astype(np.float32)
-        error = rollouts.error(self._rows + int(self._age[0])) / self._unit
-        velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + int(self._age[0])]
+        error = rollouts.error(self._rows + self._age) / self._unit
+        velocity = rollouts.sim.joint_vel - rollouts.tracks.vel[self._rows + self._age]
         extra = np.stack([error.reshape(-1), velocity.reshape(-1)], axis=1)
         critic = np.concatenate([actor, np.clip(extra, -50, 50)], axis=1).astype(np.float32)
         return Obs(actor, critic, np.zeros((self.nenv, 0), np.float32))
@@ -116,67 +117,43 @@ class UanEnv:
 
 def uan_reward(off: FloatArray, change: NDArray[np.floating]) -> Float32:
     """Reward (rows,) of position errors and changes of action, as published."""
-    square = off**2
-    reward = (
-        -1.5 * np.abs(off)
-        + 4.0 * np.exp(-100.0 * square)
-        + 4.0 * np.exp(-300.0 * square)
-        + 5.0 * np.exp(-1000.0 * square)
-        + 0.5 * np.exp(-0.5 * np.abs(change))
-    )
-    return reward.astype(np.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RlCfg:
-    """Settings as published; horizon in steps. `std` of the first actions, in torque scales."""
-
-    iterations: int = 200
-    horizon: int = 96
-    epochs: int = 5
-    gamma: float = 0.995
-    lam: float = 0.95
-    kl_target: float = 0.01
-    critic_rate: float = 5e-4
-    std: float = 0.3
+    kernels = sum(weight * np.exp(-rate * off**2) for weight, rate in ((4.0, 100.0), (4.0, 300.0), (5.0, 1000.0)))
+    reward = -1.5 * np.abs(off) + kernels + 0.5 * np.exp(-0.5 * np.abs(change))
+    return np.asarray(reward, np.float32)
 
 
 class RlTrainer:
-    """Learns a residual net by PPO; `iterate` until `done`."""
+    """Learns a residual net by PPO; `iterate` until `done`. An episode is as long as an iteration's rollout."""
 
     def __init__(
-        self, rollouts: Rollouts, blank: ActuatorNet, starts: Rows, unit: FloatArray, cfg: RlCfg, seed: int
+        self,
+        rollouts: Rollouts,
+        blank: ActuatorNet,
+        starts: Rows,
+        unit: FloatArray,
+        ppo: PpoCfg,
+        iterations: int,
+        seed: int,
     ) -> None:
-        self.blank, self.cfg = blank, cfg
-        self.env = UanEnv(rollouts, blank, starts, unit / _UNIT_RAD, seed, horizon=cfg.horizon)
-        net = NetCfg(actor=blank.hidden, critic=blank.hidden, std=cfg.std)
-        ppo = PpoCfg(
-            steps=cfg.horizon,
-            epochs=cfg.epochs,
-            gamma=cfg.gamma,
-            lam=cfg.lam,
-            entropy=0.0,
-            kl_target=cfg.kl_target,
-            critic_learning_rate=cfg.critic_rate,
-            net=net,
-        )
-        self.ppo = Ppo(self.env, ppo, seed)
-        self.range = SignalRange(blank.spec)
+        self.blank, self.iterations = blank, iterations
+        self.env = UanEnv(rollouts, blank, starts, unit / _UNIT_RAD, seed, horizon=ppo.steps)
+        net = NetCfg(actor=blank.hidden, critic=blank.hidden, std=_STD)
+        self.ppo = Ppo(self.env, replace(ppo, net=net), seed)
+        self.range = no_range(blank.spec)
 
     @property
     def progress(self) -> float:
         """Share that is done."""
-        return self.ppo.iteration / self.cfg.iterations
+        return self.ppo.iteration / self.iterations
 
     @property
     def done(self) -> bool:
-        return self.ppo.iteration >= self.cfg.iterations
+        return self.ppo.iteration >= self.iterations
 
     def iterate(self) -> None:
         """Collect rollouts, compute advantages, update."""
         self.ppo.iterate()
-        newest = self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0)
-        self.range.widen(newest.min(axis=0), newest.max(axis=0))
+        self.range = wider(self.range, self.env.rollouts.actuator.forward.read(0).transpose(1, 2, 0))
 
     def result(self) -> ActuatorNet:
         """The mean action as a net; the learner's own normalisation is folded into the first layer."""
@@ -187,16 +164,14 @@ class RlTrainer:
         ]
         weight = layers[0][0] / std
         layers[0] = (weight.astype(np.float32), (layers[0][1] - weight @ mean).astype(np.float32))
-        context = np.eye(self.blank.spec.njoint, dtype=np.float32)
-        if not self.blank.context.shape[1]:
-            context = context[:, :0]
-        return replace(self.blank, layers=(tuple(layers),) * len(self.blank.spec.groups), context=context)
+        layers_of_all = (tuple(layers),) * len(self.blank.spec.groups)
+        return with_range(replace(self.blank, layers=layers_of_all, context=names_of(self.blank)), self.range)
 
     def state(self) -> State:
         """What a resumed training needs."""
-        return {**self.ppo.state(), "range": self.range.state()}
+        return {**self.ppo.state(), "range": self.range}
 
     def restore(self, state: State) -> None:
         """Continue from `state`; windows begin anew."""
         self.ppo.restore({name: value for name, value in state.items() if name != "range"})
-        self.range.restore(state["range"])
+        self.range = np.array(state["range"], np.float32)

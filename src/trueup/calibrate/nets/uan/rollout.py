@@ -29,6 +29,7 @@ from trueup.world.replay.tracks import Tracks, lay_tracks
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
+_MARGIN = 0.1  # of the width of the fitted range
 
 
 def make_tracks(robot: Robot, logs: Sequence[Log]) -> Tracks:
@@ -60,38 +61,30 @@ class NetRollout(NamedTuple):
         at = spec.depth + np.arange(steps)[:, None] - np.array(spec.taps)
         return np.ascontiguousarray(self.signals[at].transpose(0, 3, 4, 2, 1))
 
-    def range(self) -> tuple[Float32, Float32]:
-        """Smallest and largest signals, (njoint, nsignal) each."""
-        return self.signals.min(axis=(0, 2)).T, self.signals.max(axis=(0, 2)).T
+    def widen(self, known: Float32) -> Float32:
+        """A range (smallest and largest, njoint, nsignal) that includes these signals too."""
+        return wider(known, self.signals.transpose(0, 2, 3, 1))
 
 
-class SignalRange:
-    """Smallest and largest signals (njoint, nsignal) that a net met while it was trained."""
+def no_range(spec: NetSpec) -> Float32:
+    """The range of signals, (2, njoint, nsignal), of a net that has seen nothing yet."""
+    infinite: Float32 = np.full((spec.njoint, len(spec.signals)), np.inf, np.float32)
+    return np.stack([infinite, -infinite])
 
-    def __init__(self, spec: NetSpec) -> None:
-        shape = (spec.njoint, len(spec.signals))
-        self.low: Float32 = np.full(shape, np.inf, np.float32)
-        self.high: Float32 = np.full(shape, -np.inf, np.float32)
 
-    def widen(self, low: Float32, high: Float32) -> None:
-        """Include these too."""
-        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+def wider(known: Float32, signals: Float32) -> Float32:
+    """A range that includes signals (..., njoint, nsignal) too."""
+    rows = signals.reshape(-1, *signals.shape[-2:])
+    return np.stack([np.minimum(known[0], rows.min(axis=0)), np.maximum(known[1], rows.max(axis=0))])
 
-    def state(self) -> Float32:
-        """Both ends in one array."""
-        return np.stack([self.low, self.high])
 
-    def restore(self, state: NDArray[np.generic]) -> None:
-        """Take over what `state` gave."""
-        self.low, self.high = np.array(state, np.float32)
-
-    def put_on(self, net: ActuatorNet, margin: float) -> ActuatorNet:
-        """The net with this as its fitted range, wider by a share of its width on both sides."""
-        groups = [list(group) for group in net.spec.groups]
-        low = np.stack([self.low[group].min(axis=0) for group in groups])
-        high = np.stack([self.high[group].max(axis=0) for group in groups])
-        more = margin * (high - low)
-        return replace(net, low=low - more, high=high + more)
+def with_range(net: ActuatorNet, known: Float32) -> ActuatorNet:
+    """The net with this as its fitted range, a little wider on both sides."""
+    groups = [list(group) for group in net.spec.groups]
+    low = np.stack([known[0, group].min(axis=0) for group in groups])
+    high = np.stack([known[1, group].max(axis=0) for group in groups])
+    more = _MARGIN * (high - low)
+    return replace(net, low=low - more, high=high + more)
 
 
 class Recorder(NetActuator):
@@ -182,15 +175,11 @@ class Rollouts:
         return self.sim.joint_pos + self.sim.encoder_bias - self.tracks.measured[rows]
 
 
-def joint_inertia(sim: BatchSim, joint_pos: FloatArray) -> FloatArray:
-    """Joint-space inertia (nsim, njoint, njoint) in poses (nsim, njoint), with the armature that is set."""
+def joint_inertia(sim: BatchSim) -> FloatArray:
+    """Joint-space inertia (nsim, njoint, njoint) in the default pose, with the armature that is set."""
     model, data, dof = sim.model, mujoco.MjData(sim.model), sim.index.dof
+    data.qpos[:], full = sim.default_qpos, np.zeros((model.nv, model.nv))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, full)
     extra = sim.params.get("armature") - model.dof_armature[dof]
-    full, out = np.zeros((model.nv, model.nv)), []
-    for k, pose in enumerate(joint_pos):
-        data.qpos[:] = sim.default_qpos
-        data.qpos[sim.index.qpos] = pose
-        mujoco.mj_forward(model, data)
-        mujoco.mj_fullM(model, data, full)
-        out.append(full[np.ix_(dof, dof)] + np.diag(extra[k]))
-    return np.array(out)
+    return full[np.ix_(dof, dof)] + extra[:, :, None] * np.eye(len(dof))
