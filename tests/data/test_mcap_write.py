@@ -122,13 +122,13 @@ def test_rows_that_do_not_fit_are_refused_and_leave_no_trace(tmp_path: Path) -> 
 
 def test_what_cannot_be_recorded_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(TrueupError, match="names must differ"):
-        LogWriter(tmp_path / "a.mcap", ("hip", "hip"), signals=("joint_pos",))
+        LogWriter(tmp_path / "a.mcap", ("hip", "hip")).append(0.0, joint_pos=np.zeros(2))
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
-        LogWriter(tmp_path / "b.mcap", JOINTS, {"x": float("nan")}, signals=("joint_pos",))
+        LogWriter(tmp_path / "b.mcap", JOINTS, {"x": float("nan")}).append(0.0, joint_pos=np.zeros(12))
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
         write_log(Log(time=np.zeros(0), joint_names=(), signals={}, meta={"x": object()}), tmp_path / "c.mcap")
     with pytest.raises(TrueupError, match="did you mean 'voltage'"):
-        LogWriter(tmp_path / "d.mcap", JOINTS, signals=("volage",))
+        LogWriter(tmp_path / "d.mcap", JOINTS).append(0.0, volage=1.0)
 
 
 def test_a_recording_is_not_overwritten_unless_asked(tmp_path: Path) -> None:

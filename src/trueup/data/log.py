@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +34,14 @@ SIGNALS: dict[str, tuple[str | int, str]] = {
 }
 
 
+def signal_width(name: str, joint_names: Sequence[str]) -> int:
+    """Number of columns of a signal for these joints."""
+    if name not in SIGNALS:
+        raise TrueupError(f"a log knows no signal {name!r}{did_you_mean(name, SIGNALS)}")
+    columns = SIGNALS[name][0]
+    return len(joint_names) if isinstance(columns, str) else columns
+
+
 @dataclass(frozen=True, kw_only=True)
 class Log:
     """Signals on one time base.
@@ -54,14 +63,9 @@ class Log:
         if self.time.ndim != 1:
             raise TrueupError(f"a log's time must have one axis, found shape {self.time.shape}")
         for name, values in self.signals.items():
-            if name not in SIGNALS:
-                raise TrueupError(f"a log knows no signal {name!r}{did_you_mean(name, SIGNALS)}")
-            columns = SIGNALS[name][0]
-            width = len(self.joint_names) if columns == "joint" else columns
-            if values.shape != (len(self.time), width):
-                raise TrueupError(
-                    f"signal {name!r} must have shape ({len(self.time)}, {width}), found {values.shape}", place=name
-                )
+            shape = (len(self.time), signal_width(name, self.joint_names))
+            if values.shape != shape:
+                raise TrueupError(f"signal {name!r} must have shape {shape}, found {values.shape}", place=name)
 
     def __len__(self) -> int:
         return len(self.time)

@@ -1,4 +1,4 @@
-"""Logs read from MCAP: our own exactly, those of others through `bags`.
+"""Recordings read as a Log: our own exactly, those of others with their topics put on one clock.
 
 Our own files carry a metadata record that names joints and signals, and number their rows, so every row comes
 back as it was written, also from a file that a killed recorder left behind: then `meta["recovered"]` says so.
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray, Log
+from trueup.data.log import FloatArray, Log, signal_width
 from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.bags import collect, notes
-from trueup.data.mcap.records import Limits
-from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC, signal_width
+from trueup.data.mcap.bags import collect
+from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC
 from trueup.data.mcap.streams import Stream
 from trueup.data.mcap.write import METADATA_NAME, RECOVERY_NAME, SCHEMA_VERSION
 
@@ -31,22 +30,26 @@ class _Table(msgspec.Struct, frozen=True):
     provenance: dict[str, object]
 
 
-def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
-    """Read any MCAP file with joint states as a Log; see `bags.read_streams` for its topics untouched."""
-    collector, damage = collect(path, limits)
+def read_mcap(path: str | Path) -> Log:
+    """Read any recording with joint states (.mcap, .db3 or a rosbag2 folder) as a Log."""
+    collector, damage = collect(path)
     streams = collector.streams()
+    notes: dict[str, object] = {}
+    if damage:
+        notes["recovered"] = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage)
     table = collector.metadata.get(METADATA_NAME)
-    if table is None:
-        return assemble(streams, source=path, meta=notes(collector.skipped, damage))
+    if table is None or Path(path).is_dir():
+        if collector.skipped:
+            notes["topics_not_read"] = [f"{topic}: {kind}" for topic, kind in sorted(collector.skipped.items())]
+        return assemble(streams, path, notes)
     try:
         log = _own(_decoded(table), streams)
     except TrueupError as error:
         place = error.place or f"metadata {METADATA_NAME!r}"
         raise TrueupError(error.message, file=path, place=place) from None
-    found = notes({}, damage)
     if RECOVERY_NAME in collector.metadata:
-        found["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
-    return replace(log, meta=log.meta | found) if found else log
+        notes["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
+    return replace(log, meta=log.meta | notes)
 
 
 def _decoded(table: dict[str, str]) -> _Table:

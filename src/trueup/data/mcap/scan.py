@@ -9,26 +9,28 @@ by its checksum is searched for.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import re
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Metadata, Schema
+from mcap.records import Channel, Chunk, DataEnd, Footer, Metadata, Schema
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.records import MAGIC, Damage, Item, Limits, MalformedError, Messages, decompress, open_input
+from trueup.data.mcap import records
+from trueup.data.mcap.records import MAGIC, Damage, Item, MalformedError, Messages, decompress, open_input
 
 _HEAD = struct.Struct("<BQ")
 _MESSAGE_HEAD = 22
-_FOOTER_SIZE = 9 + 20 + len(MAGIC)
 _DEFINITIONS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel, Opcode.METADATA: Metadata}
 # a chunk's fixed fields, then its compression: what the search for the next chunk looks for
 _CHUNK_PATTERN = re.compile(
@@ -37,26 +39,26 @@ _CHUNK_PATTERN = re.compile(
 _CANDIDATES = 20_000  # places that look like a chunk and are none, before the search gives up
 
 
-def scan(path: str | Path, limits: Limits | None = None, damage: list[Damage] | None = None) -> Iterator[Item]:
+def scan(path: str | Path, damage: list[Damage] | None = None) -> Iterator[Item]:
     """Yield definitions, metadata and messages in the order of the file.
 
     Without `damage` the first flaw raises a TrueupError that names the byte. With it, flaws are noted there
     and stepped over, and the definitions repeated in the summary are yielded too.
     """
     with open_input(path) as file:
-        yield from _Scan(file, path, limits or Limits(), damage).items()
+        yield from _Scan(file, path, damage).items()
 
 
 class _Scan:
-    def __init__(self, file: BinaryIO, path: str | Path, limits: Limits, damage: list[Damage] | None) -> None:
-        self._file, self._path, self._limits, self._damage = file, path, limits, damage
+    def __init__(self, file: BinaryIO, path: str | Path, damage: list[Damage] | None) -> None:
+        self._file, self._path, self._damage = file, path, damage
         self._size = file.seek(0, 2)
         self._pos = file.seek(0)
         self._crc = 0
-        self._is_data = True
-        self._bytes_left = limits.spare_bytes + limits.expansion * self._size
-        self._messages_left = limits.spare_messages + self._size // limits.bytes_per_message
-        self._definitions_left = limits.definitions
+        self._summary = 0  # where it begins; 0 while the data goes on
+        self._bytes_left = records.SPARE_BYTES + records.EXPANSION * self._size
+        self._messages_left = records.SPARE_MESSAGES + self._size // records.BYTES_PER_MESSAGE
+        self._definitions_left = records.MOST_DEFINITIONS
 
     def items(self) -> Iterator[Item]:
         if self._read(len(MAGIC)) != MAGIC:
@@ -68,7 +70,7 @@ class _Scan:
                 yield from self._record(start)
             except MalformedError as flaw:
                 yield from self._step_over(start, flaw)
-        if self._is_data and not (self._damage and self._damage[-1].is_cut):
+        if not self._summary and not (self._damage and self._damage[-1].is_cut):
             self._note(self._size, MalformedError("the file ends before its data does", is_cut=True))
 
     def _seek(self, offset: int) -> None:
@@ -79,10 +81,6 @@ class _Scan:
         self._pos += len(data)
         self._crc = zlib.crc32(data, self._crc)
         return data
-
-    def _pass(self, length: int) -> None:
-        while length > 0:
-            length -= len(self._read(min(length, 1 << 20)))
 
     def _record(self, start: int) -> Iterator[Item]:
         crc = self._crc
@@ -97,52 +95,50 @@ class _Scan:
         if opcode == 0:
             raise MalformedError("a record of kind 0, which does not exist")
         try:
-            if opcode == Opcode.DATA_END and self._is_data:
+            if opcode == Opcode.FOOTER:
+                self._end_file(length)
+            elif self._summary and (self._damage is None or opcode not in (Opcode.SCHEMA, Opcode.CHANNEL)):
+                self._pass(length)
+            elif opcode == Opcode.DATA_END:
                 self._end_data(self._read(length), crc)
-            elif opcode == Opcode.FOOTER:
-                self._end_file(end)
-            elif opcode == Opcode.CHUNK and self._is_data:
+            elif opcode == Opcode.CHUNK:
                 yield from self._chunk(self._read(length), start)
-            elif opcode == Opcode.MESSAGE and self._is_data:
+            elif opcode == Opcode.MESSAGE:
                 yield from self._inside(head + self._read(length), start, False)
-            elif opcode in _DEFINITIONS and (self._is_data or opcode != Opcode.METADATA):
-                yield self._definition(opcode, length)
+            elif opcode in _DEFINITIONS:
+                yield self._definition(opcode, self._read(length))
             else:
                 self._pass(length)
         except MalformedError as flaw:
-            raise MalformedError(
-                str(flaw), resume=end if flaw.resume is None else flaw.resume, is_cut=flaw.is_cut
-            ) from None
+            flaw.resume = end if flaw.resume is None else flaw.resume
+            raise
+
+    def _pass(self, length: int) -> None:
+        while length > 0:
+            length -= len(self._read(min(length, 1 << 20)))
 
     # Records
 
-    def _definition(self, opcode: int, length: int) -> Item:
-        if length > self._limits.definition_bytes:
-            limit = self._limits.definition_bytes
-            raise MalformedError(f"a definition of {length} bytes, at most {limit} are read")
-        return self._parsed(opcode, self._read(length))
-
-    def _parsed(self, opcode: int, body: bytes) -> Item:
+    def _definition(self, opcode: int, body: bytes) -> Item:
         self._definitions_left -= 1
         if self._definitions_left < 0:
-            raise self._refusal(f"more than {self._limits.definitions} definitions and topics")
+            raise self._refusal(f"more than {records.MOST_DEFINITIONS} definitions and topics")
+        if len(body) > records.DEFINITION_BYTES:
+            raise MalformedError(f"a definition of {len(body)} bytes, at most {records.DEFINITION_BYTES} are read")
         item: Schema | Channel | Metadata = _parse(_DEFINITIONS[opcode], body)
-        texts = (getattr(item, field, "") for field in ("name", "encoding", "topic", "message_encoding"))
-        longest = max(len(text) for text in texts)
-        if longest > self._limits.name_bytes:
-            raise MalformedError(f"a name of {longest} letters, at most {self._limits.name_bytes} are read")
+        longest = max(len(getattr(item, field, "")) for field in ("name", "encoding", "topic", "message_encoding"))
+        if longest > records.NAME_BYTES:
+            raise MalformedError(f"a name of {longest} letters, at most {records.NAME_BYTES} are read")
         return item
 
     def _chunk(self, body: bytes, start: int, *, partial: bool = False) -> Iterator[Item]:
         chunk = _parse(Chunk, body)
         size = chunk.uncompressed_size
-        if size > self._limits.chunk_bytes:
-            raise MalformedError(
-                f"a chunk claims {size} bytes uncompressed, at most {self._limits.chunk_bytes} are read"
-            )
+        if size > records.CHUNK_BYTES:
+            raise MalformedError(f"a chunk claims {size} bytes uncompressed, at most {records.CHUNK_BYTES} are read")
         self._bytes_left -= size
         if self._bytes_left < 0:
-            raise self._refusal(f"it unpacks to more than {self._limits.expansion} times its {self._size} bytes")
+            raise self._refusal(f"it unpacks to more than {records.EXPANSION} times its {self._size} bytes")
         data = decompress(chunk.data, chunk.compression, size, partial=partial)
         if chunk.uncompressed_crc and not partial and zlib.crc32(data) != chunk.uncompressed_crc:
             raise MalformedError("the checksum of a chunk differs")
@@ -163,7 +159,7 @@ class _Scan:
             if opcode == Opcode.MESSAGE:
                 starts.append(pos)
             elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-                yield self._parsed(opcode, data[pos + 9 : after])
+                yield self._definition(opcode, data[pos + 9 : after])
             pos = after
         self._messages_left -= len(starts)
         if self._messages_left < 0:
@@ -175,43 +171,28 @@ class _Scan:
 
     def _end_data(self, body: bytes, crc: int) -> None:
         expected = _parse(DataEnd, body).data_section_crc
-        self._is_data = False
+        self._summary, self._crc = self._pos, 0
         if expected and expected != crc and not self._damage:
             raise MalformedError("the checksum of the data differs")
-        if self._damage is None:
-            self._check_summary(self._pos)
-            self._seek(self._size)
 
-    def _check_summary(self, start: int) -> None:
-        """Check what follows the data: a summary, if any, under its checksum, the footer and the magic."""
-        if self._size - start < _FOOTER_SIZE:
-            raise MalformedError("the file ends before its footer", resume=self._size, is_cut=True)
-        self._seek(start)
-        self._crc = 0
-        self._pass(self._size - start - _FOOTER_SIZE)
-        opcode, length, summary, _ = struct.unpack("<BQQQ", self._read(9 + 16))
-        found, (expected,) = self._crc, struct.unpack("<I", self._read(4))
-        if self._read(len(MAGIC)) != MAGIC:
+    def _end_file(self, length: int) -> None:
+        """Check the footer, the summary before it by its checksum, and the magic."""
+        if not self._summary or length != 20:
+            raise MalformedError("a footer where the data should go on, or a damaged one")
+        body = self._read(16)
+        found = self._crc
+        footer = _parse(Footer, body + self._read(4))
+        if self._read(len(MAGIC)) != MAGIC or self._pos != self._size:
             raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        if (opcode, length) != (Opcode.FOOTER, 20) or summary not in (0, start):
-            raise MalformedError("the footer is damaged", resume=self._size)
-        if expected and expected != found:
-            raise MalformedError("the checksum of the summary differs", resume=self._size)
-
-    def _end_file(self, end: int) -> None:
-        if self._is_data:
-            raise MalformedError("a footer where the data should go on")
-        self._seek(end)
-        if self._read(len(MAGIC)) != MAGIC:
-            raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        self._seek(self._size)
+        is_whole = footer.summary_start in (0, self._summary) and footer.summary_crc in (0, found)
+        if not is_whole and not self._damage:
+            raise MalformedError("the checksum or the place of the summary differs", resume=self._size)
 
     # Damage
 
     def _refusal(self, text: str) -> TrueupError:
         """A limit was passed: no way around it, in recovery neither."""
-        hint = "if you trust the file, read it with larger `Limits`"
-        return TrueupError(f"{text}; {hint}", file=self._path, place=f"byte {self._pos}")
+        return TrueupError(text, file=self._path, place=f"byte {self._pos}")
 
     def _note(self, start: int, flaw: MalformedError, skipped: int = 0) -> None:
         if self._damage is None:
@@ -223,8 +204,8 @@ class _Scan:
         if self._damage is None:
             self._note(start, flaw)
         resume = self._next_chunk(start) if flaw.resume is None else flaw.resume
-        self._note(start, flaw, resume - start if self._is_data else 0)
-        if flaw.resume is None and resume == self._size and self._is_data:
+        self._note(start, flaw, 0 if self._summary else resume - start)
+        if flaw.resume is None and resume == self._size and not self._summary:
             yield from self._rest_of_chunk(start)
         self._seek(resume)
 
@@ -232,21 +213,17 @@ class _Scan:
         """What a chunk that the end of the file cut short still holds."""
         self._seek(start)
         if self._read(_HEAD.size)[:1] == bytes([Opcode.CHUNK]):
-            try:
-                yield from self._chunk(self._read(self._limits.chunk_bytes), start, partial=True)
-            except MalformedError:
-                return
+            with contextlib.suppress(MalformedError):
+                yield from self._chunk(self._read(records.CHUNK_BYTES), start, partial=True)
 
     def _next_chunk(self, start: int) -> int:
         """Where the next chunk begins that is whole by its checksum; the end of the file if there is none."""
         if self._size == 0:
             return 0
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            for tried, found in enumerate(_CHUNK_PATTERN.finditer(view, start + 1)):
+            for found in islice(_CHUNK_PATTERN.finditer(view, start + 1), _CANDIDATES):
                 if self._is_whole(found.start()):
                     return found.start()
-                if tried > _CANDIDATES:
-                    break
         return self._size
 
     def _is_whole(self, start: int) -> bool:
@@ -257,17 +234,14 @@ class _Scan:
         stored = struct.unpack_from("<Q", head, 41 + named)[0] if len(head) >= 49 + named else 0
         if not (size and crc and stored) or length != 28 + 4 + named + 8 + stored:
             return False
-        if stored > min(self._size - start, self._limits.chunk_bytes):
+        if stored > min(self._size - start, records.CHUNK_BYTES):
             return False
-        before = self._bytes_left, self._messages_left, self._definitions_left
         self._bytes_left -= stored
         self._seek(start + _HEAD.size)
         try:
-            count = sum(1 for _ in self._chunk(self._read(length), start))
+            return any(True for _ in self._chunk(self._read(length), start))
         except MalformedError:
             return False
-        self._bytes_left, self._messages_left, self._definitions_left = before
-        return count > 0
 
 
 def _parse(kind: Any, body: bytes) -> Any:

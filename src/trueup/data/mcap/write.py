@@ -29,13 +29,14 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import write_atomic
 from trueup.data.log import SIGNALS, Log
 from trueup.data.mcap.recording_file import RecordingFile
-from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, RowLayout, definition, row_layout
+from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, definition, row_layout
 
 SCHEMA_VERSION = "1"
 METADATA_NAME = "trueup"
 RECOVERY_NAME = "trueup_recovery"  # in files written by `recover`
 FLUSH_S = 0.02
 _CHUNK_BYTES = 1 << 20
+_NAN = struct.pack("<d", math.nan)
 
 
 def nanoseconds(time_s: float) -> int:
@@ -69,10 +70,7 @@ class Rows:
         if len(set(self.joint_names)) != len(self.joint_names):
             names = ", ".join(self.joint_names)
             raise TrueupError(f"joint names must differ, found {names}", place="joint_names")
-        self.layout: RowLayout = row_layout(self.joint_names, self.signals)
-        self._nan = {
-            name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count for name, (_, count) in self.layout.places.items()
-        }
+        self.layout = row_layout(self.joint_names, self.signals)
         self.count = 0
         table = self._table(meta)
         self.writer = open_writer(output)
@@ -116,7 +114,7 @@ class Rows:
         if BODY_VELOCITY in self.layout.places and "base_vel" in encoded and "base_quat" in encoded:
             encoded[BODY_VELOCITY] = _body_velocity(encoded["base_quat"], encoded["base_vel"])
         for name, (start, count) in self.layout.places.items():
-            row[start : start + 8 * count] = encoded.get(name) or self._nan[name]
+            row[start : start + 8 * count] = encoded.get(name) or _NAN * count
         number = self.count & 0xFFFFFFFF
         for channel, topic in enumerate(self.layout.topics, start=1):
             self.writer.add_message(channel, time_ns, row[topic.start : topic.stop], time_ns, number)
@@ -148,11 +146,10 @@ def _body_velocity(quat_xyzw: bytes, velocity: bytes) -> bytes:
 class LogWriter:
     """Writes a log while it is being recorded, so that a killed process loses next to nothing.
 
-    Rows go to the kernel in chunks of at most `flush_s` of log time and of wall time, each in one write: a
-    killed process loses less than that plus the row in hand, and `mcap_read.read_mcap` opens what is left.
-    (Loss of power is another matter: nothing is synced to the disk before `close`.) The first row goes out at
-    once, and so does every row that comes slower than `flush_s`. As a context manager it closes the file
-    whatever happened.
+    Rows go to the kernel in chunks of at most FLUSH_S of log time and of wall time, each in one write: a
+    killed process loses less than that plus the row in hand, and `read_mcap` opens what is left. (Loss of power is
+    another matter: nothing is synced to the disk before `close`.) The first row goes out at once, and so does every
+    row that comes slower than FLUSH_S. As a context manager it closes the file whatever happened.
     """
 
     def __init__(
@@ -161,19 +158,15 @@ class LogWriter:
         joint_names: Sequence[str],
         meta: Mapping[str, object] | None = None,
         *,
-        signals: Sequence[str] | None = None,
-        flush_s: float = FLUSH_S,
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._joint_names, self._meta, self._flush_s = tuple(joint_names), dict(meta or {}), flush_s
+        self._joint_names, self._meta = tuple(joint_names), dict(meta or {})
         self._rows: Rows | None = None
         self._is_waiting = False
         self._first_s = self._wall_s = 0.0
         self._last_s = math.nan  # no step is known yet: the first row goes out at once
         self._output = RecordingFile(self.path, overwrite=overwrite)
-        if signals is not None:
-            self._start(signals)
 
     def _start(self, signals: Sequence[str]) -> Rows:
         self._rows = Rows(self._output, self._joint_names, signals, self._meta)
@@ -197,13 +190,12 @@ class LogWriter:
     def _is_due(self, time_s: float) -> bool:
         """Whether waiting for the next row, a step from now, would keep the first one longer than allowed."""
         wall_s = time.monotonic()
-        step_s = time_s - self._last_s
-        self._last_s = time_s
+        step_s, self._last_s = time_s - self._last_s, time_s
         if not self._is_waiting:
             self._is_waiting, self._first_s, self._wall_s = True, time_s, wall_s
         kept_s = time_s + step_s - self._first_s
-        is_steady = step_s > 0.0 and kept_s < self._flush_s - 1e-9
-        return not is_steady or wall_s - self._wall_s >= self._flush_s
+        is_steady = step_s > 0.0 and kept_s < FLUSH_S - 1e-9
+        return not is_steady or wall_s - self._wall_s >= FLUSH_S
 
     def note(self, meta: Mapping[str, object]) -> None:
         """Add to what the log says about itself, from now on also in the file."""
