@@ -155,19 +155,12 @@ def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> LagFit |
     basis, _ = np.linalg.qr(_centred(u[keep[:, None] - causes]))
     # seen through the commands: what the commands cannot have caused, encoder noise first of all, drops out
     solved = _solve(basis.T @ answer, basis.T @ states, (basis.T @ commands) @ weights, SLACK[source])
-    if solved is None:
-        return None
-    if source == "torque" and not _known_gain(view, j, solved):
+    if solved is None or (source == "torque" and not view.is_gain(j, solved.gain, 2.0)):
         return None
     rest = answer - states @ solved.others - commands @ weights[:, solved.best] * solved.gain
     # the low-pass makes neighbours alike: fewer rows than there are tell of the noise
     noise = float(np.mean(rest**2)) * (1.0 + half)
     return _judge(solved, lags, noise, max(3.0, CLEAR_S / view.dt), view.dt if source == "acceleration" else 0.0)
-
-
-def _known_gain(view: LogView, j: int, solved: Solved) -> bool:
-    """Whether a gain fitted on torque is about the robot's own, where that is known."""
-    return view.reference is None or 0.5 < solved.gain / max(float(view.reference.kp[j]), 1e-9) < 2.0
 
 
 def _centred(values: FloatArray) -> FloatArray:
