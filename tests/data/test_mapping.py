@@ -127,11 +127,11 @@ def test_a_signal_mapped_twice_is_refused(tmp_path: Path) -> None:
         read(tmp_path, GOOD + again)
 
 
-def test_a_current_needs_a_torque_constant(tmp_path: Path) -> None:
+def test_a_current_needs_the_torque_constant_as_its_scale(tmp_path: Path) -> None:
     text = GOOD.replace("joint_pos", "joint_torque").replace('"deg"', '"mA"')
-    with pytest.raises(TrueupError, match="torque_constant"):
+    with pytest.raises(TrueupError, match="needs a scale in N m"):
         read(tmp_path, text)
-    assert read(tmp_path, text + "torque_constant = 0.1\n").files[0].signals[0].torque_constant == 0.1
+    assert read(tmp_path, text + "scale = 0.1\n").files[0].signals[0].scale == 0.1
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def match_reference(names: tuple[str, ...], reference: Reference | None) -> tupl
 
 def _cheapest_order(cost: FloatArray) -> NDArray[np.intp]:
     """Column of every row such that the sum of a square cost is smallest."""
-    from scipy import optimize  # takes a while to import
+    from scipy.optimize import linear_sum_assignment  # type: ignore[attr-defined]  # takes a while to import
 
-    return np.asarray(optimize.linear_sum_assignment(cost)[1], np.intp)
+    return np.asarray(linear_sum_assignment(cost)[1], np.intp)
 
 
 def check_tracking(view: LogView) -> Iterator[Finding]:

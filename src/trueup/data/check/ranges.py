@@ -22,14 +22,14 @@ def check_saturation(view: LogView, leapt: Set[int]) -> Iterator[Finding]:
     joints = sorted({*view.fair, *leapt})
     if view.torque is not None:
         torque = {j: _flat_share(view.torque[:, j]) for j in joints}
-        for j in joints if view.reference is not None else ():
-            size = np.abs(view.torque[:, j]) / float(view.reference.torque_limit[j])
-            # far above the limit is told as a limit exceeded
-            torque[j] = max(torque[j], float(np.mean((size >= AT_LIMIT) & (size < 1.05))))
+        if view.reference is not None:
+            size = np.abs(view.torque) / view.reference.torque_limit
+            at_limit = np.mean((size >= AT_LIMIT) & (size < 1.05), axis=0)  # far above is told as a limit exceeded
+            torque = {j: max(share, float(at_limit[j])) for j, share in torque.items()}
         yield from _saturated(view, "torque_saturated", "joint_torque", torque)
     if view.reference is not None and view.vel is not None:
-        at_limit = np.mean(np.abs(view.vel) >= 0.95 * view.reference.velocity_limit, axis=0)
-        yield from _saturated(view, "velocity_saturated", "joint_vel", {j: float(at_limit[j]) for j in joints})
+        speed = np.mean(np.abs(view.vel) >= 0.95 * view.reference.velocity_limit, axis=0)
+        yield from _saturated(view, "velocity_saturated", "joint_vel", {j: float(speed[j]) for j in joints})
 
 
 def _flat_share(values: FloatArray) -> float:

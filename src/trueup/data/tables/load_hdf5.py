@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, check_names
+from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, as_float, check_names, not_numbers
 
 _MAX_DEPTH = 16
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
@@ -27,14 +26,16 @@ def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
         check_names(tuple(found), None if wanted is None else [name.strip("/") for name in wanted], file)
         for key in found if wanted is None else wanted:
             dataset = found[key.strip("/")]
-            fault = _not_numbers(dataset)
+            is_link = dataset is None
+            fault = (
+                "is a soft link, which is not followed; name the dataset itself" if is_link else not_numbers(dataset)
+            )
             if fault and wanted is None:
                 continue
             fault = fault or _elsewhere(dataset) or _too_large(dataset, allowed)
             if fault:
                 raise TrueupError(fault, file=file, place=f"dataset {key!r}")
-            with np.errstate(all="ignore"):
-                columns[key] = np.ascontiguousarray(dataset[()], np.float64)
+            columns[key] = as_float(dataset[()])
     return Table(file=file, columns=columns, names=tuple(found))
 
 
@@ -57,17 +58,6 @@ def _walk(group: Any, file: Path, seen: Iterator[int], prefix: str = "") -> Iter
             yield name, item
         elif isinstance(item, h5py.Group):
             yield from _walk(item, file, seen, f"{name}/")
-
-
-def _not_numbers(dataset: Any) -> str:
-    """Why this dataset is no column of numbers, "" if it is one."""
-    if dataset is None:
-        return "is a soft link, which is not followed; name the dataset itself"
-    if dataset.dtype.kind not in "iufb" or dataset.dtype.subdtype is not None:
-        return f"holds {str(dataset.dtype)[:80]} instead of numbers"
-    if dataset.shape is None or len(dataset.shape) not in (1, 2):
-        return f"has shape {dataset.shape}; a column has one axis (rows) or two (rows, values)"
-    return ""
 
 
 def _elsewhere(dataset: Any) -> str:
