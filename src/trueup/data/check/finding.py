@@ -6,40 +6,45 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from trueup.data.check.catalogue import CATALOGUE
+from trueup.data.check.catalogue import CONSEQUENCES, FIXES
 
 Level = Literal["error", "warning", "note"]
 _LEVELS = ("error", "warning", "note")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """One flaw of a log.
 
-    code         stable name, a key of CATALOGUE
-    level        error: do not use the log as it is; warning: usable with care; note: worth knowing
-    evidence     what was seen, in words and numbers
-    consequence  what goes wrong if nobody acts
-    fix          what to do
-    signal       the signal it is about, "" for the log as a whole
-    joints       the joints it is about, () for all or none
-    numbers      the numbers of the evidence, SI units
-    score        0..1, how sure and how bad; ranks findings of one level
+    code      stable name, a key of CONSEQUENCES (what goes wrong if nobody acts) and FIXES (what to do)
+    level     error: do not use the log as it is; warning: usable with care; note: worth knowing
+    evidence  what was seen, in words and numbers
+    signal    the signal it is about, "" for the log as a whole
+    joints    the joints it is about, () for all or none
+    score     0..1, how sure and how bad; ranks findings of one level
+    numbers   the numbers of the evidence, SI units
     """
 
     code: str
     level: Level
     evidence: str
-    consequence: str
-    fix: str
     signal: str
     joints: tuple[str, ...]
-    numbers: dict[str, float]
     score: float
+    numbers: dict[str, float]
+
+    @property
+    def consequence(self) -> str:
+        return CONSEQUENCES[self.code]
+
+    @property
+    def fix(self) -> str:
+        return FIXES[self.code]
 
     def as_dict(self) -> dict[str, object]:
         """The finding as plain values for JSON."""
-        return asdict(self) | {"joints": list(self.joints), "score": round(self.score, 4)}
+        more = {"joints": list(self.joints), "score": round(self.score, 4)}
+        return asdict(self) | more | {"consequence": self.consequence, "fix": self.fix}
 
 
 def make_finding(
@@ -53,19 +58,9 @@ def make_finding(
     score: float = 0.5,
     **numbers: float,
 ) -> Finding:
-    """Fill a finding's consequence and fix from the catalogue."""
-    consequence, fix = CATALOGUE[code]
-    return Finding(
-        code=code,
-        level=level,
-        evidence=evidence,
-        consequence=consequence,
-        fix=fix,
-        signal=signal,
-        joints=tuple(joints),
-        numbers={key: float(value) for key, value in numbers.items()},
-        score=min(max(float(score), 0.0), 1.0),
-    )
+    """A finding with the numbers of its evidence as keywords."""
+    plain = {key: float(value) for key, value in numbers.items()}
+    return Finding(code, level, evidence, signal, tuple(joints), min(max(float(score), 0.0), 1.0), plain)
 
 
 @dataclass(frozen=True, kw_only=True)

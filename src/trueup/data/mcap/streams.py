@@ -5,7 +5,7 @@ The validator looks here for duplicate or backward stamps and for clocks that dr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,17 +65,6 @@ class Stream:
         return self.time_header if is_stamped else self.time_log
 
 
-class _Part(NamedTuple):
-    """Messages of one layout: `order` is their place among all of the topic, the rest as in Stream."""
-
-    names: tuple[str, ...]
-    order: NDArray[np.int64]
-    time_header: FloatArray
-    time_log: FloatArray
-    sequence: NDArray[np.int64]
-    columns: dict[str, FloatArray]
-
-
 class _Batch(NamedTuple):
     """Messages of one topic: heads of their records, where in `data` their bytes begin, and their place in the file."""
 
@@ -90,7 +79,8 @@ class Topic:
 
     def __init__(self, name: str, message_type: str, path: str | Path) -> None:
         self.name, self.message_type, self._path = name, message_type, path
-        self._parts: dict[tuple[str, ...], list[_Part]] = {}
+        # by their joints: messages of one layout, with their places among all of the topic
+        self._parts: dict[tuple[str, ...], list[tuple[NDArray[np.int64], Stream]]] = {}
         self._count = 0
 
     def add(self, batch: _Batch) -> None:
@@ -98,17 +88,16 @@ class Topic:
         sizes = batch.heads["length"].astype(np.int64) - _AFTER_LENGTH
         rows, layouts = np.arange(len(sizes)), 0
         while len(rows):
-            same_size = rows[sizes[rows] == sizes[rows[0]]]
-            part, taken = self._part(batch, same_size, int(sizes[rows[0]]))
-            self._parts.setdefault(tuple(sorted(part.names)), []).append(part)
+            taken, part = self._part(batch, rows[sizes[rows] == sizes[rows[0]]], int(sizes[rows[0]]))
+            self._parts.setdefault(tuple(sorted(part.names)), []).append((taken + self._count, part))
             rows = np.setdiff1d(rows, taken, assume_unique=True)
             layouts += 1
             if layouts > _LAYOUTS or len(self._parts) > _JOINT_SETS:
                 raise self._refusal("has messages that hardly ever have the same layout or joints twice")
         self._count += len(sizes)
 
-    def _part(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> tuple[_Part, NDArray[np.int64]]:
-        """The messages that are laid out as the first of `rows`, all of one size, and which rows they are."""
+    def _part(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], Stream]:
+        """The messages that are laid out as the first of `rows`, all of one size: which rows, and what they say."""
         first = batch.data[batch.starts[rows[0]] :][:size]
         try:
             layout = find_layout(self.message_type, first.tobytes())
@@ -124,15 +113,15 @@ class Topic:
         if "sec" in columns:
             sec, rest = (columns.pop(name)[:, 0].astype(np.int64) for name in ("sec", "nanosec"))
             time_header = seconds(sec * 1_000_000_000 + rest)
-        part = _Part(
+        return rows, Stream(
+            topic=self.name,
+            message_type=self.message_type,
             names=layout.names,
-            order=rows + self._count,
             time_header=time_header,
             time_log=seconds(heads["log_time"]),
             sequence=heads["sequence"].astype(np.int64),
             columns={name: values.astype(np.float64) for name, values in columns.items()},
         )
-        return part, rows
 
     def _refusal(self, text: str) -> TrueupError:
         return TrueupError(f"topic {self.name!r} {text}", file=self._path, place=self.name)
@@ -140,43 +129,39 @@ class Topic:
     def streams(self, cells_left: int) -> tuple[list[Stream], int]:
         """The topic as streams, one per set of joints, the longest first; and the cells still allowed."""
         streams: list[Stream] = []
-        for parts in sorted(self._parts.values(), key=lambda parts: -sum(len(part.order) for part in parts)):
+        for group in sorted(self._parts.values(), key=lambda group: -sum(len(part) for _, part in group)):
+            order, parts = np.concatenate([order for order, _ in group]), [part for _, part in group]
             wide = {column: values.shape[1] for part in parts for column, values in part.columns.items()}
-            cells_left -= sum(len(part.order) for part in parts) * sum(wide.values())
+            cells_left -= len(order) * sum(wide.values())
             if cells_left < 0:
                 raise self._refusal("would take more memory than the file warrants")
             label = self.name if not streams else f"{self.name}#{len(streams) + 1}"
-            streams.append(self._joined(label, parts, wide))
+            streams.append(self._joined(label, parts, np.argsort(order, kind="stable"), wide))
         return streams, cells_left
 
-    def _joined(self, label: str, parts: list[_Part], wide: dict[str, int]) -> Stream:
+    def _joined(self, label: str, parts: list[Stream], sort: NDArray[np.int64], wide: dict[str, int]) -> Stream:
         names = parts[0].names
         if len(set(names)) != len(names) and any(part.names != names for part in parts):
             raise self._refusal("repeats a joint name in changing order")
-        sort = np.argsort(np.concatenate([part.order for part in parts]), kind="stable")
-        return Stream(
+        return replace(
+            parts[0],
             topic=label,
-            message_type=self.message_type,
-            names=names,
             time_header=np.concatenate([part.time_header for part in parts])[sort],
             time_log=np.concatenate([part.time_log for part in parts])[sort],
             sequence=np.concatenate([part.sequence for part in parts])[sort],
             columns={column: self._column(column, width, parts)[sort] for column, width in wide.items()},
         )
 
-    def _column(self, column: str, width: int, parts: list[_Part]) -> FloatArray:
+    def _column(self, column: str, width: int, parts: list[Stream]) -> FloatArray:
         """One field of all parts, joints in the order of the first; NaN where a message leaves it out."""
         names = parts[0].names
         blocks: list[FloatArray] = []
         for part in parts:
-            values = part.columns.get(column)
-            if values is None:
-                values = np.full((len(part.order), width), np.nan)
-            elif values.shape[1] != width:
+            values = part.columns.get(column, np.full((len(part), width), np.nan))
+            if values.shape[1] != width:
                 raise self._refusal("changes the length of its arrays")
-            elif part.names != names:
-                values = values[:, [part.names.index(name) for name in names]]
-            blocks.append(values)
+            same = part.names == names or column not in part.columns
+            blocks.append(values if same else values[:, [part.names.index(name) for name in names]])
         return np.concatenate(blocks)
 
 
