@@ -14,8 +14,7 @@ from spoil_logs import PLANTS, spoiled
 
 from trueup.data.check.catalogue import CONSEQUENCES, FIXES
 from trueup.data.check.check import check_log
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 SEEDS = range(20)
 

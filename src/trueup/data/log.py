@@ -1,4 +1,4 @@
-"""Log: what a robot (or a simulation) did, as named arrays on one clock."""
+"""Log: what a robot (or a simulation) did, as named arrays on one clock; Reference: the robot to compare it with."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.hashes import sha256_of
 
 FloatArray = NDArray[np.float64]
+_ARRAYS = ("position_low", "position_high", "velocity_limit", "torque_limit", "kp", "kd", "default_pose")
 
 # signal -> (columns, unit): "joint" means one column per joint, a number that many columns
 SIGNALS: dict[str, tuple[str | int, str]] = {
@@ -109,3 +110,35 @@ class Log:
             name: values[:, order] if SIGNALS[name][0] == "joint" else values for name, values in self.signals.items()
         }
         return Log(time=self.time, joint_names=names, signals=moved, meta=self.meta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A robot as the validator sees it; `data` lies below `robot`, so the caller fills this from a RobotSpec.
+
+    Every array is (n,) in the order of joint_names; rad, rad/s, N m, N m/rad, N m s/rad, Hz.
+    """
+
+    joint_names: tuple[str, ...]
+    position_low: FloatArray
+    position_high: FloatArray
+    velocity_limit: FloatArray
+    torque_limit: FloatArray
+    kp: FloatArray
+    kd: FloatArray
+    default_pose: FloatArray
+    control_hz: float
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            shape = np.shape(getattr(self, name))
+            if shape != (len(self.joint_names),):
+                raise TrueupError(
+                    f"{name} must have one number for each of {len(self.joint_names)} joints, found {shape}"
+                )
+
+    def in_order(self, names: tuple[str, ...]) -> Reference:
+        """The same robot with its joints as in `names`; every name must exist here."""
+        order = [self.joint_names.index(name) for name in names]
+        arrays = {name: np.asarray(getattr(self, name), np.float64)[order] for name in _ARRAYS}
+        return Reference(joint_names=names, control_hz=self.control_hz, **arrays)

@@ -2,11 +2,10 @@
 
     value in the log = sign * scale * (raw value in the log's unit) + offset
 
-`columns` is a list of names, one for each joint; or one name with `{i}` (0, 1, ... or the numbers of
-`index`), `{joint}` or `{source}` (the joint's name in the file, see `source_joints`) in it; or the name
-of a column that holds a list of numbers in every row, of which `index` picks and orders. The first [[file]]
-gives the log its time base; the others are brought onto it: `join = "hold"` (the last value before, for
-commands) or `"linear"` (for sensors).
+`columns` is a list of names, one for each joint; or one name with `{i}` (0, 1, ... or the numbers of `index`) or
+`{joint}` in it; or the name of a column that holds a list of numbers in every row, of which `index` picks and orders.
+The first [[file]] gives the log its time base; the others are brought onto it: `join = "hold"` (the last value before,
+for commands) or `"linear"` (for sensors).
 """
 
 from __future__ import annotations
@@ -177,7 +176,6 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
     files: Annotated[tuple[FileMap, ...], msgspec.Meta(max_length=16)]
     robot: Name = ""
     description: Text = ""
-    source_joints: Names = ()  # the same joints as the file spells them
     # what a user of the log must know; kept in its provenance
     notes: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
 
@@ -188,8 +186,6 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
             raise ValueError(f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)")
         if len(set(self.joints)) != len(self.joints):
             raise ValueError("joints: a name is listed twice")
-        if self.source_joints and len(self.source_joints) != len(self.joints):
-            raise ValueError(f"source_joints: {len(self.source_joints)} names for {len(self.joints)} joints")
         if not self.files:
             raise ValueError("a mapping needs at least one [[file]]")
         for file in self.files:
@@ -210,16 +206,13 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
         text = signal.columns
         if text is None or isinstance(text, tuple):
             return text or ()
-        if not any(key in text for key in ("{i}", "{joint}", "{source}")):
+        if "{i}" not in text and "{joint}" not in text:
             return (text,)
         width = self.width(signal)
         joints = self.joints_of(signal) if signal.is_per_joint else ("",) * width
-        source = dict(zip(self.joints, self.source_joints or self.joints, strict=True))
+        numbered = zip(signal.index or range(width), joints, strict=True)
         # plain replacement: str.format would let a mapping ask for fields and widths of its own
-        return tuple(
-            text.replace("{i}", str(i)).replace("{joint}", joint).replace("{source}", source.get(joint, ""))
-            for i, joint in zip(signal.index or range(width), joints, strict=True)
-        )
+        return tuple(text.replace("{i}", str(i)).replace("{joint}", joint) for i, joint in numbered)
 
     def _check_widths(self, signal: SignalMap) -> None:
         for joint in signal.joints:

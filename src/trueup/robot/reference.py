@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueup.data.reference import Reference
+from trueup.data.log import Reference
 from trueup.robot.spec import RobotSpec
 
 

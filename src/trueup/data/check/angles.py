@@ -12,7 +12,7 @@ import numpy as np
 
 from trueup.data.check.finding import Finding, make_finding
 from trueup.data.check.view import FloatArray, correlation, delayed, spread
-from trueup.data.reference import Reference
+from trueup.data.log import Reference
 
 DEGREE = 180.0 / np.pi
 TRAIL_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)

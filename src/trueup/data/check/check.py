@@ -18,8 +18,7 @@ from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
 from trueup.data.check.velocity import check_velocity
 from trueup.data.check.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 __all__ = ["Reference", "Report", "check_log"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.check.view import BoolArray, FloatArray
-from trueup.data.reference import Reference
+from trueup.data.log import Reference
 
 # a row every half second or slower is no robot log: the column is in another unit
 SLOWEST_ROW_S = 0.45

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, delayed, smooth
-from trueup.data.log import SIGNALS
-from trueup.data.reference import Reference
+from trueup.data.log import SIGNALS, Reference
 
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -59,22 +59,17 @@ def _number_then_name(file: Path) -> tuple[int, str]:
 
 
 def _collect_mcap(path: Path, collector: StreamCollector) -> list[Damage]:
-    damage: list[Damage] | None = [] if _is_cut(path) else None
+    with open_input(path) as file:
+        file.seek(-min(len(MAGIC), path.stat().st_size), 2)
+        is_ended = file.read() == MAGIC
+    damage: list[Damage] = []
     for item in scan(path, damage):
         collector.add(item)
-    for flaw in damage or []:
-        if not flaw.is_cut:
-            hint = "`trueup data recover` saves what can be read"
-            raise TrueupError(f"{flaw.text}; {hint}", file=path, place=f"byte {flaw.offset}")
-    return damage or []
-
-
-def _is_cut(path: Path) -> bool:
-    """Whether the file begins as MCAP and lacks the end."""
-    with open_input(path) as file:
-        start = file.read(len(MAGIC))
-        end = file.seek(max(file.seek(0, 2) - len(MAGIC), 0))
-        return start == MAGIC and (end < len(MAGIC) or file.read() != MAGIC)
+    for flaw in damage:
+        if is_ended or not flaw.is_cut:
+            hint = "; `trueup data recover` saves what can be read" if flaw.offset else ""
+            raise TrueupError(f"{flaw.text}{hint}", file=path, place=f"byte {flaw.offset}")
+    return damage
 
 
 def _collect_sqlite(path: Path, collector: StreamCollector) -> None:

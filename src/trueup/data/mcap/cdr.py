@@ -98,9 +98,8 @@ def _imu(cdr: Cdr) -> None:
 def _odometry(cdr: Cdr) -> None:
     cdr.header()
     cdr.string()
-    for column, width in (("position", 3), ("orientation", 4), ("pose_covariance", 36)):
-        cdr.numbers(column, width)
-    for column, width in (("linear", 3), ("angular", 3), ("twist_covariance", 36)):
+    widths = {"position": 3, "orientation": 4, "pose_covariance": 36, "linear": 3, "angular": 3, "twist_covariance": 36}
+    for column, width in widths.items():
         cdr.numbers(column, width)
 
 

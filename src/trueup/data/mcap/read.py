@@ -21,6 +21,8 @@ from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC
 from trueup.data.mcap.streams import Stream
 from trueup.data.mcap.write import METADATA_NAME, RECOVERY_NAME, SCHEMA_VERSION
 
+_PLACES = {signal: (topic, column) for topic, (_, fields) in PLACES.items() for column, signal in fields.items()}
+
 
 class _Table(msgspec.Struct, frozen=True):
     """The metadata record of our files."""
@@ -88,17 +90,9 @@ def _own(table: _Table, streams: dict[str, Stream]) -> Log:
     )
 
 
-def _place_of(signal: str) -> tuple[str, str]:
-    for topic, (_, fields) in PLACES.items():
-        for column, name in fields.items():
-            if name == signal:
-                return topic, column
-    return EXTRA_PREFIX + signal, "data"
-
-
 def _column(signal: str, width: int, streams: dict[str, Stream], clock: Stream) -> tuple[NDArray[np.int64], FloatArray]:
     """Row numbers and values of one signal."""
-    topic, column = _place_of(signal)
+    topic, column = _PLACES.get(signal, (EXTRA_PREFIX + signal, "data"))
     stream = streams.get(topic, clock if width == 0 else None)
     if stream is None or (width and stream.columns.get(column, np.zeros((0, 0))).shape[1] != width):
         raise TrueupError(f"signal {signal!r} is announced and is not there", place=topic)

@@ -16,7 +16,7 @@ MAGIC = b"\x89MCAP0\r\n"
 CHUNK_BYTES = 64 << 20
 SPARE_BYTES, EXPANSION = 16 << 20, 24  # uncompressed bytes, and how many more for each byte of the file
 SPARE_MESSAGES, BYTES_PER_MESSAGE = 20_000, 16  # an indexed message takes 16 bytes of index alone
-DEFINITION_BYTES, MOST_DEFINITIONS = 1 << 20, 4096
+DEFINITION_BYTES, MOST_DEFINITIONS = 1 << 20, 8192  # the summary repeats definitions
 NAME_BYTES, MOST_JOINTS = 1024, 1024
 
 

@@ -2,9 +2,8 @@
 
 What a record holds is read by the `mcap` package. The walk from record to record is here: the package's stream parses
 every entry of the index in Python, which takes longer than reading the messages, and ends at the first flaw. The index
-is never relied on, so files that were cut short are read too. Damage is an error, or, with a list to note it in,
-stepped over: a chunk whose checksum fails is left out, and where the framing is lost the next chunk that proves itself
-by its checksum is searched for.
+is never relied on, so files that were cut short are read too. Damage is noted and stepped over: a chunk whose checksum
+fails is left out, and where the framing is lost the next chunk that proves itself by its checksum is searched for.
 """
 
 from __future__ import annotations
@@ -39,18 +38,14 @@ _CHUNK_PATTERN = re.compile(
 _CANDIDATES = 20_000  # places that look like a chunk and are none, before the search gives up
 
 
-def scan(path: str | Path, damage: list[Damage] | None = None) -> Iterator[Item]:
-    """Yield definitions, metadata and messages in the order of the file.
-
-    Without `damage` the first flaw raises a TrueupError that names the byte. With it, flaws are noted there
-    and stepped over, and the definitions repeated in the summary are yielded too.
-    """
+def scan(path: str | Path, damage: list[Damage]) -> Iterator[Item]:
+    """Yield definitions (again from the summary), metadata and messages in the order of the file; note its damage."""
     with open_input(path) as file:
         yield from _Scan(file, path, damage).items()
 
 
 class _Scan:
-    def __init__(self, file: BinaryIO, path: str | Path, damage: list[Damage] | None) -> None:
+    def __init__(self, file: BinaryIO, path: str | Path, damage: list[Damage]) -> None:
         self._file, self._path, self._damage = file, path, damage
         self._size = file.seek(0, 2)
         self._pos = file.seek(0)
@@ -97,7 +92,7 @@ class _Scan:
         try:
             if opcode == Opcode.FOOTER:
                 self._end_file(length)
-            elif self._summary and (self._damage is None or opcode not in (Opcode.SCHEMA, Opcode.CHANNEL)):
+            elif self._summary and opcode not in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._pass(length)
             elif opcode == Opcode.DATA_END:
                 self._end_data(self._read(length), crc)
@@ -195,14 +190,9 @@ class _Scan:
         return TrueupError(text, file=self._path, place=f"byte {self._pos}")
 
     def _note(self, start: int, flaw: MalformedError, skipped: int = 0) -> None:
-        if self._damage is None:
-            hint = "" if start == 0 else "; `trueup data recover` saves what can be read"
-            raise TrueupError(f"{flaw}{hint}", file=self._path, place=f"byte {start}")
         self._damage.append(Damage(start, str(flaw), skipped, flaw.is_cut))
 
     def _step_over(self, start: int, flaw: MalformedError) -> Iterator[Item]:
-        if self._damage is None:
-            self._note(start, flaw)
         resume = self._next_chunk(start) if flaw.resume is None else flaw.resume
         self._note(start, flaw, 0 if self._summary else resume - start)
         if flaw.resume is None and resume == self._size and not self._summary:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,8 @@ from numpy.typing import ArrayLike
 
 from trueup._version import __version__
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.files import write_atomic
+from trueup.core.files import make_folder, write_atomic, writing
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.recording_file import RecordingFile
 from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, definition, row_layout
 
 SCHEMA_VERSION = "1"
@@ -49,7 +49,7 @@ def nanoseconds(time_s: float) -> int:
     return whole * 1_000_000_000 + round((time_s - whole) * 1e9)
 
 
-def open_writer(output: IO[bytes] | RecordingFile) -> Writer:
+def open_writer(output: IO[bytes]) -> Writer:
     """Begin an MCAP file with every byte under a checksum (chunks, data section, summary): `scan` finds any change."""
     writer = Writer(output, chunk_size=_CHUNK_BYTES, enable_data_crcs=True)
     writer.start("ros2", f"trueup {__version__}")
@@ -60,11 +60,7 @@ class Rows:
     """Rows of a log as ROS 2 messages, handed to an MCAP writer behind their definitions and topics."""
 
     def __init__(
-        self,
-        output: IO[bytes] | RecordingFile,
-        joint_names: Sequence[str],
-        signals: Sequence[str],
-        meta: Mapping[str, object],
+        self, output: IO[bytes], joint_names: Sequence[str], signals: Sequence[str], meta: Mapping[str, object]
     ) -> None:
         self.joint_names, self.signals = tuple(joint_names), tuple(signals)
         if len(set(self.joint_names)) != len(self.joint_names):
@@ -166,11 +162,16 @@ class LogWriter:
         self._is_waiting = False
         self._first_s = self._wall_s = 0.0
         self._last_s = math.nan  # no step is known yet: the first row goes out at once
-        self._output = RecordingFile(self.path, overwrite=overwrite)
+        make_folder(self.path.parent)
+        if not overwrite and self.path.exists():
+            raise TrueupError("there is a recording here already; choose another name", file=self.path)
+        with writing(self.path):
+            # a buffer larger than a chunk: what is flushed is one write
+            self._file = open(self.path, "wb" if overwrite else "xb", buffering=4 * _CHUNK_BYTES)  # noqa: SIM115
 
     def _start(self, signals: Sequence[str]) -> Rows:
-        self._rows = Rows(self._output, self._joint_names, signals, self._meta)
-        self._output.flush()
+        self._rows = Rows(self._file, self._joint_names, signals, self._meta)
+        self._file.flush()
         return self._rows
 
     @property
@@ -180,12 +181,15 @@ class LogWriter:
 
     def append(self, time_s: float, **signals: ArrayLike) -> None:
         """Add one row: one value per joint (or per axis) and signal, quaternions as w x y z."""
-        if not self._output.is_open:
+        if self._file.closed:
             raise TrueupError("this recording is closed; no row can follow", file=self.path)
         time_ns = nanoseconds(time_s)
-        (self._rows or self._start(tuple(signals))).add(time_ns, signals)
-        if self._is_due(time_s):
-            self.flush()
+        with writing(self.path):
+            rows = self._rows or self._start(tuple(signals))
+            rows.add(time_ns, signals)
+            if self._is_due(time_s):
+                self._is_waiting = False
+                rows.writer.flush()
 
     def _is_due(self, time_s: float) -> bool:
         """Whether waiting for the next row, a step from now, would keep the first one longer than allowed."""
@@ -201,21 +205,16 @@ class LogWriter:
         """Add to what the log says about itself, from now on also in the file."""
         self._meta |= meta
         if self._rows is not None:
-            self._rows.note(self._meta)
-
-    def flush(self) -> None:
-        """Hand every row so far to the kernel."""
-        self._is_waiting = False
-        if self._rows is not None:
-            self._rows.writer.flush()
+            with writing(self.path):
+                self._rows.note(self._meta)
 
     def close(self) -> None:
         """Write index and summary and close the file; safe to call twice."""
-        if self._output.is_open:
-            try:
+        if not self._file.closed:
+            with writing(self.path), self._file:
                 (self._rows or self._start(())).writer.finish()
-            finally:
-                self._output.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def __enter__(self) -> LogWriter:
         return self
