@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -77,15 +77,12 @@ class _Unread(Answer):
 class GuardedProcess:
     """A server for one function, started at the first request and again after its death; for use by any thread.
 
-    function     "module:name"; takes and returns what MessagePack holds (arrays as bytes)
-    preload      modules to import before the first fork; one that is not installed is passed over
-    environment  variables set for the server
+    function  "module:name"; takes and returns what MessagePack holds (arrays as bytes)
+    preload   modules to import before the first fork; one that is not installed is passed over
     """
 
-    def __init__(
-        self, function: str, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
-    ) -> None:
-        self._function, self._preload, self._environment = function, list(preload), dict(environment or {})
+    def __init__(self, function: str, *, preload: Sequence[str] = ()) -> None:
+        self._function, self._preload = function, list(preload)
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -121,13 +118,14 @@ class GuardedProcess:
             assert server.stdout is not None
             try:
                 _send(server.stdin, (limits, request))
-                self.last = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=Answer)
+                answer = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=Answer)
             except BaseException as error:
                 self.close()  # Ctrl-C between request and reply would leave the reply to the next request
                 if not isinstance(error, (OSError, msgspec.DecodeError)):
                     raise
                 raise TrueupError("the guarded process ended unexpectedly; try again") from None
-        return self.last
+        self.last = answer
+        return answer
 
     def close(self) -> None:
         """End the server, also under a request that waits; a fork of the process that started it leaves it alone."""
@@ -149,6 +147,7 @@ class GuardedProcess:
                 "OPENBLAS_NUM_THREADS": "1",
                 "OMP_NUM_THREADS": "1",
                 "MALLOC_ARENA_MAX": "1",
+                "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve address space: it counts as memory
             }
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, self._function, *self._preload],
@@ -156,7 +155,7 @@ class GuardedProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is the caller's; the server ends when its input closes
-                env=os.environ | own | self._environment,
+                env=os.environ | own,
             )
             self._owner = os.getpid()
         return self._server

@@ -43,9 +43,9 @@ class Damage(NamedTuple):
 class MalformedError(TrueupError):
     """Bytes that break the format; callers in this folder add file and place."""
 
-    def __init__(self, text: str, *, resume: int | None = None, is_cut: bool = False) -> None:
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
         super().__init__(text)
-        self.resume, self.is_cut = resume, is_cut
+        self.is_cut = is_cut
 
 
 def open_input(path: str | Path) -> BinaryIO:

@@ -17,8 +17,9 @@ a row cheap enough for a 500 Hz loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcap_ros2.writer import serialize_dynamic
 
@@ -69,7 +70,8 @@ def _covariance(count: int, is_present: bool) -> list[float]:
     return [0.0 if is_present else -1.0] + [0.0] * (count - 1)
 
 
-class RowTopic(NamedTuple):
+@dataclass(frozen=True)
+class RowTopic:
     """One channel of a log file: where its message lies in the bytes of a row."""
 
     name: str
@@ -79,7 +81,8 @@ class RowTopic(NamedTuple):
     stop: int
 
 
-class RowLayout(NamedTuple):
+@dataclass(frozen=True)
+class RowLayout:
     """The messages of one row with all numbers zero, one behind the other, and where to write what.
 
     places  signal -> (byte offset, number of float64); stamps  offsets of (seconds i32, nanoseconds u32)

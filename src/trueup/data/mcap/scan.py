@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
@@ -41,76 +41,71 @@ _CANDIDATES = 20_000  # places that look like a chunk and are none, before the s
 def scan(path: str | Path, damage: list[Damage]) -> Iterator[Item]:
     """Yield definitions (again from the summary), metadata and messages in the order of the file; note its damage."""
     with open_input(path) as file:
-        yield from _Scan(file, path, damage).items()
+        if not file.seek(0, 2):
+            damage.append(Damage(0, "the file is empty", 0, False))
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            yield from _Scan(view, path, damage).items()
 
 
 class _Scan:
-    def __init__(self, file: BinaryIO, path: str | Path, damage: list[Damage]) -> None:
-        self._file, self._path, self._damage = file, path, damage
-        self._size = file.seek(0, 2)
-        self._pos = file.seek(0)
-        self._crc = 0
+    def __init__(self, view: mmap.mmap, path: str | Path, damage: list[Damage]) -> None:
+        self._view, self._path, self._damage = view, path, damage
+        self._size, self._at = len(view), 0
         self._summary = 0  # where it begins; 0 while the data goes on
         self._bytes_left = records.SPARE_BYTES + records.EXPANSION * self._size
         self._messages_left = records.SPARE_MESSAGES + self._size // records.BYTES_PER_MESSAGE
         self._definitions_left = records.MOST_DEFINITIONS
 
     def items(self) -> Iterator[Item]:
-        if self._read(len(MAGIC)) != MAGIC:
-            self._note(0, MalformedError("this is not an MCAP file (its first bytes are others)"))
-            self._seek(self._next_chunk(0))
-        while self._pos < self._size:
-            start = self._pos
+        end = len(MAGIC)
+        if self._view[:end] != MAGIC:
+            self._damage.append(Damage(0, "this is not an MCAP file (its first bytes are others)", 0, False))
+            end = self._next_chunk(0)
+        while end < self._size:
+            self._at = start = end
             try:
-                yield from self._record(start)
+                opcode, end = self._head(start)
+            except MalformedError as flaw:  # the framing is lost
+                end = self._next_chunk(start)
+                self._note(start, end, flaw)
+                if end == self._size and not self._summary:
+                    yield from self._rest_of_chunk(start)
+                continue
+            try:
+                yield from self._record(opcode, start, end)
             except MalformedError as flaw:
-                yield from self._step_over(start, flaw)
+                self._note(start, end, flaw)
+            if opcode == Opcode.FOOTER and self._summary:
+                return
         if not self._summary and not (self._damage and self._damage[-1].is_cut):
-            self._note(self._size, MalformedError("the file ends before its data does", is_cut=True))
+            self._damage.append(Damage(self._size, "the file ends before its data does", 0, True))
 
-    def _seek(self, offset: int) -> None:
-        self._pos = self._file.seek(offset)
-
-    def _read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self._pos += len(data)
-        self._crc = zlib.crc32(data, self._crc)
-        return data
-
-    def _record(self, start: int) -> Iterator[Item]:
-        crc = self._crc
-        head = self._read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            raise MalformedError("the file ends inside the head of a record", resume=self._size, is_cut=True)
-        opcode, length = _HEAD.unpack(head)
-        end = self._pos + length
-        if end > self._size:
-            left = self._size - self._pos
+    def _head(self, start: int) -> tuple[int, int]:
+        """Kind of a record, and where it ends."""
+        if self._size - start < _HEAD.size:
+            raise MalformedError("the file ends inside the head of a record", is_cut=True)
+        opcode, length = _HEAD.unpack_from(self._view, start)
+        left = self._size - start - _HEAD.size
+        if length > left:
             raise MalformedError(f"a record claims {length} bytes, {left} are left in the file", is_cut=True)
         if opcode == 0:
             raise MalformedError("a record of kind 0, which does not exist")
-        try:
-            if opcode == Opcode.FOOTER:
-                self._end_file(length)
-            elif self._summary and opcode not in (Opcode.SCHEMA, Opcode.CHANNEL):
-                self._pass(length)
-            elif opcode == Opcode.DATA_END:
-                self._end_data(self._read(length), crc)
-            elif opcode == Opcode.CHUNK:
-                yield from self._chunk(self._read(length), start)
-            elif opcode == Opcode.MESSAGE:
-                yield from self._inside(head + self._read(length), start, False)
-            elif opcode in _DEFINITIONS:
-                yield self._definition(opcode, self._read(length))
-            else:
-                self._pass(length)
-        except MalformedError as flaw:
-            flaw.resume = end if flaw.resume is None else flaw.resume
-            raise
+        return opcode, start + _HEAD.size + length
 
-    def _pass(self, length: int) -> None:
-        while length > 0:
-            length -= len(self._read(min(length, 1 << 20)))
+    def _record(self, opcode: int, start: int, end: int) -> Iterator[Item]:
+        if opcode == Opcode.FOOTER:
+            self._end_file(start, end)
+        elif self._summary and opcode not in (Opcode.SCHEMA, Opcode.CHANNEL):
+            return
+        elif opcode == Opcode.DATA_END:
+            self._end_data(start, end)
+        elif opcode == Opcode.CHUNK:
+            yield from self._chunk(self._view[start + _HEAD.size : end], start)
+        elif opcode == Opcode.MESSAGE:
+            yield from self._inside(self._view[start:end], start, False)
+        elif opcode in _DEFINITIONS:
+            yield self._definition(opcode, self._view[start + _HEAD.size : end])
 
     # Records
 
@@ -164,72 +159,64 @@ class _Scan:
 
     # The end
 
-    def _end_data(self, body: bytes, crc: int) -> None:
-        expected = _parse(DataEnd, body).data_section_crc
-        self._summary, self._crc = self._pos, 0
-        if expected and expected != crc and not self._damage:
+    def _crc(self, start: int, stop: int) -> int:
+        with memoryview(self._view)[start:stop] as part:
+            return zlib.crc32(part)
+
+    def _end_data(self, start: int, end: int) -> None:
+        expected = _parse(DataEnd, self._view[start + _HEAD.size : end]).data_section_crc
+        self._summary = end
+        if expected and not self._damage and self._crc(0, start) != expected:
             raise MalformedError("the checksum of the data differs")
 
-    def _end_file(self, length: int) -> None:
+    def _end_file(self, start: int, end: int) -> None:
         """Check the footer, the summary before it by its checksum, and the magic."""
-        if not self._summary or length != 20:
+        if not self._summary or end - start != _HEAD.size + 20:
             raise MalformedError("a footer where the data should go on, or a damaged one")
-        body = self._read(16)
-        found = self._crc
-        footer = _parse(Footer, body + self._read(4))
-        if self._read(len(MAGIC)) != MAGIC or self._pos != self._size:
-            raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        is_whole = footer.summary_start in (0, self._summary) and footer.summary_crc in (0, found)
-        if not is_whole and not self._damage:
-            raise MalformedError("the checksum or the place of the summary differs", resume=self._size)
+        footer = _parse(Footer, self._view[start + _HEAD.size : end])
+        if self._view[end:] != MAGIC:
+            raise MalformedError("the file does not end as MCAP files do", is_cut=True)
+        is_whole = footer.summary_crc in (0, self._crc(self._summary, end - 4))
+        if not self._damage and not (is_whole and footer.summary_start in (0, self._summary)):
+            raise MalformedError("the checksum or the place of the summary differs")
 
     # Damage
 
     def _refusal(self, text: str) -> TrueupError:
         """A limit was passed: no way around it, in recovery neither."""
-        return TrueupError(text, file=self._path, place=f"byte {self._pos}")
+        return TrueupError(text, file=self._path, place=f"byte {self._at}")
 
-    def _note(self, start: int, flaw: MalformedError, skipped: int = 0) -> None:
-        self._damage.append(Damage(start, str(flaw), skipped, flaw.is_cut))
-
-    def _step_over(self, start: int, flaw: MalformedError) -> Iterator[Item]:
-        resume = self._next_chunk(start) if flaw.resume is None else flaw.resume
-        self._note(start, flaw, 0 if self._summary else resume - start)
-        if flaw.resume is None and resume == self._size and not self._summary:
-            yield from self._rest_of_chunk(start)
-        self._seek(resume)
+    def _note(self, start: int, end: int, flaw: MalformedError) -> None:
+        self._damage.append(Damage(start, str(flaw), 0 if self._summary else end - start, flaw.is_cut))
 
     def _rest_of_chunk(self, start: int) -> Iterator[Item]:
         """What a chunk that the end of the file cut short still holds."""
-        self._seek(start)
-        if self._read(_HEAD.size)[:1] == bytes([Opcode.CHUNK]):
+        if self._view[start] == Opcode.CHUNK:
+            body = self._view[start + _HEAD.size : start + _HEAD.size + records.CHUNK_BYTES]
             with contextlib.suppress(MalformedError):
-                yield from self._chunk(self._read(records.CHUNK_BYTES), start, partial=True)
+                yield from self._chunk(body, start, partial=True)
 
     def _next_chunk(self, start: int) -> int:
         """Where the next chunk begins that is whole by its checksum; the end of the file if there is none."""
-        if self._size == 0:
-            return 0
-        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            for found in islice(_CHUNK_PATTERN.finditer(view, start + 1), _CANDIDATES):
-                if self._is_whole(found.start()):
-                    return found.start()
+        for found in islice(_CHUNK_PATTERN.finditer(self._view, start + 1), _CANDIDATES):
+            if self._is_whole(found.start()):
+                return found.start()
         return self._size
 
     def _is_whole(self, start: int) -> bool:
         """Whether a chunk that proves itself begins here; nothing large is read unless its sizes agree."""
-        self._seek(start)
-        head = self._read(_HEAD.size + 28 + 4 + 4 + 8)
-        length, size, crc, named = _HEAD.unpack_from(head)[1], *struct.unpack_from("<QII", head, 25)
-        stored = struct.unpack_from("<Q", head, 41 + named)[0] if len(head) >= 49 + named else 0
+        _, length = _HEAD.unpack_from(self._view, start)
+        size, crc, named = struct.unpack_from("<QII", self._view, start + 25)
+        if self._size - start < 49 + named:
+            return False
+        (stored,) = struct.unpack_from("<Q", self._view, start + 41 + named)
         if not (size and crc and stored) or length != 28 + 4 + named + 8 + stored:
             return False
         if stored > min(self._size - start, records.CHUNK_BYTES):
             return False
         self._bytes_left -= stored
-        self._seek(start + _HEAD.size)
         try:
-            return any(True for _ in self._chunk(self._read(length), start))
+            return any(True for _ in self._chunk(self._view[start + _HEAD.size : start + _HEAD.size + length], start))
         except MalformedError:
             return False
 

@@ -171,7 +171,8 @@ class LogWriter:
 
     def _start(self, signals: Sequence[str]) -> Rows:
         self._rows = Rows(self._file, self._joint_names, signals, self._meta)
-        self._file.flush()
+        with writing(self.path):
+            self._file.flush()
         return self._rows
 
     @property
@@ -184,11 +185,11 @@ class LogWriter:
         if self._file.closed:
             raise TrueupError("this recording is closed; no row can follow", file=self.path)
         time_ns = nanoseconds(time_s)
-        with writing(self.path):
-            rows = self._rows or self._start(tuple(signals))
-            rows.add(time_ns, signals)
-            if self._is_due(time_s):
-                self._is_waiting = False
+        rows = self._rows or self._start(tuple(signals))
+        rows.add(time_ns, signals)  # in memory
+        if self._is_due(time_s):
+            self._is_waiting = False
+            with writing(self.path):
                 rows.writer.flush()
 
     def _is_due(self, time_s: float) -> bool:

@@ -33,7 +33,6 @@ GUARDS = {
     library: GuardedProcess(
         "trueup.data.tables.read:load",
         preload=[f"trueup.data.tables.load_{kind}" for kind, used in _LIBRARY.items() if used == library],
-        environment={"ARROW_DEFAULT_MEMORY_POOL": "system"},  # others reserve address space: it counts as memory
     )
     for library in ("pyarrow", "h5py", "numpy")
 }
