@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class Log:
     def window(self, start: int, stop: int) -> Log:
         """Rows start..stop-1 as a log of their own."""
         cut = {name: values[start:stop] for name, values in self.signals.items()}
-        return Log(time=self.time[start:stop], joint_names=self.joint_names, signals=cut, meta=self.meta)
+        return replace(self, time=self.time[start:stop], signals=cut)
 
     def with_joint_order(self, names: tuple[str, ...]) -> Log:
         """The same log with its joint columns in another order (every name must exist here)."""
@@ -106,10 +106,8 @@ class Log:
         if missing:
             raise TrueupError(f"this log has no joint {missing[0]!r}{did_you_mean(missing[0], self.joint_names)}")
         order = [self.joint_names.index(name) for name in names]
-        moved = {
-            name: values[:, order] if SIGNALS[name][0] == "joint" else values for name, values in self.signals.items()
-        }
-        return Log(time=self.time, joint_names=names, signals=moved, meta=self.meta)
+        moved = {name: self[name][:, order] for name in self.signals if SIGNALS[name][0] == "joint"}
+        return replace(self, joint_names=names, signals=self.signals | moved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +130,9 @@ class Reference:
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             shape = np.shape(getattr(self, name))
-            if shape != (len(self.joint_names),):
-                raise TrueupError(
-                    f"{name} must have one number for each of {len(self.joint_names)} joints, found {shape}"
-                )
+            count = len(self.joint_names)
+            if shape != (count,):
+                raise TrueupError(f"{name} must have one number for each of {count} joints, found {shape}")
 
     def in_order(self, names: tuple[str, ...]) -> Reference:
         """The same robot with its joints as in `names`; every name must exist here."""

@@ -228,17 +228,18 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
 
     def _check_cover(self) -> None:
         """Every signal is filled once: all joints, none twice."""
-        filled: dict[str, list[str]] = {}
+        filled: dict[str, Counter[str]] = {}
         for signal in (signal for file in self.files for signal in file.signals):
-            covered = self.joints_of(signal) if signal.is_per_joint else ("it",)
-            filled.setdefault(signal.signal, []).extend(covered)
-        for name, joints in filled.items():
-            twice = [joint for joint, times in Counter(joints).items() if times > 1]
+            filled.setdefault(signal.signal, Counter()).update(
+                self.joints_of(signal) if signal.is_per_joint else ["it"]
+            )
+        for name, times in filled.items():
+            twice = [joint for joint, count in times.items() if count > 1]
             if twice:
                 raise ValueError(f"{name}: {twice[0]} is mapped twice")
-            if SIGNALS[name][0] == "joint" and len(joints) < len(self.joints):
-                absent = next(joint for joint in self.joints if joint not in joints)
-                raise ValueError(f"{name}: joint {absent!r} is not mapped")
+            absent = [joint for joint in self.joints if joint not in times] if SIGNALS[name][0] == "joint" else []
+            if absent:
+                raise ValueError(f"{name}: joint {absent[0]!r} is not mapped")
 
 
 def mapping_names() -> tuple[str, ...]:

@@ -29,16 +29,13 @@ def match_reference(names: tuple[str, ...], reference: Reference | None) -> tupl
         text = f"the log has {have} of the robot's {robot} joints"
         found = [] if have == robot else [make_finding("joint_names", "note", text, score=0.2)]
         return reference.in_order(names), found
+    first = (strange or names)[0]
     if have != robot:
         text = (
-            f"the log has {have} joints, the robot {robot}, and {(strange or names)[0]!r} is none of "
-            f"them: nothing was compared with the robot"
+            f"the log has {have} joints, the robot {robot}, and {first!r} is none of them: nothing was compared with "
         )
-        return None, [make_finding("joint_names", "error", text, "", strange, score=0.9)]
-    text = (
-        f"{(strange or names)[0]!r} is no joint of the robot ({', '.join(reference.joint_names)}): "
-        "compared by place instead"
-    )
+        return None, [make_finding("joint_names", "error", f"{text}the robot", "", strange, score=0.9)]
+    text = f"{first!r} is no joint of the robot ({', '.join(reference.joint_names)}): compared by place instead"
     return reference, [make_finding("joint_names", "warning", text, "", strange, score=0.5)]
 
 

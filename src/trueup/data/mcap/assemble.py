@@ -86,10 +86,9 @@ def _place(
     signals: dict[str, FloatArray], signal: str, values: FloatArray, have: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     """Write the joints of one stream into a signal of all joints."""
-    place = {name: k for k, name in enumerate(names)}
     target = signals.setdefault(signal, np.full((len(values), len(names)), np.nan))
-    known = [k for k, name in enumerate(have) if name in place]
-    target[:, [place[have[k]] for k in known]] = values[:, known]
+    known = [name for name in have if name in names]
+    target[:, [names.index(name) for name in known]] = values[:, [have.index(name) for name in known]]
 
 
 def _sensor_signals(stream: Stream, main: Stream) -> dict[str, FloatArray]:
