@@ -64,6 +64,8 @@ def _collect_mcap(path: Path, collector: StreamCollector) -> list[Damage]:
         is_ended = file.read() == MAGIC
     damage: list[Damage] = []
     for item in scan(path, damage):
+        if damage and (is_ended or not damage[-1].is_cut):
+            break  # told below
         collector.add(item)
     for flaw in damage:
         if is_ended or not flaw.is_cut:

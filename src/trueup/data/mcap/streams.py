@@ -105,7 +105,8 @@ class Topic:
             text, place = f"topic {self.name!r}: {flaw}", f"byte {batch.places[rows[0]]}"
             raise TrueupError(text, file=self._path, place=place) from None
         block = sliding_window_view(batch.data, size)[batch.starts[rows]]
-        is_same = (block[:, layout.is_fixed] == first[layout.is_fixed]).all(axis=1)
+        fixed = layout.is_fixed
+        is_same = (block[:, fixed] == first[fixed]).all(axis=1)
         rows, heads = rows[is_same], batch.heads[rows[is_same]]
         numbers = block[is_same].view(layout.numbers)[:, 0]
         columns = {name: numbers[name] for name in layout.numbers.names or () if name != "rest"}
