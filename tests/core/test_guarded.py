@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from trueup.core.errors import TrueupError
@@ -57,7 +58,8 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fork(wish: str, value: object = None, **limits: Any) -> Answer:
     merged = GuardLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__struct_fields__} | limits)
-    return run_in_fork(act, {"wish": wish, "value": value}, merged).answer()
+    reply = run_in_fork(act, {"wish": wish, "value": value}, merged)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(reply), type=Answer)
 
 
 def test_a_value_comes_back_with_what_it_cost(process: GuardedProcess) -> None:

@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from trueup.core.errors import TrueupError
 from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.bags import read_bag, read_streams
+from trueup.data.mcap.bags import collect
 from trueup.data.mcap.read import read_mcap
 from trueup.data.mcap.write import write_log
 
@@ -60,7 +60,7 @@ def test_duplicate_and_backward_stamps_stay_as_they_are(tmp_path: Path) -> None:
     for k, stamp in enumerate(stamps):
         bag.add("/joint_states", STATE, joint_state(stamp, ["a"], position=[float(k)]), 100 + k / 100)
     bag.close()
-    stream = read_streams(tmp_path / "bag.mcap")["/joint_states"]
+    stream = collect(tmp_path / "bag.mcap")[0].streams()["/joint_states"]
     assert stream.time_header.tolist() == stamps
     assert np.allclose(stream.time_log, 100 + np.arange(6) / 100)
     assert stream.columns["position"][:, 0].tolist() == [0, 1, 2, 3, 4, 5]
@@ -96,7 +96,7 @@ def test_a_topic_shared_by_two_senders_is_split_and_joined_again(tmp_path: Path)
         if k % 2 == 0:
             bag.add("/joint_states", STATE, joint_state(time_s, ["grip"], position=[time_s]), time_s)
     bag.close()
-    streams = read_streams(tmp_path / "bag.mcap")
+    streams = collect(tmp_path / "bag.mcap")[0].streams()
     assert {name: len(stream) for name, stream in streams.items()} == {"/joint_states": 20, "/joint_states#2": 10}
     log = assemble(streams)
     assert log.joint_names == ("b", "a", "grip")
@@ -113,20 +113,6 @@ def test_states_without_names_get_numbers(tmp_path: Path) -> None:
     log = read_mcap(tmp_path / "bag.mcap")
     assert log.joint_names == ("joint_0", "joint_1")
     assert log["joint_vel"].tolist() == [[3.0, 4.0]]
-
-
-def test_the_topic_asked_for_is_taken(tmp_path: Path) -> None:
-    bag = ForeignBag(tmp_path / "bag.mcap")
-    for k in range(3):
-        bag.add("/left", STATE, joint_state(k, ["a"], position=[1.0]), k)
-        bag.add("/right", STATE, joint_state(k, ["a"], position=[2.0]), k)
-    bag.close()
-    log = read_bag(tmp_path / "bag.mcap", state="/right", command="/left")
-    assert log["joint_pos"][0, 0] == 2.0
-    assert log["target_pos"][0, 0] == 1.0
-    with pytest.raises(TrueupError, match="did you mean '/right'"):
-        read_bag(tmp_path / "bag.mcap", state="/rigth")
-    assert list(read_streams(tmp_path / "bag.mcap", topics=["/left"])) == ["/left"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +177,7 @@ def write_rosbag2(path: Path, storage: StoragePlugin, compression: CompressionMo
 @pytest.mark.parametrize("storage", list(StoragePlugin))
 def test_a_rosbag2_folder_is_read(tmp_path: Path, storage: StoragePlugin) -> None:
     values = write_rosbag2(tmp_path / "bag", storage)
-    log = read_bag(tmp_path / "bag")
+    log = read_mcap(tmp_path / "bag")
     assert log.joint_names == ("a", "b", "c")
     assert np.array_equal(log["joint_pos"], values)
     assert np.array_equal(log["joint_vel"], 2 * values)
@@ -203,13 +189,13 @@ def test_a_rosbag2_folder_is_read(tmp_path: Path, storage: StoragePlugin) -> Non
 
 def test_messages_compressed_one_by_one_are_read(tmp_path: Path) -> None:
     values = write_rosbag2(tmp_path / "bag", StoragePlugin.SQLITE3, CompressionMode.MESSAGE)
-    assert np.array_equal(read_bag(tmp_path / "bag")["joint_pos"], values)
+    assert np.array_equal(read_mcap(tmp_path / "bag")["joint_pos"], values)
 
 
 def test_a_database_compressed_as_a_whole_is_refused_with_the_remedy(tmp_path: Path) -> None:
     write_rosbag2(tmp_path / "bag", StoragePlugin.SQLITE3, CompressionMode.FILE)
     with pytest.raises(TrueupError, match="zstd -d"):
-        read_bag(tmp_path / "bag")
+        read_mcap(tmp_path / "bag")
 
 
 def test_the_parts_of_a_split_recording_follow_their_numbers(tmp_path: Path) -> None:
@@ -217,12 +203,12 @@ def test_the_parts_of_a_split_recording_follow_their_numbers(tmp_path: Path) -> 
         bag = ForeignBag(tmp_path / f"run_{part}.mcap")
         bag.add("/joint_states", STATE, joint_state(part, ["a"], position=[float(part)]), part)
         bag.close()
-    assert read_bag(tmp_path)["joint_pos"][:, 0].tolist() == [1.0, 2.0, 10.0]
+    assert read_mcap(tmp_path)["joint_pos"][:, 0].tolist() == [1.0, 2.0, 10.0]
 
 
 def test_a_folder_without_a_recording_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrueupError, match="no rosbag2 recording"):
-        read_bag(tmp_path)
+        read_mcap(tmp_path)
 
 
 HOSTILE = {
@@ -251,7 +237,7 @@ def test_a_hostile_database_is_refused_at_once(tmp_path: Path, name: str) -> Non
     database.close()
     start = time.process_time()
     with pytest.raises(TrueupError) as caught:
-        read_bag(tmp_path / "bag.db3")
+        read_mcap(tmp_path / "bag.db3")
     assert caught.value.file == str(tmp_path / "bag.db3")
     assert time.process_time() - start < 2.0
 
@@ -271,7 +257,7 @@ def test_mutated_databases_are_read_or_refused(tmp_path: Path) -> None:
         bad.write_bytes(changed[: int(rng.integers(1, len(raw)))] if k % 5 == 0 else changed)
         start = time.process_time()
         try:
-            read_bag(bad)
+            read_mcap(bad)
             read += 1
         except TrueupError as error:
             unplaced += not (error.file and error.place)
@@ -285,7 +271,7 @@ def test_mutated_databases_are_read_or_refused(tmp_path: Path) -> None:
 def test_our_own_log_reads_as_a_foreign_one_too(tmp_path: Path) -> None:
     log = full_log(rows=40)
     write_log(log, tmp_path / "log.mcap")
-    found = read_bag(tmp_path / "log.mcap")
+    found = assemble(collect(tmp_path / "log.mcap")[0].streams())
     for name in ("joint_pos", "joint_torque", "target_vel", "imu_gyro", "base_pos"):
         assert np.array_equal(found[name], log[name]), name
     assert np.allclose(found["base_vel"], log["base_vel"], atol=1e-12)

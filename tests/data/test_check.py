@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from make_logs import clean, clean_as
 from spoil_logs import PLANTS, spoiled
 
-from trueup.data.check.catalogue import CATALOGUE
+from trueup.data.check.catalogue import CONSEQUENCES, FIXES
 from trueup.data.check.check import check_log
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 SEEDS = range(20)
 
@@ -26,7 +25,7 @@ def found(code: str, strength: int, seed: int) -> bool:
 
 
 def test_every_finding_has_a_planted_flaw() -> None:
-    assert set(PLANTS) == set(CATALOGUE)
+    assert set(PLANTS) == set(CONSEQUENCES) == set(FIXES)
 
 
 @pytest.mark.medium

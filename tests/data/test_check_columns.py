@@ -19,8 +19,7 @@ from trueup.data.check.view import (
     sliding_correlation,
     smooth,
 )
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 RATE = 200
 

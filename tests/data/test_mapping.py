@@ -63,14 +63,13 @@ def test_mapping_is_found_by_path_and_a_wrong_name_is_helped(tmp_path: Path) -> 
         find_mapping(tmp_path / "absent.toml")
 
 
-def test_patterns_expand_by_number_joint_and_source_name(tmp_path: Path) -> None:
-    text = GOOD.replace('joints = ["hip", "knee"]', 'joints = ["hip", "knee"]\nsource_joints = ["H", "K"]')
-    plain = read(tmp_path, text)
+def test_patterns_expand_by_number_and_joint(tmp_path: Path) -> None:
+    plain = read(tmp_path, GOOD)
     assert plain.column_names(plain.files[0].signals[0]) == ("q0", "q1")
-    picked = read(tmp_path, text + "index = [7, 3]\n")
+    picked = read(tmp_path, GOOD + "index = [7, 3]\n")
     assert picked.column_names(picked.files[0].signals[0]) == ("q7", "q3")
-    named = read(tmp_path, text.replace("q{i}", "{source}.{joint}"))
-    assert named.column_names(named.files[0].signals[0]) == ("H.hip", "K.knee")
+    named = read(tmp_path, GOOD.replace("q{i}", "{i}.{joint}"))
+    assert named.column_names(named.files[0].signals[0]) == ("0.hip", "1.knee")
 
 
 def test_patterns_are_no_format_strings(tmp_path: Path) -> None:
@@ -107,7 +106,6 @@ def test_patterns_are_no_format_strings(tmp_path: Path) -> None:
         ("rate_hz = 100.0", 'time = {column = ["s", "n"], unit = ["s"]}', "2 columns but 1 units"),
         ("rate_hz = 100.0", 'rate_hz = 100.0\ndelimiter = ";;"', "one character"),
         ('["hip", "knee"]', '["hip", "hip"]', "listed twice"),
-        ('["hip", "knee"]', '["hip", "knee"]\nsource_joints = ["H"]', "1 names for 2 joints"),
         ('"mine"', '"../mine"', "use letters"),
         ('"mine"', "5", "Expected `str`"),
         ('"mine"', f'"{"x" * 300}"', "length"),
@@ -127,11 +125,11 @@ def test_a_signal_mapped_twice_is_refused(tmp_path: Path) -> None:
         read(tmp_path, GOOD + again)
 
 
-def test_a_current_needs_a_torque_constant(tmp_path: Path) -> None:
+def test_a_current_needs_the_torque_constant_as_its_scale(tmp_path: Path) -> None:
     text = GOOD.replace("joint_pos", "joint_torque").replace('"deg"', '"mA"')
-    with pytest.raises(TrueupError, match="torque_constant"):
+    with pytest.raises(TrueupError, match="needs a scale in N m"):
         read(tmp_path, text)
-    assert read(tmp_path, text + "torque_constant = 0.1\n").files[0].signals[0].torque_constant == 0.1
+    assert read(tmp_path, text + "scale = 0.1\n").files[0].signals[0].scale == 0.1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from rosbags.rosbag2 import Reader
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.mcap.read import read_mcap
-from trueup.data.mcap.records import Limits
 from trueup.data.mcap.write import LogWriter, write_log
 
 
@@ -137,10 +136,3 @@ def test_a_robot_that_stands_still_is_no_bomb(tmp_path: Path) -> None:
         values[:] = values[0]
     write_log(log, tmp_path / "still.mcap")
     assert len(read_mcap(tmp_path / "still.mcap")) == 8000
-
-
-def test_limits_can_be_raised_and_lowered(tmp_path: Path) -> None:
-    write_log(full_log(rows=200), tmp_path / "log.mcap")
-    tight = Limits(spare_messages=0, bytes_per_message=10**6)
-    with pytest.raises(TrueupError, match="larger `Limits`"):
-        read_mcap(tmp_path / "log.mcap", limits=tight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import subprocess
@@ -122,13 +123,13 @@ def test_rows_that_do_not_fit_are_refused_and_leave_no_trace(tmp_path: Path) -> 
 
 def test_what_cannot_be_recorded_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(TrueupError, match="names must differ"):
-        LogWriter(tmp_path / "a.mcap", ("hip", "hip"), signals=("joint_pos",))
+        LogWriter(tmp_path / "a.mcap", ("hip", "hip")).append(0.0, joint_pos=np.zeros(2))
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
-        LogWriter(tmp_path / "b.mcap", JOINTS, {"x": float("nan")}, signals=("joint_pos",))
+        LogWriter(tmp_path / "b.mcap", JOINTS, {"x": float("nan")}).append(0.0, joint_pos=np.zeros(12))
     with pytest.raises(TrueupError, match="plain strings, finite numbers"):
         write_log(Log(time=np.zeros(0), joint_names=(), signals={}, meta={"x": object()}), tmp_path / "c.mcap")
     with pytest.raises(TrueupError, match="did you mean 'voltage'"):
-        LogWriter(tmp_path / "d.mcap", JOINTS, signals=("volage",))
+        LogWriter(tmp_path / "d.mcap", JOINTS).append(0.0, volage=1.0)
 
 
 def test_a_recording_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
@@ -175,25 +176,29 @@ def test_rows_reach_the_file_within_20_ms_of_log_time(tmp_path: Path, rate_hz: i
 
 
 def test_every_chunk_reaches_the_kernel_in_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, real, cuts = tmp_path / "log.mcap", os.write, []
+    path, cuts = tmp_path / "log.mcap", []
 
-    def write(fd: int, data: bytes) -> int:
-        done = real(fd, data)
-        damage: list[Damage] = []
-        rows = sum(len(item.starts) for item in scan(path, damage=damage) if isinstance(item, Messages))
-        cuts.append((rows, [flaw.text for flaw in damage]))
-        return done
+    class Watched(io.FileIO):
+        def write(self, data: bytes) -> int:
+            done = super().write(data)
+            damage: list[Damage] = []
+            rows = sum(len(item.starts) for item in scan(path, damage=damage) if isinstance(item, Messages))
+            cuts.append((rows, [flaw.text for flaw in damage]))
+            return done
 
+    def watched(path: Path, mode: str, buffering: int) -> io.BufferedWriter:
+        return io.BufferedWriter(Watched(path, mode), buffering)
+
+    monkeypatch.setattr("trueup.data.mcap.write.open", watched, raising=False)
     with LogWriter(path, JOINTS) as writer:
-        monkeypatch.setattr(os, "write", write)
         # a busy machine would end chunks by the wall clock
         monkeypatch.setattr(time, "monotonic", lambda: 0.0)
         for k in range(31):
             writer.append(k / 500, joint_pos=np.zeros(12))
-        monkeypatch.undo()
+        seen = list(cuts)
     # a kill after any of them leaves whole chunks and nothing else
-    assert [rows for rows, _ in cuts] == [0, 1, 11, 21, 31]
-    assert all(texts == ["the file ends before its data does"] for _, texts in cuts)
+    assert [rows for rows, _ in seen] == [0, 1, 11, 21, 31]
+    assert all(texts == ["the file ends before its data does"] for _, texts in seen)
 
 
 def test_rows_reach_the_file_though_the_log_clock_stands_still_or_goes_back(tmp_path: Path) -> None:
@@ -225,7 +230,7 @@ except TrueupError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("could not be written: File too large") == 2
+    assert done.stdout.count("cannot be written: File too large") == 2
     log = read_mcap(tmp_path / "log.mcap")
     assert len(log) > 100
     assert "recovered" in log.meta

@@ -20,7 +20,7 @@ from mcap_logs import ForeignBag, assert_same, full_log, joint_state
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.data.mcap.bags import read_streams
+from trueup.data.mcap.bags import collect
 from trueup.data.mcap.read import read_mcap
 from trueup.data.mcap.records import MAGIC
 from trueup.data.mcap.recover import recover
@@ -124,7 +124,7 @@ def test_damage_to_the_definitions_is_made_good_from_the_summary(tmp_path: Path,
     raw = recorded(tmp_path / "log.mcap", log)
     (tmp_path / "bad.mcap").write_bytes(raw[:keep] + bytes(1500 - keep) + raw[1500:])
     recover(tmp_path / "bad.mcap", tmp_path / "good.mcap")
-    stream = read_streams(tmp_path / "good.mcap")["/joint_states"]
+    stream = collect(tmp_path / "good.mcap")[0].streams()["/joint_states"]
     # the first chunk holds the definitions and the first row
     assert np.array_equal(stream.columns["position"], log["joint_pos"][1:])
 

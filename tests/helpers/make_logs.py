@@ -12,8 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 FloatArray = NDArray[np.float64]
 EXCITATIONS = ("multisine", "chirp", "steps", "holds", "policy")

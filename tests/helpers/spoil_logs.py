@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from make_logs import Sample, clean, clean_as
 
-from trueup.data.log import FloatArray, Log
-from trueup.data.reference import Reference
+from trueup.data.log import FloatArray, Log, Reference
 
 JOINT_SIGNALS = ("joint_pos", "joint_vel", "joint_torque", "target_pos")
 

@@ -36,9 +36,13 @@ class Checkpoint:
     facts: dict[str, Any]
 
 
+def _encode(arrays: Arrays, about: dict[str, str] | None = None) -> bytes:
+    return save({name: np.asarray(value, order="C") for name, value in arrays.items()}, about)
+
+
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write both files; the checkpoint exists from the moment its manifest does."""
-    content = save({name: np.asarray(value, order="C") for name, value in checkpoint.arrays.items()})
+    content = _encode(checkpoint.arrays)
     write_atomic(folder / _ARRAYS, content)
     manifest = {"schema": _SCHEMA, "sha256": {_ARRAYS: sha256_of([content])}, "facts": checkpoint.facts}
     write_atomic(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
@@ -106,8 +110,7 @@ class StateFile:
     def save(self, state: Checkpoint, *, now: bool = False) -> None:
         """Write the state, unless one was just written and `now` is False."""
         if now or time.monotonic() - self._last >= self._every_s:
-            arrays = {name: np.asarray(value, order="C") for name, value in state.arrays.items()}
-            write_atomic(self.path, save(arrays, {"key": self._key, "facts": json.dumps(state.facts)}))
+            write_atomic(self.path, _encode(state.arrays, {"key": self._key, "facts": json.dumps(state.facts)}))
             self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:
@@ -122,11 +125,8 @@ class StateFile:
         except (SafetensorError, ValueError, OSError) as error:
             raise TrueupError(f"is not the state of a {self._what}: {error}; delete it", file=self.path) from None
         if about.get("key") != self._key:
-            raise TrueupError(
-                f"is the state of another {self._what}: other logs, parameters or settings; choose another folder, or "
-                "start anew without --resume",
-                file=self.path,
-            )
+            hint = "other logs, parameters or settings; choose another folder, or start anew without --resume"
+            raise TrueupError(f"is the state of another {self._what}: {hint}", file=self.path)
         return Checkpoint(arrays=arrays, facts=facts)
 
     def clear(self) -> None:

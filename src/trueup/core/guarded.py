@@ -20,9 +20,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -68,18 +68,21 @@ class Answer(msgspec.Struct, kw_only=True):
     peak_bytes: int = 0
 
 
+class _Unread(Answer):
+    """An answer whose value only the caller decodes."""
+
+    value: msgspec.Raw = msgspec.Raw(msgspec.msgpack.encode(None))
+
+
 class GuardedProcess:
     """A server for one function, started at the first request and again after its death; for use by any thread.
 
-    function     "module:name"; takes and returns what MessagePack holds (arrays as bytes)
-    preload      modules to import before the first fork; one that is not installed is passed over
-    environment  variables set for the server
+    function  "module:name"; takes and returns what MessagePack holds (arrays as bytes)
+    preload   modules to import before the first fork; one that is not installed is passed over
     """
 
-    def __init__(
-        self, function: str, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
-    ) -> None:
-        self._function, self._preload, self._environment = function, list(preload), dict(environment or {})
+    def __init__(self, function: str, *, preload: Sequence[str] = ()) -> None:
+        self._function, self._preload = function, list(preload)
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -115,14 +118,14 @@ class GuardedProcess:
             assert server.stdout is not None
             try:
                 _send(server.stdin, (limits, request))
-                reply = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=_Reply)
+                answer = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=Answer)
             except BaseException as error:
                 self.close()  # Ctrl-C between request and reply would leave the reply to the next request
                 if not isinstance(error, (OSError, msgspec.DecodeError)):
                     raise
                 raise TrueupError("the guarded process ended unexpectedly; try again") from None
-        self.last = reply.answer()
-        return self.last
+        self.last = answer
+        return answer
 
     def close(self) -> None:
         """End the server, also under a request that waits; a fork of the process that started it leaves it alone."""
@@ -144,6 +147,7 @@ class GuardedProcess:
                 "OPENBLAS_NUM_THREADS": "1",
                 "OMP_NUM_THREADS": "1",
                 "MALLOC_ARENA_MAX": "1",
+                "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve address space: it counts as memory
             }
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, self._function, *self._preload],
@@ -151,29 +155,10 @@ class GuardedProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is the caller's; the server ends when its input closes
-                env=os.environ | own | self._environment,
+                env=os.environ | own,
             )
             self._owner = os.getpid()
         return self._server
-
-
-class _Reply(msgspec.Struct):
-    """What the server sends: how the fork died ("" if it did not) and the answer that the fork wrote."""
-
-    death: str
-    message: str
-    cpu_s: float
-    peak_bytes: int
-    data: bytes
-
-    def answer(self) -> Answer:
-        usage = {"cpu_s": self.cpu_s, "peak_bytes": self.peak_bytes}
-        if self.death:
-            return msgspec.convert({"kind": self.death, "message": self.message, **usage}, Answer)
-        try:
-            return msgspec.structs.replace(msgspec.msgpack.decode(self.data, type=Answer), **usage)
-        except msgspec.DecodeError:  # no whole answer, and yet no signal: nothing was left to encode it with
-            return msgspec.convert({"kind": "memory", **usage}, Answer)
 
 
 def serve(function: str, *preload: str) -> None:
@@ -211,9 +196,9 @@ def _receive(source: IO[bytes]) -> bytes | None:
     return source.read(int.from_bytes(head, "little")) if len(head) == _WORD else None
 
 
-def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Reply:
+def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Unread:
     """Run a function in a fork of this process under limits."""
-    before = _memory().own
+    before = _memory()[1]
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -225,13 +210,20 @@ def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Reply:
         os.kill(child, signal.SIGKILL)
     os.close(reader)
     _, status, usage = os.wait4(child, 0)
-    message = ""
-    if not death and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        death = "cpu_time" if number in (signal.SIGPROF, signal.SIGXCPU) else "crash"
-        message = signal.Signals(number).name
+    if death:
+        answer = _Unread(kind=death)
+    elif os.WIFSIGNALED(status):
+        number = signal.Signals(os.WTERMSIG(status))
+        is_time = number in (signal.SIGPROF, signal.SIGXCPU)
+        answer = _Unread(kind="cpu_time" if is_time else "crash", message=number.name)
+    else:
+        try:
+            answer = msgspec.msgpack.decode(data, type=_Unread)
+        except msgspec.DecodeError:  # no whole answer, and yet no signal: nothing was left to encode it with
+            answer = _Unread(kind="memory")
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
-    return _Reply(death, message, usage.ru_utime + usage.ru_stime, max(0, peak), data)
+    answer.cpu_s, answer.peak_bytes = usage.ru_utime + usage.ru_stime, max(0, peak)
+    return answer
 
 
 def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> None:
@@ -244,7 +236,7 @@ def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> N
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        space = _memory().space
+        space = _memory()[0]
         if space:
             resource.setrlimit(resource.RLIMIT_AS, (space + limits.memory_bytes,) * 2)
         # the timer's signal keeps its default action, which ends the process even inside a C loop
@@ -269,34 +261,26 @@ def _run(run: Function, request: Any) -> Answer:
         return Answer(kind="error", message=text or type(error).__name__)
 
 
-def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, str]:
+def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, Literal["", "wall_time", "size"]]:
     """What the fork writes until it ends, and what it has to be killed for."""
     deadline = time.monotonic() + limits.wall_s
-    parts: list[bytes] = []
-    left = limits.answer_bytes
-    while left >= 0:
+    data = bytearray()
+    while len(data) <= limits.answer_bytes:
         ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return b"", "wall_time"
         part = os.read(reader, 1 << 20)
         if not part:
-            return b"".join(parts), ""
-        parts.append(part)
-        left -= len(part)
+            return bytes(data), ""
+        data += part
     return b"", "size"
 
 
-class _Memory(NamedTuple):
+def _memory() -> tuple[int, int]:
     """Bytes of address space, and of memory that a fork inherits (files are mapped anew when touched)."""
-
-    space: int
-    own: int
-
-
-def _memory() -> _Memory:
     try:
         words = Path("/proc/self/statm").read_text().split()
     except OSError:
-        return _Memory(0, 0)
+        return 0, 0
     space, resident, shared = (int(word) * os.sysconf("SC_PAGESIZE") for word in words[:3])
-    return _Memory(space, resident - shared)
+    return space, resident - shared

@@ -34,22 +34,12 @@ def load_average() -> float | None:
 
 def free_memory_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) -> int | None:
     """Memory that can still be taken, within a container's limit; None where the system does not say."""
-    available = _available_memory(meminfo)
+    rows = dict(line.split(":", 1) for line in _read(meminfo).splitlines() if ":" in line)
+    found = [int(rows["MemAvailable"].split()[0]) * 1024] if "MemAvailable" in rows else []
     limit, used = _read(cgroup / "memory.max"), _read(cgroup / "memory.current")
     if limit.isdigit() and used.isdigit():
-        left = max(0, int(limit) - int(used))
-        return left if available is None else min(left, available)
-    return available
-
-
-def _available_memory(meminfo: Path) -> int | None:
-    for line in _read(meminfo).splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+        found.append(max(0, int(limit) - int(used)))
+    return min(found, default=None)
 
 
 def free_disk_bytes(folder: str | Path = ".") -> int:

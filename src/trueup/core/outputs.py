@@ -38,24 +38,17 @@ def check_writable(path: Path, kind: Literal["file", "folder", "either"]) -> Non
     """Raise a TrueupError unless a file or folder can be written at `path`; nothing is left behind."""
     is_file = kind == "file" or (kind == "either" and path.suffix != "")
     with writing(path):
-        _check_kind(path, is_file)
+        if is_file and path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "no ordinary file"
+            raise TrueupError(f"is {what}; name a file to write", file=path)
+        if not is_file and path.exists() and not path.is_dir():
+            raise TrueupError("is a file; name a folder to write into", file=path)
         folder = path.parent if is_file else path
         above = next(place for place in (folder, *folder.parents) if place.exists())
         if not above.is_dir():
             raise TrueupError(f"cannot be written: {above} is a file, not a folder", file=path)
         # trying is the only way to know: rights, read-only disks and what root may do differ
-        probe = tempfile.mkdtemp(dir=above, prefix=".trueup-")
-        os.rmdir(probe)
-
-
-def _check_kind(path: Path, is_file: bool) -> None:
-    if not path.exists():
-        return
-    if is_file and not path.is_file():
-        what = "a folder" if path.is_dir() else "no ordinary file"
-        raise TrueupError(f"is {what}; name a file to write", file=path)
-    if not is_file and not path.is_dir():
-        raise TrueupError("is a file; name a folder to write into", file=path)
+        os.rmdir(tempfile.mkdtemp(dir=above, prefix=".trueup-"))
 
 
 def _marks(hint: Any) -> Iterator[Output]:

@@ -25,7 +25,14 @@ def is_own_code(reference: str) -> bool:
 def own_function(reference: str) -> Callable[..., Any]:
     """Load the function that FILE.py:FUNCTION or MODULE:FUNCTION names."""
     place, _, function = reference.rpartition(":")
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+    is_file = place.endswith(".py")
+    if is_file and not Path(place).is_file():
+        raise TrueupError("there is no such file to take a function from", file=place)
+    try:
+        module = _from_file(Path(place)) if is_file else importlib.import_module(place)
+    except (Exception, SystemExit) as error:  # the user's code: anything may come
+        hint = "" if is_file else f"; is it installed here? A file is named with its ending: {place}.py:FUNCTION"
+        raise TrueupError(f"cannot be loaded: {type(error).__name__}: {error}{hint}", file=place) from error
     found = getattr(module, function, None)
     if not callable(found):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -34,26 +41,11 @@ def own_function(reference: str) -> Callable[..., Any]:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise TrueupError("there is no such file to take a function from", file=path)
     name = f"trueup_own_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # its dataclasses look for their module here
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # the user's code: anything may come
-        raise TrueupError(f"cannot be loaded: {type(error).__name__}: {error}", file=path) from error
+    spec.loader.exec_module(module)
     return module
-
-
-def _from_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # the user's code: anything may come
-        raise TrueupError(
-            f"the module {name!r} cannot be loaded ({type(error).__name__}: {error}); is it installed here? "
-            f"A file is named with its ending: {name.split('.')[-1]}.py:FUNCTION"
-        ) from error

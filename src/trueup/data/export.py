@@ -8,8 +8,6 @@ an array of an NPZ.
 from __future__ import annotations
 
 import gzip
-import importlib
-import importlib.util
 import io
 import json
 from collections.abc import Callable
@@ -21,12 +19,11 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.data.log import SIGNALS, FloatArray, Log
+from trueup.data.log import SIGNALS, FloatArray, Log, signal_width
 from trueup.data.tables import Table, read_table, table_format
 from trueup.data.tables.table import MIB, NOTE_KEY, NOTE_MARK, allowed_bytes, unpacked_bytes
 
 SCHEMA = 1
-_NOTE_ARRAY = "trueup-log"
 _COMPONENTS = {1: ("0",), 3: ("x", "y", "z"), 4: ("w", "x", "y", "z")}
 
 
@@ -60,13 +57,10 @@ def read_export(path: str | Path) -> Log:
     """Read a log that `export_log` wrote."""
     file = Path(path)
     table = read_table(file)
-    text = table.note
-    if table_format(file) == "npz" and _NOTE_ARRAY in table.columns:
-        text = _bytes(table.columns[_NOTE_ARRAY]).decode("utf-8", "replace")
-    if not text:
+    if not table.note:
         raise TrueupError("was not exported by trueup; import it with a mapping (`trueup data import`)", file=file)
     try:
-        note = msgspec.json.decode(text, type=_Note)
+        note = msgspec.json.decode(table.note, type=_Note)
     except (msgspec.DecodeError, RecursionError) as error:
         raise TrueupError(f"its log description is damaged: {error}", file=file) from None
     time = _column(table, "time")
@@ -81,11 +75,8 @@ def _note_text(log: Log, target: Path) -> str:
         except (TypeError, ValueError, RecursionError):
             same = False
         if not same or not isinstance(key, str):
-            raise TrueupError(
-                "provenance must be plain text, numbers and lists to survive an export",
-                file=target,
-                place=f"meta {key!r}",
-            )
+            text = "provenance must be plain text, numbers and lists to survive an export"
+            raise TrueupError(text, file=target, place=f"meta {key!r}")
     content = {"schema": SCHEMA, "joint_names": log.joint_names, "signals": list(log.signals), "meta": log.meta}
     text = json.dumps(content, allow_nan=False)
     if len(text) + len(NOTE_MARK) + 2 > MIB:
@@ -95,46 +86,44 @@ def _note_text(log: Log, target: Path) -> str:
 
 def _names(signal: str, joints: tuple[str, ...]) -> list[str]:
     columns = SIGNALS[signal][0]
-    parts = joints if isinstance(columns, str) else _COMPONENTS[columns]
-    return [f"{signal}/{part}" for part in parts]
-
-
-def _columns(log: Log, target: Path) -> dict[str, FloatArray]:
-    if len(set(log.joint_names)) != len(log.joint_names):
-        raise TrueupError("two joints of the log have the same name", file=target)
-    columns = {"time": log.time}
-    for signal, values in log.signals.items():
-        columns.update(zip(_names(signal, log.joint_names), values.T, strict=True))
-    return columns
+    return [f"{signal}/{part}" for part in (joints if isinstance(columns, str) else _COMPONENTS[columns])]
 
 
 def _table(log: Log, target: Path) -> Any:
-    if importlib.util.find_spec("pyarrow") is None:
-        raise TrueupError("this format needs the package pyarrow: pip install 'trueup[data]'", file=target)
-    pa: Any = importlib.import_module("pyarrow")
-    return pa.table({name: np.ascontiguousarray(values) for name, values in _columns(log, target).items()})
+    if len(set(log.joint_names)) != len(log.joint_names):
+        raise TrueupError("two joints of the log have the same name", file=target)
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise TrueupError("this format needs the package pyarrow: pip install 'trueup[data]'", file=target) from None
+    columns = {"time": log.time}
+    for signal, values in log.signals.items():
+        columns.update(zip(_names(signal, log.joint_names), values.T, strict=True))
+    return pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
 
 
 def _parquet(log: Log, note: str, target: Path) -> bytes:
     table = _table(log, target).replace_schema_metadata({NOTE_KEY: note.encode()})
-    pq: Any = importlib.import_module("pyarrow.parquet")
+    import pyarrow.parquet as pq
 
-    def write(plain: bool) -> bytes:
+    def write(compression: str) -> bytes:
         buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="none" if plain else "zstd", use_dictionary=False)
+        pq.write_table(table, buffer, compression=compression, use_dictionary=False)
         return buffer.getvalue()
 
-    data = write(plain=False)
-    return data if table.nbytes <= allowed_bytes(len(data)) else write(plain=True)
+    data = write("zstd")
+    return data if table.nbytes <= allowed_bytes(len(data)) else write("none")
 
 
 def _csv(log: Log, note: str, target: Path) -> bytes:
     table = _table(log, target)
+    import pyarrow.csv
+
     if any("\n" in name or "\r" in name or name != name.strip() for name in table.column_names):
         raise TrueupError("a joint's name has line breaks or outer spaces, which CSV cannot keep", file=target)
-    buffer = io.BytesIO(f"{NOTE_MARK}{note}\n".encode())
-    buffer.seek(0, io.SEEK_END)
-    importlib.import_module("pyarrow.csv").write_csv(table, buffer)  # the shortest text that reads back the same
+    buffer = io.BytesIO()
+    buffer.write(f"{NOTE_MARK}{note}\n".encode())
+    pyarrow.csv.write_csv(table, buffer)  # the shortest text that reads back the same
     text = buffer.getvalue()
     if not target.name.lower().endswith(".gz"):
         return text
@@ -144,14 +133,9 @@ def _csv(log: Log, note: str, target: Path) -> bytes:
 
 def _npz(log: Log, note: str, target: Path) -> bytes:
     buffer = io.BytesIO()
-    arrays = {"time": log.time, **log.signals, _NOTE_ARRAY: np.frombuffer(note.encode(), np.uint8)}
+    arrays = {"time": log.time, **log.signals, NOTE_KEY.decode(): np.frombuffer(note.encode(), np.uint8)}
     np.savez(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
-
-
-def _bytes(values: FloatArray) -> bytes:
-    inside = np.isfinite(values) & (values >= 0) & (values <= 255)
-    return np.where(inside, values, 0.0).astype(np.uint8).tobytes()
 
 
 def _column(table: Table, name: str) -> FloatArray:
@@ -163,7 +147,7 @@ def _column(table: Table, name: str) -> FloatArray:
 def _signal(table: Table, name: str, joints: tuple[str, ...], rows: int) -> FloatArray:
     if name in table.columns:  # NPZ keeps whole arrays
         return table.columns[name]
-    values = np.empty((rows, len(_names(name, joints))))
+    values = np.empty((rows, signal_width(name, joints)))
     for k, column in enumerate(_names(name, joints)):
         found = _column(table, column)
         if found.shape != (rows,):

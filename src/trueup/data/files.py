@@ -22,7 +22,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
         from trueup.data.mapping import find_mapping
 
         return import_log([file], find_mapping(mapping))
-    if file.suffix == ".mcap":
+    if file.is_dir() or file.suffix in (".mcap", ".db3"):
         from trueup.data.mcap.read import read_mcap
 
         return read_mcap(file)
@@ -30,10 +30,6 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
         from trueup.data.export import read_export
 
         return read_export(file)
-    if file.is_dir() or file.suffix == ".db3":
-        from trueup.data.mcap.bags import read_bag
-
-        return read_bag(file)
     raise TrueupError(f"not a log: known are .mcap, rosbag2 folders, .db3, {', '.join(SUFFIXES)}", file=file)
 
 

@@ -3,77 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of_file
-from trueup.data.log import SIGNALS, FloatArray, Log
-from trueup.data.mapping import FileMap, Mapping, SignalMap, each
-from trueup.data.recordings import SourceFiles, find_recordings
+from trueup.data.log import FloatArray, Log
+from trueup.data.mapping import BIASES, TIME_UNITS, FileMap, Mapping, SignalMap, each
+from trueup.data.recordings import find_recordings
 from trueup.data.resample import held, interpolated
 from trueup.data.tables import Table, read_table
-from trueup.data.units import BIASES, CURRENT, TIME_UNITS, factor_of
 
 
 def import_log(paths: Sequence[str | Path], mapping: Mapping) -> Log:
     """Import one recording: a file, the files of one recording, or a folder that holds them."""
     found = find_recordings(paths, mapping)
     if len(found) > 1:
-        names = ", ".join(recording.name for recording in found[:6])
+        names = ", ".join(name for name, _ in found[:6])
         raise TrueupError(f"{len(found)} recordings here ({names}, ...); name one of them", file=paths[0])
-    return import_recording(found[0], mapping)
+    return _import(*found[0], mapping)
 
 
 def import_logs(paths: Sequence[str | Path], mapping: Mapping) -> Iterator[tuple[str, Log]]:
     """Import every recording in the given files and folders, one after another, as (name, log)."""
-    for recording in find_recordings(paths, mapping):
-        yield recording.name, import_recording(recording, mapping)
+    for name, files in find_recordings(paths, mapping):
+        yield name, _import(name, files, mapping)
 
 
-def import_recording(recording: SourceFiles, mapping: Mapping) -> Log:
+class _Stream(NamedTuple):
+    """One file on its own clock: what each entry of the mapping yields, (T, width) in the log's unit."""
+
+    file: Path
+    entry: FileMap
+    time: FloatArray
+    parts: list[tuple[SignalMap, FloatArray]]
+
+
+def _import(name: str, files: tuple[Path, ...], mapping: Mapping) -> Log:
     """Import one recording whose files are known."""
-    streams = [_read_stream(path, entry, mapping) for path, entry in zip(recording.paths, mapping.files, strict=True)]
+    streams = [_read_stream(path, entry, mapping) for path, entry in zip(files, mapping.files, strict=True)]
     base, others = streams[0], streams[1:]
     keep = np.ones(len(base.time), bool)
     for other in others:
         keep &= _covered(base, other)
     time = base.time[keep]
-    parts = [(part, part.values[keep]) for part in base.parts]
-    for other in others:
-        join = held if other.entry.join == "hold" else interpolated
-        parts += [(part, join(other.time, part.values, time)) for part in other.parts]
+    signals: dict[str, FloatArray] = {}
+    for stream in streams:
+        join = held if stream.entry.join == "hold" else interpolated
+        for entry, values in stream.parts:
+            here = values[keep] if stream is base else join(stream.time, values, time)
+            joints = mapping.joints_of(entry)
+            if not entry.is_per_joint or joints == mapping.joints:
+                signals[entry.signal] = here
+                continue
+            whole = signals.setdefault(entry.signal, np.full((len(time), len(mapping.joints)), np.nan))
+            whole[:, [mapping.joints.index(joint) for joint in joints]] = here
     meta: dict[str, object] = {
         "robot": mapping.robot,
-        "recording": recording.name,
+        "recording": name,
         "mapping": mapping.name,
-        "source": [path.name for path in recording.paths],
-        "source_sha256": [sha256_of_file(path) for path in recording.paths],
+        "source": [path.name for path in files],
+        "source_sha256": [sha256_of_file(path) for path in files],
         "notes": list(mapping.notes),
         "rows_left_out": int(np.count_nonzero(~keep)),  # before the first row of a joined file
     }
-    signals = _assemble(parts, mapping, len(time))
     return Log(time=time, joint_names=mapping.joints, signals=signals, meta=meta)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """What one entry of the mapping yields: (T, width) values in the log's unit."""
-
-    entry: SignalMap
-    values: FloatArray
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """One file on its own clock."""
-
-    file: Path
-    entry: FileMap
-    time: FloatArray
-    parts: list[_Part]
 
 
 def _read_stream(path: Path, entry: FileMap, mapping: Mapping) -> _Stream:
@@ -88,7 +85,7 @@ def _read_stream(path: Path, entry: FileMap, mapping: Mapping) -> _Stream:
     if len(table) == 0:
         raise TrueupError("has no rows", file=path)
     _check_finite(table, entry)
-    parts = [_Part(signal, _values(table, signal, mapping)) for signal in entry.signals]
+    parts = [(signal, _values(table, signal, mapping)) for signal in entry.signals]
     return _Stream(path, entry, _time(table, entry), parts)
 
 
@@ -98,11 +95,11 @@ def _check_finite(table: Table, entry: FileMap) -> None:
         keep_missing = entry.missing == "keep" and name not in clock
         bad = np.isinf(values) if keep_missing else ~np.isfinite(values)
         if bad.any():
-            row = int(np.argmax(bad.any(axis=1) if bad.ndim == 2 else bad))
-            found = float(values[row][bad[row]][0]) if values.ndim == 2 else float(values[row])
-            text = "no number (an empty cell or NaN)" if np.isnan(found) else "a number too large (infinite)"
-            hint = '; `missing = "keep"` in the mapping keeps such cells as NaN' if np.isnan(found) else ""
-            count = f"{int(bad.sum())} cells hold no finite number, the first {text}{hint}"
+            row = int(np.argwhere(bad)[0, 0])
+            text = "a number too large (infinite)"
+            if np.isnan(values[bad][0]):
+                text = 'no number (an empty cell or NaN); `missing = "keep"` in the mapping keeps such cells as NaN'
+            count = f"{int(bad.sum())} cells hold no finite number, the first {text}"
             raise TrueupError(count, file=table.file, place=f"row {row + 1}, column {name!r}")
 
 
@@ -113,15 +110,12 @@ def _time(table: Table, entry: FileMap) -> FloatArray:
         return np.arange(len(table)) / entry.rate_hz
     total = np.full(len(table), entry.time.offset_s)
     for name, unit in zip(entry.time.columns, entry.time.units, strict=True):
-        column = table.columns[name]
+        column, place = table.columns[name], f"column {name!r}"
         if column.ndim != 1:
-            raise TrueupError("time must be one number a row", file=table.file, place=f"column {name!r}")
+            raise TrueupError("time must be one number a row", file=table.file, place=place)
         if name in table.timestamps and unit != "ns":
-            raise TrueupError(
-                f'is a date and arrives in nanoseconds: write unit = "ns" instead of {unit!r} in the mapping',
-                file=table.file,
-                place=f"column {name!r}",
-            )
+            text = f'is a date and arrives in nanoseconds: write unit = "ns" instead of {unit!r} in the mapping'
+            raise TrueupError(text, file=table.file, place=place)
         total += column * TIME_UNITS[unit]
     return total
 
@@ -132,11 +126,8 @@ def _values(table: Table, signal: SignalMap, mapping: Mapping) -> FloatArray:
     if signal.value is not None:
         return np.tile(np.array(each(signal.value, width)), (len(table), 1))
     raw = _gather(table, signal, mapping.column_names(signal), width)
-    units = signal.unit if isinstance(signal.unit, tuple) else (signal.unit or "1",) * width
-    log_unit = SIGNALS[signal.signal][1]
-    factor = np.array([factor_of(unit, log_unit) or 1.0 for unit in units])
-    constant = each(signal.torque_constant or 1.0, width)
-    factor *= [constant[k] if unit in CURRENT else 1.0 for k, unit in enumerate(units)]
+    units = each(signal.unit or "1", width)
+    factor = np.array([signal.units[unit] for unit in units])
     bias = np.array([BIASES.get(unit, 0.0) for unit in units])
     gain = np.array(each(signal.sign, width)) * np.array(each(signal.scale, width))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -157,50 +148,29 @@ def _gather(table: Table, signal: SignalMap, names: Sequence[str], width: int) -
     place = f"column {names[0]!r}, signal {signal.signal!r}"
     if column.ndim == 1:
         if width != 1 and not signal.every_joint:
-            raise TrueupError(
-                f"holds one number a row for {width} columns; list all columns, use a pattern such as "
-                "'q{i}', or set every_joint = true if it holds for every joint",
-                file=table.file,
-                place=place,
-            )
+            hint = "list all columns, use a pattern such as 'q{i}', or set every_joint = true if it holds for all"
+            raise TrueupError(f"holds one number a row for {width} columns; {hint}", file=table.file, place=place)
         return np.tile(column[:, None], (1, width))
-    index = signal.index or tuple(range(width))
-    if max(index) >= column.shape[1] or (not signal.index and column.shape[1] != width):
-        raise TrueupError(
-            f"lists {column.shape[1]} numbers a row for {width} columns; `index` picks among them",
-            file=table.file,
-            place=place,
-        )
+    found, index = column.shape[1], signal.index or tuple(range(width))
+    if max(index) >= found or (not signal.index and found != width):
+        text = f"lists {found} numbers a row for {width} columns; `index` picks among them"
+        raise TrueupError(text, file=table.file, place=place)
     return column[:, list(index)]
 
 
-def _covered(base: _Stream, other: _Stream) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _covered(base: _Stream, other: _Stream) -> NDArray[np.bool_]:
     """Rows of the base for which the other file has a value: from its first row on (linear: to its last)."""
-    steps = np.diff(other.time)
-    if (steps < 0).any():
-        row = int(np.argmax(steps < 0)) + 2
-        raise TrueupError("time runs backward; it cannot be joined to other files", file=other.file, place=f"row {row}")
-    rows = base.time >= other.time[0]
+    backward = np.flatnonzero(np.diff(other.time) < 0)
+    if len(backward):
+        place = f"row {backward[0] + 2}"
+        raise TrueupError("time runs backward; it cannot be joined to other files", file=other.file, place=place)
+    first, last = other.time[[0, -1]]
+    rows = base.time >= first
     if other.entry.join == "linear":
-        rows &= base.time <= other.time[-1]
-    if not rows.any() or base.time.min() > other.time[-1]:
-        raise TrueupError(
-            f"its clock ({other.time[0]:.6g} to {other.time[-1]:.6g} s) and that of {base.file.name} "
-            f"({base.time.min():.6g} to {base.time.max():.6g} s) do not overlap; check the "
-            "time units, or set time.offset_s",
-            file=other.file,
-        )
+        rows &= base.time <= last
+    if not rows.any() or base.time.min() > last:
+        clocks = f"its clock ({first:.6g} to {last:.6g} s) and that of {base.file.name}"
+        own = f"({base.time.min():.6g} to {base.time.max():.6g} s)"
+        hint = "check the time units, or set time.offset_s"
+        raise TrueupError(f"{clocks} {own} do not overlap; {hint}", file=other.file)
     return np.asarray(rows, np.bool_)
-
-
-def _assemble(parts: list[tuple[_Part, FloatArray]], mapping: Mapping, rows: int) -> dict[str, FloatArray]:
-    """Put the entries of each signal together, joints in the mapping's order."""
-    signals: dict[str, FloatArray] = {}
-    for part, values in parts:
-        name = part.entry.signal
-        if SIGNALS[name][0] != "joint" or mapping.joints_of(part.entry) == mapping.joints:
-            signals[name] = values
-            continue
-        whole = signals.setdefault(name, np.full((rows, len(mapping.joints)), np.nan))
-        whole[:, [mapping.joints.index(joint) for joint in mapping.joints_of(part.entry)]] = values
-    return signals

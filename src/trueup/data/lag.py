@@ -14,7 +14,6 @@ of the votes is the confidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +59,7 @@ class LagFit(NamedTuple):
     stiff: bool
 
 
-@dataclass(frozen=True)
-class Lag:
+class Lag(NamedTuple):
     """How many rows after its command the robot answers, over all votes.
 
     rows     median lag; negative is acausal
@@ -127,47 +125,51 @@ def _joint_lag(view: LogView, j: int, part: slice, source: str) -> LagFit | None
         fit = _fit(view, j, part, half, source)
         if fit is not None and (best is None or (fit.alone, fit.quality) > (best.alone, best.quality + 0.002)):
             best = fit
-    if best is None or best.quality < ENOUGH or not best.alone:
-        return None
-    return best
+    return best if best is not None and best.quality >= ENOUGH and best.alone else None
 
 
 def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> LagFit | None:
     """Fit one joint in one part behind a low-pass of half-width `half` rows."""
     assert view.target is not None
+    is_torque = source == "torque"
     pos, u = (smooth(x[part, j : j + 1], half)[:, 0] for x in (view.pos, view.target))
     reach = round(REACH_S / view.dt)
     early, late = max(2 * view.hold + 8, reach), max(2 * view.hold + 8, 20, reach)
     memory = late + min(round(MEMORY_S / view.dt), len(pos) // 6)
     keep = np.arange(memory + half + 3, len(pos) - early - half - 3, max(1, len(pos) // ENOUGH_ROWS))
-    if source == "torque" and view.reference is not None and view.torque is not None:
+    if is_torque and view.reference is not None and view.torque is not None:
         # at its limit a drive no longer follows the command
         keep = keep[np.abs(view.torque[part, j][keep]) < 0.9 * view.reference.torque_limit[j]]
     if len(keep) < 40:
         return None
     shifts = np.arange(-early - 2, late + 3)
-    lags = np.arange(-early, late + 0.01, 1.0 if source == "torque" else STEP)
-    weigh = _nearest if source == "torque" else _triangle
-    weights = weigh(shifts[:, None].astype(np.float64), lags[None, :])
+    lags = np.arange(-early, late + 0.01, 1.0 if is_torque else STEP)
+    rows = shifts[:, None].astype(np.float64)
+    weights = (rows == lags).astype(np.float64) if is_torque else _triangle(rows, lags)
     commands = _centred(u[keep[:, None] - shifts])
     answer, states = (_centred(x[keep]) for x in _equation(view, j, part, pos, half, source))
     causes = np.unique(np.linspace(-early, memory, min(MOST_CAUSES, len(keep) // 5)).round().astype(int))
     basis, _ = np.linalg.qr(_centred(u[keep[:, None] - causes]))
     # seen through the commands: what the commands cannot have caused, encoder noise first of all, drops out
     solved = _solve(basis.T @ answer, basis.T @ states, (basis.T @ commands) @ weights, SLACK[source])
-    if solved is None:
+    if solved is None or (is_torque and not view.is_gain(j, solved.gain, 2.0)):
         return None
-    if source == "torque" and not _known_gain(view, j, solved):
-        return None
-    rest = answer - states @ solved.others - commands @ weights[:, solved.best] * solved.gain
+    k, residual = solved.best, solved.residual
+    rest = answer - states @ solved.others - commands @ weights[:, k] * solved.gain
     # the low-pass makes neighbours alike: fewer rows than there are tell of the noise
     noise = float(np.mean(rest**2)) * (1.0 + half)
-    return _judge(solved, lags, noise, max(3.0, CLEAR_S / view.dt), view.dt if source == "acceleration" else 0.0)
-
-
-def _known_gain(view: LogView, j: int, solved: Solved) -> bool:
-    """Whether a gain fitted on torque is about the robot's own, where that is known."""
-    return view.reference is None or 0.5 < solved.gain / max(float(view.reference.kp[j]), 1e-9) < 2.0
+    least, causal = max(float(residual[k]), 1e-300), float(residual[lags >= 0].min())
+    away = float(residual[np.abs(lags - lags[k]) >= max(3.0, CLEAR_S / view.dt)].min(initial=np.inf))
+    stiffness, damping = -float(solved.others[0]), -float(solved.others[1])
+    return LagFit(
+        lag=float(lags[k]),
+        quality=1.0 - least / solved.around,
+        # far away every residual is larger, visibly and beyond the noise, else a periodic command fools the fit
+        alone=away > max(CONTRAST * least, least + SURE * noise) and 0 < k < len(lags) - 1,
+        acausal=causal / least if causal > least + SURE * noise else 1.0,
+        brake_s=damping / stiffness,
+        stiff=not is_torque and float(np.sqrt(stiffness)) * view.dt > FASTEST_SERVO,
+    )
 
 
 def _centred(values: FloatArray) -> FloatArray:
@@ -207,10 +209,6 @@ def _triangle(shifts: FloatArray, lag: FloatArray) -> FloatArray:
 
     begin = -shifts + lag
     return np.asarray(area(begin + 1) - area(begin), np.float64)
-
-
-def _nearest(shifts: FloatArray, lag: FloatArray) -> FloatArray:
-    return np.asarray(shifts == lag, np.float64)
 
 
 class Solved(NamedTuple):
@@ -253,27 +251,3 @@ def _solve(answer: FloatArray, states: FloatArray, heard: FloatArray, slack: flo
         return None
     k = int(np.argmin(np.where(physical, residual, np.inf)))
     return Solved(k, float(gain[k]), others[:, k], residual, around)
-
-
-def _judge(solved: Solved, lags: FloatArray, noise: float, clear: float, dt: float) -> LagFit:
-    """Say how far the best lag can be trusted; dt is 0 where rows are instants, not differences.
-
-    Alone: more than `clear` rows away every residual is larger, visibly and beyond the noise, else a periodic command
-    fools the fit.
-    """
-    k, residual = solved.best, solved.residual
-    least = max(float(residual[k]), 1e-300)
-    away = float(residual[np.abs(lags - lags[k]) >= clear].min(initial=np.inf))
-    alone = away > max(CONTRAST * least, least + SURE * noise) and 0 < k < len(lags) - 1
-    stiffness, damping = -float(solved.others[0]), -float(solved.others[1])
-    stiff = float(np.sqrt(stiffness)) * dt > FASTEST_SERVO
-    causal = float(residual[lags >= 0].min())
-    acausal = causal / least if causal > least + SURE * noise else 1.0
-    return LagFit(
-        lag=float(lags[k]),
-        quality=1.0 - least / solved.around,
-        alone=alone,
-        acausal=acausal,
-        brake_s=damping / stiffness,
-        stiff=stiff,
-    )

@@ -1,8 +1,9 @@
-"""Log: what a robot (or a simulation) did, as named arrays on one clock."""
+"""Log: what a robot (or a simulation) did, as named arrays on one clock; Reference: the robot to compare it with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.hashes import sha256_of
 
 FloatArray = NDArray[np.float64]
+_ARRAYS = ("position_low", "position_high", "velocity_limit", "torque_limit", "kp", "kd", "default_pose")
 
 # signal -> (columns, unit): "joint" means one column per joint, a number that many columns
 SIGNALS: dict[str, tuple[str | int, str]] = {
@@ -31,6 +33,14 @@ SIGNALS: dict[str, tuple[str | int, str]] = {
     "imu_quat": (4, "1"),
     "voltage": (1, "V"),
 }
+
+
+def signal_width(name: str, joint_names: Sequence[str]) -> int:
+    """Number of columns of a signal for these joints."""
+    if name not in SIGNALS:
+        raise TrueupError(f"a log knows no signal {name!r}{did_you_mean(name, SIGNALS)}")
+    columns = SIGNALS[name][0]
+    return len(joint_names) if isinstance(columns, str) else columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +64,9 @@ class Log:
         if self.time.ndim != 1:
             raise TrueupError(f"a log's time must have one axis, found shape {self.time.shape}")
         for name, values in self.signals.items():
-            if name not in SIGNALS:
-                raise TrueupError(f"a log knows no signal {name!r}{did_you_mean(name, SIGNALS)}")
-            columns = SIGNALS[name][0]
-            width = len(self.joint_names) if columns == "joint" else columns
-            if values.shape != (len(self.time), width):
-                raise TrueupError(
-                    f"signal {name!r} must have shape ({len(self.time)}, {width}), found {values.shape}", place=name
-                )
+            shape = (len(self.time), signal_width(name, self.joint_names))
+            if values.shape != shape:
+                raise TrueupError(f"signal {name!r} must have shape {shape}, found {values.shape}", place=name)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -91,7 +96,7 @@ class Log:
     def window(self, start: int, stop: int) -> Log:
         """Rows start..stop-1 as a log of their own."""
         cut = {name: values[start:stop] for name, values in self.signals.items()}
-        return Log(time=self.time[start:stop], joint_names=self.joint_names, signals=cut, meta=self.meta)
+        return replace(self, time=self.time[start:stop], signals=cut)
 
     def with_joint_order(self, names: tuple[str, ...]) -> Log:
         """The same log with its joint columns in another order (every name must exist here)."""
@@ -101,7 +106,36 @@ class Log:
         if missing:
             raise TrueupError(f"this log has no joint {missing[0]!r}{did_you_mean(missing[0], self.joint_names)}")
         order = [self.joint_names.index(name) for name in names]
-        moved = {
-            name: values[:, order] if SIGNALS[name][0] == "joint" else values for name, values in self.signals.items()
-        }
-        return Log(time=self.time, joint_names=names, signals=moved, meta=self.meta)
+        moved = {name: self[name][:, order] for name in self.signals if SIGNALS[name][0] == "joint"}
+        return replace(self, joint_names=names, signals=self.signals | moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A robot as the validator sees it; `data` lies below `robot`, so the caller fills this from a RobotSpec.
+
+    Every array is (n,) in the order of joint_names; rad, rad/s, N m, N m/rad, N m s/rad, Hz.
+    """
+
+    joint_names: tuple[str, ...]
+    position_low: FloatArray
+    position_high: FloatArray
+    velocity_limit: FloatArray
+    torque_limit: FloatArray
+    kp: FloatArray
+    kd: FloatArray
+    default_pose: FloatArray
+    control_hz: float
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            shape = np.shape(getattr(self, name))
+            count = len(self.joint_names)
+            if shape != (count,):
+                raise TrueupError(f"{name} must have one number for each of {count} joints, found {shape}")
+
+    def in_order(self, names: tuple[str, ...]) -> Reference:
+        """The same robot with its joints as in `names`; every name must exist here."""
+        order = [self.joint_names.index(name) for name in names]
+        arrays = {name: np.asarray(getattr(self, name), np.float64)[order] for name in _ARRAYS}
+        return Reference(joint_names=names, control_hz=self.control_hz, **arrays)

@@ -2,11 +2,10 @@
 
     value in the log = sign * scale * (raw value in the log's unit) + offset
 
-`columns` is a list of names, one for each joint; or one name with `{i}` (0, 1, ... or the numbers of
-`index`), `{joint}` or `{source}` (the joint's name in the file, see `source_joints`) in it; or the name
-of a column that holds a list of numbers in every row, of which `index` picks and orders. The first [[file]]
-gives the log its time base; the others are brought onto it: `join = "hold"` (the last value before, for
-commands) or `"linear"` (for sensors).
+`columns` is a list of names, one for each joint; or one name with `{i}` (0, 1, ... or the numbers of `index`) or
+`{joint}` in it; or the name of a column that holds a list of numbers in every row, of which `index` picks and orders.
+The first [[file]] gives the log its time base; the others are brought onto it: `join = "hold"` (the last value before,
+for commands) or `"linear"` (for sensors).
 """
 
 from __future__ import annotations
@@ -15,30 +14,51 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.toml import read_toml
-from trueup.data.log import SIGNALS
-from trueup.data.units import BARE, CURRENT, TIME_UNITS, UNITS, factor_of
+from trueup.data.log import SIGNALS, signal_width
 
 SCHEMA = 1
 SHIPPED = Path(__file__).parent / "mappings"
 MAX_JOINTS = 256
+_DEG = math.pi / 180.0
+_REV = 2.0 * math.pi
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+# units that mean nothing without the mapping's `scale`: for currents it is the torque constant (N m/A)
+BARE = {"normalised": 1.0, "counts": 1.0, "A": 1.0, "mA": 1e-3}
+# log unit -> units that can be converted to it: value in the log's unit = factor * raw + bias
+UNITS: dict[str, dict[str, float]] = {
+    "rad": {"rad": 1.0, "deg": _DEG, "rev": _REV, "mrad": 1e-3},
+    "rad/s": {"rad/s": 1.0, "deg/s": _DEG, "rev/s": _REV, "rpm": _REV / 60.0},
+    "N m": {"N m": 1.0, "mN m": 1e-3, "kgf cm": 0.0980665},
+    "deg C": {"deg C": 1.0, "K": 1.0},
+    "N m/rad": {"N m/rad": 1.0, "N m/deg": 1.0 / _DEG},
+    "N m s/rad": {"N m s/rad": 1.0, "N m s/deg": 1.0 / _DEG},
+    "m": {"m": 1.0, "cm": 1e-2, "mm": 1e-3},
+    "m/s": {"m/s": 1.0, "cm/s": 1e-2, "mm/s": 1e-3},
+    "m/s^2": {"m/s^2": 1.0, "g": 9.80665},
+    "V": {"V": 1.0, "mV": 1e-3},
+    "1": {"1": 1.0},
+}
+BIASES = {"K": -273.15}
+
 Numbers = float | tuple[float, ...]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 Names = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_JOINTS)]
+T = TypeVar("T", float, str)
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of everything in a mapping: immutable, keyword-only, unknown keys refused."""
 
 
-def each(value: Numbers, count: int) -> tuple[float, ...]:
-    """Return one number for each of `count` columns: the list as it is, a single number repeated."""
+def each(value: T | tuple[T, ...], count: int) -> tuple[T, ...]:
+    """Return one entry for each of `count` columns: the list as it is, a single one repeated."""
     return value if isinstance(value, tuple) else (value,) * count
 
 
@@ -52,20 +72,19 @@ class TimeMap(_Entry, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not math.isfinite(self.offset_s):
             raise ValueError("time: offset_s must be finite")
-        units = self.units
-        if len(units) != len(self.columns) or not units:
-            raise ValueError(f"time: {len(self.columns)} columns but {len(units)} units")
-        for unit in units:
+        if len(self.units) != len(self.columns) or not self.units:
+            raise ValueError(f"time: {len(self.columns)} columns but {len(self.units)} units")
+        for unit in self.units:
             if unit not in TIME_UNITS:
                 raise ValueError(f"time: unknown unit {unit!r}{did_you_mean(unit, TIME_UNITS)}")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.column if isinstance(self.column, tuple) else (self.column,)
+        return each(self.column, 1)
 
     @property
     def units(self) -> tuple[str, ...]:
-        return self.unit if isinstance(self.unit, tuple) else (self.unit,) * len(self.columns)
+        return each(self.unit, len(self.columns))
 
 
 class SignalMap(_Entry, frozen=True, kw_only=True):
@@ -81,16 +100,23 @@ class SignalMap(_Entry, frozen=True, kw_only=True):
     sign: Numbers = 1.0
     scale: Numbers = 1.0
     offset: Numbers = 0.0
-    torque_constant: Numbers | None = None  # N m/A, for currents
+
+    @property
+    def is_per_joint(self) -> bool:
+        return SIGNALS[self.signal][0] == "joint"
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Units that the file may have, with their factors to the log's."""
+        return UNITS[SIGNALS[self.signal][1]] | BARE
 
     def __post_init__(self) -> None:
         if self.signal not in SIGNALS:
             raise ValueError(f"a log knows no signal {self.signal!r}{did_you_mean(self.signal, SIGNALS)}")
         if (self.columns is None) == (self.value is None):
             raise ValueError(f"{self.signal}: give either `columns` or a constant `value`")
-        for name in ("value", "sign", "scale", "offset", "torque_constant"):
-            numbers = getattr(self, name)
-            if numbers is not None and not all(math.isfinite(x) for x in each(numbers, 1)):
+        for name in ("value", "sign", "scale", "offset"):
+            if not all(math.isfinite(x) for x in each(getattr(self, name) or 0.0, 1)):
                 raise ValueError(f"{self.signal}: {name} must be finite")
         if any(abs(x) != 1.0 for x in each(self.sign, 1)):
             raise ValueError(f"{self.signal}: sign is 1 or -1 (use scale for other factors)")
@@ -98,6 +124,8 @@ class SignalMap(_Entry, frozen=True, kw_only=True):
             raise ValueError(f"{self.signal}: scale 0 would erase the data")
         if any(not 0 <= i < 100_000 for i in self.index) or len(self.index) > MAX_JOINTS:
             raise ValueError(f"{self.signal}: index counts from 0")
+        if (self.joints or self.every_joint) and not self.is_per_joint:
+            raise ValueError(f"{self.signal} is no joint signal: `joints` and `every_joint` have no place")
         self._check_units()
 
     def _check_units(self) -> None:
@@ -107,16 +135,13 @@ class SignalMap(_Entry, frozen=True, kw_only=True):
                 raise ValueError(f"{self.signal}: a constant value is in {log_unit} and takes no unit")
             return
         if self.unit is None:
-            raise ValueError(f"{self.signal}: say the file's unit ({', '.join((*UNITS[log_unit], *BARE))})")
-        units = self.unit if isinstance(self.unit, tuple) else (self.unit,)
+            raise ValueError(f"{self.signal}: say the file's unit ({', '.join(self.units)})")
+        units = each(self.unit, 1)
         for k, unit in enumerate(units):
-            if factor_of(unit, log_unit) is None:
-                known = (*UNITS[log_unit], *BARE)
-                raise ValueError(f"{self.signal}: unknown unit {unit!r}{did_you_mean(unit, known)}")
+            if unit not in self.units:
+                raise ValueError(f"{self.signal}: unknown unit {unit!r}{did_you_mean(unit, self.units)}")
             if unit in BARE and each(self.scale, len(units))[k : k + 1] == (1.0,):
                 raise ValueError(f"{self.signal}: unit {unit!r} needs a scale in {log_unit} (and an offset)")
-        if self.torque_constant is None and any(unit in CURRENT for unit in units):
-            raise ValueError(f"{self.signal}: a current needs torque_constant (N m/A)")
 
 
 class FileMap(_Entry, frozen=True, kw_only=True, rename={"signals": "signal"}):
@@ -151,10 +176,8 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
     files: Annotated[tuple[FileMap, ...], msgspec.Meta(max_length=16)]
     robot: Name = ""
     description: Text = ""
-    source_joints: Names = ()  # the same joints as the file spells them
-    notes: Annotated[
-        tuple[Text, ...], msgspec.Meta(max_length=64)
-    ] = ()  # what a user of the log must know; kept in its provenance
+    # what a user of the log must know; kept in its provenance
+    notes: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:
@@ -163,8 +186,6 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
             raise ValueError(f"name {self.name!r}: use letters, digits, '_', '-', '.' (64 at most)")
         if len(set(self.joints)) != len(self.joints):
             raise ValueError("joints: a name is listed twice")
-        if self.source_joints and len(self.source_joints) != len(self.joints):
-            raise ValueError(f"source_joints: {len(self.source_joints)} names for {len(self.joints)} joints")
         if not self.files:
             raise ValueError("a mapping needs at least one [[file]]")
         for file in self.files:
@@ -178,37 +199,27 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
 
     def width(self, signal: SignalMap) -> int:
         """Number of columns that an entry fills."""
-        columns = SIGNALS[signal.signal][0]
-        return len(self.joints_of(signal)) if columns == "joint" else int(columns)
+        return signal_width(signal.signal, self.joints_of(signal))
 
     def column_names(self, signal: SignalMap) -> tuple[str, ...]:
         """Names of the table columns that an entry reads; one for a column of lists or for every joint."""
-        if signal.columns is None:
-            return ()
-        if isinstance(signal.columns, tuple):
-            return signal.columns
         text = signal.columns
-        if not re.search(r"\{(i|joint|source)\}", text):
+        if text is None or isinstance(text, tuple):
+            return text or ()
+        if "{i}" not in text and "{joint}" not in text:
             return (text,)
         width = self.width(signal)
-        joints = self.joints_of(signal) if SIGNALS[signal.signal][0] == "joint" else ("",) * width
-        source = dict(zip(self.joints, self.source_joints or self.joints, strict=True))
-        index = signal.index or tuple(range(width))
+        joints = self.joints_of(signal) if signal.is_per_joint else ("",) * width
+        numbered = zip(signal.index or range(width), joints, strict=True)
         # plain replacement: str.format would let a mapping ask for fields and widths of its own
-        return tuple(
-            text.replace("{i}", str(i)).replace("{joint}", joint).replace("{source}", source.get(joint, ""))
-            for i, joint in zip(index, joints, strict=True)
-        )
+        return tuple(text.replace("{i}", str(i)).replace("{joint}", joint) for i, joint in numbered)
 
     def _check_widths(self, signal: SignalMap) -> None:
-        per_joint = SIGNALS[signal.signal][0] == "joint"
-        if (signal.joints or signal.every_joint) and not per_joint:
-            raise ValueError(f"{signal.signal} is no joint signal: `joints` and `every_joint` have no place")
         for joint in signal.joints:
             if joint not in self.joints:
                 raise ValueError(f"{signal.signal}: unknown joint {joint!r}{did_you_mean(joint, self.joints)}")
         width = self.width(signal)
-        for name in ("columns", "unit", "value", "index", "sign", "scale", "offset", "torque_constant"):
+        for name in ("columns", "unit", "value", "index", "sign", "scale", "offset"):
             entry = getattr(signal, name)
             if isinstance(entry, tuple) and entry and len(entry) != width:
                 raise ValueError(f"{signal.signal}: {name} lists {len(entry)} entries for {width} columns")
@@ -217,18 +228,18 @@ class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
 
     def _check_cover(self) -> None:
         """Every signal is filled once: all joints, none twice."""
-        filled: dict[str, list[str]] = {}
-        for file in self.files:
-            for signal in file.signals:
-                per_joint = SIGNALS[signal.signal][0] == "joint"
-                filled.setdefault(signal.signal, []).extend(self.joints_of(signal) if per_joint else ("it",))
-        for name, joints in filled.items():
-            twice = [joint for joint, times in Counter(joints).items() if times > 1]
+        filled: dict[str, Counter[str]] = {}
+        for signal in (signal for file in self.files for signal in file.signals):
+            filled.setdefault(signal.signal, Counter()).update(
+                self.joints_of(signal) if signal.is_per_joint else ["it"]
+            )
+        for name, times in filled.items():
+            twice = [joint for joint, count in times.items() if count > 1]
             if twice:
                 raise ValueError(f"{name}: {twice[0]} is mapped twice")
-            if SIGNALS[name][0] == "joint" and len(joints) < len(self.joints):
-                absent = next(joint for joint in self.joints if joint not in joints)
-                raise ValueError(f"{name}: joint {absent!r} is not mapped")
+            absent = [joint for joint in self.joints if joint not in times] if SIGNALS[name][0] == "joint" else []
+            if absent:
+                raise ValueError(f"{name}: joint {absent[0]!r} is not mapped")
 
 
 def mapping_names() -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,17 +11,10 @@ from trueup.data.mapping import Mapping
 from trueup.data.tables import SUFFIXES, table_format
 
 _MAX_ENTRIES = 20_000  # of a folder
+Recording = tuple[str, tuple[Path, ...]]  # its name, and one path for each [[file]] of the mapping
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceFiles:
-    """One recording: its name and one path for each [[file]] of the mapping."""
-
-    name: str
-    paths: tuple[Path, ...]
-
-
-def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[SourceFiles]:
+def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[Recording]:
     """Return the recordings in the given files and folders, in order.
 
     Files belong to one recording together. A folder is one recording, or holds a recording in each of its
@@ -42,12 +34,12 @@ def find_recordings(paths: Sequence[str | Path], mapping: Mapping) -> list[Sourc
     return found
 
 
-def _of_files(files: list[Path], mapping: Mapping) -> SourceFiles:
+def _of_files(files: list[Path], mapping: Mapping) -> Recording:
     for file in files:
         if not file.exists():
             raise TrueupError("does not exist", file=file)
     if len(files) == 1 and len(mapping.files) == 1:
-        return SourceFiles(name=_stem(files[0]), paths=(files[0],))  # named by hand: the pattern has no say
+        return _stem(files[0]), (files[0],)  # named by hand: the pattern has no say
     chosen = _assign(files, mapping)
     if chosen is None:
         need = ", ".join(file.pattern for file in mapping.files)
@@ -56,24 +48,20 @@ def _of_files(files: list[Path], mapping: Mapping) -> SourceFiles:
     unused = [file for file in files if file not in chosen]
     if unused:
         raise TrueupError(f"no [[file]] of mapping {mapping.name!r} takes this file", file=unused[0])
-    return SourceFiles(name=_stem(files[0]), paths=chosen)
+    return _stem(files[0]), chosen
 
 
-def _of_folder(folder: Path, mapping: Mapping) -> list[SourceFiles]:
+def _of_folder(folder: Path, mapping: Mapping) -> list[Recording]:
     files, folders = _entries(folder)
     if len(mapping.files) == 1:
         matching = [file for file in files if fnmatchcase(file.name, mapping.files[0].pattern)]
         if matching:
-            return [SourceFiles(name=_stem(file), paths=(file,)) for file in matching]
+            return [(_stem(file), (file,)) for file in matching]
     here = _assign(files, mapping)
     if here is not None:
-        return [SourceFiles(name=folder.resolve().name, paths=here)]
-    found = []
-    for inner in folders:
-        chosen = _assign(_entries(inner)[0], mapping)
-        if chosen is not None:
-            found.append(SourceFiles(name=inner.name, paths=chosen))
-    return found
+        return [(folder.resolve().name, here)]
+    inside = [(inner.name, _assign(_entries(inner)[0], mapping)) for inner in folders]
+    return [(name, chosen) for name, chosen in inside if chosen is not None]
 
 
 def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -90,16 +78,14 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _assign(files: Sequence[Path], mapping: Mapping) -> tuple[Path, ...] | None:
     """Return one file for each [[file]] by its pattern, None when one is absent."""
-    chosen = []
-    for entry in mapping.files:
-        matching = [file for file in files if fnmatchcase(file.name, entry.pattern)]
-        if not matching:
-            return None
+    found = [[file for file in files if fnmatchcase(file.name, entry.pattern)] for entry in mapping.files]
+    if not all(found):
+        return None
+    for entry, matching in zip(mapping.files, found, strict=True):
         if len(matching) > 1:
             names = ", ".join(file.name for file in matching[:5])
             raise TrueupError(f"several files match {entry.pattern!r}: {names}", file=matching[0].parent)
-        chosen.append(matching[0])
-    return tuple(chosen)
+    return tuple(matching[0] for matching in found)
 
 
 def _stem(file: Path) -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 from trueup.data.check import check
 from trueup.data.check.finding import Report
 from trueup.data.files import read_logs
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import RobotSpec
 

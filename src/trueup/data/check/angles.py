@@ -6,11 +6,13 @@ agree, against what a joint can do (the robot's limits; without a robot, more th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from trueup.data.check.finding import Finding, make_finding
 from trueup.data.check.view import FloatArray, correlation, delayed, spread
-from trueup.data.reference import Reference
+from trueup.data.log import Reference
 
 DEGREE = 180.0 / np.pi
 TRAIL_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
@@ -21,40 +23,32 @@ def degree_columns(
     pos: FloatArray, target: FloatArray | None, vel: FloatArray | None, dt: float, reference: Reference | None
 ) -> dict[str, set[int]]:
     """Per signal, the joints whose column is in degrees (or degrees a second)."""
-    n = pos.shape[1]
     out: dict[str, set[int]] = {"joint_pos": set(), "target_pos": set(), "joint_vel": set()}
-    turns = spread(pos)
-    for j in range(n):
-        if turns[j] <= 0:
-            continue
+    movers = [j for j, turns in enumerate(spread(pos)) if turns > 0]
+    for j in movers:
+        ratios = {}
         if target is not None:
-            ratio = _ratio(*_matched(pos[:, j], target[:, j], dt), 0.5)
-            if _is_degree(ratio, 1.6):
-                out["joint_pos"].add(j)
-            elif _is_degree(1 / ratio if ratio > 0 else 0.0, 1.6):
-                out["target_pos"].add(j)
+            ratios["target_pos"] = (_ratio(*_matched(pos[:, j], target[:, j], dt), 0.5), 1.6)
         if vel is not None:
-            ratio = _speed_ratio(pos[:, j], vel[:, j], dt)
-            if _is_degree(ratio, 1.35):
+            ratios["joint_vel"] = (_speed_ratio(pos[:, j], vel[:, j], dt), 1.35)
+        for other, (ratio, slack) in ratios.items():
+            if DEGREE / slack < ratio < DEGREE * slack:
                 out["joint_pos"].add(j)
-            elif _is_degree(1 / ratio if ratio > 0 else 0.0, 1.35):
-                out["joint_vel"].add(j)
-    implausible = [j for j in range(n) if j not in out["joint_pos"] and _beyond(pos[:, j], j, reference)]
-    movers = [j for j in range(n) if turns[j] > 0]
+            elif DEGREE / slack < 1 / max(ratio, 1e-12) < DEGREE * slack:
+                out[other].add(j)
+    implausible = [j for j in range(pos.shape[1]) if j not in out["joint_pos"] and _beyond(pos[:, j], j, reference)]
     # a single column beyond two turns may be a wheel; half of them is a unit
     if len(implausible) >= max(1, len(movers) / 2):
         out["joint_pos"].update(movers)  # a file has one unit: the rest moves too little to show it
     elif reference is not None:
         out["joint_pos"].update(implausible)
-    if target is not None:
-        out["target_pos"].update(_with_target(pos, target, out))
-    if vel is not None:
-        out["joint_vel"].update(_with_velocity(pos, vel, dt, out["joint_pos"]))
+    for j in out["joint_pos"]:  # what agrees with a measured column in degrees is in degrees too
+        size = float(np.mean(pos[:, j] ** 2))
+        if target is not None and np.sqrt(np.mean(target[:, j] ** 2) / max(size, 1e-12)) > 1 / np.sqrt(DEGREE):
+            out["target_pos"].add(j)  # nearer to 1 than to 1/57.3
+        if vel is not None and 1 / 1.35 < _speed_ratio(pos[:, j], vel[:, j], dt) < 1.35:
+            out["joint_vel"].add(j)
     return out
-
-
-def _is_degree(ratio: float, slack: float) -> bool:
-    return DEGREE / slack < ratio < DEGREE * slack
 
 
 def _matched(pos: FloatArray, target: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
@@ -97,35 +91,17 @@ def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
     return wide > 2 * (above - below) and inside
 
 
-def _with_target(pos: FloatArray, target: FloatArray, out: dict[str, set[int]]) -> set[int]:
-    """Targets of the same size as a measured column in degrees are in degrees too."""
-    joints = set()
-    for j in out["joint_pos"]:
-        ratio = float(np.sqrt(np.mean(target[:, j] ** 2) / max(float(np.mean(pos[:, j] ** 2)), 1e-12)))
-        if ratio > 1 / np.sqrt(DEGREE):  # nearer to 1 than to 1/57.3
-            joints.add(j)
-    return joints
-
-
-def _with_velocity(pos: FloatArray, vel: FloatArray, dt: float, joints: set[int]) -> set[int]:
-    """Velocities that agree with a measured column in degrees are in degrees a second too."""
-    return {j for j in joints if 1 / 1.35 < _speed_ratio(pos[:, j], vel[:, j], dt) < 1.35}
-
-
-def check_units(names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]) -> list[Finding]:
+def check_units(
+    names: tuple[str, ...], columns: dict[str, set[int]], signals: dict[str, FloatArray]
+) -> Iterator[Finding]:
     """Report the columns in degrees."""
-    found = []
     for signal, joints in columns.items():
-        if not joints:
-            continue
-        order = sorted(joints)
-        top = float(np.max(np.abs(signals[signal][:, order])))
-        text = (
-            f"{signal} reaches {top:.4g}, in degrees that is {top / DEGREE:.3g} rad: it fits the command, the velocity "
-            f"or the joint's range only after division by 57.3"
-        )
-        who = [names[j] for j in order]
-        found.append(
-            make_finding("unit_degrees", "error", text, signal=signal, joints=who, score=0.95, numbers={"largest": top})
-        )
-    return found
+        if joints:
+            order = sorted(joints)
+            top = float(np.max(np.abs(signals[signal][:, order])))
+            text = (
+                f"{signal} reaches {top:.4g}, in degrees that is {top / DEGREE:.3g} rad: it fits the command, the "
+                f"velocity or the joint's range only after division by 57.3"
+            )
+            who = [names[j] for j in order]
+            yield make_finding("unit_degrees", "error", text, signal, who, score=0.95, largest=top)

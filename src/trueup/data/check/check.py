@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from trueup.data.check.angles import DEGREE, check_units, degree_columns
-from trueup.data.check.clock import GAP, check_streams, check_time, row_time, time_scale
+from trueup.data.check.clock import GAP, UNITS, check_streams, check_time, row_time, time_unit
 from trueup.data.check.columns import check_frozen, check_jumps, check_presence, check_quantisation, check_stale
 from trueup.data.check.finding import Finding, Report, ranked
 from trueup.data.check.joints import check_limits, check_order, check_tracking, match_reference
@@ -18,8 +18,7 @@ from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
 from trueup.data.check.velocity import check_velocity
 from trueup.data.check.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 __all__ = ["Reference", "Report", "check_log"]
 
@@ -38,52 +37,50 @@ def check_log(log: Log, reference: Reference | None = None, streams: Mapping[str
     """
     robot, found = match_reference(log.joint_names, reference)
     time = np.asarray(log.time, np.float64)
-    found = found + check_presence(log) + check_time(time, robot)
+    found += [*check_presence(log), *check_time(time, robot)]
     if streams:
-        found += check_streams(time * time_scale(time)[1], streams)
+        found += check_streams(time * UNITS[time_unit(time)], streams)
     if "joint_pos" not in log or len(log) < FEWEST_ROWS or not log.joint_names:
         return Report(findings=ranked(found))
     view, units = _view(log, robot)
     found += units
     measured = {"rate_hz": 1.0 / view.dt, "seconds": view.rows * view.dt, "hold_rows": float(view.hold)}
-    return _content(view, found, measured)
-
-
-def _content(view: LogView, found: list[Finding], measured: dict[str, float]) -> Report:
-    """Checks of what the columns hold; earlier ones blame joints that later ones then leave alone."""
-    found = found + check_quantisation(view) + check_frozen(view) + check_stale(view)
+    # earlier checks blame joints that later ones then leave alone
+    for check in (check_quantisation, check_frozen, check_stale):
+        found += check(view)
     fast, before = view.dt <= SLOWEST_DYNAMICS_S, set(view.blamed)
     if fast:
         found += check_jumps(view)
     leapt = view.blamed - before
-    found += check_excitation(view)
-    found += check_tracking(view) + check_order(view) + check_limits(view)
-    found += check_saturation(view, leapt) + check_clipping(view)
-    unsigned = check_torque_magnitude(view)
+    for check in (check_excitation, check_tracking, check_order, check_limits):
+        found += check(view)
+    found += check_saturation(view, leapt)
+    found += check_clipping(view)
+    unsigned = list(check_torque_magnitude(view))
     found += unsigned
     if not fast:
-        return Report(findings=ranked(found + check_pairing(view, None)), measured=measured)
-    wrong = check_velocity(view)
+        found += check_pairing(view, None)
+        return Report(findings=ranked(found), measured=measured)
+    wrong = list(check_velocity(view))
     lag = command_lag(replace(view, vel=None) if wrong else view)
     if lag is not None:
         measured |= {"command_lag_s": lag.rows * view.dt, "command_lag_rows": lag.rows}
-    pairing = check_pairing(view, lag)
+    pairing = list(check_pairing(view, lag))
     if not unsigned and {f.level for f in pairing} <= {"note"}:
         found += check_torque_sign(view)
-    found += wrong + pairing
-    return Report(findings=ranked(found), measured=measured)
+    return Report(findings=ranked([*found, *wrong, *pairing]), measured=measured)
 
 
 def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
     """Prepare the log, mended in unit, and report the units that were wrong."""
     time = np.asarray(log.time, np.float64)
-    scale = time_scale(time)[1]
+    scale = UNITS[time_unit(time)]
     dt = row_time(time, scale)
     signals = {
         name: values for name in ("joint_pos", "target_pos", "joint_vel") if (values := column(log, name)) is not None
     }
     degrees = degree_columns(signals["joint_pos"], signals.get("target_pos"), signals.get("joint_vel"), dt, robot)
-    units = check_units(log.joint_names, degrees, signals)
+    units = list(check_units(log.joint_names, degrees, signals))
     for name, joints in degrees.items():
         if joints:
             signals[name] = signals[name].copy()

@@ -2,74 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import BoolArray, FloatArray, LogView, position_quantum, runs, spread
+from trueup.data.check.view import FloatArray, LogView, position_quantum, runs, spread
 from trueup.data.log import Log
 
 ANSWER_S = 0.1  # a joint may stand still this long after its command moved: delay and stiction
 FROZEN_MOVE_RAD = 0.05
 STICTION_RAD = 0.12  # friction and backlash hide a smaller command
 COARSE_RAD = 1e-3  # an encoder of 12 bits has 1.5 mrad
+NEEDED: dict[str, Level] = {"joint_pos": "error", "target_pos": "warning"}
 
 
-def check_presence(log: Log) -> list[Finding]:
+def check_presence(log: Log) -> Iterator[Finding]:
     """Report missing signals and values that are not finite."""
-    found = []
-    for name, level in (("joint_pos", "error"), ("target_pos", "warning")):
+    for name, level in NEEDED.items():
         if name not in log:
             text = f"the log has no {name}; it has {', '.join(log.signals) or 'nothing'}"
-            kind: Level = "error" if level == "error" else "warning"
-            found.append(make_finding("signal_missing", kind, text, signal=name, score=1.0))
+            yield make_finding("signal_missing", level, text, name, score=1.0)
     for name, values in log.signals.items():
         bad = ~np.isfinite(values)
-        if not bad.any():
-            continue
-        columns = np.flatnonzero(bad.any(axis=0))
-        rows = int(np.count_nonzero(bad.any(axis=1)))
-        first = int(np.argmax(bad.any(axis=1)))
-        who = [log.joint_names[j] for j in columns] if values.shape[1] == len(log.joint_names) else []
-        text = f"{rows} of {len(values)} rows of {name} hold NaN or infinity, first at row {first}"
-        numbers = {"rows": rows, "share": rows / len(values), "row": first}
-        found.append(make_finding("not_finite", "error", text, signal=name, joints=who, score=1.0, numbers=numbers))
-    return found
+        if bad.any():
+            rows, first = int(np.count_nonzero(bad.any(axis=1))), int(np.argmax(bad.any(axis=1)))
+            columns = np.flatnonzero(bad.any(axis=0))
+            who = [log.joint_names[j] for j in columns] if values.shape[1] == len(log.joint_names) else []
+            text = f"{rows} of {len(values)} rows of {name} hold NaN or infinity, first at row {first}"
+            share = rows / len(values)
+            yield make_finding("not_finite", "error", text, name, who, score=1.0, rows=rows, share=share, row=first)
 
 
 class Stop(NamedTuple):
     """A stretch of rows where a position reads constant, how far its command went, and whether that proves a fault."""
 
-    start: int
-    stop: int
-    command_rad: float
     proven: bool
+    rows: int
+    start: int
+    command_rad: float
 
 
-def check_frozen(view: LogView) -> list[Finding]:
+def check_frozen(view: LogView) -> Iterator[Finding]:
     """Report positions that stay exactly constant while the joint must be moving."""
     stuck: dict[int, Stop] = {}
     for j in view.fair:
         stops = [_stop(view, j, *run) for run in runs(np.diff(view.pos[:, j]) == 0)]
-        worst = max((s for s in stops if s is not None), key=lambda s: (s.proven, s.stop - s.start), default=None)
-        if worst is not None:
-            stuck[j] = worst
+        found = [stop for stop in stops if stop is not None]
+        if found:
+            stuck[j] = max(found, key=lambda stop: stop[:2])
     if not stuck:
-        return []
-    j, worst = max(stuck.items(), key=lambda item: (item[1].proven, item[1].stop - item[1].start))
-    rows = worst.stop - worst.start
-    seconds, share = rows * view.dt, rows / view.rows
+        return
+    j, worst = max(stuck.items(), key=lambda item: item[1][:2])
+    seconds, share = worst.rows * view.dt, worst.rows / view.rows
     cause = "a frozen sensor, or a joint held by a stop" if worst.proven else "a joint held by friction or a stop"
     text = (
         f"{view.names[j]} reads exactly {view.pos[worst.start, j]:.6g} rad for {seconds:.3g} s "
-        f"(rows {worst.start} to {worst.stop}) while its command moves by {worst.command_rad:.3g} rad: {cause}"
+        f"(rows {worst.start} to {worst.start + worst.rows}) while its command moves by {worst.command_rad:.3g} rad: "
+        f"{cause}"
     )
     level: Level = ("error" if share > 0.2 else "warning") if worst.proven else "note"
     numbers = {"seconds": seconds, "share": share, "row": worst.start, "command_moved_rad": worst.command_rad}
-    view.blamed.update(k for k, s in stuck.items() if s.proven and s.stop - s.start > 0.2 * view.rows)
-    return [view.finding("frozen", level, text, "joint_pos", sorted(stuck), score=0.6 + share, numbers=numbers)]
+    view.blamed.update(k for k, stop in stuck.items() if stop.proven and stop.rows > 0.2 * view.rows)
+    yield view.finding("frozen", level, text, "joint_pos", sorted(stuck), score=0.6 + share, **numbers)
 
 
 def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
@@ -92,7 +89,7 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     silent = _silent(view, j, start, stop)
     ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
     proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
-    return Stop(start, stop, moved, proven) if proven or ignored else None
+    return Stop(proven, stop - start, start, moved) if proven or ignored else None
 
 
 def _caught_up(view: LogView, j: int, start: int, stop: int) -> bool:
@@ -122,62 +119,56 @@ def _silent(view: LogView, j: int, start: int, stop: int) -> bool:
     return bool(np.mean(same[quiet]) ** (stop - start) < 1e-9)
 
 
-def check_stale(view: LogView) -> list[Finding]:
+def check_stale(view: LogView) -> Iterator[Finding]:
     """Report positions that repeat exactly while the joint moves by several quanta a row."""
     shares: dict[int, float] = {}
-    for j in view.fair:
+    for j in view.fair if view.rows >= 60 else ():
         pos = view.pos[:, j]
-        if len(pos) < 60:
-            continue
         pace = np.abs(pos[4:] - pos[:-4]) / 4
         pace = np.minimum(pace[:-5], pace[5:])  # before and after the step: it must move on both sides
-        step = np.diff(pos)[4 : 4 + len(pace)]
+        repeats = np.diff(pos)[4 : 4 + len(pace)] == 0
         sure = pace > max(3 * view.quantum[j], float(np.percentile(pace, 60)), 1e-6)
-        if np.count_nonzero(sure) >= 40:
-            share = float(np.mean(step[sure] == 0))
-            if share > 0.3:
-                shares[j] = share
-    if not shares:
-        return []
-    share = float(np.median(list(shares.values())))
-    true_hz = (1 - share) / view.dt
-    text = (
-        f"{share:.0%} of the rows repeat the position before while the joint moves: "
-        f"new values come at about {true_hz:.3g} Hz in a log of {1 / view.dt:.4g} Hz"
-    )
-    view.blamed.update(shares)
-    numbers = {"share": share, "true_hz": true_hz}
-    return [view.finding("stale_samples", "warning", text, "joint_pos", sorted(shares), score=share, numbers=numbers)]
+        if np.count_nonzero(sure) >= 40 and np.mean(repeats[sure]) > 0.3:
+            shares[j] = float(np.mean(repeats[sure]))
+    if shares:
+        share = float(np.median(list(shares.values())))
+        true_hz = (1 - share) / view.dt
+        text = (
+            f"{share:.0%} of the rows repeat the position before while the joint moves: "
+            f"new values come at about {true_hz:.3g} Hz in a log of {1 / view.dt:.4g} Hz"
+        )
+        view.blamed.update(shares)
+        numbers = {"share": share, "true_hz": true_hz}
+        yield view.finding("stale_samples", "warning", text, "joint_pos", sorted(shares), score=share, **numbers)
 
 
-def check_jumps(view: LogView) -> list[Finding]:
+def check_jumps(view: LogView) -> Iterator[Finding]:
     """Report single steps that no joint can make: full turns, and leaps that velocity and neighbours deny."""
     wraps: dict[int, int] = {}
-    leaps: dict[int, tuple[int, float]] = {}
+    leaps: dict[int, tuple[float, int]] = {}
     for j in view.fair:
         step = np.diff(view.pos[:, j])
-        turn = np.flatnonzero(np.abs(np.abs(step) - 2 * np.pi) < 0.35)
-        if len(turn):
-            wraps[j] = len(turn)
+        turns = np.count_nonzero(np.abs(np.abs(step) - 2 * np.pi) < 0.35)
+        if turns:
+            wraps[j] = int(turns)
             continue
         rows = _impossible(view, j, step)
         if len(rows):
-            leaps[j] = (int(rows[np.argmax(np.abs(step[rows]))]), float(np.max(np.abs(step[rows]))))
-    found = []
+            row = int(rows[np.argmax(np.abs(step[rows]))])
+            leaps[j] = (abs(float(step[row])), row)
     if wraps:
-        text = f"the position leaps by a full turn {sum(wraps.values())} time(s)"
-        numbers = {"times": float(sum(wraps.values()))}
-        found.append(view.finding("encoder_wrap", "error", text, "joint_pos", wraps, numbers=numbers))
+        times = sum(wraps.values())
+        text = f"the position leaps by a full turn {times} time(s)"
+        yield view.finding("encoder_wrap", "error", text, "joint_pos", wraps, times=times)
     if leaps:
-        j, (row, size) = max(leaps.items(), key=lambda item: item[1][1])
+        j, (size, row) = max(leaps.items(), key=lambda item: item[1][0])
         text = (
             f"{view.names[j]} moves by {size:.3g} rad between rows {row} and {row + 1}: {size / view.dt:.3g} rad/s, "
             f"which its limit, its velocity column or the rows around deny"
         )
         numbers = {"step_rad": size, "speed_rad_s": size / view.dt, "row": row}
-        found.append(view.finding("encoder_jump", "warning", text, "joint_pos", leaps, score=0.7, numbers=numbers))
+        yield view.finding("encoder_jump", "warning", text, "joint_pos", leaps, score=0.7, **numbers)
     view.blamed.update(wraps, leaps)
-    return found
 
 
 def _impossible(view: LogView, j: int, step: FloatArray) -> NDArray[np.intp]:
@@ -197,42 +188,31 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> NDArray[np.intp]:
     spike[:-1] = (np.abs(step[:-1] + step[1:]) < 0.3 * size[:-1]) & (size[:-1] > max(0.03, noise))
     outer = np.max(np.stack([padded[k : k + len(size)] for k in (0, 1, 4)]), axis=0)
     spike &= size > 4 * outer + noise
-    if view.reference is None:
-        return _not_released(view, j, size, alone | spike)
-    limit = float(view.reference.velocity_limit[j]) * view.dt
-    # above the limit for many rows is fast motion, not a jump
-    beyond = (size > 1.5 * limit + noise) & (size > np.maximum(1.5 * outer, 2 * fast)) & view.regular
-    return _not_released(view, j, size, alone | spike | beyond)
-
-
-def _not_released(view: LogView, j: int, size: FloatArray, strange: BoolArray) -> NDArray[np.intp]:
-    """Rows of strange steps without those that end a standstill and catch up with the command: told as frozen."""
+    strange = alone | spike
+    if view.reference is not None:
+        limit = float(view.reference.velocity_limit[j]) * view.dt
+        # above the limit for many rows is fast motion, not a jump
+        strange |= (size > 1.5 * limit + noise) & (size > np.maximum(1.5 * outer, 2 * fast)) & view.regular
+    # steps that end a standstill and catch up with the command are told as frozen
     still = max(10, round(ANSWER_S / view.dt))
-    return np.array(
-        [
-            k
-            for k in np.flatnonzero(strange)
-            if k < still or size[k - still : k].any() or not _caught_up(view, j, int(k) - still, int(k))
-        ],
-        np.intp,
-    )
+    rows = [int(k) for k in np.flatnonzero(strange)]
+    released = [k >= still and not size[k - still : k].any() and _caught_up(view, j, k - still, k) for k in rows]
+    return np.array(rows, np.intp)[~np.array(released, bool)]
 
 
-def check_quantisation(view: LogView) -> list[Finding]:
+def check_quantisation(view: LogView) -> Iterator[Finding]:
     """Note positions and velocities that come in coarse steps."""
-    found = []
     coarse = [j for j in view.fair if view.quantum[j] > COARSE_RAD]
     if coarse:
         worst = float(np.max(view.quantum[coarse]))
-        text = f"positions come in steps of {1e3 * worst:.3g} mrad: one step a row is {worst / view.dt:.3g} rad/s"
-        numbers = {"quantum_rad": worst, "speed_rad_s": worst / view.dt}
-        found.append(view.finding("quantisation", "note", text, "joint_pos", coarse, score=0.3, numbers=numbers))
+        speed = worst / view.dt
+        text = f"positions come in steps of {1e3 * worst:.3g} mrad: one step a row is {speed:.3g} rad/s"
+        numbers = {"quantum_rad": worst, "speed_rad_s": speed}
+        yield view.finding("quantisation", "note", text, "joint_pos", coarse, score=0.3, **numbers)
     if view.vel is not None:
         step, top = position_quantum(view.vel), np.percentile(np.abs(view.vel), 99, axis=0)
         rough = [j for j in view.fair if step[j] > 0.05 * top[j] > 0]
         if rough:
             worst = float(np.max(step[rough]))
             text = f"velocities come in steps of {worst:.3g} rad/s, over a twentieth of the fastest motion"
-            numbers = {"quantum_rad_s": worst}
-            found.append(view.finding("quantisation", "note", text, "joint_vel", rough, score=0.3, numbers=numbers))
-    return found
+            yield view.finding("quantisation", "note", text, "joint_vel", rough, score=0.3, quantum_rad_s=worst)

@@ -6,65 +6,61 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from trueup.data.check.catalogue import CATALOGUE
+from trueup.data.check.catalogue import CONSEQUENCES, FIXES
 
 Level = Literal["error", "warning", "note"]
-_LEVEL_RANK: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
+_LEVELS = ("error", "warning", "note")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """One flaw of a log.
 
-    code         stable name, a key of CATALOGUE
-    level        error: do not use the log as it is; warning: usable with care; note: worth knowing
-    signal       the signal it is about, "" for the log as a whole
-    joints       the joints it is about, () for all or none
-    evidence     what was seen, in words and numbers
-    consequence  what goes wrong if nobody acts
-    fix          what to do
-    numbers      the numbers of the evidence, SI units
-    score        0..1, how sure and how bad; ranks findings of one level
+    code      stable name, a key of CONSEQUENCES (what goes wrong if nobody acts) and FIXES (what to do)
+    level     error: do not use the log as it is; warning: usable with care; note: worth knowing
+    evidence  what was seen, in words and numbers
+    signal    the signal it is about, "" for the log as a whole
+    joints    the joints it is about, () for all or none
+    score     0..1, how sure and how bad; ranks findings of one level
+    numbers   the numbers of the evidence, SI units
     """
 
     code: str
     level: Level
     evidence: str
-    consequence: str
-    fix: str
-    signal: str = ""
-    joints: tuple[str, ...] = ()
-    numbers: dict[str, float] = field(default_factory=dict)
-    score: float = 0.5
+    signal: str
+    joints: tuple[str, ...]
+    score: float
+    numbers: dict[str, float]
+
+    @property
+    def consequence(self) -> str:
+        return CONSEQUENCES[self.code]
+
+    @property
+    def fix(self) -> str:
+        return FIXES[self.code]
 
     def as_dict(self) -> dict[str, object]:
         """The finding as plain values for JSON."""
-        return asdict(self) | {"joints": list(self.joints), "score": round(self.score, 4)}
+        more = {"joints": list(self.joints), "score": round(self.score, 4)}
+        return asdict(self) | more | {"consequence": self.consequence, "fix": self.fix}
 
 
 def make_finding(
     code: str,
     level: Level,
     evidence: str,
-    *,
     signal: str = "",
     joints: Sequence[str] = (),
+    /,
+    *,
     score: float = 0.5,
-    numbers: dict[str, float] | None = None,
+    **numbers: float,
 ) -> Finding:
-    """Fill a finding's consequence and fix from the catalogue."""
-    entry = CATALOGUE[code]
-    return Finding(
-        code=code,
-        level=level,
-        evidence=evidence,
-        consequence=entry.consequence,
-        fix=entry.fix,
-        signal=signal,
-        joints=tuple(joints),
-        numbers={key: float(value) for key, value in (numbers or {}).items()},
-        score=min(max(float(score), 0.0), 1.0),
-    )
+    """A finding with the numbers of its evidence as keywords."""
+    plain = {key: float(value) for key, value in numbers.items()}
+    return Finding(code, level, evidence, signal, tuple(joints), min(max(float(score), 0.0), 1.0), plain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +90,10 @@ class Report:
 
     def as_dict(self) -> dict[str, object]:
         """The report as plain values for JSON."""
-        return {
-            "usable": self.usable,
-            "findings": [finding.as_dict() for finding in self.findings],
-            "measured": dict(self.measured),
-        }
+        findings = [finding.as_dict() for finding in self.findings]
+        return {"usable": self.usable, "findings": findings, "measured": dict(self.measured)}
 
 
 def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Order findings: errors, warnings, notes; within a level by score, then by code for a stable order."""
-    return tuple(sorted(findings, key=lambda f: (_LEVEL_RANK[f.level], -f.score, f.code, f.joints)))
+    return tuple(sorted(findings, key=lambda f: (_LEVELS.index(f.level), -f.score, f.code, f.joints)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.assignment import cheapest_order
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, delayed, smooth
-from trueup.data.log import SIGNALS
-from trueup.data.reference import Reference
+from trueup.data.log import SIGNALS, Reference
 
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
@@ -23,26 +23,33 @@ def match_reference(names: tuple[str, ...], reference: Reference | None) -> tupl
     """Put the robot in the log's joint order; by name where possible, else by place and with a finding."""
     if reference is None or names == reference.joint_names:
         return reference, []
-    if set(names) <= set(reference.joint_names) and len(set(names)) == len(names):
-        if len(names) == len(reference.joint_names):
-            return reference.in_order(names), []
-        text = f"the log has {len(names)} of the robot's {len(reference.joint_names)} joints"
-        return reference.in_order(names), [make_finding("joint_names", "note", text, score=0.2)]
+    have, robot = len(names), len(reference.joint_names)
     strange = [name for name in names if name not in reference.joint_names]
-    if len(names) != len(reference.joint_names):
+    if not strange and len(set(names)) == have:
+        text = f"the log has {have} of the robot's {robot} joints"
+        found = [] if have == robot else [make_finding("joint_names", "note", text, score=0.2)]
+        return reference.in_order(names), found
+    first = (strange or names)[0]
+    if have != robot:
         text = (
-            f"the log has {len(names)} joints, the robot {len(reference.joint_names)}, and {strange[0]!r} is none of "
-            f"them: nothing was compared with the robot"
+            f"the log has {have} joints, the robot {robot}, and {first!r} is none of them: nothing was compared with "
         )
-        return None, [make_finding("joint_names", "error", text, joints=strange, score=0.9)]
-    text = f"{strange[0]!r} is no joint of the robot ({', '.join(reference.joint_names)}): compared by place instead"
-    return reference, [make_finding("joint_names", "warning", text, joints=strange, score=0.5)]
+        return None, [make_finding("joint_names", "error", f"{text}the robot", "", strange, score=0.9)]
+    text = f"{first!r} is no joint of the robot ({', '.join(reference.joint_names)}): compared by place instead"
+    return reference, [make_finding("joint_names", "warning", text, "", strange, score=0.5)]
 
 
-def check_tracking(view: LogView) -> list[Finding]:
+def _cheapest_order(cost: FloatArray) -> NDArray[np.intp]:
+    """Column of every row such that the sum of a square cost is smallest."""
+    from scipy.optimize import linear_sum_assignment  # type: ignore[attr-defined]  # takes a while to import
+
+    return np.asarray(linear_sum_assignment(cost)[1], np.intp)
+
+
+def check_tracking(view: LogView) -> Iterator[Finding]:
     """Report measured columns that follow another joint's command, or their own with the wrong sign."""
     if view.target is None or view.rows < 40:
-        return []
+        return
     half = max(1, round(0.04 / view.dt))
     pos, target = smooth(view.pos, half), smooth(view.target, half)
     joints = [j for j in view.fair if np.ptp(target[:, j]) > 0.02 and view.moving[j]]
@@ -52,18 +59,14 @@ def check_tracking(view: LogView) -> list[Finding]:
         turned = sum(_apart(pos[:, j], -target[:, j], view.dt) for j in flips) / len(flips)
         moved = sum(_apart(pos[:, j], target[:, k], view.dt) for j, k in swaps.items()) / len(swaps)
         swaps, flips = (swaps, []) if moved < turned else ({}, flips)
-    found = []
     if swaps:
         text = "; ".join(f"{view.names[j]} moves as the command of {view.names[k]} says" for j, k in swaps.items())
-        found.append(view.finding("column_swap", "error", text, "target_pos", swaps, score=0.9))
+        yield view.finding("column_swap", "error", text, "target_pos", swaps, score=0.9)
     if flips:
         worst = -max(_together(pos[:, j], -target[:, j], view.dt) for j in flips)
         text = f"measured position and command run against each other, correlation {worst:.2f}"
-        found.append(
-            view.finding("sign_flip", "error", text, "joint_pos", flips, score=0.9, numbers={"correlation": worst})
-        )
+        yield view.finding("sign_flip", "error", text, "joint_pos", flips, score=0.9, correlation=worst)
     view.blamed.update(swaps, flips)
-    return found
 
 
 def _together(pos: FloatArray, target: FloatArray, dt: float) -> float:
@@ -79,9 +82,11 @@ def _apart(pos: FloatArray, target: FloatArray, dt: float) -> float:
 
 def _swaps(view: LogView, pos: FloatArray, target: FloatArray, joints: list[int]) -> dict[int, int]:
     """Joint -> joint whose command it follows instead of its own: nearer in shape and in level, in the best order."""
+    if len(joints) < 2:
+        return {}
     apart = np.array([[_apart(pos[:, j], target[:, k], view.dt) for k in joints] for j in joints])
     out: dict[int, int] = {}
-    for a, b in enumerate(cheapest_order(apart.reshape(len(joints), len(joints)))):
+    for a, b in enumerate(_cheapest_order(apart)):
         if b == a or apart[a, b] > 0.6 * apart[a, a]:
             continue
         j, k = joints[a], joints[int(b)]
@@ -98,13 +103,13 @@ def _flipped(pos: FloatArray, target: FloatArray, dt: float) -> bool:
     return against > max(0.6, along + 0.3) and _apart(pos, -target, dt) < 0.6 * _apart(pos, target, dt)
 
 
-def check_order(view: LogView) -> list[Finding]:
+def check_order(view: LogView) -> Iterator[Finding]:
     """Report columns that fit the robot only negated, or only in another order.
 
     Both are tried on the limits; the default pose decides between them, and where it cannot, both are told.
     """
     if view.reference is None:
-        return []
+        return
     ref = view.reference
     low, high = np.percentile(view.pos, [1, 99], axis=0)
     middle = (low + high) / 2
@@ -112,47 +117,33 @@ def check_order(view: LogView) -> list[Finding]:
     turned = (-high > ref.position_low - BEYOND_RAD) & (-low < ref.position_high + BEYOND_RAD)
     wrong = [j for j in view.fair if not inside[j, j]]
     if not wrong:
-        return _by_pose(view, inside & _within(view))
-    order = _rearranged(view, middle, inside & _within(view), wrong)
-    flips = _flips(view, middle, turned, wrong)
+        yield from _by_pose(view, ref.default_pose, inside & _within(view, ref))
+        return
+    order = _rearranged(view, ref.default_pose, middle, inside & _within(view, ref), wrong)
+    # joints that fit the limits and the default pose better when negated
+    nearer = np.abs(middle - ref.default_pose) - np.abs(middle + ref.default_pose)
+    flips = [j for j in view.fair if turned[j] and nearer[j] > (0 if j in wrong else FAR_POSE_RAD)]
     moved = [] if order is None else [j for j, k in enumerate(order) if j != k]
     by_order = np.inf if order is None else _misfit(middle, ref.default_pose[order], moved)
-    by_sign = _misfit(np.where(np.isin(np.arange(len(middle)), flips), -middle, middle), ref.default_pose, flips)
-    if not set(wrong) <= set(flips):
-        by_sign = np.inf
-    found = []
-    if order is not None and by_order < by_sign + UNDECIDED_RAD * len(wrong):
-        found += _order(view, order, "the joints' limits", "error")
-    outside = [j for j in flips if j not in wrong or _mostly_outside(view, j)]
-    if outside and (order is None or by_sign < by_order + UNDECIDED_RAD * len(wrong)):
-        found += _signs(view, outside, "the joint's limits")
-    return found
+    negated = np.where(np.isin(np.arange(len(middle)), flips), -middle, middle)
+    by_sign = _misfit(negated, ref.default_pose, flips) if set(wrong) <= set(flips) else np.inf
+    undecided = UNDECIDED_RAD * len(wrong)
+    if order is not None and by_order < by_sign + undecided:
+        yield _order(view, order, "the joints' limits", "error")
+    # a joint that only touches its limit is no sign error
+    beyond = np.mean((view.pos < ref.position_low) | (view.pos > ref.position_high), axis=0)
+    outside = [j for j in flips if j not in wrong or beyond[j] > 0.3]
+    if outside and (order is None or by_sign < by_order + undecided):
+        yield _signs(view, outside, "the joint's limits", "error")
 
 
-def _within(view: LogView) -> BoolArray:
+def _within(view: LogView, ref: Reference) -> BoolArray:
     """Whether the column of joint j keeps the limits of speed and torque of joint k, [j, k]."""
-    assert view.reference is not None
     keeps = np.ones((len(view.names), len(view.names)), bool)
-    limits = ((view.vel, view.reference.velocity_limit), (view.torque, view.reference.torque_limit))
-    for values, limit in limits:
+    for values, limit in ((view.vel, ref.velocity_limit), (view.torque, ref.torque_limit)):
         if values is not None:
             keeps &= np.percentile(np.abs(values), 99.5, axis=0)[:, None] < 1.1 * limit
     return np.asarray(keeps)
-
-
-def _flips(view: LogView, middle: FloatArray, turned: BoolArray, wrong: list[int]) -> list[int]:
-    """Joints that fit the limits and the default pose better when negated."""
-    assert view.reference is not None
-    pose = view.reference.default_pose
-    gain = np.abs(middle - pose) - np.abs(middle + pose)
-    return [j for j in view.fair if turned[j] and gain[j] > (0 if j in wrong else FAR_POSE_RAD)]
-
-
-def _mostly_outside(view: LogView, j: int) -> bool:
-    """A joint that only touches its limit is no sign error."""
-    assert view.reference is not None
-    low, high = view.reference.position_low[j], view.reference.position_high[j]
-    return float(np.mean((view.pos[:, j] < low) | (view.pos[:, j] > high))) > 0.3
 
 
 def _misfit(middle: FloatArray, pose: FloatArray, changed: list[int]) -> float:
@@ -160,57 +151,56 @@ def _misfit(middle: FloatArray, pose: FloatArray, changed: list[int]) -> float:
     return float(np.sum(np.abs(middle - pose))) + CHANGE_RAD * len(changed)
 
 
-def _by_pose(view: LogView, fits: BoolArray) -> list[Finding]:
+def _by_pose(view: LogView, pose: FloatArray, fits: BoolArray) -> Iterator[Finding]:
     """Without a violated limit the default pose may still tell, when the log was recorded around it."""
-    assert view.reference is not None
-    pose = view.reference.default_pose
     middle = np.median(view.pos, axis=0)
     near = np.abs(middle[:, None] - pose) < NEAR_POSE_RAD
     far = [j for j in view.fair if abs(middle[j] - pose[j]) > FAR_POSE_RAD]
     signs = [j for j in far if abs(middle[j] + pose[j]) < NEAR_POSE_RAD]
     rest_near = all(near[j, j] for j in view.fair if j not in far)
     if signs and len(signs) == len(far) and rest_near and len(view.names) > 1:
-        return _signs(view, signs, "the default pose", "warning")
-    order = _rearranged(view, middle, near & fits, far)
-    return [] if order is None else _order(view, order, "the default pose", "warning")
+        yield _signs(view, signs, "the default pose", "warning")
+        return
+    order = _rearranged(view, pose, middle, near & fits, far)
+    if order is not None:
+        yield _order(view, order, "the default pose", "warning")
 
 
-def _rearranged(view: LogView, middle: FloatArray, fits: BoolArray, wrong: list[int]) -> NDArray[np.intp] | None:
+def _rearranged(
+    view: LogView, pose: FloatArray, middle: FloatArray, fits: BoolArray, wrong: list[int]
+) -> NDArray[np.intp] | None:
     """A robot joint for every column such that all fit, near the default pose and with few columns moved.
 
     None when no such order exists, or when a single column is wrong and the order comes hardly nearer to the pose.
     """
-    assert view.reference is not None
     if not wrong or len(view.fair) < len(view.names):
         return None
-    n, pose = len(fits), view.reference.default_pose
+    n = len(fits)
     apart = np.minimum(np.abs(middle[:, None] - pose), 10.0)
-    order = cheapest_order(apart + CHANGE_RAD * (1 - np.eye(n)) + 100.0 * n * ~fits)
-    if not all(fits[j, k] for j, k in enumerate(order)):
-        return None
+    order = _cheapest_order(apart + CHANGE_RAD * (1 - np.eye(n)) + 100.0 * n * ~fits)
     gain = float(np.sum(np.abs(middle - pose) - np.abs(middle - pose[order])))
-    return order if len(wrong) > 1 or gain > CLEAR_RAD else None
+    return order if fits[np.arange(n), order].all() and (len(wrong) > 1 or gain > CLEAR_RAD) else None
 
 
-def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> list[Finding]:
+def _order(view: LogView, order: NDArray[np.intp], by: str, level: Level) -> Finding:
     moved = [j for j in range(len(order)) if order[j] != j]
     pairs = ", ".join(f"column {view.names[j]} fits {view.names[int(order[j])]}" for j in moved)
     text = f"the columns contradict {by} in this order and agree in another: {pairs}"
     view.blamed.update(moved)
-    return [view.finding("joint_order", level, text, "joint_pos", moved, score=0.85)]
+    return view.finding("joint_order", level, text, "joint_pos", moved, score=0.85)
 
 
-def _signs(view: LogView, joints: list[int], by: str, level: Level = "error") -> list[Finding]:
+def _signs(view: LogView, joints: list[int], by: str, level: Level) -> Finding:
     low, high = np.percentile(view.pos[:, joints[0]], [1, 99])
     text = f"{view.names[joints[0]]} moves between {low:.3g} and {high:.3g} rad, which fits {by} only when negated"
     view.blamed.update(joints)
-    return [view.finding("joint_sign", level, text, "joint_pos", joints, score=0.8)]
+    return view.finding("joint_sign", level, text, "joint_pos", joints, score=0.8)
 
 
-def check_limits(view: LogView) -> list[Finding]:
+def check_limits(view: LogView) -> Iterator[Finding]:
     """Report positions, speeds and torques beyond the robot's limits, and commands beyond them."""
     if view.reference is None:
-        return []
+        return
     ref = view.reference
     still = 0.005 + 4 * np.hypot(view.noise, view.quantum)
     speed, torque = ref.velocity_limit, ref.torque_limit
@@ -220,34 +210,24 @@ def check_limits(view: LogView) -> list[Finding]:
         ("joint_torque", view.torque, -torque, torque, 0.05 * torque),
         ("target_pos", view.target, ref.position_low, ref.position_high, np.full_like(still, 0.005)),
     )
-    found = []
-    for signal, values, low, high, room in columns:
-        if values is not None:
-            found += _outside(view, signal, values, low, high, room)
-    return found
-
-
-def _outside(
-    view: LogView, signal: str, values: FloatArray, low: FloatArray, high: FloatArray, room: FloatArray
-) -> list[Finding]:
-    """Report columns that leave [low, high] by more than `room` in more than a few rows."""
-    excess = np.maximum(values - high, low - values)
-    rows = np.count_nonzero(excess > room, axis=0)
     least = max(3, round(0.001 * view.rows))  # a single noisy reading is no motion beyond a limit
-    bad = [j for j in view.fair if rows[j] >= least]
-    if not bad:
-        return []
-    j = max(bad, key=lambda k: float(excess[:, k].max()))
-    top, share = float(excess[:, j].max()), float(rows[j] / view.rows)
-    text = f"{view.names[j]} is beyond its limit by up to {top:.3g} {SIGNALS[signal][1]}, in {share:.1%} of the rows"
-    code, level = _severity(signal, top, share)
-    numbers = {"excess": top, "share": share}
-    return [view.finding(code, level, text, signal, bad, score=0.4 + share / 2, numbers=numbers)]
-
-
-def _severity(signal: str, top: float, share: float) -> tuple[str, Level]:
-    if signal == "target_pos":
-        return "target_outside_limits", "note"
-    if signal == "joint_pos" and (top > 0.5 or share > 0.2):
-        return "limits_exceeded", "error"
-    return "limits_exceeded", "warning"
+    for signal, values, low, high, room in columns:
+        if values is None:
+            continue
+        excess = np.maximum(values - high, low - values)
+        rows = np.count_nonzero(excess > room, axis=0)
+        bad = [j for j in view.fair if rows[j] >= least]
+        if not bad:
+            continue
+        j = max(bad, key=lambda k: float(excess[:, k].max()))
+        top, share = float(excess[:, j].max()), float(rows[j] / view.rows)
+        text = (
+            f"{view.names[j]} is beyond its limit by up to {top:.3g} {SIGNALS[signal][1]}, in {share:.1%} of the rows"
+        )
+        code = "limits_exceeded"
+        level: Level = "warning"
+        if signal == "target_pos":
+            code, level = "target_outside_limits", "note"
+        elif signal == "joint_pos" and (top > 0.5 or share > 0.2):
+            level = "error"
+        yield view.finding(code, level, text, signal, bad, score=0.4 + share / 2, excess=top, share=share)

@@ -7,6 +7,8 @@ shift in a log with a new command every row stays unseen when the robot's own de
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from trueup.data.check.finding import Finding, make_finding
@@ -17,10 +19,13 @@ AGREEMENT = 0.75  # share of the votes
 LONG_ROWS, LONG_S = 3.2, 0.021  # more than a transport delay usually takes
 
 
-def check_pairing(view: LogView, lag: Lag | None) -> list[Finding]:
+def check_pairing(view: LogView, lag: Lag | None) -> Iterator[Finding]:
     """Report commands that are answered before they are given, or suspiciously long after; or that nobody can tell."""
     if lag is None:
-        return _unknown(view)
+        if view.target is not None:
+            text = f"no verdict on pairing is possible because {_why(view)}"
+            yield make_finding("pairing_unknown", "note", text, "target_pos", score=0.4)
+        return
     numbers = {
         "lag_rows": lag.rows,
         "lag_s": lag.rows * view.dt,
@@ -42,21 +47,10 @@ def check_pairing(view: LogView, lag: Lag | None) -> list[Finding]:
     if lag.rows + 2 * lag.error < -least and lag.before >= AGREEMENT:
         steps = max(1, round(-lag.rows / view.hold + 0.3))
         text = f"{seen}: {lag.before:.0%} of the votes put it before the command, about {steps} control step(s) late"
-        return [make_finding("command_late", "error", text, signal="target_pos", score=lag.before, numbers=numbers)]
-    bound = max(1.05 * view.hold, LONG_ROWS, LONG_S / view.dt)
-    if lag.rows - 2 * lag.error > bound:
+        yield make_finding("command_late", "error", text, "target_pos", score=lag.before, **numbers)
+    elif lag.rows - 2 * lag.error > max(1.05 * view.hold, LONG_ROWS, LONG_S / view.dt):
         text = f"{seen}: more than one control step"
-        return [make_finding("command_early", "warning", text, signal="target_pos", score=0.6, numbers=numbers)]
-    return []
-
-
-def _unknown(view: LogView) -> list[Finding]:
-    """Say why no verdict on pairing is possible."""
-    if view.target is None:
-        return []
-    why = _why(view)
-    text = f"no verdict on pairing is possible because {why}"
-    return [make_finding("pairing_unknown", "note", text, signal="target_pos", score=0.4)]
+        yield make_finding("command_early", "warning", text, "target_pos", score=0.6, **numbers)
 
 
 def _why(view: LogView) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -17,22 +17,19 @@ SLOW_RAD_S2 = 1.0
 NARROW_SHARE = 0.97
 
 
-def check_saturation(view: LogView, leapt: Set[int] = frozenset()) -> list[Finding]:
+def check_saturation(view: LogView, leapt: Set[int]) -> Iterator[Finding]:
     """Report torque and velocity at their limit, or clipped; joints in `leapt` (position jumps) are checked too."""
-    found = []
     joints = sorted({*view.fair, *leapt})
-    torque = {j: _flat_share(view.torque[:, j]) for j in joints} if view.torque is not None else {}
-    if view.reference is not None and view.torque is not None:
-        for j in joints:
-            top = float(view.reference.torque_limit[j])
-            size = np.abs(view.torque[:, j]) / top  # far above the limit is told as a limit exceeded
-            torque[j] = max(torque[j], float(np.mean((size >= AT_LIMIT) & (size < 1.05))))
-    found += _saturated(view, "torque_saturated", "joint_torque", torque)
+    if view.torque is not None:
+        torque = {j: _flat_share(view.torque[:, j]) for j in joints}
+        if view.reference is not None:
+            size = np.abs(view.torque) / view.reference.torque_limit
+            at_limit = np.mean((size >= AT_LIMIT) & (size < 1.05), axis=0)  # far above is told as a limit exceeded
+            torque = {j: max(share, float(at_limit[j])) for j, share in torque.items()}
+        yield from _saturated(view, "torque_saturated", "joint_torque", torque)
     if view.reference is not None and view.vel is not None:
-        top_speed = view.reference.velocity_limit
-        speed = {j: float(np.mean(np.abs(view.vel[:, j]) >= 0.95 * top_speed[j])) for j in joints}
-        found += _saturated(view, "velocity_saturated", "joint_vel", speed)
-    return found
+        speed = np.mean(np.abs(view.vel) >= 0.95 * view.reference.velocity_limit, axis=0)
+        yield from _saturated(view, "velocity_saturated", "joint_vel", {j: float(speed[j]) for j in joints})
 
 
 def _flat_share(values: FloatArray) -> float:
@@ -48,41 +45,33 @@ def _flat_share(values: FloatArray) -> float:
     return float(np.mean(flat))
 
 
-def _saturated(view: LogView, code: str, signal: str, shares: dict[int, float]) -> list[Finding]:
+def _saturated(view: LogView, code: str, signal: str, shares: dict[int, float]) -> Iterator[Finding]:
     bad = {j: share for j, share in shares.items() if share > SATURATED_SHARE}
-    if not bad:
-        return []
-    j, share = max(bad.items(), key=lambda item: item[1])
-    text = f"{view.names[j]} is at its largest {signal} in {share:.1%} of the rows"
-    level: Level = "warning" if share > HARMFUL_SHARE else "note"
-    return [view.finding(code, level, text, signal, sorted(bad), score=0.4 + share, numbers={"share": share})]
+    if bad:
+        j, share = max(bad.items(), key=lambda item: item[1])
+        text = f"{view.names[j]} is at its largest {signal} in {share:.1%} of the rows"
+        level: Level = "warning" if share > HARMFUL_SHARE else "note"
+        yield view.finding(code, level, text, signal, sorted(bad), score=0.4 + share, share=share)
 
 
-def check_clipping(view: LogView) -> list[Finding]:
+def check_clipping(view: LogView) -> Iterator[Finding]:
     """Report commands that run into one and the same extreme and stay there."""
     if view.target is None:
-        return []
-    clipped: dict[int, float] = {}
-    for j in view.fair:
-        share = max(_clipped_share(view.target[:: view.hold, j]), _clipped_share(-view.target[:: view.hold, j]))
-        if share > SATURATED_SHARE:
-            clipped[j] = share
+        return
+    target = view.target[:: view.hold]
+    shares = {j: max(_clipped_share(target[:, j]), _clipped_share(-target[:, j])) for j in view.fair}
+    clipped = {j: share for j, share in shares.items() if share > SATURATED_SHARE}
     if not clipped:
-        return []
+        return
     j, share = max(clipped.items(), key=lambda item: item[1])
+    text = f"the command of {view.names[j]} runs into its extreme and stays there, {share:.1%} of the rows"
     level: Level = "note"
-    where = ""
     if view.reference is not None:
         ends = np.stack([view.reference.position_low, view.reference.position_high])
         extremes = np.stack([view.target.min(axis=0), view.target.max(axis=0)])
         if np.any(np.abs(ends - extremes)[:, sorted(clipped)] < 0.01):
-            level, where = "warning", ", which is the joint's limit"
-    text = f"the command of {view.names[j]} runs into its extreme and stays there, {share:.1%} of the rows{where}"
-    return [
-        view.finding(
-            "target_clipped", level, text, "target_pos", sorted(clipped), score=0.3 + share, numbers={"share": share}
-        )
-    ]
+            level, text = "warning", f"{text}, which is the joint's limit"
+    yield view.finding("target_clipped", level, text, "target_pos", sorted(clipped), score=0.3 + share, share=share)
 
 
 def _clipped_share(command: FloatArray) -> float:
@@ -103,39 +92,35 @@ def _clipped_share(command: FloatArray) -> float:
     return sum(b - a for a, b in hit) / len(command) if len(hit) >= 2 else 0.0
 
 
-def check_excitation(view: LogView) -> list[Finding]:
+def check_excitation(view: LogView) -> Iterator[Finding]:
     """Report joints that move too little, too slowly or at one frequency only."""
     wide = spread(view.pos)
     floor = np.maximum(TOO_SMALL_RAD, 8 * np.hypot(view.noise, view.quantum))
-    joints = view.fair
-    still = [j for j in joints if wide[j] < floor[j]]
-    found = []
+    still = [j for j in view.fair if wide[j] < floor[j]]
     if still:
         level: Level = "error" if len(still) == len(view.names) else "warning"
         worst = float(np.max(wide[still]))
         text = f"{len(still)} of {len(view.names)} joints move by less than {max(worst, 1e-4):.2g} rad"
-        numbers = {"largest_range_rad": worst}
-        found.append(view.finding("low_excitation", level, text, "joint_pos", still, score=0.5, numbers=numbers))
-    movers = [j for j in joints if j not in still]
+        yield view.finding("low_excitation", level, text, "joint_pos", still, score=0.5, largest_range_rad=worst)
+    movers = [j for j in view.fair if j not in still]
     if movers and view.rows >= 50:
-        found += _slow(view, movers) + _narrow(view, movers)
-    return found
+        yield from _slow(view, movers)
+        yield from _narrow(view, movers)
 
 
-def _slow(view: LogView, movers: list[int]) -> list[Finding]:
+def _slow(view: LogView, movers: list[int]) -> Iterator[Finding]:
     half = max(1, min(round(0.05 / view.dt), view.rows // 8))
     pos = smooth(view.pos[:, movers], half)
     second = (pos[2 * half :] - 2 * pos[half:-half] + pos[: -2 * half]) / (half * view.dt) ** 2
     peak = np.percentile(np.abs(second[half : -half or None]), 98, axis=0)
     bad = [j for j, top in zip(movers, peak, strict=True) if top < SLOW_RAD_S2]
-    if not bad:
-        return []
-    text = f"accelerations stay below {float(np.min(peak)):.2g} to {SLOW_RAD_S2:g} rad/s^2 in {len(bad)} joint(s)"
-    numbers = {"acceleration_rad_s2": float(np.min(peak))}
-    return [view.finding("slow_excitation", "note", text, "joint_pos", bad, score=0.3, numbers=numbers)]
+    if bad:
+        least = float(np.min(peak))
+        text = f"accelerations stay below {least:.2g} to {SLOW_RAD_S2:g} rad/s^2 in {len(bad)} joint(s)"
+        yield view.finding("slow_excitation", "note", text, "joint_pos", bad, score=0.3, acceleration_rad_s2=least)
 
 
-def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
+def _narrow(view: LogView, movers: list[int]) -> Iterator[Finding]:
     """One line in the spectrum of the velocity holds nearly everything."""
     window = np.hanning(view.rows - 1)[:, None]
     step = np.diff(view.pos[:, movers], axis=0)
@@ -143,17 +128,13 @@ def _narrow(view: LogView, movers: list[int]) -> list[Finding]:
     hz = np.fft.rfftfreq(view.rows - 1, view.dt)
     low = hz < max(25.0, 4 * hz[1])  # above, differences are noise
     power, hz = power[low], hz[low]
-    bad = []
+    bad: dict[int, float] = {}
     for i, j in enumerate(movers):
-        k = int(np.argmax(power[:, i]))
-        near = np.abs(hz - hz[k]) <= max(0.1 * hz[k], 2.5 * hz[1])
+        peak = float(hz[np.argmax(power[:, i])])
+        near = np.abs(hz - peak) <= max(0.1 * peak, 2.5 * hz[1])
         if float(power[near, i].sum() / max(power[:, i].sum(), 1e-300)) > NARROW_SHARE:
-            bad.append((j, float(hz[k])))
-    if not bad:
-        return []
-    text = f"{len(bad)} joint(s) move at one frequency only, {view.names[bad[0][0]]} at {bad[0][1]:.2g} Hz"
-    return [
-        view.finding(
-            "narrow_excitation", "note", text, "joint_pos", [j for j, _ in bad], score=0.3, numbers={"hz": bad[0][1]}
-        )
-    ]
+            bad[j] = peak
+    if bad:
+        j, peak = next(iter(bad.items()))
+        text = f"{len(bad)} joint(s) move at one frequency only, {view.names[j]} at {peak:.2g} Hz"
+        yield view.finding("narrow_excitation", "note", text, "joint_pos", bad, score=0.3, hz=peak)

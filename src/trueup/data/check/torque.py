@@ -15,24 +15,21 @@ FEWEST_ROWS, MOST_ROWS = 60, 3000
 SIGN_ROUNDS = 5
 
 
-def check_torque_magnitude(view: LogView) -> list[Finding]:
+def check_torque_magnitude(view: LogView) -> Iterator[Finding]:
     """Report torque that has lost its sign."""
     if view.torque is None:
-        return []
+        return
     alive = [j for j in view.fair if np.ptp(view.torque[:, j]) > 0]
     movers = [j for j in alive if view.moving[j]]
-    up = [j for j in alive if view.torque[:, j].min() >= -1e-9]
+    is_positive = all(view.torque[:, j].min() >= -1e-9 for j in alive)
     # gravity can load one joint one way; three or more, standing and moving ones, only when the sign is lost
-    if movers and len(up) == len(alive) and (len(alive) >= 3 or all(_folded(view, j) for j in movers)):
+    if movers and is_positive and (len(alive) >= 3 or all(_folded(view, j) for j in movers)):
         high = float(view.torque[:, alive].max())
         text = (
             f"torque is never negative and reaches {high:.3g} N m in all {len(alive)} joint(s) that have any, "
             f"although they move both ways: a magnitude"
         )
-        return [
-            view.finding("torque_unsigned", "warning", text, "joint_torque", alive, score=0.7, numbers={"high": high})
-        ]
-    return []
+        yield view.finding("torque_unsigned", "warning", text, "joint_torque", alive, score=0.7, high=high)
 
 
 class Pull(NamedTuple):
@@ -93,28 +90,21 @@ def _folded(view: LogView, j: int) -> bool:
     return near_zero > 0.005 and restored > 0.5 and _better(restored, folded, 0.6)
 
 
-def _known_gain(view: LogView, j: int, gain: float) -> bool:
-    """Whether a fitted gain is about the robot's own, where that is known."""
-    return view.reference is None or 0.4 < gain / max(float(view.reference.kp[j]), 1e-9) < 2.5
-
-
-def check_torque_sign(view: LogView) -> list[Finding]:
+def check_torque_sign(view: LogView) -> Iterator[Finding]:
     """Report torque that points away from the command."""
     if view.target is None or view.torque is None or view.rows < FEWEST_ROWS:
-        return []
-    bad = {}
+        return
+    bad: dict[int, Pull] = {}
     for j in view.fair:
-        if not (view.moving[j] and np.ptp(view.torque[:, j]) > 0 and np.ptp(view.target[:, j]) > 0):
-            continue
-        pull = _pull(view, j, view.torque[:, j])
-        if pull.turned > 0.6 and _better(pull.turned, pull.servo, 0.4) and _known_gain(view, j, -pull.gain):
-            bad[j] = pull
-    if not bad:
-        return []
-    j, worst = max(bad.items(), key=lambda item: item[1].turned)
-    text = (
-        f"torque of {view.names[j]} follows the servo's error with a gain of {worst.gain:.3g} N m/rad "
-        f"({worst.turned:.0%} explained): it points away from the command"
-    )
-    numbers = {"gain": worst.gain, "explained": worst.turned}
-    return [view.finding("torque_sign", "warning", text, "joint_torque", sorted(bad), score=0.6, numbers=numbers)]
+        if view.moving[j] and np.ptp(view.torque[:, j]) > 0 and np.ptp(view.target[:, j]) > 0:
+            pull = _pull(view, j, view.torque[:, j])
+            if pull.turned > 0.6 and _better(pull.turned, pull.servo, 0.4) and view.is_gain(j, -pull.gain, 2.5):
+                bad[j] = pull
+    if bad:
+        j, worst = max(bad.items(), key=lambda item: item[1].turned)
+        text = (
+            f"torque of {view.names[j]} follows the servo's error with a gain of {worst.gain:.3g} N m/rad "
+            f"({worst.turned:.0%} explained): it points away from the command"
+        )
+        numbers = {"gain": worst.gain, "explained": worst.turned}
+        yield view.finding("torque_sign", "warning", text, "joint_torque", sorted(bad), score=0.6, **numbers)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.log import Log
-from trueup.data.reference import Reference
+from trueup.data.log import Log, Reference
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -64,10 +63,13 @@ class LogView:
         """Joints that no earlier check has blamed."""
         return [j for j in range(len(self.names)) if j not in self.blamed]
 
+    def is_gain(self, j: int, gain: float, factor: float) -> bool:
+        """Whether a fitted gain is the robot's own within a factor, where that is known."""
+        return self.reference is None or 1 / factor < gain / max(float(self.reference.kp[j]), 1e-9) < factor
+
     def finding(self, code: str, level: Level, text: str, signal: str, joints: Iterable[int], **more: Any) -> Finding:
         """A finding on joints given by their columns; `more` as in `make_finding`."""
-        names = [self.names[j] for j in joints]
-        return make_finding(code, level, text, signal=signal, joints=names, **more)
+        return make_finding(code, level, text, signal, [self.names[j] for j in joints], **more)
 
 
 def finite(values: FloatArray) -> FloatArray:

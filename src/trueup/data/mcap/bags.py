@@ -1,4 +1,4 @@
-"""Recordings of others: any MCAP file and rosbag2 folders, as streams and as a Log.
+"""Recordings as streams: any MCAP file, rosbag2 folders and their SQLite files.
 
 A rosbag2 folder holds MCAP or SQLite files; its metadata.yaml only repeats what they say and is not read. The
 SQLite files are read here, with a limit on work and with none of their views or triggers trusted, because a
@@ -10,59 +10,30 @@ from __future__ import annotations
 import re
 import sqlite3
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import Log
-from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.records import MAGIC, Damage, Limits, MalformedError, Messages, decompress, open_input
+from trueup.data.mcap import records
+from trueup.data.mcap.records import MAGIC, Damage, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
-from trueup.data.mcap.streams import Stream, StreamCollector
+from trueup.data.mcap.streams import StreamCollector
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _RECORD = struct.Struct("<BQHIQQ")  # the head of an MCAP message record
 
 
-def read_streams(
-    path: str | Path, *, topics: Iterable[str] | None = None, limits: Limits | None = None
-) -> dict[str, Stream]:
-    """Every topic (or those named) that can be decoded of an .mcap, a .db3 or a rosbag2 folder, untouched."""
-    found = collect(path, limits)[0].streams()
-    wanted = found if topics is None else frozenset(topics)
-    return {label: stream for label, stream in found.items() if label in wanted}
-
-
-def read_bag(path: str | Path, *, state: str | None = None, command: str | None = None) -> Log:
-    """A foreign recording as a Log; `state` and `command` name the topics where the choice is not clear."""
-    collector, damage = collect(path)
-    meta = notes(collector.skipped, damage)
-    return assemble(collector.streams(), state=state, command=command, source=path, meta=meta)
-
-
-def notes(skipped: dict[str, str], damage: list[Damage]) -> dict[str, object]:
-    """What reading left out, as entries for a log's meta."""
-    out: dict[str, object] = {}
-    if skipped:
-        out["topics_not_read"] = [f"{topic}: {kind}" for topic, kind in sorted(skipped.items())]
-    if damage:
-        out["recovered"] = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage)
-    return out
-
-
-def collect(path: str | Path, limits: Limits | None = None) -> tuple[StreamCollector, list[Damage]]:
+def collect(path: str | Path) -> tuple[StreamCollector, list[Damage]]:
     """Read a recording into a collector; a file that was cut short up to there, which is the damage."""
-    limits = limits or Limits()
     files = _files(Path(path))
     size = sum(file.stat().st_size for file in files)
-    collector = StreamCollector(path, limits, cells=(limits.spare_bytes + limits.expansion * size) // 8)
+    collector = StreamCollector(path, (records.SPARE_BYTES + records.EXPANSION * size) // 8)
     damage: list[Damage] = []
     for file in files:
         if file.suffix == ".db3":
-            _collect_sqlite(file, collector, limits)
+            _collect_sqlite(file, collector)
         else:
-            damage += _collect_mcap(file, collector, limits)
+            damage += _collect_mcap(file, collector)
         collector.forget_channels()
     return collector, damage
 
@@ -87,26 +58,23 @@ def _number_then_name(file: Path) -> tuple[int, str]:
     return (int(number[1]) if number else 0, file.name)
 
 
-def _collect_mcap(path: Path, collector: StreamCollector, limits: Limits) -> list[Damage]:
-    damage: list[Damage] | None = [] if _is_cut(path) else None
-    for item in scan(path, limits, damage):
-        collector.add(item)
-    for flaw in damage or []:
-        if not flaw.is_cut:
-            hint = "`trueup data recover` saves what can be read"
-            raise TrueupError(f"{flaw.text}; {hint}", file=path, place=f"byte {flaw.offset}")
-    return damage or []
-
-
-def _is_cut(path: Path) -> bool:
-    """Whether the file begins as MCAP and lacks the end."""
+def _collect_mcap(path: Path, collector: StreamCollector) -> list[Damage]:
     with open_input(path) as file:
-        start = file.read(len(MAGIC))
-        end = file.seek(max(file.seek(0, 2) - len(MAGIC), 0))
-        return start == MAGIC and (end < len(MAGIC) or file.read() != MAGIC)
+        file.seek(-min(len(MAGIC), path.stat().st_size), 2)
+        is_ended = file.read() == MAGIC
+    damage: list[Damage] = []
+    for item in scan(path, damage):
+        if damage and (is_ended or not damage[-1].is_cut):
+            break  # told below
+        collector.add(item)
+    for flaw in damage:
+        if is_ended or not flaw.is_cut:
+            hint = "; `trueup data recover` saves what can be read" if flaw.offset else ""
+            raise TrueupError(f"{flaw.text}{hint}", file=path, place=f"byte {flaw.offset}")
+    return damage
 
 
-def _collect_sqlite(path: Path, collector: StreamCollector, limits: Limits) -> None:
+def _collect_sqlite(path: Path, collector: StreamCollector) -> None:
     address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     size = path.stat().st_size
     budget = iter(range(200 + size // 1000))  # each step is 1000 operations of the database machine
@@ -114,44 +82,38 @@ def _collect_sqlite(path: Path, collector: StreamCollector, limits: Limits) -> N
         database = sqlite3.connect(address, uri=True)
         try:
             database.execute("PRAGMA trusted_schema = OFF")
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limits.chunk_bytes, size + 4096))
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(records.CHUNK_BYTES, size + 4096))
             database.set_progress_handler(lambda: next(budget, None) is None, 1000)
-            _read_tables(database, path, collector, limits)
+            _read_tables(database, path, collector)
         finally:
             database.close()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         raise TrueupError(f"not a readable rosbag2 database ({error})", file=path, place="database") from None
 
 
-def _read_tables(database: sqlite3.Connection, path: Path, collector: StreamCollector, limits: Limits) -> None:
+def _read_tables(database: sqlite3.Connection, path: Path, collector: StreamCollector) -> None:
     tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
     for table in ("topics", "messages"):
         if re.search(r"\bVIRTUAL\b|\bAS\b", str(tables.get(table, "AS")), re.IGNORECASE):
-            text = f"not a rosbag2 database: no plain table {table!r}"
-            raise TrueupError(text, file=path, place="database")
+            raise TrueupError(f"not a rosbag2 database: no plain table {table!r}", file=path, place="database")
     channels: dict[int, int] = {}
     for row in database.execute("SELECT id, name, type, serialization_format FROM topics LIMIT 4096"):
         number, name, kind, encoding = row
-        if not isinstance(number, int) or not all(isinstance(text, str) for text in row[1:]):
+        if [type(value) for value in row] != [int, str, str, str]:
             raise TrueupError("a topic with fields of the wrong type", file=path, place="table topics")
         channels[number] = len(channels)
-        collector.channel(channels[number], name[: limits.name_bytes], kind, encoding)
-    allowed = limits.spare_messages + path.stat().st_size // limits.bytes_per_message
+        collector.channel(channels[number], name[: records.NAME_BYTES], kind, encoding)
+    allowed = records.SPARE_MESSAGES + path.stat().st_size // records.BYTES_PER_MESSAGE
     for k, row in enumerate(database.execute("SELECT topic_id, timestamp, data FROM messages")):
         number, time_ns, data = row
         if k >= allowed or [type(value) for value in row] != [int, int, bytes]:
             text = "a message with fields of the wrong type, or too many"
             raise TrueupError(text, file=path, place=f"message {k}")
-        data, time_ns = _unpacked(data, path, limits, k), max(time_ns, 0)
+        if data[:4] == _ZSTD:  # compressed by itself (compression_mode MESSAGE); plain CDR never begins so
+            try:
+                data = decompress(data, "zstd", min(records.DEFINITION_BYTES, 64 * len(data) + 1024), partial=True)
+            except MalformedError as flaw:
+                raise TrueupError(str(flaw), file=path, place=f"message {k}") from None
+        time_ns = max(time_ns, 0)
         head = _RECORD.pack(5, 22 + len(data), channels.get(number, 0xFFFF), 0, time_ns, time_ns)
         collector.add(Messages(head + data, [0], k))
-
-
-def _unpacked(data: bytes, path: Path, limits: Limits, number: int) -> bytes:
-    """Unpack a message compressed by itself (compression_mode MESSAGE); plain CDR never begins so."""
-    if data[:4] != _ZSTD:
-        return data
-    try:
-        return decompress(data, "zstd", min(limits.definition_bytes, 64 * len(data) + 1024), partial=True)
-    except MalformedError as flaw:
-        raise TrueupError(str(flaw), file=path, place=f"message {number}") from None

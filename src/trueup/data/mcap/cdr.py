@@ -13,36 +13,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.mcap.records import Limits, MalformedError
+from trueup.data.mcap.records import MOST_JOINTS, NAME_BYTES, MalformedError
 
 
 class MessageLayout(NamedTuple):
-    """Where the numbers of a message lie: column -> (offset, count, numpy type); the rest never varies."""
+    """Joint names of a message, and its numbers as a NumPy type (`sec` and `nanosec` of its stamp among them)."""
 
     names: tuple[str, ...]
-    stamp: int | None
-    endian: str
-    places: dict[str, tuple[int, int, str]]
+    numbers: np.dtype[np.void]
 
-    def varies(self, size: int) -> NDArray[np.bool_]:
-        """(size,) which bytes of a message are numbers."""
-        mask = np.zeros(size, bool)
-        if self.stamp is not None:
-            mask[self.stamp : self.stamp + 8] = True
-        for offset, count, kind in self.places.values():
-            mask[offset : offset + count * int(kind[1])] = True
+    @property
+    def is_fixed(self) -> NDArray[np.bool_]:
+        """(size,) which bytes of a message are no numbers."""
+        mask = np.ones(self.numbers.itemsize, bool)
+        for kind, offset, *_ in (self.numbers.fields or {}).values():
+            mask[offset : offset + kind.itemsize] = False
         return mask
 
 
 class Cdr:
     """A CDR message of any sender, walked field by field; reading past its end is refused."""
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
+    def __init__(self, data: bytes) -> None:
         endian = {b"\x00\x00": ">", b"\x00\x01": "<"}.get(data[:2])
         if endian is None or len(data) < 4:
             raise MalformedError(f"a message that is not plain CDR (begins with {data[:4].hex(' ')})")
-        self.data, self.pos, self.endian, self._limits = data, 4, endian, limits
-        self.places: dict[str, tuple[int, int, str]] = {}
+        self.data, self.pos, self.endian = data, 4, endian
+        self.names: tuple[str, ...] = ()
+        self.fields: list[tuple[str, tuple[str, tuple[int, ...]], int]] = []  # name, type, offset
 
     def skip(self, size: int, align: int = 1) -> int:
         """Step over `size` bytes behind the next multiple of `align`; returns where they begin."""
@@ -53,41 +51,33 @@ class Cdr:
         self.pos = start + size
         return start
 
-    def _u32(self) -> int:
-        return int(struct.unpack_from(self.endian + "I", self.data, self.skip(4, 4))[0])
+    def count(self, most: int = MOST_JOINTS) -> int:
+        count = int(struct.unpack_from(self.endian + "I", self.data, self.skip(4, 4))[0])
+        if count > most:
+            raise MalformedError(f"a name or an array of {count} elements, at most {most} are read")
+        return count
 
     def string(self) -> str:
-        size = self._u32()
-        if size > self._limits.name_bytes:
-            raise MalformedError(f"a name of {size} bytes, at most {self._limits.name_bytes} are read")
+        size = self.count(NAME_BYTES)
         start = self.skip(size)
         try:
             return self.data[start : start + size].decode().rstrip("\x00")
         except UnicodeDecodeError:
             raise MalformedError("a name that is not UTF-8") from None
 
-    def count(self) -> int:
-        count = self._u32()
-        if count > self._limits.joints:
-            raise MalformedError(f"an array of {count} elements, at most {self._limits.joints} are read")
-        return count
-
-    def stamp(self) -> int:
-        start = self.skip(8)
-        self.string()
-        return start
-
     def numbers(self, column: str, count: int, kind: str = "f8") -> None:
+        size = int(kind[1])
         if count:
-            size = int(kind[1])
-            self.places[column] = (self.skip(size * count, size), count, kind)
+            self.fields.append((column, (self.endian + kind, (count,)), self.skip(size * count, size)))
 
-    def layout(self, stamp: int | None, names: tuple[str, ...] = ()) -> MessageLayout:
-        return MessageLayout(names, stamp, self.endian, self.places)
+    def header(self) -> None:
+        self.numbers("sec", 1, "i4")
+        self.numbers("nanosec", 1, "u4")
+        self.string()
 
 
-def _joint_state(cdr: Cdr) -> MessageLayout:
-    stamp = cdr.stamp()
+def _joint_state(cdr: Cdr) -> None:
+    cdr.header()
     names = tuple([cdr.string() for _ in range(cdr.count())])
     for column in ("position", "velocity", "effort"):
         width = cdr.count()
@@ -95,51 +85,48 @@ def _joint_state(cdr: Cdr) -> MessageLayout:
         if width not in (0, len(names)):
             raise MalformedError(f"a JointState with {len(names)} names and {width} values of {column}")
         cdr.numbers(column, width)
-    return cdr.layout(stamp, names)
+    cdr.names = names
 
 
-def _imu(cdr: Cdr) -> MessageLayout:
-    stamp = cdr.stamp()
+def _imu(cdr: Cdr) -> None:
+    cdr.header()
     for column, width in (("orientation", 4), ("angular_velocity", 3), ("linear_acceleration", 3)):
         cdr.numbers(column, width)
         cdr.numbers(f"{column}_covariance", 9)
-    return cdr.layout(stamp)
 
 
-def _odometry(cdr: Cdr) -> MessageLayout:
-    stamp = cdr.stamp()
+def _odometry(cdr: Cdr) -> None:
+    cdr.header()
     cdr.string()
-    cdr.numbers("position", 3)
-    cdr.numbers("orientation", 4)
-    cdr.numbers("pose_covariance", 36)
-    cdr.numbers("linear", 3)
-    cdr.numbers("angular", 3)
-    cdr.numbers("twist_covariance", 36)
-    return cdr.layout(stamp)
+    widths = {"position": 3, "orientation": 4, "pose_covariance": 36, "linear": 3, "angular": 3, "twist_covariance": 36}
+    for column, width in widths.items():
+        cdr.numbers(column, width)
 
 
-def _float_array(cdr: Cdr) -> MessageLayout:
+def _float_array(cdr: Cdr) -> None:
     for _ in range(cdr.count()):
         cdr.string()
         cdr.skip(8, 4)
     cdr.skip(4, 4)
     cdr.numbers("data", cdr.count())
-    return cdr.layout(None)
 
 
-def _battery(cdr: Cdr) -> MessageLayout:
-    stamp = cdr.stamp()
+def _battery(cdr: Cdr) -> None:
+    cdr.header()
     cdr.numbers("voltage", 1, "f4")
-    cdr.places["rest"] = (cdr.pos, len(cdr.data) - cdr.pos, "u1")
-    return cdr.layout(stamp)
+    cdr.numbers("rest", len(cdr.data) - cdr.pos, "u1")  # varies too, and is not wanted
 
 
-def find_layout(message_type: str, data: bytes, limits: Limits) -> MessageLayout:
+def find_layout(message_type: str, data: bytes) -> MessageLayout:
     """Where the numbers of this message lie; MalformedError says why it cannot be read."""
-    return PARSERS[message_type](Cdr(data, limits))
+    cdr = Cdr(data)
+    PARSERS[message_type](cdr)
+    columns, formats, offsets = zip(*cdr.fields, strict=True) if cdr.fields else ((), (), ())
+    kind = {"names": columns, "formats": formats, "offsets": offsets, "itemsize": len(data)}
+    return MessageLayout(cdr.names, np.dtype(kind))  # type: ignore[call-overload]
 
 
-PARSERS: dict[str, Callable[[Cdr], MessageLayout]] = {
+PARSERS: dict[str, Callable[[Cdr], None]] = {
     "sensor_msgs/JointState": _joint_state,
     "sensor_msgs/Imu": _imu,
     "nav_msgs/Odometry": _odometry,

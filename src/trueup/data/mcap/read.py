@@ -1,4 +1,4 @@
-"""Logs read from MCAP: our own exactly, those of others through `bags`.
+"""Recordings read as a Log: our own exactly, those of others with their topics put on one clock.
 
 Our own files carry a metadata record that names joints and signals, and number their rows, so every row comes
 back as it was written, also from a file that a killed recorder left behind: then `meta["recovered"]` says so.
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray, Log
+from trueup.data.log import FloatArray, Log, signal_width
 from trueup.data.mcap.assemble import assemble
-from trueup.data.mcap.bags import collect, notes
-from trueup.data.mcap.records import Limits
-from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC, signal_width
+from trueup.data.mcap.bags import collect
+from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC
 from trueup.data.mcap.streams import Stream
 from trueup.data.mcap.write import METADATA_NAME, RECOVERY_NAME, SCHEMA_VERSION
+
+_PLACES = {signal: (topic, column) for topic, (_, fields) in PLACES.items() for column, signal in fields.items()}
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -31,22 +32,26 @@ class _Table(msgspec.Struct, frozen=True):
     provenance: dict[str, object]
 
 
-def read_mcap(path: str | Path, *, limits: Limits | None = None) -> Log:
-    """Read any MCAP file with joint states as a Log; see `bags.read_streams` for its topics untouched."""
-    collector, damage = collect(path, limits)
+def read_mcap(path: str | Path) -> Log:
+    """Read any recording with joint states (.mcap, .db3 or a rosbag2 folder) as a Log."""
+    collector, damage = collect(path)
     streams = collector.streams()
+    notes: dict[str, object] = {}
+    if damage:
+        notes["recovered"] = "; ".join(f"byte {flaw.offset}: {flaw.text}" for flaw in damage)
     table = collector.metadata.get(METADATA_NAME)
-    if table is None:
-        return assemble(streams, source=path, meta=notes(collector.skipped, damage))
+    if table is None or Path(path).is_dir():
+        if collector.skipped:
+            notes["topics_not_read"] = [f"{topic}: {kind}" for topic, kind in sorted(collector.skipped.items())]
+        return assemble(streams, path, notes)
     try:
         log = _own(_decoded(table), streams)
     except TrueupError as error:
         place = error.place or f"metadata {METADATA_NAME!r}"
         raise TrueupError(error.message, file=path, place=place) from None
-    found = notes({}, damage)
     if RECOVERY_NAME in collector.metadata:
-        found["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
-    return replace(log, meta=log.meta | found) if found else log
+        notes["recovered"] = collector.metadata[RECOVERY_NAME].get("damage", "")
+    return replace(log, meta=log.meta | notes)
 
 
 def _decoded(table: dict[str, str]) -> _Table:
@@ -85,17 +90,9 @@ def _own(table: _Table, streams: dict[str, Stream]) -> Log:
     )
 
 
-def _place_of(signal: str) -> tuple[str, str]:
-    for topic, (_, fields) in PLACES.items():
-        for column, name in fields.items():
-            if name == signal:
-                return topic, column
-    return EXTRA_PREFIX + signal, "data"
-
-
 def _column(signal: str, width: int, streams: dict[str, Stream], clock: Stream) -> tuple[NDArray[np.int64], FloatArray]:
     """Row numbers and values of one signal."""
-    topic, column = _place_of(signal)
+    topic, column = _PLACES.get(signal, (EXTRA_PREFIX + signal, "data"))
     stream = streams.get(topic, clock if width == 0 else None)
     if stream is None or (width and stream.columns.get(column, np.zeros((0, 0))).shape[1] != width):
         raise TrueupError(f"signal {signal!r} is announced and is not there", place=topic)

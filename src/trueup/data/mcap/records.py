@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -13,24 +12,12 @@ from mcap.records import Channel, Metadata, Schema
 from trueup.core.errors import TrueupError
 
 MAGIC = b"\x89MCAP0\r\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What a file may ask for. Totals grow with the file, so that a small file cannot ask for much.
-
-    An indexed message takes 16 bytes of index alone: hardly an honest file has fewer `bytes_per_message`.
-    """
-
-    chunk_bytes: int = 64 << 20
-    spare_bytes: int = 16 << 20
-    expansion: int = 24  # uncompressed bytes per byte of the file, beyond the spare ones
-    spare_messages: int = 20_000
-    bytes_per_message: int = 16
-    definition_bytes: int = 1 << 20
-    definitions: int = 4096
-    name_bytes: int = 1024
-    joints: int = 1024
+# What a file may ask for; totals grow with the file, so that a small file cannot ask for much.
+CHUNK_BYTES = 64 << 20
+SPARE_BYTES, EXPANSION = 16 << 20, 24  # uncompressed bytes, and how many more for each byte of the file
+SPARE_MESSAGES, BYTES_PER_MESSAGE = 20_000, 16  # an indexed message takes 16 bytes of index alone
+DEFINITION_BYTES, MOST_DEFINITIONS = 1 << 20, 8192  # the summary repeats definitions
+NAME_BYTES, MOST_JOINTS = 1024, 1024
 
 
 class Messages(NamedTuple):
@@ -53,12 +40,12 @@ class Damage(NamedTuple):
     is_cut: bool
 
 
-class MalformedError(Exception):
-    """Bytes that break the format; for the callers in this folder, which know file and place."""
+class MalformedError(TrueupError):
+    """Bytes that break the format; callers in this folder add file and place."""
 
-    def __init__(self, text: str, *, resume: int | None = None, is_cut: bool = False) -> None:
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
         super().__init__(text)
-        self.resume, self.is_cut = resume, is_cut
+        self.is_cut = is_cut
 
 
 def open_input(path: str | Path) -> BinaryIO:
@@ -80,8 +67,7 @@ def decompress(data: bytes, compression: str, size: int, *, partial: bool = Fals
         if compression == "":
             out = data[:size]
         elif compression == "zstd":
-            stream = zstandard.ZstdDecompressor(max_window_size=1 << 26).stream_reader(data)
-            out = _all_of(stream, size, partial)
+            out = zstandard.ZstdDecompressor(max_window_size=1 << 26).stream_reader(data).read(size)
         elif compression == "lz4":
             out = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size) if size else b""
         else:
@@ -91,17 +77,3 @@ def decompress(data: bytes, compression: str, size: int, *, partial: bool = Fals
     if len(out) != size and not partial:
         raise MalformedError(f"a chunk should hold {size} bytes, {len(out)} came out")
     return bytes(out)
-
-
-def _all_of(stream: zstandard.ZstdDecompressionReader, size: int, partial: bool) -> bytes:
-    """Read up to `size` bytes in pieces: memory grows with what is there, not with what is claimed."""
-    pieces: list[bytes] = []
-    left = size
-    try:
-        while left > 0 and (piece := stream.read(min(left, 1 << 20))):
-            pieces.append(piece)
-            left -= len(piece)
-    except zstandard.ZstdError:
-        if not partial:
-            raise
-    return b"".join(pieces)

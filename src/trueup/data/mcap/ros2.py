@@ -10,7 +10,7 @@ A signal that a log does not have is an empty array in a JointState and has -1 a
 Imu and Odometry, both as ROS prescribes. ROS writes quaternions x y z w, a Log w x y z.
 
 For a given list of joints and signals every row has the same size, so the bytes of a row are laid out once (by
-mcap-ros2-support, which knows CDR but no message types) and only stamps and numbers are filled in: that is what makes
+mcap-ros2-support, from the message types of rosbags) and only stamps and numbers are filled in: that is what makes
 a row cheap enough for a 500 Hz loop.
 """
 
@@ -18,88 +18,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mcap_ros2.writer import serialize_dynamic
 
-from trueup.core.errors import TrueupError, did_you_mean
-from trueup.data.log import SIGNALS
+from trueup.data.log import signal_width
 from trueup.data.mcap.cdr import find_layout
-from trueup.data.mcap.records import Limits
 
-_UNLIMITED = Limits(joints=2**31, name_bytes=2**31)
-
-_TIME = "int32 sec\nuint32 nanosec\n"
-_HEADER = "builtin_interfaces/Time stamp\nstring frame_id\n"
-_XYZ = "float64 x\nfloat64 y\nfloat64 z\n"
-_XYZW = "float64 x 0\nfloat64 y 0\nfloat64 z 0\nfloat64 w 1\n"
-_STAMPED = {"std_msgs/Header": _HEADER, "builtin_interfaces/Time": _TIME}
-_GEOMETRY = {"geometry_msgs/Quaternion": _XYZW, "geometry_msgs/Vector3": _XYZ}
-
-# message type -> definitions, its own first, then those it uses
-_DEFINITIONS: dict[str, dict[str, str]] = {
-    "sensor_msgs/JointState": {
-        "": "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n",
-        **_STAMPED,
-    },
-    "sensor_msgs/Imu": {
-        "": "std_msgs/Header header\n"
-        "geometry_msgs/Quaternion orientation\nfloat64[9] orientation_covariance\n"
-        "geometry_msgs/Vector3 angular_velocity\nfloat64[9] angular_velocity_covariance\n"
-        "geometry_msgs/Vector3 linear_acceleration\nfloat64[9] linear_acceleration_covariance\n",
-        **_STAMPED,
-        **_GEOMETRY,
-    },
-    "nav_msgs/Odometry": {
-        "": "std_msgs/Header header\nstring child_frame_id\ngeometry_msgs/PoseWithCovariance pose\n"
-        "geometry_msgs/TwistWithCovariance twist\n",
-        **_STAMPED,
-        **_GEOMETRY,
-        "geometry_msgs/PoseWithCovariance": "geometry_msgs/Pose pose\nfloat64[36] covariance\n",
-        "geometry_msgs/Pose": "geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation\n",
-        "geometry_msgs/Point": _XYZ,
-        "geometry_msgs/TwistWithCovariance": "geometry_msgs/Twist twist\nfloat64[36] covariance\n",
-        "geometry_msgs/Twist": "geometry_msgs/Vector3 linear\ngeometry_msgs/Vector3 angular\n",
-    },
-    "std_msgs/Float64MultiArray": {
-        "": "std_msgs/MultiArrayLayout layout\nfloat64[] data\n",
-        "std_msgs/MultiArrayLayout": "std_msgs/MultiArrayDimension[] dim\nuint32 data_offset\n",
-        "std_msgs/MultiArrayDimension": "string label\nuint32 size\nuint32 stride\n",
-    },
-}
-
-STATE_TOPIC, COMMAND_TOPIC, IMU_TOPIC, ODOM_TOPIC, EXTRA_PREFIX = (
-    "/joint_states",
-    "/joint_commands",
-    "/imu",
-    "/odom",
-    "/trueup/",
-)
+STATE_TOPIC, EXTRA_PREFIX = "/joint_states", "/trueup/"
+STATES = {"position": "joint_pos", "velocity": "joint_vel", "effort": "joint_torque"}
+TARGETS = {"position": "target_pos", "velocity": "target_vel", "effort": "target_torque"}
+IMU = {"orientation": "imu_quat", "angular_velocity": "imu_gyro", "linear_acceleration": "imu_acc"}
 # topic -> (message type, signal of each field in the order of the message)
 PLACES: dict[str, tuple[str, dict[str, str]]] = {
-    STATE_TOPIC: (
-        "sensor_msgs/JointState",
-        {"position": "joint_pos", "velocity": "joint_vel", "effort": "joint_torque"},
-    ),
-    COMMAND_TOPIC: (
-        "sensor_msgs/JointState",
-        {"position": "target_pos", "velocity": "target_vel", "effort": "target_torque"},
-    ),
-    IMU_TOPIC: (
-        "sensor_msgs/Imu",
-        {"orientation": "imu_quat", "angular_velocity": "imu_gyro", "linear_acceleration": "imu_acc"},
-    ),
-    ODOM_TOPIC: ("nav_msgs/Odometry", {"position": "base_pos", "orientation": "base_quat"}),
+    STATE_TOPIC: ("sensor_msgs/JointState", STATES),
+    "/joint_commands": ("sensor_msgs/JointState", TARGETS),
+    "/imu": ("sensor_msgs/Imu", IMU),
+    "/odom": ("nav_msgs/Odometry", {"position": "base_pos", "orientation": "base_quat"}),
 }
 BODY_VELOCITY = "body_velocity"  # place of base_vel in the base frame inside Odometry; derived, not a signal
 QUATERNIONS = ("base_quat", "imu_quat")
 
 
+@cache
 def definition(message_type: str) -> str:
     """The `ros2msg` schema text: the definition and, after separators, those of the types it uses."""
-    parts = _DEFINITIONS[message_type]
-    separator = "=" * 80
-    return "".join(f"{separator}\nMSG: {name}\n{text}" if name else text for name, text in parts.items())
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    return store.generate_msgdef(message_type.replace("/", "/msg/"), ros_version=2)[0]
 
 
 def _message(message_type: str, fields: Mapping[str, int], joint_names: Sequence[str]) -> bytes:
@@ -108,8 +56,7 @@ def _message(message_type: str, fields: Mapping[str, int], joint_names: Sequence
     if message_type == "sensor_msgs/JointState":
         message |= {"name": list(joint_names)}
     elif message_type == "sensor_msgs/Imu":
-        columns = PLACES[IMU_TOPIC][1]
-        marks = {f"{column}_covariance": _covariance(9, column in fields) for column in columns}
+        marks = {f"{column}_covariance": _covariance(9, column in fields) for column in IMU}
         message = {"header": {"frame_id": "imu"}, **marks}
     elif message_type == "nav_msgs/Odometry":
         pose, twist = _covariance(36, "position" in fields), _covariance(36, "linear" in fields)
@@ -147,39 +94,28 @@ class RowLayout:
     stamps: tuple[int, ...]
 
 
-def signal_width(signal: str, joint_names: Sequence[str]) -> int:
-    """Number of columns of a signal for these joints."""
-    if signal not in SIGNALS:
-        raise TrueupError(f"a log knows no signal {signal!r}{did_you_mean(signal, SIGNALS)}")
-    columns = SIGNALS[signal][0]
-    return len(joint_names) if isinstance(columns, str) else columns
-
-
 def row_layout(joint_names: Sequence[str], signals: Sequence[str]) -> RowLayout:
     """Lay out one row of a log that has these joints and signals."""
     widths = {signal: signal_width(signal, joint_names) for signal in signals}
     placed = {signal for _, fields in PLACES.values() for signal in fields.values()}
-    extra = {
-        EXTRA_PREFIX + signal: ("std_msgs/Float64MultiArray", {"data": signal})
-        for signal in widths
-        if signal not in placed
-    }
+    extra = [signal for signal in widths if signal not in placed]
+    wanted = PLACES | {EXTRA_PREFIX + signal: ("std_msgs/Float64MultiArray", {"data": signal}) for signal in extra}
     row, topics, stamps = bytearray(), list[RowTopic](), list[int]()
     places: dict[str, tuple[int, int]] = {}
-    for name, (message_type, fields) in (PLACES | extra).items():
+    for name, (message_type, fields) in wanted.items():
         present = {column: signal for column, signal in fields.items() if signal in widths}
         if name != STATE_TOPIC and not present:
             continue
         named = tuple(present.values())
-        if name == ODOM_TOPIC and {"base_vel", "base_quat"} <= set(widths):
+        if message_type == "nav_msgs/Odometry" and {"base_vel", "base_quat"} <= set(widths):
             present["linear"] = BODY_VELOCITY
         lengths = {column: widths.get(signal, 3) for column, signal in present.items()}
-        data = _message(message_type, lengths, joint_names)
-        layout, start = find_layout(message_type, data, _UNLIMITED), len(row)
-        if layout.stamp is not None:
-            stamps.append(start + layout.stamp)
+        data, start = _message(message_type, lengths, joint_names), len(row)
+        offsets = {column: field[1] for column, field in (find_layout(message_type, data).numbers.fields or {}).items()}
+        if "sec" in offsets:
+            stamps.append(start + offsets["sec"])
         for column, signal in present.items():
-            places[signal] = (start + layout.places[column][0] if lengths[column] else start, lengths[column])
+            places[signal] = (start + offsets.get(column, 0), lengths[column])
         row += data
         topics.append(RowTopic(name, message_type, named, start, len(row)))
     return RowLayout(bytes(row), tuple(topics), places, tuple(stamps))

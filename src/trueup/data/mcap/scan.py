@@ -2,33 +2,34 @@
 
 What a record holds is read by the `mcap` package. The walk from record to record is here: the package's stream parses
 every entry of the index in Python, which takes longer than reading the messages, and ends at the first flaw. The index
-is never relied on, so files that were cut short are read too. Damage is an error, or, with a list to note it in,
-stepped over: a chunk whose checksum fails is left out, and where the framing is lost the next chunk that proves itself
-by its checksum is searched for.
+is never relied on, so files that were cut short are read too. Damage is noted and stepped over: a chunk whose checksum
+fails is left out, and where the framing is lost the next chunk that proves itself by its checksum is searched for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import re
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, DataEnd, Metadata, Schema
+from mcap.records import Channel, Chunk, DataEnd, Footer, Metadata, Schema
 
 from trueup.core.errors import TrueupError
-from trueup.data.mcap.records import MAGIC, Damage, Item, Limits, MalformedError, Messages, decompress, open_input
+from trueup.data.mcap import records
+from trueup.data.mcap.records import MAGIC, Damage, Item, MalformedError, Messages, decompress, open_input
 
 _HEAD = struct.Struct("<BQ")
 _MESSAGE_HEAD = 22
-_FOOTER_SIZE = 9 + 20 + len(MAGIC)
 _DEFINITIONS: dict[int, Any] = {Opcode.SCHEMA: Schema, Opcode.CHANNEL: Channel, Opcode.METADATA: Metadata}
 # a chunk's fixed fields, then its compression: what the search for the next chunk looks for
 _CHUNK_PATTERN = re.compile(
@@ -37,112 +38,97 @@ _CHUNK_PATTERN = re.compile(
 _CANDIDATES = 20_000  # places that look like a chunk and are none, before the search gives up
 
 
-def scan(path: str | Path, limits: Limits | None = None, damage: list[Damage] | None = None) -> Iterator[Item]:
-    """Yield definitions, metadata and messages in the order of the file.
-
-    Without `damage` the first flaw raises a TrueupError that names the byte. With it, flaws are noted there
-    and stepped over, and the definitions repeated in the summary are yielded too.
-    """
+def scan(path: str | Path, damage: list[Damage]) -> Iterator[Item]:
+    """Yield definitions (again from the summary), metadata and messages in the order of the file; note its damage."""
     with open_input(path) as file:
-        yield from _Scan(file, path, limits or Limits(), damage).items()
+        if not file.seek(0, 2):
+            damage.append(Damage(0, "the file is empty", 0, False))
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            yield from _Scan(view, path, damage).items()
 
 
 class _Scan:
-    def __init__(self, file: BinaryIO, path: str | Path, limits: Limits, damage: list[Damage] | None) -> None:
-        self._file, self._path, self._limits, self._damage = file, path, limits, damage
-        self._size = file.seek(0, 2)
-        self._pos = file.seek(0)
-        self._crc = 0
-        self._is_data = True
-        self._bytes_left = limits.spare_bytes + limits.expansion * self._size
-        self._messages_left = limits.spare_messages + self._size // limits.bytes_per_message
-        self._definitions_left = limits.definitions
+    def __init__(self, view: mmap.mmap, path: str | Path, damage: list[Damage]) -> None:
+        self._view, self._path, self._damage = view, path, damage
+        self._size, self._at = len(view), 0
+        self._summary = 0  # where it begins; 0 while the data goes on
+        self._bytes_left = records.SPARE_BYTES + records.EXPANSION * self._size
+        self._messages_left = records.SPARE_MESSAGES + self._size // records.BYTES_PER_MESSAGE
+        self._definitions_left = records.MOST_DEFINITIONS
 
     def items(self) -> Iterator[Item]:
-        if self._read(len(MAGIC)) != MAGIC:
-            self._note(0, MalformedError("this is not an MCAP file (its first bytes are others)"))
-            self._seek(self._next_chunk(0))
-        while self._pos < self._size:
-            start = self._pos
+        end = len(MAGIC)
+        if self._view[:end] != MAGIC:
+            self._damage.append(Damage(0, "this is not an MCAP file (its first bytes are others)", 0, False))
+            end = self._next_chunk(0)
+        while end < self._size:
+            self._at = start = end
             try:
-                yield from self._record(start)
+                opcode, end = self._head(start)
+            except MalformedError as flaw:  # the framing is lost
+                end = self._next_chunk(start)
+                self._note(start, end, flaw)
+                if end == self._size and not self._summary:
+                    yield from self._rest_of_chunk(start)
+                continue
+            try:
+                yield from self._record(opcode, start, end)
             except MalformedError as flaw:
-                yield from self._step_over(start, flaw)
-        if self._is_data and not (self._damage and self._damage[-1].is_cut):
-            self._note(self._size, MalformedError("the file ends before its data does", is_cut=True))
+                self._note(start, end, flaw)
+            if opcode == Opcode.FOOTER and self._summary:
+                return
+        if not self._summary and not (self._damage and self._damage[-1].is_cut):
+            self._damage.append(Damage(self._size, "the file ends before its data does", 0, True))
 
-    def _seek(self, offset: int) -> None:
-        self._pos = self._file.seek(offset)
-
-    def _read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self._pos += len(data)
-        self._crc = zlib.crc32(data, self._crc)
-        return data
-
-    def _pass(self, length: int) -> None:
-        while length > 0:
-            length -= len(self._read(min(length, 1 << 20)))
-
-    def _record(self, start: int) -> Iterator[Item]:
-        crc = self._crc
-        head = self._read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            raise MalformedError("the file ends inside the head of a record", resume=self._size, is_cut=True)
-        opcode, length = _HEAD.unpack(head)
-        end = self._pos + length
-        if end > self._size:
-            left = self._size - self._pos
+    def _head(self, start: int) -> tuple[int, int]:
+        """Kind of a record, and where it ends."""
+        if self._size - start < _HEAD.size:
+            raise MalformedError("the file ends inside the head of a record", is_cut=True)
+        opcode, length = _HEAD.unpack_from(self._view, start)
+        left = self._size - start - _HEAD.size
+        if length > left:
             raise MalformedError(f"a record claims {length} bytes, {left} are left in the file", is_cut=True)
         if opcode == 0:
             raise MalformedError("a record of kind 0, which does not exist")
-        try:
-            if opcode == Opcode.DATA_END and self._is_data:
-                self._end_data(self._read(length), crc)
-            elif opcode == Opcode.FOOTER:
-                self._end_file(end)
-            elif opcode == Opcode.CHUNK and self._is_data:
-                yield from self._chunk(self._read(length), start)
-            elif opcode == Opcode.MESSAGE and self._is_data:
-                yield from self._inside(head + self._read(length), start, False)
-            elif opcode in _DEFINITIONS and (self._is_data or opcode != Opcode.METADATA):
-                yield self._definition(opcode, length)
-            else:
-                self._pass(length)
-        except MalformedError as flaw:
-            raise MalformedError(
-                str(flaw), resume=end if flaw.resume is None else flaw.resume, is_cut=flaw.is_cut
-            ) from None
+        return opcode, start + _HEAD.size + length
+
+    def _record(self, opcode: int, start: int, end: int) -> Iterator[Item]:
+        if opcode == Opcode.FOOTER:
+            self._end_file(start, end)
+        elif self._summary and opcode not in (Opcode.SCHEMA, Opcode.CHANNEL):
+            return
+        elif opcode == Opcode.DATA_END:
+            self._end_data(start, end)
+        elif opcode == Opcode.CHUNK:
+            yield from self._chunk(self._view[start + _HEAD.size : end], start)
+        elif opcode == Opcode.MESSAGE:
+            yield from self._inside(self._view[start:end], start, False)
+        elif opcode in _DEFINITIONS:
+            yield self._definition(opcode, self._view[start + _HEAD.size : end])
 
     # Records
 
-    def _definition(self, opcode: int, length: int) -> Item:
-        if length > self._limits.definition_bytes:
-            limit = self._limits.definition_bytes
-            raise MalformedError(f"a definition of {length} bytes, at most {limit} are read")
-        return self._parsed(opcode, self._read(length))
-
-    def _parsed(self, opcode: int, body: bytes) -> Item:
+    def _definition(self, opcode: int, body: bytes) -> Item:
         self._definitions_left -= 1
         if self._definitions_left < 0:
-            raise self._refusal(f"more than {self._limits.definitions} definitions and topics")
+            raise self._refusal(f"more than {records.MOST_DEFINITIONS} definitions and topics")
+        if len(body) > records.DEFINITION_BYTES:
+            raise MalformedError(f"a definition of {len(body)} bytes, at most {records.DEFINITION_BYTES} are read")
         item: Schema | Channel | Metadata = _parse(_DEFINITIONS[opcode], body)
-        texts = (getattr(item, field, "") for field in ("name", "encoding", "topic", "message_encoding"))
-        longest = max(len(text) for text in texts)
-        if longest > self._limits.name_bytes:
-            raise MalformedError(f"a name of {longest} letters, at most {self._limits.name_bytes} are read")
+        longest = max(len(getattr(item, field, "")) for field in ("name", "encoding", "topic", "message_encoding"))
+        if longest > records.NAME_BYTES:
+            raise MalformedError(f"a name of {longest} letters, at most {records.NAME_BYTES} are read")
         return item
 
     def _chunk(self, body: bytes, start: int, *, partial: bool = False) -> Iterator[Item]:
         chunk = _parse(Chunk, body)
         size = chunk.uncompressed_size
-        if size > self._limits.chunk_bytes:
-            raise MalformedError(
-                f"a chunk claims {size} bytes uncompressed, at most {self._limits.chunk_bytes} are read"
-            )
+        if size > records.CHUNK_BYTES:
+            raise MalformedError(f"a chunk claims {size} bytes uncompressed, at most {records.CHUNK_BYTES} are read")
         self._bytes_left -= size
         if self._bytes_left < 0:
-            raise self._refusal(f"it unpacks to more than {self._limits.expansion} times its {self._size} bytes")
+            raise self._refusal(f"it unpacks to more than {records.EXPANSION} times its {self._size} bytes")
         data = decompress(chunk.data, chunk.compression, size, partial=partial)
         if chunk.uncompressed_crc and not partial and zlib.crc32(data) != chunk.uncompressed_crc:
             raise MalformedError("the checksum of a chunk differs")
@@ -163,7 +149,7 @@ class _Scan:
             if opcode == Opcode.MESSAGE:
                 starts.append(pos)
             elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-                yield self._parsed(opcode, data[pos + 9 : after])
+                yield self._definition(opcode, data[pos + 9 : after])
             pos = after
         self._messages_left -= len(starts)
         if self._messages_left < 0:
@@ -173,101 +159,66 @@ class _Scan:
 
     # The end
 
-    def _end_data(self, body: bytes, crc: int) -> None:
-        expected = _parse(DataEnd, body).data_section_crc
-        self._is_data = False
-        if expected and expected != crc and not self._damage:
+    def _crc(self, start: int, stop: int) -> int:
+        with memoryview(self._view)[start:stop] as part:
+            return zlib.crc32(part)
+
+    def _end_data(self, start: int, end: int) -> None:
+        expected = _parse(DataEnd, self._view[start + _HEAD.size : end]).data_section_crc
+        self._summary = end
+        if expected and not self._damage and self._crc(0, start) != expected:
             raise MalformedError("the checksum of the data differs")
-        if self._damage is None:
-            self._check_summary(self._pos)
-            self._seek(self._size)
 
-    def _check_summary(self, start: int) -> None:
-        """Check what follows the data: a summary, if any, under its checksum, the footer and the magic."""
-        if self._size - start < _FOOTER_SIZE:
-            raise MalformedError("the file ends before its footer", resume=self._size, is_cut=True)
-        self._seek(start)
-        self._crc = 0
-        self._pass(self._size - start - _FOOTER_SIZE)
-        opcode, length, summary, _ = struct.unpack("<BQQQ", self._read(9 + 16))
-        found, (expected,) = self._crc, struct.unpack("<I", self._read(4))
-        if self._read(len(MAGIC)) != MAGIC:
-            raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        if (opcode, length) != (Opcode.FOOTER, 20) or summary not in (0, start):
-            raise MalformedError("the footer is damaged", resume=self._size)
-        if expected and expected != found:
-            raise MalformedError("the checksum of the summary differs", resume=self._size)
-
-    def _end_file(self, end: int) -> None:
-        if self._is_data:
-            raise MalformedError("a footer where the data should go on")
-        self._seek(end)
-        if self._read(len(MAGIC)) != MAGIC:
-            raise MalformedError("the file does not end as MCAP files do", resume=self._size, is_cut=True)
-        self._seek(self._size)
+    def _end_file(self, start: int, end: int) -> None:
+        """Check the footer, the summary before it by its checksum, and the magic."""
+        if not self._summary or end - start != _HEAD.size + 20:
+            raise MalformedError("a footer where the data should go on, or a damaged one")
+        footer = _parse(Footer, self._view[start + _HEAD.size : end])
+        if self._view[end:] != MAGIC:
+            raise MalformedError("the file does not end as MCAP files do", is_cut=True)
+        is_whole = footer.summary_crc in (0, self._crc(self._summary, end - 4))
+        if not self._damage and not (is_whole and footer.summary_start in (0, self._summary)):
+            raise MalformedError("the checksum or the place of the summary differs")
 
     # Damage
 
     def _refusal(self, text: str) -> TrueupError:
         """A limit was passed: no way around it, in recovery neither."""
-        hint = "if you trust the file, read it with larger `Limits`"
-        return TrueupError(f"{text}; {hint}", file=self._path, place=f"byte {self._pos}")
+        return TrueupError(text, file=self._path, place=f"byte {self._at}")
 
-    def _note(self, start: int, flaw: MalformedError, skipped: int = 0) -> None:
-        if self._damage is None:
-            hint = "" if start == 0 else "; `trueup data recover` saves what can be read"
-            raise TrueupError(f"{flaw}{hint}", file=self._path, place=f"byte {start}")
-        self._damage.append(Damage(start, str(flaw), skipped, flaw.is_cut))
-
-    def _step_over(self, start: int, flaw: MalformedError) -> Iterator[Item]:
-        if self._damage is None:
-            self._note(start, flaw)
-        resume = self._next_chunk(start) if flaw.resume is None else flaw.resume
-        self._note(start, flaw, resume - start if self._is_data else 0)
-        if flaw.resume is None and resume == self._size and self._is_data:
-            yield from self._rest_of_chunk(start)
-        self._seek(resume)
+    def _note(self, start: int, end: int, flaw: MalformedError) -> None:
+        self._damage.append(Damage(start, str(flaw), 0 if self._summary else end - start, flaw.is_cut))
 
     def _rest_of_chunk(self, start: int) -> Iterator[Item]:
         """What a chunk that the end of the file cut short still holds."""
-        self._seek(start)
-        if self._read(_HEAD.size)[:1] == bytes([Opcode.CHUNK]):
-            try:
-                yield from self._chunk(self._read(self._limits.chunk_bytes), start, partial=True)
-            except MalformedError:
-                return
+        if self._view[start] == Opcode.CHUNK:
+            body = self._view[start + _HEAD.size : start + _HEAD.size + records.CHUNK_BYTES]
+            with contextlib.suppress(MalformedError):
+                yield from self._chunk(body, start, partial=True)
 
     def _next_chunk(self, start: int) -> int:
         """Where the next chunk begins that is whole by its checksum; the end of the file if there is none."""
-        if self._size == 0:
-            return 0
-        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            for tried, found in enumerate(_CHUNK_PATTERN.finditer(view, start + 1)):
-                if self._is_whole(found.start()):
-                    return found.start()
-                if tried > _CANDIDATES:
-                    break
+        for found in islice(_CHUNK_PATTERN.finditer(self._view, start + 1), _CANDIDATES):
+            if self._is_whole(found.start()):
+                return found.start()
         return self._size
 
     def _is_whole(self, start: int) -> bool:
         """Whether a chunk that proves itself begins here; nothing large is read unless its sizes agree."""
-        self._seek(start)
-        head = self._read(_HEAD.size + 28 + 4 + 4 + 8)
-        length, size, crc, named = _HEAD.unpack_from(head)[1], *struct.unpack_from("<QII", head, 25)
-        stored = struct.unpack_from("<Q", head, 41 + named)[0] if len(head) >= 49 + named else 0
+        _, length = _HEAD.unpack_from(self._view, start)
+        size, crc, named = struct.unpack_from("<QII", self._view, start + 25)
+        if self._size - start < 49 + named:
+            return False
+        (stored,) = struct.unpack_from("<Q", self._view, start + 41 + named)
         if not (size and crc and stored) or length != 28 + 4 + named + 8 + stored:
             return False
-        if stored > min(self._size - start, self._limits.chunk_bytes):
+        if stored > min(self._size - start, records.CHUNK_BYTES):
             return False
-        before = self._bytes_left, self._messages_left, self._definitions_left
         self._bytes_left -= stored
-        self._seek(start + _HEAD.size)
         try:
-            count = sum(1 for _ in self._chunk(self._read(length), start))
+            return any(True for _ in self._chunk(self._view[start + _HEAD.size : start + _HEAD.size + length], start))
         except MalformedError:
             return False
-        self._bytes_left, self._messages_left, self._definitions_left = before
-        return count > 0
 
 
 def _parse(kind: Any, body: bytes) -> Any:

@@ -5,20 +5,19 @@ The validator looks here for duplicate or backward stamps and for clocks that dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from mcap.records import Channel, Schema
+from mcap.records import Channel, Metadata, Schema
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import FloatArray
-from trueup.data.mcap.cdr import PARSERS, MessageLayout, find_layout
-from trueup.data.mcap.records import Item, Limits, MalformedError, Messages
+from trueup.data.mcap.cdr import PARSERS, find_layout
+from trueup.data.mcap.records import Item, MalformedError, Messages
 
 _BATCH_BYTES = 4 << 20
 _AFTER_LENGTH = 22
@@ -66,17 +65,6 @@ class Stream:
         return self.time_header if is_stamped else self.time_log
 
 
-class _Part(NamedTuple):
-    """Messages of one layout: `order` is their place among all of the topic, the rest as in Stream."""
-
-    names: tuple[str, ...]
-    order: NDArray[np.int64]
-    time_header: FloatArray
-    time_log: FloatArray
-    sequence: NDArray[np.int64]
-    columns: dict[str, FloatArray]
-
-
 class _Batch(NamedTuple):
     """Messages of one topic: heads of their records, where in `data` their bytes begin, and their place in the file."""
 
@@ -86,129 +74,106 @@ class _Batch(NamedTuple):
     places: NDArray[np.int64]
 
 
-@dataclass
 class Topic:
     """Decodes the messages of one topic batch by batch."""
 
-    name: str
-    message_type: str
-    path: str | Path
-    limits: Limits
-    _parts: dict[tuple[str, ...], list[_Part]] = field(default_factory=dict)
-    _count: int = 0
+    def __init__(self, name: str, message_type: str, path: str | Path) -> None:
+        self.name, self.message_type, self._path = name, message_type, path
+        # by their joints: messages of one layout, with their places among all of the topic
+        self._parts: dict[tuple[str, ...], list[tuple[NDArray[np.int64], Stream]]] = {}
+        self._count = 0
 
     def add(self, batch: _Batch) -> None:
-        """Decode messages, those of one layout at once."""
+        """Decode messages, those of one layout at once; the first of those left gives the layout of the next part."""
         sizes = batch.heads["length"].astype(np.int64) - _AFTER_LENGTH
-        layouts = 0
-        for size in np.unique(sizes):
-            for part in self._parts_of(batch, np.flatnonzero(sizes == size), int(size)):
-                layouts += 1
-                if layouts > _LAYOUTS:
-                    raise self._error(batch, 0, "its messages hardly ever have the same layout twice")
-                self._parts.setdefault(tuple(sorted(part.names)), []).append(part)
-        if len(self._parts) > _JOINT_SETS:
-            raise self._error(batch, 0, f"more than {_JOINT_SETS} different sets of joints")
+        rows, layouts = np.arange(len(sizes)), 0
+        while len(rows):
+            taken, part = self._part(batch, rows[sizes[rows] == sizes[rows[0]]], int(sizes[rows[0]]))
+            self._parts.setdefault(tuple(sorted(part.names)), []).append((taken + self._count, part))
+            rows = np.setdiff1d(rows, taken, assume_unique=True)
+            layouts += 1
+            if layouts > _LAYOUTS or len(self._parts) > _JOINT_SETS:
+                raise self._refusal("has messages that hardly ever have the same layout or joints twice")
         self._count += len(sizes)
 
-    def _parts_of(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> Iterator[_Part]:
-        """Split messages of one size by layout; the first of those left gives the layout of the next part."""
-        block = (
-            sliding_window_view(batch.data, size)[batch.starts[rows]] if size else np.zeros((len(rows), 0), np.uint8)
-        )
-        while len(rows):
-            try:
-                layout = find_layout(self.message_type, block[0].tobytes(), self.limits)
-            except MalformedError as flaw:
-                raise self._error(batch, rows[0], str(flaw)) from None
-            fixed = ~layout.varies(size)
-            is_same = (block[:, fixed] == block[0, fixed]).all(axis=1)
-            yield self._part(batch.heads[rows[is_same]], rows[is_same], block[is_same], layout)
-            rows, block = rows[~is_same], block[~is_same]
-
-    def _part(
-        self, heads: NDArray[np.void], rows: NDArray[np.int64], block: NDArray[np.uint8], layout: MessageLayout
-    ) -> _Part:
-        def numbers(offset: int, count: int, kind: str) -> NDArray[np.generic]:
-            piece = np.ascontiguousarray(block[:, offset : offset + count * int(kind[1])])
-            return piece.view(np.dtype(layout.endian + kind))
-
+    def _part(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], Stream]:
+        """The messages that are laid out as the first of `rows`, all of one size: which rows, and what they say."""
+        first = batch.data[batch.starts[rows[0]] :][:size]
+        try:
+            layout = find_layout(self.message_type, first.tobytes())
+        except MalformedError as flaw:
+            text, place = f"topic {self.name!r}: {flaw}", f"byte {batch.places[rows[0]]}"
+            raise TrueupError(text, file=self._path, place=place) from None
+        block = sliding_window_view(batch.data, size)[batch.starts[rows]]
+        fixed = layout.is_fixed
+        is_same = (block[:, fixed] == first[fixed]).all(axis=1)
+        rows, heads = rows[is_same], batch.heads[rows[is_same]]
+        numbers = block[is_same].view(layout.numbers)[:, 0]
+        columns = {name: numbers[name] for name in layout.numbers.names or () if name != "rest"}
         time_header = np.full(len(rows), np.nan)
-        if layout.stamp is not None:
-            sec = numbers(layout.stamp, 1, "i4")[:, 0].astype(np.int64)
-            rest = numbers(layout.stamp + 4, 1, "u4")[:, 0].astype(np.int64)
+        if "sec" in columns:
+            sec, rest = (columns.pop(name)[:, 0].astype(np.int64) for name in ("sec", "nanosec"))
             time_header = seconds(sec * 1_000_000_000 + rest)
-        return _Part(
+        return rows, Stream(
+            topic=self.name,
+            message_type=self.message_type,
             names=layout.names,
-            order=rows + self._count,
             time_header=time_header,
             time_log=seconds(heads["log_time"]),
             sequence=heads["sequence"].astype(np.int64),
-            columns={
-                name: numbers(*place).astype(np.float64)
-                for name, place in layout.places.items()
-                if place[2] != "u1" and place[1]
-            },
+            columns={name: values.astype(np.float64) for name, values in columns.items()},
         )
 
-    def _error(self, batch: _Batch, row: int, text: str) -> TrueupError:
-        return TrueupError(f"topic {self.name!r}: {text}", file=self.path, place=f"byte {batch.places[row]}")
-
     def _refusal(self, text: str) -> TrueupError:
-        return TrueupError(f"topic {self.name!r} {text}", file=self.path, place=self.name)
+        return TrueupError(f"topic {self.name!r} {text}", file=self._path, place=self.name)
 
     def streams(self, cells_left: int) -> tuple[list[Stream], int]:
         """The topic as streams, one per set of joints, the longest first; and the cells still allowed."""
         streams: list[Stream] = []
-        for parts in sorted(self._parts.values(), key=lambda parts: -sum(len(part.order) for part in parts)):
+        for group in sorted(self._parts.values(), key=lambda group: -sum(len(part) for _, part in group)):
+            order, parts = np.concatenate([order for order, _ in group]), [part for _, part in group]
             wide = {column: values.shape[1] for part in parts for column, values in part.columns.items()}
-            cells_left -= sum(len(part.order) for part in parts) * sum(wide.values())
+            cells_left -= len(order) * sum(wide.values())
             if cells_left < 0:
                 raise self._refusal("would take more memory than the file warrants")
             label = self.name if not streams else f"{self.name}#{len(streams) + 1}"
-            streams.append(self._joined(label, parts, wide))
+            streams.append(self._joined(label, parts, np.argsort(order, kind="stable"), wide))
         return streams, cells_left
 
-    def _joined(self, label: str, parts: list[_Part], wide: dict[str, int]) -> Stream:
+    def _joined(self, label: str, parts: list[Stream], sort: NDArray[np.int64], wide: dict[str, int]) -> Stream:
         names = parts[0].names
         if len(set(names)) != len(names) and any(part.names != names for part in parts):
             raise self._refusal("repeats a joint name in changing order")
-        sort = np.argsort(np.concatenate([part.order for part in parts]), kind="stable")
-        return Stream(
+        return replace(
+            parts[0],
             topic=label,
-            message_type=self.message_type,
-            names=names,
             time_header=np.concatenate([part.time_header for part in parts])[sort],
             time_log=np.concatenate([part.time_log for part in parts])[sort],
             sequence=np.concatenate([part.sequence for part in parts])[sort],
             columns={column: self._column(column, width, parts)[sort] for column, width in wide.items()},
         )
 
-    def _column(self, column: str, width: int, parts: list[_Part]) -> FloatArray:
+    def _column(self, column: str, width: int, parts: list[Stream]) -> FloatArray:
         """One field of all parts, joints in the order of the first; NaN where a message leaves it out."""
         names = parts[0].names
         blocks: list[FloatArray] = []
         for part in parts:
-            values = part.columns.get(column)
-            if values is None:
-                values = np.full((len(part.order), width), np.nan)
-            elif values.shape[1] != width:
+            values = part.columns.get(column, np.full((len(part), width), np.nan))
+            if values.shape[1] != width:
                 raise self._refusal("changes the length of its arrays")
-            elif part.names != names:
-                values = values[:, [part.names.index(name) for name in names]]
-            blocks.append(values)
+            same = part.names == names or column not in part.columns
+            blocks.append(values if same else values[:, [part.names.index(name) for name in names]])
         return np.concatenate(blocks)
 
 
 class StreamCollector:
-    """Turns what `scan` yields (or a database holds) into streams."""
+    """Turns what `scan` yields (or a database holds) into streams of at most `cells` numbers."""
 
-    def __init__(self, path: str | Path, limits: Limits, *, cells: int) -> None:
-        self.path, self._limits, self._cells = path, limits, cells
+    def __init__(self, path: str | Path, cells: int) -> None:
+        self.path, self._cells = path, cells
         self.metadata: dict[str, dict[str, str]] = {}
         self.skipped: dict[str, str] = {}
-        self._schemas: dict[int, Schema] = {}
-        self._channels: dict[int, Channel] = {}
+        self._definitions: dict[tuple[type, int], Schema | Channel] = {}
         self._topics: dict[tuple[str, str], Topic] = {}
         self._by_channel: dict[int, Topic | None] = {}
         self._pending: list[Messages] = []
@@ -216,19 +181,21 @@ class StreamCollector:
 
     def add(self, item: Item) -> None:
         """Take one item of the file."""
-        if isinstance(item, Messages):
+        if isinstance(item, Metadata):
+            self.metadata[item.name] = item.metadata  # the last one counts: a log may say more at its end
+        elif isinstance(item, Messages):
             self._pending.append(item)
             self._pending_bytes += len(item.data)
             if self._pending_bytes >= _BATCH_BYTES:
                 self._decode()
-        elif isinstance(item, Schema):
-            self._check(self._schemas.setdefault(item.id, item) == item, item.id)
-        elif isinstance(item, Channel):
-            self._check(self._channels.setdefault(item.id, item) == item, item.id)
-            schema = self._schemas.get(item.schema_id)
-            self.channel(item.id, item.topic, schema.name if schema else "", item.message_encoding)
         else:
-            self.metadata[item.name] = item.metadata  # the last one counts: a log may say more at its end
+            if self._definitions.setdefault((type(item), item.id), item) != item:
+                text = f"number {item.id} is declared twice, for different things"
+                raise TrueupError(text, file=self.path, place=f"definition {item.id}")
+            if isinstance(item, Channel):
+                schema = self._definitions.get((Schema, item.schema_id))
+                kind = schema.name if isinstance(schema, Schema) else ""
+                self.channel(item.id, item.topic, kind, item.message_encoding)
 
     def _decode(self) -> None:
         """Hand the messages gathered so far to their topics."""
@@ -250,11 +217,6 @@ class StreamCollector:
             if topic is not None:
                 topic.add(_Batch(heads[rows], data, starts[rows] + _HEAD.itemsize, places[rows]))
 
-    def _check(self, is_same: bool, number: int) -> None:
-        if not is_same:
-            text = f"number {number} is declared twice, for different things"
-            raise TrueupError(text, file=self.path, place=f"definition {number}")
-
     def channel(self, channel_id: int, topic: str, message_type: str, encoding: str) -> None:
         """Declare a channel; topics that nothing here can decode are remembered in `skipped`."""
         short = message_type.replace("/msg/", "/")
@@ -262,14 +224,13 @@ class StreamCollector:
             self.skipped[topic] = f"{message_type} ({encoding})"
             self._by_channel[channel_id] = None
         else:
-            new = Topic(topic, short, self.path, self._limits)
+            new = Topic(topic, short, self.path)
             self._by_channel[channel_id] = self._topics.setdefault((topic, short), new)
 
     def forget_channels(self) -> None:
         """The next file of the recording numbers its channels anew; topics go on."""
         self._decode()
-        self._schemas.clear()
-        self._channels.clear()
+        self._definitions.clear()
         self._by_channel.clear()
 
     def streams(self) -> dict[str, Stream]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -26,16 +27,16 @@ from numpy.typing import ArrayLike
 
 from trueup._version import __version__
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.files import write_atomic
+from trueup.core.files import make_folder, write_atomic, writing
 from trueup.data.log import SIGNALS, Log
-from trueup.data.mcap.recording_file import RecordingFile
-from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, RowLayout, definition, row_layout
+from trueup.data.mcap.ros2 import BODY_VELOCITY, QUATERNIONS, definition, row_layout
 
 SCHEMA_VERSION = "1"
 METADATA_NAME = "trueup"
 RECOVERY_NAME = "trueup_recovery"  # in files written by `recover`
 FLUSH_S = 0.02
 _CHUNK_BYTES = 1 << 20
+_NAN = struct.pack("<d", math.nan)
 
 
 def nanoseconds(time_s: float) -> int:
@@ -48,7 +49,7 @@ def nanoseconds(time_s: float) -> int:
     return whole * 1_000_000_000 + round((time_s - whole) * 1e9)
 
 
-def open_writer(output: IO[bytes] | RecordingFile) -> Writer:
+def open_writer(output: IO[bytes]) -> Writer:
     """Begin an MCAP file with every byte under a checksum (chunks, data section, summary): `scan` finds any change."""
     writer = Writer(output, chunk_size=_CHUNK_BYTES, enable_data_crcs=True)
     writer.start("ros2", f"trueup {__version__}")
@@ -59,20 +60,13 @@ class Rows:
     """Rows of a log as ROS 2 messages, handed to an MCAP writer behind their definitions and topics."""
 
     def __init__(
-        self,
-        output: IO[bytes] | RecordingFile,
-        joint_names: Sequence[str],
-        signals: Sequence[str],
-        meta: Mapping[str, object],
+        self, output: IO[bytes], joint_names: Sequence[str], signals: Sequence[str], meta: Mapping[str, object]
     ) -> None:
         self.joint_names, self.signals = tuple(joint_names), tuple(signals)
         if len(set(self.joint_names)) != len(self.joint_names):
             names = ", ".join(self.joint_names)
             raise TrueupError(f"joint names must differ, found {names}", place="joint_names")
-        self.layout: RowLayout = row_layout(self.joint_names, self.signals)
-        self._nan = {
-            name: b"\x00\x00\x00\x00\x00\x00\xf8\x7f" * count for name, (_, count) in self.layout.places.items()
-        }
+        self.layout = row_layout(self.joint_names, self.signals)
         self.count = 0
         table = self._table(meta)
         self.writer = open_writer(output)
@@ -116,7 +110,7 @@ class Rows:
         if BODY_VELOCITY in self.layout.places and "base_vel" in encoded and "base_quat" in encoded:
             encoded[BODY_VELOCITY] = _body_velocity(encoded["base_quat"], encoded["base_vel"])
         for name, (start, count) in self.layout.places.items():
-            row[start : start + 8 * count] = encoded.get(name) or self._nan[name]
+            row[start : start + 8 * count] = encoded.get(name) or _NAN * count
         number = self.count & 0xFFFFFFFF
         for channel, topic in enumerate(self.layout.topics, start=1):
             self.writer.add_message(channel, time_ns, row[topic.start : topic.stop], time_ns, number)
@@ -148,11 +142,10 @@ def _body_velocity(quat_xyzw: bytes, velocity: bytes) -> bytes:
 class LogWriter:
     """Writes a log while it is being recorded, so that a killed process loses next to nothing.
 
-    Rows go to the kernel in chunks of at most `flush_s` of log time and of wall time, each in one write: a
-    killed process loses less than that plus the row in hand, and `mcap_read.read_mcap` opens what is left.
-    (Loss of power is another matter: nothing is synced to the disk before `close`.) The first row goes out at
-    once, and so does every row that comes slower than `flush_s`. As a context manager it closes the file
-    whatever happened.
+    Rows go to the kernel in chunks of at most FLUSH_S of log time and of wall time, each in one write: a
+    killed process loses less than that plus the row in hand, and `read_mcap` opens what is left. (Loss of power is
+    another matter: nothing is synced to the disk before `close`.) The first row goes out at once, and so does every
+    row that comes slower than FLUSH_S. As a context manager it closes the file whatever happened.
     """
 
     def __init__(
@@ -161,23 +154,25 @@ class LogWriter:
         joint_names: Sequence[str],
         meta: Mapping[str, object] | None = None,
         *,
-        signals: Sequence[str] | None = None,
-        flush_s: float = FLUSH_S,
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._joint_names, self._meta, self._flush_s = tuple(joint_names), dict(meta or {}), flush_s
+        self._joint_names, self._meta = tuple(joint_names), dict(meta or {})
         self._rows: Rows | None = None
         self._is_waiting = False
         self._first_s = self._wall_s = 0.0
         self._last_s = math.nan  # no step is known yet: the first row goes out at once
-        self._output = RecordingFile(self.path, overwrite=overwrite)
-        if signals is not None:
-            self._start(signals)
+        make_folder(self.path.parent)
+        if not overwrite and self.path.exists():
+            raise TrueupError("there is a recording here already; choose another name", file=self.path)
+        with writing(self.path):
+            # a buffer larger than a chunk: what is flushed is one write
+            self._file = open(self.path, "wb" if overwrite else "xb", buffering=4 * _CHUNK_BYTES)  # noqa: SIM115
 
     def _start(self, signals: Sequence[str]) -> Rows:
-        self._rows = Rows(self._output, self._joint_names, signals, self._meta)
-        self._output.flush()
+        self._rows = Rows(self._file, self._joint_names, signals, self._meta)
+        with writing(self.path):
+            self._file.flush()
         return self._rows
 
     @property
@@ -187,43 +182,40 @@ class LogWriter:
 
     def append(self, time_s: float, **signals: ArrayLike) -> None:
         """Add one row: one value per joint (or per axis) and signal, quaternions as w x y z."""
-        if not self._output.is_open:
+        if self._file.closed:
             raise TrueupError("this recording is closed; no row can follow", file=self.path)
         time_ns = nanoseconds(time_s)
-        (self._rows or self._start(tuple(signals))).add(time_ns, signals)
+        rows = self._rows or self._start(tuple(signals))
+        rows.add(time_ns, signals)  # in memory
         if self._is_due(time_s):
-            self.flush()
+            self._is_waiting = False
+            with writing(self.path):
+                rows.writer.flush()
 
     def _is_due(self, time_s: float) -> bool:
         """Whether waiting for the next row, a step from now, would keep the first one longer than allowed."""
         wall_s = time.monotonic()
-        step_s = time_s - self._last_s
-        self._last_s = time_s
+        step_s, self._last_s = time_s - self._last_s, time_s
         if not self._is_waiting:
             self._is_waiting, self._first_s, self._wall_s = True, time_s, wall_s
         kept_s = time_s + step_s - self._first_s
-        is_steady = step_s > 0.0 and kept_s < self._flush_s - 1e-9
-        return not is_steady or wall_s - self._wall_s >= self._flush_s
+        is_steady = step_s > 0.0 and kept_s < FLUSH_S - 1e-9
+        return not is_steady or wall_s - self._wall_s >= FLUSH_S
 
     def note(self, meta: Mapping[str, object]) -> None:
         """Add to what the log says about itself, from now on also in the file."""
         self._meta |= meta
         if self._rows is not None:
-            self._rows.note(self._meta)
-
-    def flush(self) -> None:
-        """Hand every row so far to the kernel."""
-        self._is_waiting = False
-        if self._rows is not None:
-            self._rows.writer.flush()
+            with writing(self.path):
+                self._rows.note(self._meta)
 
     def close(self) -> None:
         """Write index and summary and close the file; safe to call twice."""
-        if self._output.is_open:
-            try:
+        if not self._file.closed:
+            with writing(self.path), self._file:
                 (self._rows or self._start(())).writer.finish()
-            finally:
-                self._output.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def __enter__(self) -> LogWriter:
         return self

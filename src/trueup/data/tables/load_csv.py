@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,17 +33,18 @@ def load_csv(file: Path, wanted: Sequence[str] | None, *, delimiter: str = ",", 
     names = tuple(cell.strip() for cell in first) if header else tuple(str(k) for k in range(len(first)))
     check_names(names, wanted, file)
     body = text.stream.tell() if header else 0
-    _, sample = next(rows, (0, [])) if header else (0, first)
-    chosen = _numeric(names, sample) if wanted is None else list(dict.fromkeys(wanted))
-    cells = text.cells(body, [names.index(name) for name in chosen], len(names))
-    columns = {}
-    for name, column in zip(chosen, cells, strict=True):
-        index = names.index(name)
-        width = len(_words(sample[index])) if sample and _is_list(sample[index]) else 0
-        try:
-            columns[name] = _list_values(column, width) if width else _values(column)
-        except (pa.ArrowInvalid, ValueError):
-            text.explain(index, name, width, header)
+    sample = next(rows, (0, []))[1] if header else first
+    cells = {name: sample[names.index(name)] if sample else "" for name in names}
+    # column -> (its place in a row, how many numbers a cell lists; 0: one number that is no list)
+    chosen = {
+        name: (names.index(name), len(_words(cells[name])) if _is_list(cells[name]) else 0)
+        for name in (names if wanted is None else wanted)
+        if wanted is not None or _is_numeric(cells[name])
+    }
+    try:
+        columns = text.columns(body, chosen, len(names))
+    except (pa.ArrowInvalid, ValueError):
+        columns = text.columns_slowly(chosen, header)
     return Table(file=file, columns=columns, names=names, note=text.note)
 
 
@@ -104,55 +105,40 @@ class _Text:
         except csv.Error as error:
             self.fail(f"is not valid CSV: {error}", reader.line_num + self.skipped)
 
-    def cells(self, body: int, indices: list[int], width: int) -> list[Any]:
-        """The text of the chosen columns from byte `body` on, as Arrow arrays."""
+    def columns(self, body: int, chosen: Mapping[str, tuple[int, int]], width: int) -> dict[str, FloatArray]:
+        """The chosen columns from byte `body` on, by Arrow; fails on whatever is not plain."""
         data = memoryview(self.data)[body:]
-        if not indices or not self.data[body:].strip():
-            return [pa.array([], pa.string()) for _ in indices]
+        if not self.data[body:].strip():
+            return {name: np.zeros((0, count) if count else 0) for name, (_, count) in chosen.items()}
+        if self.data.count(b'"') % 2:
+            raise ValueError("a quote is not closed")
         keys = [str(k) for k in range(width)]
-        try:
-            if self.data.count(b'"') % 2:
-                raise pa.ArrowInvalid("a quote is not closed")
-            table = arrow_csv.read_csv(
-                pa.BufferReader(data),
-                read_options=arrow_csv.ReadOptions(
-                    use_threads=False, block_size=min(len(data) + 1, _BLOCK), column_names=keys
-                ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(keys, pa.string()),
-                    include_columns=[keys[k] for k in indices],
-                    check_utf8=False,
-                ),
-            )
-            return list(table.columns)
-        except pa.ArrowInvalid:
-            # Python's parser names the line, and takes spaces in front of a quote, which Arrow does not
-            rows = [row for _, row in self.rows()][1 if body else 0 :]
-            return [pa.array([row[k] for row in rows]) for k in indices]
+        options = arrow_csv.ReadOptions(use_threads=False, block_size=min(len(data) + 1, _BLOCK), column_names=keys)
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            read_options=options,
+            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(keys, pa.string()),
+                include_columns=[keys[k] for k, _ in chosen.values()],
+                check_utf8=False,
+            ),
+        )
+        return {
+            name: _list_values(cells, count) if count else _values(cells)
+            for (name, (_, count)), cells in zip(chosen.items(), table.columns, strict=True)
+        }
 
-    def explain(self, index: int, name: str, width: int, header: bool) -> NoReturn:
-        """Raise the error of the first cell of a column that is not what its first row promises."""
+    def columns_slowly(self, chosen: Mapping[str, tuple[int, int]], header: bool) -> dict[str, FloatArray]:
+        """The chosen columns by Python's parser: it names the line of a fault, and takes spaces before a quote."""
+        found: dict[str, list[Any]] = {name: [] for name in chosen}
         for k, (line, row) in enumerate(self.rows()):
-            if k or not header:
+            for name, (index, count) in chosen.items() if k or not header else ():
                 try:
-                    _check_cell(row[index].strip(), width)
+                    found[name].append(_numbers(row[index].strip(), count))
                 except ValueError as error:
                     self.fail(str(error), line, name)
-        raise TrueupError("holds something that is no number", file=self.file, place=f"column {name!r}")
-
-
-def _numeric(names: Sequence[str], sample: Sequence[str]) -> list[str]:
-    """Names of the columns whose first row holds a number, a list of numbers or nothing."""
-    found = []
-    for name in dict.fromkeys(names):
-        try:
-            cell = sample[names.index(name)].strip() if sample else ""
-            _check_cell(cell, len(_words(cell)) if _is_list(cell) else 0)
-            found.append(name)
-        except ValueError:
-            pass
-    return found
+        return {name: np.array(values, np.float64) for name, values in found.items()}
 
 
 def _is_list(cell: str) -> bool:
@@ -163,19 +149,32 @@ def _words(cell: str) -> list[str]:
     return cell.strip()[1:-1].replace(",", " ").split()
 
 
-def _check_cell(cell: str, width: int) -> None:
-    if width and not _is_list(cell):
+def _is_numeric(cell: str) -> bool:
+    """Whether a cell holds a number, a list of numbers or nothing."""
+    try:
+        _numbers(cell.strip(), len(_words(cell)) if _is_list(cell) else 0)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(cell: str, count: int) -> float | list[float]:
+    """The number in a cell, or the `count` numbers of the list in it."""
+    if not count:
+        return _number(cell or "nan")
+    if not _is_list(cell):
         raise ValueError(f"{cell[:40]!r} is no list of numbers")
-    words = _words(cell) if width else [cell or "nan"]
-    if width and len(words) != width:
-        raise ValueError(f"lists {len(words)} numbers where the first row lists {width}")
-    for word in words:
-        try:
-            number = float(word) if "_" not in word else None  # Python reads 1_0 as ten; no logger writes it
-        except ValueError:
-            number = None
-        if number is None:
-            raise ValueError(f"{word[:40]!r} is no number")
+    words = _words(cell)
+    if len(words) != count:
+        raise ValueError(f"lists {len(words)} numbers where the first row lists {count}")
+    return [_number(word) for word in words]
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word.replace("_", "?"))  # Python reads 1_0 as ten; no logger writes it
+    except ValueError:
+        raise ValueError(f"{word[:40]!r} is no number") from None
 
 
 def _values(cells: Any) -> FloatArray:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, check_names
+from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, as_float, check_names, not_numbers
 
-_MAX_DEPTH = 16
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 
 
@@ -23,51 +20,41 @@ def load_hdf5(file: Path, wanted: Sequence[str] | None) -> Table:
     allowed = allowed_bytes(file.stat().st_size)
     columns: dict[str, FloatArray] = {}
     with h5py.File(file, "r", locking=False) as opened:
-        found = dict(_walk(opened, file, count()))
+        found = _datasets(opened, file)
         check_names(tuple(found), None if wanted is None else [name.strip("/") for name in wanted], file)
         for key in found if wanted is None else wanted:
             dataset = found[key.strip("/")]
-            fault = _not_numbers(dataset)
+            soft = "is a soft link, which is not followed; name the dataset itself"
+            fault = soft if dataset is None else not_numbers(dataset)
             if fault and wanted is None:
                 continue
             fault = fault or _elsewhere(dataset) or _too_large(dataset, allowed)
             if fault:
                 raise TrueupError(fault, file=file, place=f"dataset {key!r}")
-            with np.errstate(all="ignore"):
-                columns[key] = np.ascontiguousarray(dataset[()], np.float64)
+            columns[key] = as_float(dataset[()])
     return Table(file=file, columns=columns, names=tuple(found))
 
 
-def _walk(group: Any, file: Path, seen: Iterator[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every dataset that hard links reach; a soft link is yielded as None, an external one refused."""
-    if prefix.count("/") > _MAX_DEPTH:
-        raise TrueupError(f"groups are nested more than {_MAX_DEPTH} deep", file=file, place=prefix[:80])
-    for key in group:
-        if next(seen) >= MAX_COLUMNS:  # also ends hard links that run in circles
-            raise TrueupError(f"holds more than {MAX_COLUMNS} objects", file=file, place=prefix[:80])
-        name = f"{prefix}{key}".encode("utf-8", "replace").decode()
-        link = group.get(key, getlink=True)
+def _datasets(opened: Any, file: Path) -> dict[str, Any]:
+    """Every dataset that hard links reach; None for a soft link, while an external one is refused."""
+    links: dict[str, Any] = {}
+
+    def keep(name: str, link: Any) -> bool | None:
+        links[name] = link
+        return len(links) > MAX_COLUMNS or None  # True ends the visit
+
+    opened.visititems_links(keep)  # each group once: links that run in circles end
+    if len(links) > MAX_COLUMNS:
+        raise TrueupError(f"holds more than {MAX_COLUMNS} objects", file=file)
+    found = {}
+    for name, link in links.items():
+        text = name.encode("utf-8", "replace").decode()
         if isinstance(link, h5py.ExternalLink):
-            raise TrueupError("links into another file; copy the data into this one", file=file, place=name)
-        if isinstance(link, h5py.SoftLink):
-            yield name, None
-            continue
-        item = group[key]
-        if isinstance(item, h5py.Dataset):
-            yield name, item
-        elif isinstance(item, h5py.Group):
-            yield from _walk(item, file, seen, f"{name}/")
-
-
-def _not_numbers(dataset: Any) -> str:
-    """Why this dataset is no column of numbers, "" if it is one."""
-    if dataset is None:
-        return "is a soft link, which is not followed; name the dataset itself"
-    if dataset.dtype.kind not in "iufb" or dataset.dtype.subdtype is not None:
-        return f"holds {str(dataset.dtype)[:80]} instead of numbers"
-    if dataset.shape is None or len(dataset.shape) not in (1, 2):
-        return f"has shape {dataset.shape}; a column has one axis (rows) or two (rows, values)"
-    return ""
+            raise TrueupError("links into another file; copy the data into this one", file=file, place=text)
+        item = None if isinstance(link, h5py.SoftLink) else opened[name]
+        if item is None or isinstance(item, h5py.Dataset):
+            found[text] = item
+    return found
 
 
 def _elsewhere(dataset: Any) -> str:

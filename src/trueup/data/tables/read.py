@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import GuardedProcess, GuardLimits
-from trueup.data.tables.load import unpack
 from trueup.data.tables.table import MIB, Table, allowed_bytes
 
 SUFFIXES = {
@@ -28,9 +31,8 @@ _CPU_S, _BYTES_PER_S, _SPARE_BYTES = 0.8, 20e6, 160 * MIB
 # a server for each library: importing one takes longer than reading a file
 GUARDS = {
     library: GuardedProcess(
-        "trueup.data.tables.load:load",
+        "trueup.data.tables.read:load",
         preload=[f"trueup.data.tables.load_{kind}" for kind, used in _LIBRARY.items() if used == library],
-        environment={"ARROW_DEFAULT_MEMORY_POOL": "system"},  # others reserve address space: it counts as memory
     )
     for library in ("pyarrow", "h5py", "numpy")
 }
@@ -76,4 +78,26 @@ def read_table(
         memory_bytes=4 * allowed + _SPARE_BYTES,  # columns of the library, columns in NumPy, the answer twice
         answer_bytes=allowed + MIB,
     )
-    return unpack(GUARDS[library].call(request, limits, file), file)
+    answer = GUARDS[library].call(request, limits, file)
+    columns = {name: np.frombuffer(data).reshape(shape).copy() for name, shape, data in answer["columns"]}
+    names, timestamps = tuple(answer["names"]), tuple(answer["timestamps"])
+    return Table(file=file, columns=columns, names=names, timestamps=timestamps, note=answer["note"])
+
+
+def load(request: dict[str, Any]) -> dict[str, Any]:
+    """In the guarded process: read a file with the loader of its kind; what the library raises is a TrueupError."""
+    kind, allowed = request["kind"], request["allowed"]
+    try:
+        loader = getattr(importlib.import_module(f"trueup.data.tables.load_{kind}"), f"load_{kind}")
+        table: Table = loader(Path(request["file"]), request["wanted"], **request["options"])
+    except (TrueupError, MemoryError):
+        raise
+    except Exception as error:  # the libraries raise a dozen kinds of errors on damaged files
+        text = " ".join(str(error).split())[:300]
+        raise TrueupError(f"is not a readable {kind} file: {text or type(error).__name__}") from error
+    values = sum(column.size for column in table.columns.values())
+    if values * 8 > allowed:
+        text = f"holds {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold {allowed // MIB} MiB"
+        raise TrueupError(f"{text}. If it is genuine, cut it into shorter recordings or pack it less")
+    columns = [(name, column.shape, column.tobytes()) for name, column in table.columns.items()]
+    return {"columns": columns, "names": table.names, "timestamps": table.timestamps, "note": table.note}

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,22 @@ class Table:
             raise TrueupError(f"columns differ in length ({text}); {hint}", file=self.file)
 
 
+def not_numbers(array: Any) -> str:
+    """Why an array of NumPy or h5py is no column of numbers, "" if it is one."""
+    kind = getattr(array, "dtype", None)
+    if kind is None or kind.kind not in "iufb" or kind.subdtype is not None:
+        return f"holds {str(kind or 'bytes')[:80]} instead of numbers"
+    if array.shape is None or len(array.shape) not in (1, 2):
+        return f"has shape {array.shape}; a column has one axis (rows) or two (rows, values)"
+    return ""
+
+
+def as_float(array: Any) -> FloatArray:
+    """An array of numbers of any kind as float64."""
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(array, np.float64)
+
+
 def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES) -> int:
     """Return how many bytes of numbers may come out of a file of this size."""
     return min(max(floor, RATIO * file_bytes), CEILING_BYTES)
@@ -61,13 +78,6 @@ def allowed_bytes(file_bytes: int, floor: int = FLOOR_BYTES) -> int:
 def unpacked_bytes(file_bytes: int) -> int:
     """Return how many bytes of text may come out of a gzip file of this size."""
     return allowed_bytes(file_bytes, TEXT_FLOOR)
-
-
-def check_size(values: int, allowed: int, file: Path) -> None:
-    """Refuse a table that would need more memory than its file may ask for."""
-    if values * 8 > allowed:
-        text = f"holds {values} numbers ({values * 8 // MIB} MiB); a file of this size may hold {allowed // MIB} MiB"
-        raise TrueupError(f"{text}. If it is genuine, cut it into shorter recordings or pack it less", file=file)
 
 
 def check_names(names: Sequence[str], wanted: Iterable[str] | None, file: Path) -> None:
