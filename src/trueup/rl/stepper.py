@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.rl.env import Env, Floats, Obs, State, Step
+from trueup.rl.env import Env, Floats, Obs, State, Step, part
 
 
 class NonFiniteError(ArithmeticError):
@@ -103,8 +102,3 @@ class Stepper:
             self.env.step(action)
         state: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
         return state | {"action": self._actions[-1]}
-
-
-def part(state: State, prefix: str) -> dict[str, NDArray[np.generic]]:
-    """The entries whose name starts with `prefix`, without it."""
-    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}

@@ -8,8 +8,8 @@ import numpy as np
 
 from trueup.core.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from trueup.core.errors import TrueupError
-from trueup.rl.env import Env, Floats
-from trueup.rl.stepper import NonFiniteError, part
+from trueup.rl.env import Env, Floats, part
+from trueup.rl.stepper import NonFiniteError
 
 
 def write_dump(folder: Path, iteration: int, error: NonFiniteError) -> Path:

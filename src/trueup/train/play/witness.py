@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout, read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
-from trueup.policy.layers import Float32
+from trueup.policy.normalizer import Float32
 from trueup.policy.runner import Observed, Policy
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.evaluation.witness import witness_env
