@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from trueup.policy.foreign.layout import Layout
     from trueup.rl.settings import LearnerCfg
     from trueup.tasks.task import Task
-    from trueup.train.trained import TrainedRun
+    from trueup.train.play.play import TrainedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,9 +267,9 @@ def train(
     from trueup.tasks.task import Task
     from trueup.train.config import Budget, RunCfg, default_learner
     from trueup.train.folder import RunFolder
+    from trueup.train.play.play import TrainedRun
     from trueup.train.references import robot_reference, task_reference
     from trueup.train.train import train as train_run
-    from trueup.train.trained import TrainedRun
 
     name = task_reference(task)
     path = Path(out) if out is not None else Path("runs") / (task if isinstance(task, str) else load_task(name).name)

@@ -197,7 +197,7 @@ def test_late_rewards_count_by_the_share_of_the_ramp():
 
 def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     env = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, randomize=False, pushes=False))
-    env.hold_command(np.array([1.0, 0.0, 0.0], np.float32))
+    env.goal.hold(np.array([1.0, 0.0, 0.0], np.float32))
     seen = []
     for _ in range(30):
         env.step(np.zeros((2, 12), np.float32))

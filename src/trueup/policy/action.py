@@ -81,14 +81,16 @@ class ActionMap:
 
 
 class JointOrder:
-    """Columns of a robot's own joint order against the policy's: `to_policy` and back, exactly."""
+    """Columns of a robot's own joint order against the policy's: `to_policy` and back, exactly; views if they agree."""
 
     def __init__(self, policy: tuple[str, ...], robot: tuple[str, ...]) -> None:
         if sorted(policy) != sorted(robot):
             odd = sorted(set(policy) ^ set(robot)) or ["one twice"]
             raise TrueupError(f"policy and robot have different joints: {', '.join(odd)}")
-        self._from_robot = np.array([robot.index(name) for name in policy], np.intp)
-        self._from_policy = np.array([policy.index(name) for name in robot], np.intp)
+        self._from_robot, self._from_policy = (
+            slice(None) if policy == robot else np.array([names.index(name) for name in wanted], np.intp)
+            for names, wanted in ((robot, policy), (policy, robot))
+        )
 
     def to_policy(self, values: NDArray[Number]) -> NDArray[Number]:
         """Columns in the robot's order to the policy's."""

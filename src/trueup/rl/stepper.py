@@ -90,10 +90,8 @@ class Stepper:
             self.episode_return[rows], self.episode_length[rows] = 0.0, 0
 
     def _check(self, what: str, values: Floats) -> None:
-        if np.isfinite(values).all():
-            return
-        bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
-        raise NonFiniteError(what, len(self._actions) - 1, np.flatnonzero(bad).tolist(), self._before())
+        if not np.isfinite(values).all():
+            raise NonFiniteError(what, len(self._actions) - 1, bad_rows(values), self._before())
 
     def _before(self) -> State:
         """State before the last step, and its action."""
@@ -102,3 +100,10 @@ class Stepper:
             self.env.step(action)
         state: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
         return state | {"action": self._actions[-1]}
+
+
+def bad_rows(values: Floats) -> list[int]:
+    """Rows that hold a number which is not finite."""
+    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    rows: list[int] = np.flatnonzero(~finite).tolist()
+    return rows

@@ -99,9 +99,7 @@ def described_tasks() -> list[DescribedTask]:
     return out
 
 
-def make_env(task: Task, cfg: EnvCfg | None = None) -> TaskEnv:
-    """Make the environment of a task."""
-    return TaskEnv(task, cfg)
+make_env = TaskEnv  # of a task and an EnvCfg
 
 
 def _variants() -> dict[str, tuple[str, str]]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from trueup.core.rows import RowRandom
 from trueup.tasks.task import Start
-from trueup.tasks.terrain.climb import Climb
+from trueup.tasks.terrain import Climb
 from trueup.world.batch import BatchSim
 
 FloatArray = NDArray[np.float64]

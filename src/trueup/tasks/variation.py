@@ -43,16 +43,10 @@ class Variation:
         if self.randomizer is not None:
             self._start, self._limits = self.randomizer.start_point[:, None], self.randomizer.bounds.copy()
         self.widen(0)
+        self.factors: Float32 = np.zeros((sim.nsim, 0), np.float32)  # hidden factors of every row
         if self.randomizer is not None:
             self.randomizer.apply()
-            self._factors = self.randomizer.factors
-        else:
-            self._factors = np.zeros((sim.nsim, 0), np.float32)
-
-    @property
-    def factors(self) -> Float32:
-        """Hidden factors of every row, (nsim, n)."""
-        return self._factors
+            self.factors = self.randomizer.factors
 
     def begin(self, ids: Ids) -> None:
         """Draw what episodes of rows `ids` will meet; call before their simulations are reset."""
@@ -60,7 +54,7 @@ class Variation:
             return
         pins = None if self.adr is None else self.adr.choose(ids)
         self.randomizer.reset(ids, pins)
-        self._factors[ids] = self.randomizer.factors_of(ids)
+        self.factors[ids] = self.randomizer.factors_of(ids)
 
     def widen(self, steps: int) -> None:
         """Let ranges and pushes grow to where they belong after `steps` control steps."""
@@ -85,7 +79,7 @@ class Variation:
     def advance(self) -> None:
         """A control step is about to be made."""
         if self.randomizer is not None and self.randomizer.advance():
-            self._factors = self.randomizer.factors
+            self.factors = self.randomizer.factors
         if self._pushes is not None:
             self._pushes.advance()
 
@@ -105,4 +99,4 @@ class Variation:
         """The live arrays have been filled from a checkpoint: bring them into the simulation."""
         if self.randomizer is not None:
             self.randomizer.restored()
-            self._factors = self.randomizer.factors
+            self.factors = self.randomizer.factors

@@ -9,20 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
+from trueup.core.checkpoint import read_checkpoint
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic, writing
 from trueup.policy.mlp import MlpPolicy
 from trueup.policy.net import PolicyNet
 from trueup.policy.runner import PolicyRunner
+from trueup.rl.env import part
 from trueup.rl.learner import Learner, learner_class
 from trueup.rl.settings import DistillCfg
+from trueup.rl.stepper import bad_rows
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.task import error_metric
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
-from trueup.train.nonfinite import replay_step
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
 from trueup.train.play.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
@@ -51,9 +54,9 @@ def train(
     learner = make_learner(cfg)
     if not resume:
         folder.create(cfg)
-        write_origins(folder, cfg)
-    extras = _extras(cfg, folder, budget)
-    trainer = Trainer(folder, cfg, learner, resume=resume, extras=extras, started=started)
+        origins = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
+        write_atomic(folder.path / ORIGINS_FILE, origins)
+    trainer = Trainer(folder, learner, _extras(cfg, folder, budget), resume=resume, started=started)
     outcome = trainer.run(budget, show)
     net = folder.newest_policy()
     if net.spec.kind != "privileged":
@@ -64,23 +67,15 @@ def train(
 def tuned(cfg: RunCfg) -> RunCfg:
     """Fill in the numbers of simulations and threads that are left to this machine."""
     load_task(cfg.task, cfg.robot)  # a name that does not exist is refused before anything is measured
-    choice = choose(
-        lambda nenv, threads: run_env(cfg, nenv, threads=threads),
-        nenv=cfg.nenv or cfg.learner.nenv,
-        threads=cfg.threads,
+    nenv, threads = choose(
+        lambda nenv, threads: run_env(cfg, nenv, threads=threads), cfg.nenv or cfg.learner.nenv, cfg.threads
     )
-    return replace(cfg, nenv=choice.nenv, threads=choice.threads)
+    return replace(cfg, nenv=nenv, threads=threads)
 
 
 def run_origins(cfg: RunCfg) -> tuple[Origin, ...]:
     """Where the parameters of a run's simulations come from."""
     return run_env(cfg, 1, threads=1).variation.origins
-
-
-def write_origins(folder: RunFolder, cfg: RunCfg) -> None:
-    """Keep beside the run where its parameters come from."""
-    content = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
-    write_atomic(folder.path / ORIGINS_FILE, content)
 
 
 def make_learner(cfg: RunCfg) -> Learner:
@@ -144,9 +139,18 @@ def assess_end(folder: RunFolder) -> Assessment:
 
 
 def replay_dump(dump: Path) -> list[str]:
-    """Do the step of a dump (RUN/nan) again; returns what is not finite."""
-    cfg = RunFolder(dump.parent).config()
-    return replay_step(dump, run_env(cfg, cfg.nenv, training=True))
+    """Do the step of a dump (RUN/nan) again; returns what is not finite in it: names of outputs with rows."""
+    found, cfg = read_checkpoint(dump), RunFolder(dump.parent).config()
+    if found.facts.get("step") is None:
+        raise TrueupError(
+            f"{found.facts.get('what')} belongs to no control step: resume the run to see it again", file=dump
+        )
+    env = run_env(cfg, cfg.nenv, training=True)
+    env.restore(part(found.arrays, "env/"))
+    action = np.asarray(found.arrays["action"], np.float32)
+    step = env.step(action)
+    outputs = {"action": action, "reward": step.reward, "obs.actor": step.obs.actor, "obs.critic": step.obs.critic}
+    return [f"{name}: rows {rows}" for name, values in outputs.items() if (rows := bad_rows(values))]
 
 
 def _assess(cfg: RunCfg, net: PolicyNet, episodes: int, randomize: bool) -> Assessment:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,42 +12,32 @@ from trueup.rl.env import Env
 
 _SIZES = (512, 1024, 2048)
 _ENOUGH = 0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
+_MEASURE_S = 0.4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The chosen numbers, and control steps per second of each (simulations, threads) that was measured."""
-
-    nenv: int
-    threads: int
-    paces: dict[tuple[int, int], float]
-
-
-def choose(make: Callable[[int, int], Env], *, nenv: int = 0, threads: int = 0, seconds: float = 0.4) -> Choice:
-    """Try sizes and threads; a number that is not 0 is taken as given.
+def choose(make: Callable[[int, int], Env], nenv: int = 0, threads: int = 0) -> tuple[int, int]:
+    """Try numbers of simulations and threads; one that is not 0 is taken as given.
 
     Takes the smallest number of simulations with nearly the best pace: with fewer, PPO learns more from each step;
     below 512 learning becomes unreliable.
     """
-    cores = usable_cores()
-    sizes, counts = (nenv,) if nenv else _SIZES, (threads,) if threads else tuple(sorted({1, cores}))
+    sizes, counts = (nenv,) if nenv else _SIZES, (threads,) if threads else tuple(sorted({1, usable_cores()}))
     if len(sizes) == len(counts) == 1:
-        return Choice(nenv=sizes[0], threads=counts[0], paces={})
-    paces = {(size, count): pace(make(size, count), seconds) for size in sizes for count in counts}
+        return sizes[0], counts[0]
+    paces = {(size, count): pace(make(size, count)) for size in sizes for count in counts}
     best = max(paces.values())
     size = min(size for (size, _), value in paces.items() if value >= _ENOUGH * best)
-    count = max(counts, key=lambda count: paces[size, count])
-    return Choice(nenv=size, threads=count, paces=paces)
+    return size, max(counts, key=lambda count: paces[size, count])
 
 
-def pace(env: Env, seconds: float) -> float:
+def pace(env: Env) -> float:
     """Control steps per second of all simulations together, with small random actions."""
     env.reset()
     rng = np.random.default_rng(0)
     actions = rng.normal(0.0, 0.3, (8, env.nenv, env.naction)).astype(np.float32)
     env.step(actions[0])
     start, steps = time.perf_counter(), 0
-    while (passed := time.perf_counter() - start) < seconds or steps == 0:
+    while (passed := time.perf_counter() - start) < _MEASURE_S or steps == 0:
         env.step(actions[steps % len(actions)])
         steps += 1
     return steps * env.nenv / passed

@@ -16,7 +16,7 @@ from trueup.policy.chain import Chain
 from trueup.tasks.sensing.feet import Feet
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.sensing.signals import SIGNALS, Signal
-from trueup.tasks.terrain.ground import Ground
+from trueup.tasks.terrain import Ground
 from trueup.world.batch import BatchSim
 from trueup.world.motion import Motion
 

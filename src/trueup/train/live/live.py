@@ -31,7 +31,6 @@ from trueup.view.draw import visual_model
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
 _READOUT_S = 0.2
-_KEYS_HELP = "**P** push, **R** start again"
 
 
 @dataclass
@@ -40,6 +39,12 @@ class Requests:
 
     pushes: int = 0
     restarts: int = 0
+
+    def ask_push(self) -> None:
+        self.pushes += 1
+
+    def ask_restart(self) -> None:
+        self.restarts += 1
 
 
 class LiveView:
@@ -63,7 +68,7 @@ class LiveView:
         base = self._model.body(env.robot.spec.base.body).id if env.sim.free_base else None
         qpos = env.sim.qpos[0].copy()
         self._follow = Follow(self._server, self._model, qpos, base, facing(env, CameraCfg(), qpos))
-        self.steps = self.episodes = self.pushed = self.restarted = 0
+        self.steps = self.pushed = self.restarted = 0
         self._draw()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
@@ -86,11 +91,10 @@ class LiveView:
         self._handle_requests()
         step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
         self.policy.restart(step.ended)
-        self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
-        if self.steering is not None:
-            found = self.env.goal.measured(self.env.frame)
-            if found is not None:
-                self.steering.measure(found[0].astype(np.float64), self.env.control_dt)
+        self.steps, self._obs = self.steps + 1, step.obs
+        found = self.env.goal.measured(self.env.frame)
+        if self.steering is not None and found is not None:
+            self.steering.measure(found[0].astype(np.float64), self.env.control_dt)
 
     def ask(self, command: Sequence[float]) -> None:
         """Set the sliders."""
@@ -104,16 +108,15 @@ class LiveView:
             self._server.stop()
 
     def _handle_requests(self) -> None:
-        requests = self.requests
-        if requests.restarts:
-            requests.restarts = 0
+        if self.requests.restarts:
+            self.requests.restarts = 0
             self.restarted += 1
             self._obs = self.env.reset()
             self.policy.restart(np.arange(1))
         if self.steering is not None:
-            self.env.hold_command(self.steering.command)
-        if requests.pushes:
-            requests.pushes = 0
+            self.env.goal.hold(self.steering.command)
+        if self.requests.pushes:
+            self.requests.pushes = 0
             self.pushed += 1
             self._push()
 
@@ -138,21 +141,15 @@ class LiveView:
     def _add_controls(self) -> None:
         gui, sliders = self._server.gui, self.env.goal.sliders
         gui.add_markdown(f"**{self.env.task.name}**")
-        gui.add_button("Push").on_click(lambda _: self._ask_push())
-        gui.add_button("Start again").on_click(lambda _: self._ask_restart())
-        add_key(gui, "P", "push", self._ask_push)
-        add_key(gui, "R", "start again", self._ask_restart)
+        gui.add_button("Push").on_click(lambda _: self.requests.ask_push())
+        gui.add_button("Start again").on_click(lambda _: self.requests.ask_restart())
+        add_key(gui, "P", "push", self.requests.ask_push)
+        add_key(gui, "R", "start again", self.requests.ask_restart)
         steer = ""
         if sliders:
             self.steering = Steering(gui, sliders)
-            steer = " · ".join(f"**{key.key}** {key.does}" for key in self.steering.keys) + " · **space** stop · "
-        gui.add_markdown(f"Keys: {steer}{_KEYS_HELP}")
-
-    def _ask_push(self) -> None:
-        self.requests.pushes += 1
-
-    def _ask_restart(self) -> None:
-        self.requests.restarts += 1
+            steer = self.steering.keys_help + " · "
+        gui.add_markdown(f"Keys: {steer}**P** push, **R** start again")
 
 
 def serve_live(
@@ -173,6 +170,6 @@ def serve_live(
     end = None if seconds is None else time.monotonic() + seconds
     try:
         with stop_on_signal() as stop:
-            view.run(lambda: stop.requested or (end is not None and time.monotonic() > end))
+            view.run(lambda: stop.is_set() or (end is not None and time.monotonic() > end))
     finally:
         view.close()

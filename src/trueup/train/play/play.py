@@ -1,19 +1,46 @@
-"""From a run's folder, or an exported policy's, to an environment of one simulation and its policy."""
+"""From a run's folder, or an exported policy's, to an environment of one simulation and its policy; `TrainedRun`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
-from trueup.policy.mlp import JSON_FILE, load_policy
+from trueup.policy.mlp import JSON_FILE, MlpPolicy, load_policy
 from trueup.policy.runner import Policy, PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
+from trueup.train.play.assess import EPISODES, Assessment
+from trueup.train.play.show import film_policy
 from trueup.train.play.witness import open_witness
-from trueup.train.train import run_env
+from trueup.train.train import assess_run, run_env
+from trueup.train.trainer import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """The result of `tu.train`: where a run is and how it ended."""
+
+    path: Path
+    outcome: Outcome
+
+    def metrics(self) -> list[dict[str, float]]:
+        """One record an iteration."""
+        return RunFolder(self.path).read_metrics()
+
+    def assess(self, *, episodes: int = EPISODES, randomize: bool = False) -> Assessment:
+        """Falls, error and score over whole episodes, without exploration."""
+        return assess_run(RunFolder(self.path), episodes=episodes, randomize=randomize)
+
+    def film(self, path: str | Path, *, seconds: float = 10.0) -> Path:
+        """Film the policy (.mp4 or .gif)."""
+        return film_policy(*open_run(self.path), Path(path), seconds=seconds)
+
+    def policy(self) -> MlpPolicy:
+        """The exported policy: what a robot needs."""
+        return load_policy(RunFolder(self.path).policy)
 
 
 def open_policy(
