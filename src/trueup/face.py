@@ -265,10 +265,9 @@ def train(
     from trueup.rl.settings import LearnerCfg
     from trueup.tasks.load import load_task, name_object
     from trueup.tasks.task import Task
-    from trueup.train.config import Budget, RunCfg, default_learner
+    from trueup.train.config import Budget, RunCfg, default_learner, robot_reference, task_reference
     from trueup.train.folder import RunFolder
     from trueup.train.play.play import TrainedRun
-    from trueup.train.references import robot_reference, task_reference
     from trueup.train.train import train as train_run
 
     name = task_reference(task)

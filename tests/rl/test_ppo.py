@@ -120,7 +120,7 @@ def test_a_latent_of_hidden_factors_helps():
 def test_the_mirror_exchanges_observations_factors_and_actions_of_half_a_minibatch():
     import torch
 
-    from trueup.rl.mirror import Reflection
+    from trueup.rl.collect import Reflection
 
     reflection = Reflection(ToyEnv(4).mirror, 2)
     obs, factors, action = (torch.arange(8.0).view(4, 2) + 10 * k for k in range(3))

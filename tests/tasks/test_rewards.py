@@ -135,9 +135,9 @@ def test_tool_terms():
     np.testing.assert_allclose(r.settled_distance(f), [0.03], atol=1e-7)
     f.command_age[:] = 0.0
     np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.0], atol=1e-7)
-    np.testing.assert_allclose(r.tool_close(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
-    np.testing.assert_allclose(r.tool_near(f), [1 - np.tanh(0.15), 1.0], rtol=1e-5)
-    np.testing.assert_allclose(r.tool_aligned(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_distance, 0.03)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_distance, 0.2)(f), [1 - np.tanh(0.15), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_angle, 0.7)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
 
 
 def test_swing_up_is_one_upright():

@@ -18,11 +18,10 @@ import torch
 from torch import Tensor
 
 from trueup.policy.net import PolicyNet, Wiring, read_layers
-from trueup.rl.collect import Collector, Rollout
+from trueup.rl.collect import Collector, Reflection, Rollout
 from trueup.rl.env import Env, State
 from trueup.rl.learner import Learner
 from trueup.rl.losses import adapted_rate, bootstrap_timeouts, divergence, entropy, gae, policy_loss, value_loss
-from trueup.rl.mirror import Reflection
 from trueup.rl.nets.networks import Actor, Critic
 from trueup.rl.nets.parameters import Adam, Average
 from trueup.rl.settings import PpoCfg

@@ -16,7 +16,7 @@ from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.goals.goal import Goal, GoalPlace
 from trueup.tasks.sensing.feet import add_foot_sensors
-from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.terrain import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net

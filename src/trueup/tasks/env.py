@@ -18,10 +18,9 @@ from trueup.rl.env import Mirror, Obs, Step
 from trueup.tasks.build import EnvCfg, build
 from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.sensing.mirror import make_mirror
-from trueup.tasks.start import Starts
 from trueup.tasks.task import Task
 from trueup.tasks.terrain import Climb
-from trueup.tasks.variation import Variation
+from trueup.tasks.variation import Starts, Variation
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.calibration import read_calibration

@@ -17,8 +17,7 @@ from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.spec import RobotSpec
-from trueup.tasks.sensing.frame import Frame
-from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.frame import Frame, Sense
 from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
 from trueup.world.batch import BatchSim
 

@@ -63,7 +63,7 @@ def init_task(
     laws = Laws(measure(other), measure(mine), speeds)
     scaled = scale_task(task, mine, laws, settle(task.rates, other, mine, laws))
     mirror = _no_mirror(mine) if task.symmetric else None
-    name = _task_name(task, mine)
+    name = f"{mine.spec.name}-{task.name.partition('-')[2] or task.name}"  # go2-velocity -> b2-velocity
     text = task_source(scaled, name=name, like=like, robot=_robot_code(str(robot), out), mirror=mirror)
     write_atomic(out, text)
     done = InitiatedTask(
@@ -78,12 +78,6 @@ def _check_out(out: Path, force: bool) -> None:
         raise TrueupError("a task is a Python file: choose a name that ends in .py", file=out)
     if out.exists() and not (force and out.is_file()):
         raise TrueupError("exists; choose another name, or pass --force to write over it", file=out)
-
-
-def _task_name(task: Task, robot: Robot) -> str:
-    """go2-velocity -> b2-velocity."""
-    _, _, what = task.name.partition("-")
-    return f"{robot.spec.name}-{what or task.name}"
 
 
 def _robot_code(robot: str, out: Path) -> str:

@@ -29,20 +29,20 @@ def function_name(task: str) -> str:
 def task_source(scaled: Scaled, *, name: str, like: str, robot: str, mirror: str | None) -> str:
     """The file. `robot` is code for the robot; `mirror` says why left and right cannot be exchanged (None: can)."""
     imports = _IMPORTS if "Path" in robot else _IMPORTS.replace("from pathlib import Path\n", "")
+    head = f"""{imports}
+ROBOT = {robot}
+
+
+def {function_name(name)}() -> Task:
+    \"""Walking speeds for {scaled.laws.robot.name}.\"""
+    like = load_task("{like}")
+    return replace(
+        like,
+        name="{name}",
+        robot=ROBOT,"""
     lines = [
         *_docstring(scaled, name, like),
-        *imports.splitlines(),
-        "",
-        f"ROBOT = {robot}",
-        "",
-        "",
-        f"def {function_name(name)}() -> Task:",
-        f'    """Walking speeds for {scaled.laws.robot.name}."""',
-        f'    like = load_task("{like}")',
-        "    return replace(",
-        "        like,",
-        f'        name="{name}",',
-        "        robot=ROBOT,",
+        head,
         *_call("rates=replace", (scaled.physics,), "like.rates"),
         *_call("servo=Servo", scaled.servo),
         *_call("actions=replace", scaled.actions, "like.actions"),

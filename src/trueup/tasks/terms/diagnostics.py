@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.terms.rewards import commanded
 
-Float32 = NDArray[np.float32]
 _SHUFFLE_M, _UNEVEN, _NEAR_LIMIT, _IDLE = 0.01, 0.5, 0.95, 0.25
 
 

@@ -5,15 +5,13 @@ Kernels exp(-e^2 / width^2) lie in [0, 1]; costs are positive and get a negative
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Bool, Float32, Frame
 
-Float32 = NDArray[np.float32]
-Bool = NDArray[np.bool_]
 _SETTLE_S = 1.5
 _MOVING = np.float32(0.05)  # commands longer than this ask to move
 
@@ -203,24 +201,20 @@ def settled_distance(frame: Frame) -> Float32:
     return tool_distance(frame)[settled] if settled.any() else tool_distance(frame)
 
 
-def tool_near(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.2 m): pulls from afar."""
-    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(5.0))
-
-
-def tool_close(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.03 m): asks for the last centimetres."""
-    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(1.0 / 0.03))
-
-
 def tool_angle(frame: Frame) -> Float32:
     """Angle between tool and command, rad."""
     return np.sqrt(_sum_squares(frame.tool_error[:, 3:]))
 
 
-def tool_aligned(frame: Frame) -> Float32:
-    """1 - tanh(angle / 0.7 rad)."""
-    return np.float32(1.0) - np.tanh(tool_angle(frame) * np.float32(1.0 / 0.7))
+@dataclass(frozen=True)
+class Near:
+    """1 - tanh(distance / width): a large width pulls from afar, a small one asks for the last centimetres."""
+
+    distance: Callable[[Frame], Float32]
+    width: float
+
+    def __call__(self, frame: Frame) -> Float32:
+        return np.float32(1.0) - np.tanh(self.distance(frame) * np.float32(1.0 / self.width))
 
 
 def swing_up(frame: Frame) -> Float32:
