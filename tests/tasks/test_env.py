@@ -1,12 +1,14 @@
 """The environment: shapes, episodes, checkpoints."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
+from trueup.tasks.goals.goal import GoalPlace
 from trueup.tasks.goals.velocity import Velocity, VelocityGoal
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 from trueup.tasks.task import Reward
@@ -121,7 +123,8 @@ def test_a_row_of_randomised_robots_is_the_same_alone_and_among_others():
 
 def test_the_asked_share_of_commands_goes_straight():
     cfg = VelocityGoal(standing=0.1, straight=0.6, small=0.0)
-    commands = Velocity(cfg, 4000, 0.02, RowRandom(0, "command", 4000))
+    sim = SimpleNamespace(nsim=4000, control_dt=0.02)
+    commands = Velocity(cfg, GoalPlace(sim, (), RowRandom(0, "command", 4000)))
     commands.reset(np.arange(4000))
     moving = np.abs(commands.values).sum(axis=1) > 0
     straight = moving & (commands.values[:, 2] == 0.0)

@@ -35,7 +35,7 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     links: tuple[Link, ...]
     tool_pos: Vector3
-    tool_quat: Quat = (1.0, 0.0, 0.0, 0.0)
+    tool_quat: Quat = _NO_TURN
 
     def tool_pose(self, joint_pos: NDArray[np.floating]) -> tuple[FloatArray, FloatArray]:
         """Return the tool's position (n, 3) and rotation matrix base_from_tool (n, 3, 3)."""
@@ -43,14 +43,14 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         position = np.zeros((count, 3))
         rotation = np.repeat(np.eye(3)[None], count, axis=0)
         for link in self.links:
-            position += rotation @ _vector(link.pos)
+            position += rotation @ np.array(link.pos)
             if link.quat != _NO_TURN:
                 rotation = rotation @ _matrix(link.quat)
             if link.joint >= 0:
                 fixed, cosine, sine = _turning(link.axis)
                 angle = joint_pos[:, link.joint, None, None]
                 rotation = rotation @ (fixed + np.cos(angle) * cosine + np.sin(angle) * sine)
-        position += rotation @ _vector(self.tool_pos)
+        position += rotation @ np.array(self.tool_pos)
         return position, rotation if self.tool_quat == _NO_TURN else rotation @ _matrix(self.tool_quat)
 
     def tool_error(self, joint_pos: NDArray[np.floating], command: NDArray[np.floating]) -> FloatArray:
@@ -87,11 +87,6 @@ def matrices(quat: NDArray[np.floating]) -> FloatArray:
 @lru_cache(maxsize=256)
 def _matrix(quat: Quat) -> FloatArray:
     return matrices(np.array([quat]))[0]
-
-
-@lru_cache(maxsize=256)
-def _vector(values: Vector3) -> FloatArray:
-    return np.array(values)
 
 
 @lru_cache(maxsize=256)

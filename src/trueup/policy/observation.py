@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -146,8 +147,8 @@ class ObservationBuilder:
         self._parts = []
         for columns, term in zip(spec.slices, spec.terms, strict=True):
             bounds = np.array(term.clip, np.float32).T if term.clip else None
-            read = readers.get(term.signal) or _other(term.signal)
-            self._parts.append(_Part(columns, np.array(term.scale, np.float32), bounds, term.clip_scaled, read))
+            scale = np.array(term.scale, np.float32)
+            self._parts.append(_Part(columns, scale, bounds, term.clip_scaled, readers[term.signal]))
         places = spec.columns
         is_plain = np.array_equal(places, np.arange(spec.history * spec.nframe))
         self._columns = None if is_plain else places
@@ -185,9 +186,10 @@ class ObservationBuilder:
 
 
 def _readers(spec: ObservationSpec) -> dict[str, Reader]:
-    """How each of OWN_SIGNALS is computed."""
+    """How each of OWN_SIGNALS is computed; others are taken from the reading."""
     default, chain = np.array(spec.default_pose, np.float32), spec.chain
-    readers: dict[str, Reader] = {
+    readers: dict[str, Reader] = {name: partial(_other, name) for name in spec.widths}
+    readers |= {
         "joint_pos": lambda seen, command, action: seen.joint_pos - default,
         "joint_angle": lambda seen, command, action: np.hstack([np.sin(seen.joint_pos), np.cos(seen.joint_pos)]),
         "joint_vel": lambda seen, command, action: seen.joint_vel,
@@ -201,8 +203,8 @@ def _readers(spec: ObservationSpec) -> dict[str, Reader]:
     return readers
 
 
-def _other(signal: str) -> Reader:
-    return lambda seen, command, action: _need(seen.others.get(signal), signal)
+def _other(name: str, seen: Reading, command: Float32, action: Float32) -> FloatArray:
+    return _need(seen.others.get(name), name)
 
 
 def _need(values: FloatArray | None, name: str) -> FloatArray:

@@ -91,15 +91,13 @@ class Stepper:
 
     def _check(self, what: str, values: Floats) -> None:
         if not np.isfinite(values).all():
-            raise NonFiniteError(what, len(self._actions) - 1, bad_rows(values), self._before())
-
-    def _before(self) -> State:
-        """State before the last step, and its action."""
-        self.env.restore(self._start)
-        for action in self._actions[:-1]:
-            self.env.step(action)
-        state: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
-        return state | {"action": self._actions[-1]}
+            rows = bad_rows(values)
+            self.env.restore(self._start)
+            for action in self._actions[:-1]:
+                self.env.step(action)
+            before: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
+            before |= {"action": self._actions[-1]}
+            raise NonFiniteError(what, len(self._actions) - 1, rows, before)
 
 
 def bad_rows(values: Floats) -> list[int]:

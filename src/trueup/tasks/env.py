@@ -121,8 +121,7 @@ class TaskEnv:
         last = Obs(*(part[ended] for part in obs))
         self._scores += self._terms[self._score]
         if len(ended):
-            self._finish(ended, terminated)
-            self._restart(ended, obs)
+            self._restart(ended, terminated, obs)
         metrics["terminated"] = float(terminated.mean())
         metrics |= self.variation.metrics()
         if self.climb is not None:
@@ -169,16 +168,10 @@ class TaskEnv:
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
-        out: dict[str, NDArray[np.generic]] = {
-            "clock": self._clock,
-            "watched": self._watched,
-            "target": self._target,
-            "steps": self._steps,
-            "scores": self._scores,
-            "start": self._starts.random.counter,
-            "history": self._builder.history.frames,
-            "eased": self._builder.command,
-        }
+        names = ("clock", "watched", "target", "steps", "scores")
+        out: dict[str, NDArray[np.generic]] = {name: getattr(self, f"_{name}") for name in names}
+        out |= {"start": self._starts.random.counter}
+        out |= {"history": self._builder.history.frames, "eased": self._builder.command}
         parts = {"command": self.goal.memory(), "variation": self.variation.memory(), "sense": self._sense.memory}
         parts["climb"] = {} if self.climb is None else self.climb.memory()
         return out | {f"{part}/{name}": values for part, memory in parts.items() for name, values in memory.items()}
@@ -203,17 +196,14 @@ class TaskEnv:
         self._scores[ids] = 0.0
         self._sense.reset(ids, self.goal.values)
 
-    def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
-        """Judge episodes: the mean score; what a fall cut off counts as zero."""
+    def _restart(self, ids: Ids, terminated: NDArray[np.bool_], obs: Obs) -> None:
+        """Judge episodes by the mean score, of which what a fall cut off counts as zero, and begin new ones."""
         length = np.where(terminated[ids], self._limit, self._steps[ids])
         self.variation.ended(ids, self._scores[ids] / length)
         if self.climb is not None:
             self.climb.ended(ids, self._place())
-
-    def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
-        rows = self._reading(ids)
-        actor = self._builder.restart(rows, self.goal.values[ids], self._sense.frame.action[ids], ids)
+        actor = self._builder.restart(self._reading(ids), self.goal.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
         obs.privileged[ids] = self.variation.factors[ids]
@@ -234,20 +224,11 @@ class TaskEnv:
 
     def _critic(self, actor: Float32, ids: Ids | None) -> Float32:
         rows = slice(None) if ids is None else ids
-        frame, factors = self._sense.frame, self.variation.factors[rows]
         terms = [
-            (getattr(frame, term.signal)[rows].reshape(len(actor), -1), np.float32(term.scale))
+            getattr(self._sense.frame, term.signal)[rows].reshape(len(actor), -1) * np.float32(term.scale)
             for term in self.task.observations.critic
         ]
-        width = actor.shape[1] + sum(values.shape[1] for values, _ in terms) + factors.shape[1]
-        out: Float32 = np.empty((len(actor), width), np.float32)
-        at = actor.shape[1]
-        out[:, :at] = actor
-        for values, scale in terms:
-            np.multiply(values, scale, out=out[:, at : at + values.shape[1]])
-            at += values.shape[1]
-        out[:, at:] = factors
-        return out
+        return np.concatenate([actor, *terms, self.variation.factors[rows]], axis=1, dtype=np.float32)
 
     def _reward(self) -> tuple[Float32, dict[str, float]]:
         frame = self._sense.frame

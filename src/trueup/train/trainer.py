@@ -30,6 +30,11 @@ class Progress:
     left_s: float | None
     metrics: dict[str, float]
 
+    def record(self) -> dict[str, float]:
+        """What is written of an iteration."""
+        spent = {"elapsed_s": round(self.elapsed_s, 3), "steps_per_s": round(self.steps_per_s, 1)}
+        return {"iteration": self.iteration, "steps": self.steps, **spent, **self.metrics}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -101,7 +106,7 @@ class Trainer:
                     newest = (learner.steps_done - steps) / max(last - before, 1e-9)
                     pace = 0.8 * pace + 0.2 * newest if pace else newest  # smoothed over some iterations
                     progress = self._progress(budget, pace, metrics)
-                    scalars.add(_record(progress))
+                    scalars.add(progress.record())
                     show(progress)
                     reason = "interrupted" if stop_requested.is_set() else self._extras(metrics) or self._spent(budget)
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
@@ -179,13 +184,3 @@ class Trainer:
             left_s=None if left_s is None else max(0.0, left_s),
             metrics=metrics,
         )
-
-
-def _record(progress: Progress) -> dict[str, float]:
-    return {
-        "iteration": progress.iteration,
-        "steps": progress.steps,
-        "elapsed_s": round(progress.elapsed_s, 3),
-        "steps_per_s": round(progress.steps_per_s, 1),
-        **progress.metrics,
-    }

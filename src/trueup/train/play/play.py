@@ -71,24 +71,16 @@ def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tup
     if (Path(path) / JSON_FILE).exists():
         return _open_exported(Path(path), randomize, seed)
     folder = RunFolder(path)
-    cfg, net = folder.config(), folder.newest_policy()
-    env = _one(replace(cfg, seed=seed), randomize or net.spec.kind == "privileged")
-    return env, PolicyRunner(net)
+    cfg, net = replace(folder.config(), seed=seed), folder.newest_policy()
+    randomize = randomize or net.spec.kind == "privileged"
+    return run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False), PolicyRunner(net)
 
 
 def _open_exported(path: Path, randomize: bool, seed: int) -> tuple[TaskEnv, Policy]:
-    policy = load_policy(path)
-    env = _one(RunCfg(task=policy.spec.task, robot=_robot_of(path), seed=seed), randomize)
+    policy, run = load_policy(path), path.absolute().parent
+    robot = RunFolder(run).config().robot if (run / "config.json").exists() else None  # of the run that it lies in
+    cfg = RunCfg(task=policy.spec.task, robot=robot, seed=seed)
+    env = run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False)
     if policy.spec.observation != env.observation_spec or policy.spec.action != env.action_spec:
         raise TrueupError(f"this policy sees or moves other things than task {policy.spec.task!r} does now", file=path)
     return env, policy
-
-
-def _robot_of(exported: Path) -> str | None:
-    """The robot of the run that the exported policy lies in; None outside of a run."""
-    run = exported.absolute().parent
-    return RunFolder(run).config().robot if (run / "config.json").exists() else None
-
-
-def _one(cfg: RunCfg, randomize: bool) -> TaskEnv:
-    return run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False)
