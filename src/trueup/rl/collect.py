@@ -108,11 +108,10 @@ class Collector:
         self.normalizers["critic"].update(rollout.raw_critic.reshape(-1, self.env.ncritic))
         if self.env.nprivileged:
             self.normalizers["privileged"].update(self.stepper.obs.privileged)
-        mirror = self.env.mirror
-        if symmetric and mirror is not None:
-            make_symmetric(self.normalizers["actor"], mirror.actor_index, mirror.actor_sign)
-            make_symmetric(self.normalizers["critic"], mirror.critic_index, mirror.critic_sign)
-            make_symmetric(self.normalizers["privileged"], *factor_mirror(mirror, self.env.nprivileged))
+        if symmetric and self.env.mirror is not None:
+            rules = mirror_rules(self.env.mirror, self.env.nprivileged)
+            for name, normalizer in self.normalizers.items():
+                make_symmetric(normalizer, *rules[name])
 
 
 def make_symmetric(normalizer: Normalizer, index: NDArray[np.intp], sign: Floats) -> None:
@@ -120,6 +119,13 @@ def make_symmetric(normalizer: Normalizer, index: NDArray[np.intp], sign: Floats
     mean, var = sign * normalizer.mean[index], normalizer.var[index]
     normalizer.var = 0.5 * (normalizer.var + var) + (0.5 * (normalizer.mean - mean)) ** 2
     normalizer.mean = 0.5 * (normalizer.mean + mean)
+
+
+def mirror_rules(mirror: Mirror, nprivileged: int) -> dict[str, tuple[NDArray[np.intp], Floats]]:
+    """Index and sign by name; the hidden factors are the last columns of the critic's observations."""
+    start = len(mirror.critic_index) - nprivileged
+    factors = mirror.critic_index[start:] - start, mirror.critic_sign[start:]
+    return {"actor": mirror[:2], "critic": mirror[2:4], "action": mirror[4:], "privileged": factors}
 
 
 class Reflection:
@@ -130,33 +136,12 @@ class Reflection:
     """
 
     def __init__(self, mirror: Mirror, nprivileged: int) -> None:
-        self._privileged = _tensors(*factor_mirror(mirror, nprivileged))
-        self._obs = _tensors(mirror.actor_index, mirror.actor_sign)
-        self._critic = _tensors(mirror.critic_index, mirror.critic_sign)
-        self._action = _tensors(mirror.action_index, mirror.action_sign)
+        rules = mirror_rules(mirror, nprivileged).items()
+        self._rules = {name: (torch.as_tensor(index), torch.as_tensor(sign)) for name, (index, sign) in rules}
 
-    def actor(self, obs: Tensor, privileged: Tensor, *actions: Tensor) -> None:
-        """Normalised observations of the actor, the hidden factors, and actions."""
-        _reflect(obs, *self._obs)
-        _reflect(privileged, *self._privileged)
-        for action in actions:
-            _reflect(action, *self._action)
-
-    def critic(self, obs: Tensor) -> None:
-        """Normalised observations of the critic."""
-        _reflect(obs, *self._critic)
-
-
-def factor_mirror(mirror: Mirror, nprivileged: int) -> tuple[NDArray[np.intp], Floats]:
-    """Index and sign of the hidden factors: the last columns of the critic's observations."""
-    start = len(mirror.critic_index) - nprivileged
-    return mirror.critic_index[start:] - start, mirror.critic_sign[start:]
-
-
-def _tensors(index: object, sign: object) -> tuple[Tensor, Tensor]:
-    return torch.as_tensor(index, dtype=torch.int64), torch.as_tensor(sign, dtype=torch.float32)
-
-
-def _reflect(values: Tensor, index: Tensor, sign: Tensor) -> None:
-    half = values[: len(values) // 2]
-    half.copy_(half[:, index].mul_(sign))
+    def __call__(self, **parts: Tensor) -> None:
+        """Normalised observations of `actor` and `critic`, the hidden factors `privileged`, and `action`."""
+        for name, values in parts.items():
+            index, sign = self._rules[name]
+            half = values[: len(values) // 2]
+            half.copy_(half[:, index].mul_(sign))

@@ -91,8 +91,7 @@ class Distiller(Learner):
                 error = self.student.forward(self._inputs[rows]) - self._targets[rows]
                 losses.append(float(error.square().mean()))
                 self.student.backward(error.mul_(2.0 / error.numel()))
-                self.parameters.clip_gradient(1.0)
-                self.adams["student"].step(self.cfg.learning_rate)
+                self.descend("student", self.cfg.learning_rate, max_norm=1.0)
         return float(np.mean(losses))
 
     # --- checkpoints: the teacher goes with the student ---

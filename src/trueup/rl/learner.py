@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
@@ -14,7 +15,7 @@ from trueup.policy.net import PolicyNet
 from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.env import Env, State
 from trueup.rl.settings import LEARNERS, LearnerCfg
-from trueup.rl.stepper import Stepper
+from trueup.rl.stepper import NonFiniteError, Stepper
 
 if TYPE_CHECKING:
     from trueup.rl.nets.parameters import Adam
@@ -45,6 +46,13 @@ class Learner(ABC):
     def draw(self) -> np.random.Generator:
         """The random numbers of this iteration."""
         return np.random.default_rng([self.seed, self.iteration])
+
+    def descend(self, name: str, learning_rate: float, max_norm: float = math.inf) -> None:
+        """Step an optimiser against its gradient, clipped to `max_norm`."""
+        adam = self.adams[name]
+        if not math.isfinite(adam.parameters.clip_gradient(max_norm)):
+            raise NonFiniteError(f"the {name}'s gradient")
+        adam.step(learning_rate)
 
     @abstractmethod
     def iterate(self) -> dict[str, float]:

@@ -25,7 +25,6 @@ from trueup.rl.losses import adapted_rate, bootstrap_timeouts, divergence, entro
 from trueup.rl.nets.networks import Actor, Critic
 from trueup.rl.nets.parameters import Adam, Average
 from trueup.rl.settings import PpoCfg
-from trueup.rl.stepper import NonFiniteError
 
 KL_STOP = 4.0  # times `kl_target`: the actor's updates end there
 
@@ -119,7 +118,8 @@ class Ppo(Learner):
             obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))
             privileged = rollout.privileged.index_select(0, part)
             if self._reflection is not None:
-                self._reflection.actor(obs, privileged, action, old_mean)
+                self._reflection(actor=obs, privileged=privileged, action=action)
+                self._reflection(action=old_mean)
             mean = actor.forward(obs, privileged)
             own = slice(0 if self._reflection is None else len(mean) // 2, None)  # samples that are not mirrored
             kl = divergence(old_mean[own], rollout.log_std, mean[own], actor.log_std)
@@ -135,7 +135,7 @@ class Ppo(Learner):
                 entropy_weight=cfg.entropy,
             )
             actor.backward(grad_mean, grad_log_std)
-            self._descend("actor", self.learning_rate)
+            self.descend("actor", self.learning_rate, cfg.max_gradient)
             actor.clamp_std(max_std)
             records.append(np.array([loss, kl, clipped]))
         loss, _, clipped = np.mean(records, axis=0)
@@ -163,19 +163,13 @@ class Ppo(Learner):
         for part in minibatches:
             obs, old, returns = (x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns))
             if self._reflection is not None:
-                self._reflection.critic(obs)
+                self._reflection(critic=obs)
             value = critic.forward(obs)
             loss, grad = value_loss(value, old, returns, self.cfg.value_clip)
             critic.net.backward(grad[:, None])
-            self._descend("critic", self.cfg.critic_learning_rate)
+            self.descend("critic", self.cfg.critic_learning_rate, self.cfg.max_gradient)
             losses.append(loss)
         return {"value_loss": float(np.mean(losses))}
-
-    def _descend(self, name: str, learning_rate: float) -> None:
-        adam = self.adams[name]
-        if not np.isfinite(adam.parameters.clip_gradient(self.cfg.max_gradient)):
-            raise NonFiniteError(f"the {name}'s gradient")
-        adam.step(learning_rate)
 
     # --- checkpoints ---
     def state(self) -> State:

@@ -31,7 +31,6 @@ from trueup.rl.losses import HALF_LOG_2PI
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
 from trueup.rl.settings import SacCfg
-from trueup.rl.stepper import NonFiniteError
 
 _LOG_STD = (-5.0, 2.0)  # bounds of log sigma
 
@@ -215,7 +214,7 @@ class Sac(Learner):
         q_loss = self._update_critic(data, _noise(rng, shape))
         policy_loss, entropy = self._update_actor(data, _noise(rng, shape))
         self.temperature.grad[0] = entropy - self.cfg.entropy_target * self.env.naction
-        self._descend("temperature")
+        self.descend("temperature", self.cfg.learning_rate)
         self.target.parameters.flat.lerp_(self.critic.parameters.flat, self.cfg.tau)
         return {"q_loss": q_loss, "policy_loss": policy_loss, "entropy": entropy, "alpha": self.alpha}
 
@@ -227,7 +226,7 @@ class Sac(Learner):
         errors = [q - wanted for q in self.critic.forward(data["critic"], data["action"])]
         for net, error in zip(self.critic.nets, errors, strict=True):
             net.backward((error * (2.0 / len(error)))[:, None])
-        self._descend("critic")
+        self.descend("critic", self.cfg.learning_rate)
         return float(sum(error.square().mean() for error in errors)) / 2.0
 
     def _update_actor(self, data: dict[str, Tensor], noise: Tensor) -> tuple[float, float]:
@@ -235,14 +234,8 @@ class Sac(Learner):
         action, log_prob = self.actor.sample(data["actor"], noise)
         q = [value.clone() for value in self.critic.forward(data["critic"], action)]
         self.actor.backward(-self.critic.action_gradient(q) / len(action), self.alpha / len(action))
-        self._descend("actor")
+        self.descend("actor", self.cfg.learning_rate)
         return float((self.alpha * log_prob - torch.minimum(*q)).mean()), -float(log_prob.mean())
-
-    def _descend(self, name: str) -> None:
-        adam = self.adams[name]
-        if not np.isfinite(float(adam.parameters.grad.norm())):
-            raise NonFiniteError(f"the {name}'s gradient")
-        adam.step(self.cfg.learning_rate)
 
     # --- checkpoints ---
     def state(self) -> State:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 
@@ -15,7 +19,6 @@ from trueup.rl.learner import Learner
 from trueup.rl.stepper import NonFiniteError
 from trueup.train.config import Budget
 from trueup.train.folder import POLICY, RunFolder, Scalars
-from trueup.train.stop import stop_on_signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,3 +187,24 @@ class Trainer:
             left_s=None if left_s is None else max(0.0, left_s),
             metrics=metrics,
         )
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM set the event while the block runs, a second one ends it at once; main thread only."""
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested
+        return
+
+    def request(number: int, frame: FrameType | None) -> None:
+        if requested.is_set():
+            raise KeyboardInterrupt
+        requested.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
