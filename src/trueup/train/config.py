@@ -54,10 +54,9 @@ class Budget:
     """When a run ends, and intervals of work that does not change its outcome; times include those before a resume.
 
     minutes, steps   whichever comes first; steps are control steps of all simulations together
-    target           stop when an assessment reaches it (see `assess`), unless `past_target`: then only record it
+    target           stop when an assessment, made every minute, reaches it; with `past_target` only record it
     save_s           between checkpoints
     film_minutes     between films; 0: none
-    assess_minutes   between assessments, with a target only
     """
 
     minutes: float | None = None
@@ -66,7 +65,6 @@ class Budget:
     past_target: bool = False
     save_s: float = 30.0
     film_minutes: float = 0.0
-    assess_minutes: float = 1.0
 
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:

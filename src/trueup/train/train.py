@@ -35,6 +35,7 @@ from trueup.world.randomization.adr import AdrCfg
 
 ORIGINS_FILE = "origins.json"
 _FILM_S = 4.0
+_ASSESS_EVERY_S = 60.0
 _SIZES = (512, 1024, 2048)
 _ENOUGH = 0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
 _MEASURE_S = 0.4
@@ -165,7 +166,7 @@ def assess_end(folder: RunFolder) -> Assessment:
 
 def replay_dump(dump: Path) -> list[str]:
     """Do the step of a dump (RUN/nan) again; returns what is not finite in it: names of outputs with rows."""
-    found, cfg = read_checkpoint(dump), RunFolder(dump.parent).config()
+    cfg, found = RunFolder(dump.parent).config(), read_checkpoint(dump)
     if found.facts.get("step") is None:
         raise TrueupError(
             f"{found.facts.get('what')} belongs to no control step: resume the run to see it again", file=dump
@@ -193,7 +194,7 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
         target, error = budget.target, error_metric(load_task(cfg.task))
         extras.append(
             Periodic(
-                60.0 * budget.assess_minutes,
+                _ASSESS_EVERY_S,
                 lambda learner: _reached(cfg, folder, learner, target) and not budget.past_target,
                 lambda metrics: error is None or metrics[error] < _NEAR * target,
             )
