@@ -21,7 +21,7 @@ from trueup.policy.reading import Reading, gravity_in_body
 from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.robot.load import load_robot
-from trueup.tasks.build import build
+from trueup.tasks.build import EnvCfg, build
 from trueup.tasks.evaluation.evaluate import evaluate
 from trueup.tasks.load import load_task
 from trueup.tasks.sensing.frame import Frame
@@ -81,7 +81,7 @@ def walk_on_twins(
         Twin(robot, TwinCfg(preset=str(preset), seed=seed, base="free", command_hz=spec.control_hz)) for seed in seeds
     ]
     told = np.zeros((n, 0), np.float32) if factors is None else np.stack([factors(t.truth) for t in twins])
-    goal = build(task, n, 1, min(seeds) if command_seed is None else command_seed, 0).goal
+    goal = build(task, EnvCfg(nenv=n, threads=1, seed=min(seeds) if command_seed is None else command_seed)).goal
     policy = make(n)
     played = evaluate(
         TwinWorld(twins, spec), lambda actor: policy(Obs(actor, actor, told)), spec, _upright(task), goal, seconds

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.policy.layers import as_layers
 from trueup.policy.mlp import MlpPolicy, PolicySpec, load_policy
 from trueup.policy.net import PolicyNet, Wiring
 from trueup.policy.normalizer import Normalizer
@@ -22,10 +21,13 @@ def make(seed=0):
         observation=env.observation_spec, action=env.action_spec,
     )  # fmt: skip
     sizes = [env.nactor, 16, 8, env.naction]
-    layers = [(rng.normal(size=(m, n)), rng.normal(size=m)) for n, m in itertools.pairwise(sizes)]
+    layers = tuple(
+        (rng.normal(size=(m, n)).astype(np.float32), rng.normal(size=m).astype(np.float32))
+        for n, m in itertools.pairwise(sizes)
+    )
     normalizer = Normalizer(env.nactor)
     normalizer.update(rng.normal(2.0, 3.0, (500, env.nactor)))
-    net = PolicyNet(spec=Wiring(), actor=as_layers(layers), normalizer=normalizer)
+    net = PolicyNet(spec=Wiring(), actor=layers, normalizer=normalizer)
     return MlpPolicy(spec, net), rng.normal(size=(50, env.nactor)).astype(np.float32)
 
 

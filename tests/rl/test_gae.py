@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trueup.rl.gae import bootstrap_timeouts, gae
+from trueup.rl.losses import bootstrap_timeouts, gae
 
 F = np.float32
 

@@ -120,13 +120,12 @@ def test_a_latent_of_hidden_factors_helps():
 def test_the_mirror_exchanges_observations_factors_and_actions_of_half_a_minibatch():
     import torch
 
-    from trueup.rl.mirror import Reflection
+    from trueup.rl.collect import Reflection
 
     reflection = Reflection(ToyEnv(4).mirror, 2)
     obs, factors, action = (torch.arange(8.0).view(4, 2) + 10 * k for k in range(3))
     critic = torch.arange(16.0).view(4, 4)
-    reflection.actor(obs, factors, action)
-    reflection.critic(critic)
+    reflection(actor=obs, privileged=factors, action=action, critic=critic)
     assert obs.tolist() == [[1, 0], [3, 2], [4, 5], [6, 7]]
     assert factors.tolist() == [[11, 10], [13, 12], [14, 15], [16, 17]]
     assert action.tolist() == [[21, 20], [23, 22], [24, 25], [26, 27]]

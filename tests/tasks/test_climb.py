@@ -4,7 +4,7 @@ import numpy as np
 
 from trueup.core.rows import RowRandom
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.tasks.terrain.climb import Climb
+from trueup.tasks.terrain import Climb
 from trueup.world.terrain import Terrain, TerrainCfg
 
 

@@ -1,12 +1,14 @@
 """The environment: shapes, episodes, checkpoints."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
+from trueup.tasks.goals.goal import GoalPlace
 from trueup.tasks.goals.velocity import Velocity, VelocityGoal
 from trueup.tasks.load import EnvCfg, load_task, make_env, task_names
 from trueup.tasks.task import Reward
@@ -121,7 +123,8 @@ def test_a_row_of_randomised_robots_is_the_same_alone_and_among_others():
 
 def test_the_asked_share_of_commands_goes_straight():
     cfg = VelocityGoal(standing=0.1, straight=0.6, small=0.0)
-    commands = Velocity(cfg, 4000, 0.02, RowRandom(0, "command", 4000))
+    sim = SimpleNamespace(nsim=4000, control_dt=0.02)
+    commands = Velocity(cfg, GoalPlace(sim, (), RowRandom(0, "command", 4000)))
     commands.reset(np.arange(4000))
     moving = np.abs(commands.values).sum(axis=1) > 0
     straight = moving & (commands.values[:, 2] == 0.0)
@@ -197,7 +200,7 @@ def test_late_rewards_count_by_the_share_of_the_ramp():
 
 def test_policies_are_asked_gently_and_judged_by_what_was_asked():
     env = make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, randomize=False, pushes=False))
-    env.hold_command(np.array([1.0, 0.0, 0.0], np.float32))
+    env.goal.hold(np.array([1.0, 0.0, 0.0], np.float32))
     seen = []
     for _ in range(30):
         env.step(np.zeros((2, 12), np.float32))

@@ -40,11 +40,11 @@ def give_way(obs: np.ndarray) -> np.ndarray:
 
 
 def play(world: World, policy, seconds: float) -> Played:
-    return evaluate(world, policy, SPEC, STILL, build(STILL, world.nrow, 1, 3, 0).goal, seconds)
+    return evaluate(world, policy, SPEC, STILL, build(STILL, EnvCfg(nenv=world.nrow, threads=1, seed=3)).goal, seconds)
 
 
 def simulated(nrow: int = 2) -> SimWorld:
-    parts = build(STILL, nrow, 1, 0, 0)
+    parts = build(STILL, EnvCfg(nenv=nrow, threads=1))
     return SimWorld(parts.sim, parts.sense)
 
 

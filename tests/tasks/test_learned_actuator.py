@@ -8,7 +8,7 @@ from made_nets import made_net
 
 from trueup.core.errors import TrueupError
 from trueup.models.actuator_file import save_actuator
-from trueup.tasks.config import EnvCfg
+from trueup.tasks.build import EnvCfg
 from trueup.tasks.load import load_task, make_env
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from trueup.tasks.sensing.frame import Frame
-from trueup.tasks.terms import diagnostics as d
 from trueup.tasks.terms import rewards as r
 
 
@@ -135,9 +134,9 @@ def test_tool_terms():
     np.testing.assert_allclose(r.settled_distance(f), [0.03], atol=1e-7)
     f.command_age[:] = 0.0
     np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.0], atol=1e-7)
-    np.testing.assert_allclose(r.tool_close(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
-    np.testing.assert_allclose(r.tool_near(f), [1 - np.tanh(0.15), 1.0], rtol=1e-5)
-    np.testing.assert_allclose(r.tool_aligned(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_distance, 0.03)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_distance, 0.2)(f), [1 - np.tanh(0.15), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(r.Near(r.tool_angle, 0.7)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)
 
 
 def test_swing_up_is_one_upright():
@@ -147,7 +146,7 @@ def test_swing_up_is_one_upright():
 
 
 @pytest.mark.parametrize(
-    "term", [r.track_velocity, r.tilt, r.energy, r.slip, r.AirTime(0.2, 0.5), d.hopping, d.shuffling]
+    "term", [r.track_velocity, r.tilt, r.energy, r.slip, r.AirTime(0.2, 0.5), r.hopping, r.shuffling]
 )
 def test_terms_are_float32_of_one_number_a_row(term):
     assert term(frame()).shape == (2,)
@@ -156,21 +155,21 @@ def test_terms_are_float32_of_one_number_a_row(term):
 
 # --- red flags ---
 def test_shuffling_is_sliding_with_all_feet_low():
-    np.testing.assert_array_equal(d.shuffling(frame(foot_vel=[0.3, 0, 0])), [1.0, 0.0])
-    np.testing.assert_array_equal(d.shuffling(frame(foot_vel=[0.3, 0, 0], foot_height=0.05)), 0.0)
-    np.testing.assert_array_equal(d.shuffling(frame()), 0.0)
+    np.testing.assert_array_equal(r.shuffling(frame(foot_vel=[0.3, 0, 0])), [1.0, 0.0])
+    np.testing.assert_array_equal(r.shuffling(frame(foot_vel=[0.3, 0, 0], foot_height=0.05)), 0.0)
+    np.testing.assert_array_equal(r.shuffling(frame()), 0.0)
 
 
 def test_hopping_is_an_uneven_share_of_the_ground():
-    np.testing.assert_array_equal(d.hopping(frame(duty=[[0.9, 0.5, 0.5, 0.1], [0.5, 0.5, 0.6, 0.5]])), [1.0, 0.0])
+    np.testing.assert_array_equal(r.hopping(frame(duty=[[0.9, 0.5, 0.5, 0.1], [0.5, 0.5, 0.6, 0.5]])), [1.0, 0.0])
 
 
 def test_saturation_is_the_share_of_joints_at_their_limit():
     f = frame()
     f.joint_torque[0, :3] = -19.5
-    np.testing.assert_allclose(d.saturation(f), [0.25, 0.0])
+    np.testing.assert_allclose(r.saturation(f), [0.25, 0.0])
 
 
 def test_idling_is_not_going_where_asked():
-    np.testing.assert_array_equal(d.idling(frame()), [1.0, 0.0])
-    np.testing.assert_array_equal(d.idling(frame(base_vel=[[0.3, 0, 0], [0, 0, 0]])), 0.0)
+    np.testing.assert_array_equal(r.idling(frame()), [1.0, 0.0])
+    np.testing.assert_array_equal(r.idling(frame(base_vel=[[0.3, 0, 0], [0, 0, 0]])), 0.0)

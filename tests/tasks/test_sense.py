@@ -9,8 +9,8 @@ import pytest
 
 from trueup.robot.load import ZOO, Robot, load_robot
 from trueup.tasks.sensing.feet import add_foot_sensors
-from trueup.tasks.sensing.sense import Sense
-from trueup.tasks.terrain.ground import Ground
+from trueup.tasks.sensing.frame import Sense
+from trueup.tasks.terrain import Ground
 from trueup.world.batch import BatchSim, SimCfg
 
 

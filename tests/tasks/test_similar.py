@@ -13,15 +13,14 @@ from foreign_robots import locate
 from trueup.core.errors import TrueupError
 from trueup.robot.drafts.init import init_robot
 from trueup.robot.load import ZOO, Robot, load_robot
+from trueup.tasks.build import with_servo
 from trueup.tasks.load import EnvCfg, described_tasks, load_task, make_env
 from trueup.tasks.similar.figures import Figures, JointFigures, measure
 from trueup.tasks.similar.init import init_task
 from trueup.tasks.similar.laws import LENGTH, POWER, SPEED, TERMS, TORQUE, Laws, unit_of
-from trueup.tasks.similar.scale import scale_task
-from trueup.tasks.similar.servo import scale_servo
-from trueup.tasks.similar.settle import Settled, settle
-from trueup.tasks.similar.terms import scale_term
-from trueup.tasks.task import Servo, Start
+from trueup.tasks.similar.scale import scale_task, scale_term
+from trueup.tasks.similar.servo import Settled, scale_servo, settle
+from trueup.tasks.task import Rates, Start
 from trueup.tasks.terms import rewards as r
 
 GO2 = "go2-velocity"
@@ -29,7 +28,7 @@ GO2 = "go2-velocity"
 
 def figures(**changes: object) -> Figures:
     """A robot of 10 kg on legs of 0.3 m; what is not of interest is as in the reference."""
-    joint = JointFigures(kind=0, torque=20.0, inertia=0.02, damping=0.1, kp=20.0, kd=0.5)
+    joint = JointFigures(kind=0, torque=20.0, inertia=0.02, damping=0.1, kp=30.0, kd=0.5)
     plain: dict[str, object] = {
         "name": "a", "base": "base", "mass": 10.0, "leg": 0.3, "stand_height": 0.3, "lightest": 0.01,
         "joints": {f"j{k}": joint._replace(kind=k % 3) for k in range(12)}, "others": (), "feet": 4, "rotors": True,
@@ -71,23 +70,23 @@ def test_ratios_follow_mass_and_leg_length() -> None:
 
 
 def test_a_similar_robot_gets_similar_gains() -> None:
-    reference, task = figures(), replace(load_task(GO2), servo=Servo(kp=30.0, kd=0.6))
-    mass, length = 5.0, 1.5
-    servo = scale_servo(task, Laws(reference, grown(mass, length, reference)))
+    reference, mass, length = figures(), 5.0, 1.5
+    servo = scale_servo(Rates(), Laws(reference, grown(mass, length, reference)))
     gains = servo.gains[None]
     assert gains.kp == pytest.approx(30.0 * mass * length, rel=1e-2)
-    assert gains.kd == pytest.approx(0.6 * mass * length * length**0.5, rel=1e-2)
-    assert (servo.physics_hz, servo.bound) == (task.rates.physics_hz, "")
+    assert gains.kd == pytest.approx(0.5 * mass * length * length**0.5, rel=1e-2)
+    assert (servo.physics_hz, servo.bound) == (200.0, "")
 
 
 def test_legs_that_are_bent_more_get_stiffer_joints() -> None:
     """Crouched as in the keyframes of many models, go2 needs stiffer knees to keep its share of the height."""
-    task, robot = load_task(GO2), load_robot("go2")
-    upright = settle(task, robot, robot, Laws(measure(robot), measure(robot)))
+    task = load_task(GO2)
+    robot = with_servo(load_robot("go2"), task.servo)
+    upright = settle(task.rates, robot, robot, Laws(measure(robot), measure(robot)))
     assert upright.stiffer == 1.0
     assert upright.share == pytest.approx(upright.reference)
     low = crouched(robot)
-    settled = settle(task, robot, low, Laws(measure(robot), measure(low)))
+    settled = settle(task.rates, robot, low, Laws(measure(robot), measure(low)))
     assert settled.stiffer > 1.2
     assert settled.share > upright.share - 0.02
 
@@ -107,27 +106,25 @@ def crouched(robot: Robot) -> Robot:
 def test_own_damping_of_the_joints_counts() -> None:
     reference = figures()
     heavy = {name: joint._replace(damping=0.4) for name, joint in reference.joints.items()}
-    task = replace(load_task(GO2), servo=Servo(kp=30.0, kd=0.5))
-    assert scale_servo(task, Laws(reference, figures(joints=heavy))).gains[None].kd == pytest.approx(0.2)
+    assert scale_servo(Rates(), Laws(reference, figures(joints=heavy))).gains[None].kd == pytest.approx(0.2)
 
 
 def test_weak_motors_and_light_joints_bound_the_stiffness() -> None:
     reference = figures()
-    task = replace(load_task(GO2), servo=Servo(kp=30.0, kd=0.5))
     weak = {name: joint._replace(torque=2.0) for name, joint in reference.joints.items()}
-    servo = scale_servo(task, Laws(reference, figures(joints=weak)))
+    servo = scale_servo(Rates(), Laws(reference, figures(joints=weak)))
     assert servo.gains[None].kp == pytest.approx(30.0 * 4.0 * 2.0 / 20.0)
     assert "motors" in servo.bound
-    light = scale_servo(task, Laws(reference, figures(lightest=1e-4)))
+    light = scale_servo(Rates(), Laws(reference, figures(lightest=1e-4)))
     assert light.physics_hz == 500.0
     assert (light.gains[None].kp / 1e-4) ** 0.5 / light.physics_hz == pytest.approx(0.4, rel=1e-2)
     assert "light joints" in light.bound
 
 
 def test_gains_of_each_joint_are_scaled_by_kind() -> None:
-    reference = figures()
-    task = replace(load_task(GO2), servo=Servo(kp=(30.0, 20.0, 10.0) * 4, kd=0.5))
-    servo = scale_servo(task, Laws(reference, grown(2.0, 1.0, reference)))
+    joints = {name: joint._replace(kp=(30.0, 20.0, 10.0)[joint.kind]) for name, joint in figures().joints.items()}
+    reference = figures(joints=joints)
+    servo = scale_servo(Rates(), Laws(reference, grown(2.0, 1.0, reference)))
     assert {kind: gains.kp for kind, gains in servo.gains.items()} == {0: 60.0, 1: 40.0, 2: 20.0}
 
 
@@ -140,11 +137,11 @@ class Reach:
 
 def test_numbers_of_reward_terms_are_scaled_by_the_unit_in_their_names() -> None:
     laws = Laws(figures(), figures(mass=40.0, leg=0.6))
-    term = scale_term(r.AirTime(0.2, 0.5), laws, {})
+    term = scale_term(r.AirTime(0.2, 0.5), laws)
     assert term.code == "r.AirTime(least_s=0.283, most_s=0.707)"
-    assert scale_term(r.Clearance(0.08), laws, {}).code == "r.Clearance(target_m=0.16)"
-    assert scale_term(r.energy, laws, {}).code == "r.energy"
-    assert scale_term(Reach(1.0), laws, {}).code is None
+    assert scale_term(r.Clearance(0.08), laws).code == "r.Clearance(target_m=0.16)"
+    assert scale_term(r.energy, laws).code == "r.energy"
+    assert scale_term(Reach(1.0), laws).code is None
     assert unit_of("width_m_s") == SPEED
     assert not unit_of("share").law
 
@@ -153,7 +150,7 @@ def test_every_reward_of_the_tasks_that_scale_has_a_unit() -> None:
     laws = Laws(figures(), figures())
     for name in (task.name for task in described_tasks() if task.scalable):
         for reward in load_task(name).rewards.values():
-            term = scale_term(reward.function, laws, {})
+            term = scale_term(reward.function, laws)
             assert term.code is not None, term.name
             assert term.name in TERMS
 

@@ -64,10 +64,9 @@ def test_rest_and_power_are_computed_by_hand():
     frame.joint_vel = np.array([[0.2] * 12, [5.0] * 12], np.float32)
     frame.joint_torque = np.array([[-1.0] * 12, [2.0] * 12], np.float32)
     measure(frame)
-    assert measure.rest_speed == pytest.approx(0.05)
-    assert measure.rest_joint_speed == pytest.approx(0.2)
-    assert measure.power_w == pytest.approx((12 * 0.2 + 12 * 10.0) / 2)
+    assert measure.at_rest == pytest.approx((0.05, 0.2))
+    assert measure.means["power"] == pytest.approx((12 * 0.2 + 12 * 10.0) / 2)
     frame.command_age = np.array([0.5, 0.5], np.float32)
     frame.base_vel = np.full((2, 3), 7.0, np.float32)
     measure(frame)
-    assert measure.rest_speed == pytest.approx(0.05)  # asked for less than a second: not yet at rest
+    assert measure.at_rest[0] == pytest.approx(0.05)  # asked for less than a second: not yet at rest

@@ -56,7 +56,7 @@ def test_a_task_of_ones_own_is_trained_as_an_object_and_known_to_this_process(tm
 def test_a_function_is_recorded_by_its_file(tmp_path):
     from trueup.core.own_code import own_function
     from trueup.tasks.zoo.pendulum_swingup import pendulum_swingup
-    from trueup.train.references import task_reference
+    from trueup.train.config import task_reference
 
     file = tmp_path / "mine.py"
     file.write_text(
@@ -73,7 +73,7 @@ def test_a_robot_object_is_recorded_by_name_or_folder_and_a_changed_one_refused(
     import msgspec
 
     from trueup.core.errors import TrueupError
-    from trueup.train.references import robot_reference
+    from trueup.train.config import robot_reference
 
     robot = tu.load_robot("pendulum")
     assert robot_reference(robot) == "pendulum"

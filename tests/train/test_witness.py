@@ -17,9 +17,8 @@ from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
 from trueup.robot.load import ZOO
-from trueup.tasks.evaluation.witness import witness_env, witness_task
-from trueup.tasks.load import EnvCfg, load_task
-from trueup.train.play.witness import assess_witness, open_witness
+from trueup.tasks.load import EnvCfg, load_task, make_env
+from trueup.train.play.witness import assess_witness, open_witness, witness_task
 from trueup.world.sensors import SensorCfg
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "policies"
@@ -74,7 +73,8 @@ def write_net(path, nobs=45):
 
 def test_gains_rate_and_pose_are_the_policys_the_rest_is_the_tasks(tmp_path):
     task = load_task("go2-velocity")
-    env = witness_env(task, read_layout(write_layout(tmp_path, rl_kd=[0.1 * k for k in range(12)])), QUIET)
+    layout = read_layout(write_layout(tmp_path, rl_kd=[0.1 * k for k in range(12)]))
+    env = make_env(witness_task(task, layout), QUIET)
     names = env.robot.spec.joint_names
     assert env.robot.spec.kp[names.index("FL_hip_joint")] == 23.0  # the policy's fourth
     assert env.robot.spec.kd[names.index("RL_calf_joint")] == pytest.approx(1.1)  # its last

@@ -6,33 +6,25 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 
-@dataclass
-class StopFlag:
-    """`requested` becomes true with the first Ctrl-C or SIGTERM."""
-
-    requested: bool = False
-
-
 @contextmanager
-def stop_on_signal() -> Iterator[StopFlag]:
-    """SIGINT and SIGTERM set the flag while the block runs; outside the main thread signals are left alone."""
-    flag = StopFlag()
+def stop_on_signal() -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM set the event while the block runs, a second one ends it at once; main thread only."""
+    requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield flag
+        yield requested
         return
 
     def request(number: int, frame: FrameType | None) -> None:
-        if flag.requested:
+        if requested.is_set():
             raise KeyboardInterrupt
-        flag.requested = True
+        requested.set()
 
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield flag
+        yield requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

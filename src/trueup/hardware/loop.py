@@ -11,6 +11,7 @@ Ctrl-C and SIGTERM end the loop after the tick in hand; a second Ctrl-C interrup
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from array import array
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.core.stop import StopFlag, stop_on_signal
+from trueup.core.stop import stop_on_signal
 from trueup.hardware.driver import Driver
 
 _log = logging.getLogger(__name__)
@@ -77,11 +78,11 @@ def damp_surely(driver: Driver) -> None:
                 _log.error("damping failed %d times: %s", DAMP_TRIES, error)
 
 
-def _run(tick: Tick, stop: StopFlag, period: float) -> LoopReport:
+def _run(tick: Tick, stop: threading.Event, period: float) -> LoopReport:
     """Tick every `period` seconds, or without waiting if it is zero, until the tick or the user ends it."""
     late, overruns, last, k, seconds, go_on = array("d"), 0, -1, 0, 0.0, True
     start = time.perf_counter()
-    while go_on and not stop.requested:
+    while go_on and not stop.is_set():
         due = start + k * period
         if period:
             time.sleep(max(0.0, due - time.perf_counter()))

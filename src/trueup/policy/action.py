@@ -47,19 +47,16 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ActionMap:
-    """Computes targets from actions and back."""
+    """Computes targets from actions."""
 
     def __init__(self, spec: ActionSpec) -> None:
         self.spec = spec
         self.naction = len(spec.moved)
         columns = [spec.joint_names.index(name) for name in spec.moved]
         self._columns = slice(None) if columns == list(range(len(spec.joint_names))) else np.array(columns)
-        self._default = np.array(spec.default_pose)
-        self._low = np.array(spec.low) if spec.low else None
-        self._high = np.array(spec.high) if spec.high else None
-        self._scale = np.array(spec.scale)
-        clip = spec.clip
-        pairs = clip if isinstance(clip, tuple) else None if clip is None else ((-clip, clip),)
+        self._default, self._scale = np.array(spec.default_pose), np.array(spec.scale)
+        self._low, self._high = (np.array(limit) if limit else None for limit in (spec.low, spec.high))
+        pairs = ((-spec.clip, spec.clip),) if isinstance(spec.clip, int | float) else spec.clip
         self._clip = None if pairs is None else tuple(np.array(pairs).T)
 
     def target(self, action: NDArray[np.floating], before: FloatArray | None = None) -> FloatArray:
@@ -82,21 +79,18 @@ class ActionMap:
     def _clipped(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
         return action if self._clip is None else np.clip(action, *self._clip)
 
-    def action(self, target: NDArray[np.floating]) -> Float32:
-        """The actions that give these targets, within limits (absolute targets only)."""
-        moved = (np.asarray(target) - self._default)[:, self._columns]
-        return np.ascontiguousarray(moved / self._scale, np.float32)
-
 
 class JointOrder:
-    """Columns of a robot's own joint order against the policy's: `to_policy` and back, exactly."""
+    """Columns of a robot's own joint order against the policy's: `to_policy` and back, exactly; views if they agree."""
 
     def __init__(self, policy: tuple[str, ...], robot: tuple[str, ...]) -> None:
         if sorted(policy) != sorted(robot):
             odd = sorted(set(policy) ^ set(robot)) or ["one twice"]
             raise TrueupError(f"policy and robot have different joints: {', '.join(odd)}")
-        self._from_robot = np.array([robot.index(name) for name in policy], np.intp)
-        self._from_policy = np.array([policy.index(name) for name in robot], np.intp)
+        self._from_robot, self._from_policy = (
+            slice(None) if policy == robot else np.array([names.index(name) for name in wanted], np.intp)
+            for names, wanted in ((robot, policy), (policy, robot))
+        )
 
     def to_policy(self, values: NDArray[Number]) -> NDArray[Number]:
         """Columns in the robot's order to the policy's."""

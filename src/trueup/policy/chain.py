@@ -35,7 +35,7 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     links: tuple[Link, ...]
     tool_pos: Vector3
-    tool_quat: Quat = (1.0, 0.0, 0.0, 0.0)
+    tool_quat: Quat = _NO_TURN
 
     def tool_pose(self, joint_pos: NDArray[np.floating]) -> tuple[FloatArray, FloatArray]:
         """Return the tool's position (n, 3) and rotation matrix base_from_tool (n, 3, 3)."""
@@ -43,19 +43,20 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         position = np.zeros((count, 3))
         rotation = np.repeat(np.eye(3)[None], count, axis=0)
         for link in self.links:
-            position += rotation @ _vector(link.pos)
+            position += rotation @ np.array(link.pos)
             if link.quat != _NO_TURN:
                 rotation = rotation @ _matrix(link.quat)
             if link.joint >= 0:
-                rotation = rotation @ about_axis(link.axis, joint_pos[:, link.joint])
-        position += rotation @ _vector(self.tool_pos)
+                fixed, cosine, sine = _turning(link.axis)
+                angle = joint_pos[:, link.joint, None, None]
+                rotation = rotation @ (fixed + np.cos(angle) * cosine + np.sin(angle) * sine)
+        position += rotation @ np.array(self.tool_pos)
         return position, rotation if self.tool_quat == _NO_TURN else rotation @ _matrix(self.tool_quat)
 
-
-def about_axis(axis: Vector3, angle: NDArray[np.floating]) -> FloatArray:
-    """Rotation matrices (n, 3, 3) about a unit axis (Rodrigues)."""
-    fixed, cosine, sine = _turning(axis)
-    return fixed + np.cos(angle)[:, None, None] * cosine + np.sin(angle)[:, None, None] * sine
+    def tool_error(self, joint_pos: NDArray[np.floating], command: NDArray[np.floating]) -> FloatArray:
+        """Command pose (n, 7) minus tool pose in the base frame: position and rotation vector, (n, 6)."""
+        position, rotation = self.tool_pose(joint_pos)
+        return np.concatenate([command[:, :3] - position, rotation_error(matrices(command[:, 3:7]), rotation)], axis=1)
 
 
 def rotation_error(goal: FloatArray, now: FloatArray) -> FloatArray:
@@ -89,13 +90,8 @@ def _matrix(quat: Quat) -> FloatArray:
 
 
 @lru_cache(maxsize=256)
-def _vector(values: Vector3) -> FloatArray:
-    return np.array(values)
-
-
-@lru_cache(maxsize=256)
 def _turning(axis: Vector3) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The parts of Rodrigues' formula that stand alone, with the cosine and with the sine."""
+    """Rodrigues' formula of a unit axis: its parts that stand alone, with the cosine and with the sine."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     square = cross @ cross

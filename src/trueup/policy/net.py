@@ -1,7 +1,11 @@
-"""PolicyNet: a trained policy as arrays with its declared kind. Learners give it, checkpoints and exports hold it."""
+"""PolicyNet: a trained policy as arrays with its declared kind. Learners give it, checkpoints and exports hold it.
+
+A layer is (weight (out, in), bias (out,)); between layers stands ELU.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.policy.layers import Arrays, Layer, name_layers, read_layers, sizes
-from trueup.policy.normalizer import Normalizer
+from trueup.policy.normalizer import Arrays, Float32, Normalizer, read_normalizer
+
+Layer = tuple[Float32, Float32]
+
+
+def forward(layers: Sequence[Layer], x: Float32) -> Float32:
+    """W_n elu(... elu(W_1 x + b_1)) + b_n for rows x (n, in), with elu(x) = max(x, exp(min(x, 0)) - 1)."""
+    for k, (weight, bias) in enumerate(layers):
+        x = x @ weight.T + bias
+        if k < len(layers) - 1:
+            x = np.maximum(x, np.exp(np.minimum(x, np.float32(0.0))) - np.float32(1.0))
+    return x
+
+
+def read_layers(arrays: Arrays, name: str) -> tuple[Layer, ...]:
+    """Copies of the layers NAME/0/weight, NAME/0/bias, NAME/1/weight ... of named arrays, as float32."""
+    layers: list[Layer] = []
+    while f"{name}/{len(layers)}/weight" in arrays:
+        weight, bias = (np.array(arrays[f"{name}/{len(layers)}/{part}"], np.float32) for part in ("weight", "bias"))
+        layers.append((weight, bias))
+    return tuple(layers)
 
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,32 +69,32 @@ class PolicyNet:
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """As named arrays; `read_net` is the opposite."""
-        out = name_layers(self.actor, "actor") | name_layers(self.encoder, "encoder")
-        out |= {f"normalizer/{name}": values for name, values in self.normalizer.state().items()}
+        out = self.normalizer.arrays("normalizer")
         if self.privileged_normalizer is not None:
-            out |= {f"privileged/{name}": v for name, v in self.privileged_normalizer.state().items()}
+            out |= self.privileged_normalizer.arrays("privileged")
+        for name, layers in (("actor", self.actor), ("encoder", self.encoder)):
+            for k, (weight, bias) in enumerate(layers):
+                out |= {f"{name}/{k}/weight": weight, f"{name}/{k}/bias": bias}
         return out
 
     def check(self, nobs: int, naction: int) -> None:
         """Refuse weights that do not fit observations (nobs,) and actions (naction,), or are not finite."""
-        spec, past = self.spec, self.spec.steps * (nobs + naction)
+        kind, past = self.spec.kind, self.spec.steps * (nobs + naction)
         hidden = 0 if self.privileged_normalizer is None else len(self.privileged_normalizer.mean)
-        ninput = {"plain": 0, "privileged": hidden, "latent": past, "action": 0}[spec.kind]
-        encoder = sizes(self.encoder, ninput)
-        actor = None
-        if encoder is not None:
-            actor = sizes(self.actor, past if spec.kind == "action" else nobs + encoder[-1])
-        if (
-            actor is None
-            or actor[-1] != naction
-            or not self.actor
-            or bool(self.encoder) != (spec.kind in ("privileged", "latent"))
-            or bool(spec.steps) != (spec.kind in ("latent", "action"))
-            or len(self.normalizer.mean) != nobs
-        ):
-            shapes = [w.shape for w, _ in (*self.encoder, *self.actor)]
+        latent = _width(self.encoder, {"privileged": hidden, "latent": past}.get(kind, 0))
+        fits = (
+            _width(self.actor, past if kind == "action" else nobs + latent) == naction
+            and latent >= 0
+            and bool(self.actor)
+            and bool(self.encoder) == (kind in ("privileged", "latent"))
+            and bool(self.spec.steps) == (kind in ("latent", "action"))
+            and len(self.normalizer.mean) == nobs
+        )
+        layers = (*self.encoder, *self.actor)
+        if not fits:
+            shapes = [weight.shape for weight, _ in layers]
             raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {shapes}")
-        if not all(np.isfinite(part).all() for layer in (*self.encoder, *self.actor) for part in layer):
+        if not all(np.isfinite(part).all() for layer in layers for part in layer):
             raise TrueupError("this policy has weights that are not finite")
 
 
@@ -86,8 +109,10 @@ def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
     )
 
 
-def read_normalizer(arrays: Arrays, name: str) -> Normalizer:
-    """The statistics in NAME/mean, NAME/var and NAME/count."""
-    normalizer = Normalizer(len(arrays[f"{name}/mean"]))
-    normalizer.restore({key: np.asarray(arrays[f"{name}/{key}"], np.float64) for key in ("mean", "var", "count")})
-    return normalizer
+def _width(layers: Sequence[Layer], ninput: int) -> int:
+    """Width of the output of layers on `ninput` columns, -1 where layers do not fit each other."""
+    for weight, bias in layers:
+        if weight.shape != (len(bias), ninput):
+            return -1
+        ninput = len(bias)
+    return ninput

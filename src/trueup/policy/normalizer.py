@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[np.generic]]
 EPS = 1e-2  # added to the standard deviation: a column that hardly moves must not be blown up
+LIMIT = 10.0
 
 
 class Normalizer:
-    """y = clip((x - mean) / (std + 0.01), -limit, limit), statistics by Chan's parallel update."""
+    """y = clip((x - mean) / (std + 0.01), -10, 10), statistics by Chan's parallel update."""
 
-    def __init__(self, size: int, limit: float = 10.0) -> None:
+    def __init__(self, size: int) -> None:
         self.mean: FloatArray = np.zeros(size)
         self.var: FloatArray = np.ones(size)
         self.count = 0.0
-        self.limit = limit
 
     def update(self, values: NDArray[np.floating]) -> None:
         """Take in (n, size) more observations."""
@@ -34,14 +35,16 @@ class Normalizer:
     def __call__(self, values: Float32) -> Float32:
         scale = 1.0 / (np.sqrt(self.var) + EPS)
         out = (values - self.mean.astype(np.float32)) * scale.astype(np.float32)
-        return np.clip(out, -self.limit, self.limit, out=out)
+        return np.clip(out, -LIMIT, LIMIT, out=out)
 
-    def state(self) -> dict[str, FloatArray]:
-        """Arrays for a checkpoint or a policy file."""
-        return {"mean": self.mean.copy(), "var": self.var.copy(), "count": np.array([self.count])}
+    def arrays(self, name: str) -> dict[str, NDArray[np.generic]]:
+        """The statistics as NAME/mean, NAME/var and NAME/count; `read_normalizer` is the opposite."""
+        return {f"{name}/mean": self.mean, f"{name}/var": self.var, f"{name}/count": np.array([self.count])}
 
-    def restore(self, state: Mapping[str, NDArray[np.floating]]) -> None:
-        """Continue from `state`."""
-        self.mean = np.array(state["mean"], np.float64)
-        self.var = np.array(state["var"], np.float64)
-        self.count = float(np.ravel(state["count"])[0])
+
+def read_normalizer(arrays: Arrays, name: str) -> Normalizer:
+    """The statistics in what `Normalizer.arrays` returned; a missing array is a KeyError."""
+    out = Normalizer(len(arrays[f"{name}/mean"]))
+    out.mean, out.var = (np.array(arrays[f"{name}/{key}"], np.float64) for key in ("mean", "var"))
+    out.count = float(np.ravel(arrays[f"{name}/count"])[0])
+    return out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -15,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.policy.chain import Chain, matrices, rotation_error
-from trueup.policy.history import History
-from trueup.policy.reading import Reading
+from trueup.policy.chain import Chain
+from trueup.policy.reading import Float32, FloatArray, History, Reading
 
-Float32 = NDArray[np.float32]
+Reader = Callable[[Reading, Float32, Float32], FloatArray]  # of a reading, the command and the last action
 # what the builder itself computes from encoders, IMU, command and action; any other signal comes with the reading
 OWN_SIGNALS = ("joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error")
 
@@ -91,16 +91,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def width(self, signal: str) -> int:
         """Columns of a signal."""
         njoint = len(self.joint_names)
-        own = {
-            "joint_pos": njoint,
-            "joint_vel": njoint,
-            "joint_angle": 2 * njoint,
-            "gyro": 3,
-            "gravity": 3,
-            "command": self.ncommand,
-            "action": self.naction,
-            "tool_error": 6,
-        }
+        own = dict(zip(OWN_SIGNALS, (njoint, 2 * njoint, njoint, 3, 3, self.ncommand, self.naction, 6), strict=True))
         if signal not in own and signal not in self.widths:
             raise ValueError(f"unknown signal {signal!r}: `widths` does not say how many columns it has")
         return own[signal] if signal in own else self.widths[signal]
@@ -122,10 +113,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         start = {age: (self.history - 1 - age) * self.nframe for age in ages}
         frame = [(slice(0, self.nframe), self.history)]
         if self.by_term:
-            frame = [
-                (part, self.history if term.history is None else term.history)
-                for part, term in zip(self.slices, self.terms, strict=True)
-            ]
+            frame = [(part, term.history or self.history) for part, term in zip(self.slices, self.terms, strict=True)]
         places = [np.arange(part.start, part.stop) + start[age] for part, shown in frame for age in ages if age < shown]
         return np.concatenate(places).astype(np.intp) if places else np.zeros(0, np.intp)
 
@@ -138,10 +126,10 @@ class _Part(NamedTuple):
     """How one term is computed: its columns, scale and bounds."""
 
     columns: slice
-    scale: np.float32 | Float32
-    bounds: tuple[Float32, Float32] | None
+    scale: Float32
+    bounds: Float32 | None  # low, high
     clip_scaled: bool
-    read: Callable[[Reading, Float32, Float32], NDArray[np.floating]]
+    read: Reader
 
 
 class ObservationBuilder:
@@ -151,15 +139,16 @@ class ObservationBuilder:
     """
 
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:
-        self.spec, self.nrow = spec, nrow
+        self.spec = spec
         self.command: Float32 = np.zeros((nrow, spec.ncommand), np.float32)
         self._command_step = np.array(spec.command_step, np.float32)
-        self._default = np.array(spec.default_pose, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
-        self._parts = [
-            _Part(columns, _scale(term), _bounds(term), term.clip_scaled, self._reader(term.signal))
-            for columns, term in zip(spec.slices, spec.terms, strict=True)
-        ]
+        readers = _readers(spec)
+        self._parts = []
+        for columns, term in zip(spec.slices, spec.terms, strict=True):
+            bounds = np.array(term.clip, np.float32).T if term.clip else None
+            scale = np.array(term.scale, np.float32)
+            self._parts.append(_Part(columns, scale, bounds, term.clip_scaled, readers[term.signal]))
         places = spec.columns
         is_plain = np.array_equal(places, np.arange(spec.history * spec.nframe))
         self._columns = None if is_plain else places
@@ -195,52 +184,30 @@ class ObservationBuilder:
     def _shown(self, stacked: Float32) -> Float32:
         return stacked if self._columns is None else np.take(stacked, self._columns, axis=1)
 
-    def _reader(self, signal: str) -> Callable[[Reading, Float32, Float32], NDArray[np.floating]]:
-        if signal in OWN_SIGNALS:
-            return getattr(self, f"_{signal}")
-        return lambda reading, command, action: _need(reading.others.get(signal), signal)
 
-    # --- one function for each of OWN_SIGNALS ---
-    def _joint_pos(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return reading.joint_pos - self._default
-
-    def _joint_angle(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return np.concatenate([np.sin(reading.joint_pos), np.cos(reading.joint_pos)], axis=1)
-
-    def _joint_vel(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return reading.joint_vel
-
-    def _gyro(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return _need(reading.gyro, "gyro")
-
-    def _gravity(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return _need(reading.gravity, "gravity")
-
-    def _command(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return command
-
-    def _action(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        return action
-
-    def _tool_error(self, reading: Reading, command: Float32, action: Float32) -> NDArray[np.floating]:
-        assert self.spec.chain is not None
-        position, rotation = self.spec.chain.tool_pose(reading.joint_pos)
-        turn = rotation_error(matrices(command[:, 3:7]), rotation)
-        return np.concatenate([command[:, :3] - position, turn], axis=1)
+def _readers(spec: ObservationSpec) -> dict[str, Reader]:
+    """How each of OWN_SIGNALS is computed; others are taken from the reading."""
+    default, chain = np.array(spec.default_pose, np.float32), spec.chain
+    readers: dict[str, Reader] = {name: partial(_other, name) for name in spec.widths}
+    readers |= {
+        "joint_pos": lambda seen, command, action: seen.joint_pos - default,
+        "joint_angle": lambda seen, command, action: np.hstack([np.sin(seen.joint_pos), np.cos(seen.joint_pos)]),
+        "joint_vel": lambda seen, command, action: seen.joint_vel,
+        "gyro": lambda seen, command, action: _need(seen.gyro, "gyro"),
+        "gravity": lambda seen, command, action: _need(seen.gravity, "gravity"),
+        "command": lambda seen, command, action: command,
+        "action": lambda seen, command, action: action,
+    }
+    if chain is not None:
+        readers["tool_error"] = lambda seen, command, action: chain.tool_error(seen.joint_pos, command)
+    return readers
 
 
-def _scale(term: Term) -> np.float32 | Float32:
-    return np.array(term.scale, np.float32) if isinstance(term.scale, tuple) else np.float32(term.scale)
+def _other(name: str, seen: Reading, command: Float32, action: Float32) -> FloatArray:
+    return _need(seen.others.get(name), name)
 
 
-def _bounds(term: Term) -> tuple[Float32, Float32] | None:
-    if not term.clip:
-        return None
-    low, high = np.array(term.clip, np.float32).T
-    return low, high
-
-
-def _need(values: NDArray[np.floating] | None, name: str) -> NDArray[np.floating]:
+def _need(values: FloatArray | None, name: str) -> FloatArray:
     if values is None:
         raise TrueupError(f"this policy observes {name!r}, which the robot's reading does not have")
     return values

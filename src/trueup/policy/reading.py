@@ -1,4 +1,4 @@
-"""Reading: what a robot's sensors say at one instant, for one robot or for many."""
+"""Reading: what a robot's sensors say at one instant, for one robot or for many; History: the last few instants."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.data.log import Log
 
+Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.floating]
 
 
@@ -51,3 +52,27 @@ def gravity_in_body(quat: NDArray[np.float64]) -> NDArray[np.float64]:
     down[:, 1] = -2 * (y * z + w * x)
     down[:, 2] = -(1 - 2 * (x * x + y * y))
     return down
+
+
+class History:
+    """Keeps `length` frames of `width` numbers for `nrow` rows, oldest first."""
+
+    def __init__(self, nrow: int, length: int, width: int) -> None:
+        self.frames: Float32 = np.zeros((nrow, length, width), np.float32)
+
+    def fill(self, frame: Float32, ids: NDArray[np.intp] | None = None) -> Float32:
+        """Make `frame` (rows, width) the whole past of rows `ids`; return their stacked frames."""
+        rows = slice(None) if ids is None else ids
+        self.frames[rows] = frame[:, None, :]
+        return np.tile(frame, self.frames.shape[1])
+
+    def push(self, frame: Float32) -> Float32:
+        """Append a frame of all rows; return (nrow, length width)."""
+        if self.frames.shape[1] == 1:
+            self.frames[:, 0] = frame
+            return frame
+        stacked = np.empty_like(self.frames)
+        stacked[:, :-1] = self.frames[:, 1:]
+        stacked[:, -1] = frame
+        self.frames[:] = stacked  # moved within, they would be copied first: the two places overlap
+        return stacked.reshape(len(stacked), -1)

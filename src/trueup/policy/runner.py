@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.policy.history import History
-from trueup.policy.layers import Float32, forward
-from trueup.policy.net import PolicyNet
+from trueup.policy.net import PolicyNet, forward
+from trueup.policy.normalizer import Float32
+from trueup.policy.reading import History
 
 
 class Observed(Protocol):

@@ -9,16 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueup.policy.net import read_normalizer
 from trueup.policy.normalizer import Normalizer
-from trueup.rl.env import Env, Floats, Obs, State, Step
+from trueup.rl.env import Env, Floats, Mirror, Step
 from trueup.rl.losses import log_prob
-from trueup.rl.mirror import factor_mirror
 from trueup.rl.nets.networks import Actor
 from trueup.rl.stepper import Stepper
 
 STATISTICS_EVERY = 4  # steps between observations that count in the statistics: neighbours are nearly alike
-_VIEWS = ("actor", "critic", "privileged")
 
 
 @dataclass
@@ -62,18 +59,17 @@ class Rollout:
 
 
 class Collector:
-    """Collects rollouts and keeps the running statistics of observations."""
+    """Collects rollouts and keeps the running statistics of observations: `actor`, `critic` and `privileged`."""
 
-    def __init__(self, env: Env) -> None:
-        self.env, self.stepper = env, Stepper(env)
-        self.actor_normalizer, self.critic_normalizer = Normalizer(env.nactor), Normalizer(env.ncritic)
-        self.privileged_normalizer = Normalizer(env.nprivileged)
-        self.noise = np.empty((env.nenv, env.naction), np.float32)
+    def __init__(self, stepper: Stepper) -> None:
+        self.env, self.stepper = stepper.env, stepper
+        widths = {"actor": self.env.nactor, "critic": self.env.ncritic, "privileged": self.env.nprivileged}
+        self.normalizers = {name: Normalizer(width) for name, width in widths.items()}
+        self.noise = np.empty((self.env.nenv, self.env.naction), np.float32)
 
     @property
-    def obs(self) -> Obs:
-        """Observations after the last step."""
-        return self.stepper.obs
+    def actor_normalizer(self) -> Normalizer:
+        return self.normalizers["actor"]
 
     def collect(self, actor: Actor, rollout: Rollout, rng: np.random.Generator) -> dict[str, float]:
         """Fill `rollout`; returns means of the environment's metrics and of the episodes that ended."""
@@ -93,45 +89,29 @@ class Collector:
         return self.stepper.metrics()
 
     def _observe(self, rollout: Rollout, t: int) -> None:
-        k, rest = divmod(t, STATISTICS_EVERY)
+        obs, (k, rest) = self.stepper.obs, divmod(t, STATISTICS_EVERY)
         if rest == 0:
-            rollout.raw_actor[k], rollout.raw_critic[k] = self.obs.actor, self.obs.critic
-        rollout.at(rollout.actor, t).numpy()[:] = self.actor_normalizer(self.obs.actor)
-        rollout.at(rollout.critic, t).numpy()[:] = self.critic_normalizer(self.obs.critic)
-        rollout.at(rollout.privileged, t).numpy()[:] = self.privileged_normalizer(self.obs.privileged)
+            rollout.raw_actor[k], rollout.raw_critic[k] = obs.actor, obs.critic
+        for name, normalizer in self.normalizers.items():
+            rollout.at(getattr(rollout, name), t).numpy()[:] = normalizer(getattr(obs, name))
 
     def _store(self, step: Step, rollout: Rollout, t: int) -> None:
         rollout.reward[t], rollout.done[t] = step.reward, step.terminated | step.truncated
         late = step.truncated[step.ended] & ~step.terminated[step.ended]
         if late.any():
             rollout.timeouts.append(t * self.env.nenv + step.ended[late])
-            rollout.finals.append(self.critic_normalizer(step.last.critic[late]))
+            rollout.finals.append(self.normalizers["critic"](step.last.critic[late]))
 
     def update_statistics(self, rollout: Rollout, *, symmetric: bool) -> None:
         """Take an iteration's observations into the running statistics; the rollout stays as it was normalised."""
-        self.actor_normalizer.update(rollout.raw_actor.reshape(-1, self.env.nactor))
-        self.critic_normalizer.update(rollout.raw_critic.reshape(-1, self.env.ncritic))
+        self.normalizers["actor"].update(rollout.raw_actor.reshape(-1, self.env.nactor))
+        self.normalizers["critic"].update(rollout.raw_critic.reshape(-1, self.env.ncritic))
         if self.env.nprivileged:
-            self.privileged_normalizer.update(self.obs.privileged)
-        mirror = self.env.mirror
-        if symmetric and mirror is not None:
-            make_symmetric(self.actor_normalizer, mirror.actor_index, mirror.actor_sign)
-            make_symmetric(self.critic_normalizer, mirror.critic_index, mirror.critic_sign)
-            make_symmetric(self.privileged_normalizer, *factor_mirror(mirror, self.env.nprivileged))
-
-    def state(self) -> State:
-        """Everything needed to continue bit for bit."""
-        out = self.stepper.state()
-        for name in _VIEWS:
-            normalizer: Normalizer = getattr(self, f"{name}_normalizer")
-            out |= {f"normalizer/{name}/{key}": value for key, value in normalizer.state().items()}
-        return out
-
-    def restore(self, state: State) -> None:
-        """Continue from `state`."""
-        self.stepper.restore(state)
-        for name in _VIEWS:
-            setattr(self, f"{name}_normalizer", read_normalizer(state, f"normalizer/{name}"))
+            self.normalizers["privileged"].update(self.stepper.obs.privileged)
+        if symmetric and self.env.mirror is not None:
+            rules = mirror_rules(self.env.mirror, self.env.nprivileged)
+            for name, normalizer in self.normalizers.items():
+                make_symmetric(normalizer, *rules[name])
 
 
 def make_symmetric(normalizer: Normalizer, index: NDArray[np.intp], sign: Floats) -> None:
@@ -139,3 +119,29 @@ def make_symmetric(normalizer: Normalizer, index: NDArray[np.intp], sign: Floats
     mean, var = sign * normalizer.mean[index], normalizer.var[index]
     normalizer.var = 0.5 * (normalizer.var + var) + (0.5 * (normalizer.mean - mean)) ** 2
     normalizer.mean = 0.5 * (normalizer.mean + mean)
+
+
+def mirror_rules(mirror: Mirror, nprivileged: int) -> dict[str, tuple[NDArray[np.intp], Floats]]:
+    """Index and sign by name; the hidden factors are the last columns of the critic's observations."""
+    start = len(mirror.critic_index) - nprivileged
+    factors = mirror.critic_index[start:] - start, mirror.critic_sign[start:]
+    return {"actor": mirror[:2], "critic": mirror[2:4], "action": mirror[4:], "privileged": factors}
+
+
+class Reflection:
+    """Mirrors the first half of the rows of a minibatch in place, for robots that have a left and a right.
+
+    This costs nothing and teaches both sides at once (data augmentation of arXiv 2403.04359, without making batches
+    larger).
+    """
+
+    def __init__(self, mirror: Mirror, nprivileged: int) -> None:
+        rules = mirror_rules(mirror, nprivileged).items()
+        self._rules = {name: (torch.as_tensor(index), torch.as_tensor(sign)) for name, (index, sign) in rules}
+
+    def __call__(self, **parts: Tensor) -> None:
+        """Normalised observations of `actor` and `critic`, the hidden factors `privileged`, and `action`."""
+        for name, values in parts.items():
+            index, sign = self._rules[name]
+            half = values[: len(values) // 2]
+            half.copy_(half[:, index].mul_(sign))

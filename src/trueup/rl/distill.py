@@ -12,28 +12,29 @@ import numpy as np
 import torch
 
 from trueup.core.errors import TrueupError
-from trueup.policy.history import History
-from trueup.policy.layers import read_layers
-from trueup.policy.net import PolicyNet, Wiring, read_net
+from trueup.policy.net import PolicyNet, Wiring, read_layers, read_net
+from trueup.policy.reading import History
 from trueup.policy.runner import PolicyRunner
-from trueup.rl.env import Env, Floats, State
+from trueup.rl.env import Env, Floats, State, part
+from trueup.rl.learner import Learner
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
 from trueup.rl.settings import DistillCfg
-from trueup.rl.stepper import Stepper, part
 
 
-class Distiller:
+class Distiller(Learner):
     """A student in its environment; the teacher is any policy without memory, for latents one of kind `privileged`."""
 
+    cfg: DistillCfg
+
     def __init__(self, env: Env, cfg: DistillCfg, seed: int, teacher: PolicyNet) -> None:
+        super().__init__(env, seed)
         torch.set_num_threads(1)
         if cfg.kind == "latent" and teacher.spec.kind != "privileged":
             raise TrueupError("this teacher has no latent to estimate: train it with --latent 8")
         if teacher.spec.steps:
             raise TrueupError("this teacher is a student itself: name the run of its teacher")
-        self.env, self.cfg, self.seed, self.iteration = env, cfg, seed, 0
-        self.teacher, self.stepper = PolicyRunner(teacher), Stepper(env)
+        self.cfg, self.teacher, self.normalizers = cfg, PolicyRunner(teacher), {}
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
         self.past = History(env.nenv, cfg.history, env.nactor + env.naction)
         width = cfg.history * (env.nactor + env.naction)
@@ -42,15 +43,10 @@ class Distiller:
         self.parameters = Parameters(mlp_shapes("student", sizes))
         self.student = Mlp(self.parameters, "student", sizes, max(self.batch, env.nenv))
         self.student.initialize(torch.Generator().manual_seed(seed), last_gain=0.1)
-        self.adam = Adam(self.parameters)
+        self.adams = {"student": Adam(self.parameters)}
         size = cfg.steps * env.nenv
         self._inputs, self._targets = torch.empty(size, width), torch.empty(size, nout)
         self.last_action: Floats = np.zeros((env.nenv, env.naction), np.float32)
-
-    @property
-    def steps_done(self) -> int:
-        """Control steps of all simulations together."""
-        return self.iteration * self.cfg.steps * self.env.nenv
 
     def iterate(self) -> dict[str, float]:
         """Act as the student, label with the teacher, update the student."""
@@ -60,14 +56,14 @@ class Distiller:
             ended = self.stepper.step(self.last_action).ended
             self.past.frames[ended] = 0.0
             self.last_action[ended] = 0.0
-        loss = self._update(np.random.default_rng([self.seed, self.iteration]))
+        loss = self._update(self.draw())
         self.iteration += 1
         return self.stepper.metrics() | {"distill_loss": loss}
 
     def policy(self) -> PolicyNet:
         """The student; one that estimates the latent goes with its teacher's actor."""
         teacher, cfg = self.teacher.net, self.cfg
-        student = read_layers({name: view.numpy() for name, view in self.parameters.view.items()}, "student")
+        student = read_layers(self.parameters.arrays(), "student")
         latent = cfg.kind == "latent"
         return PolicyNet(
             spec=Wiring(kind=cfg.kind, steps=cfg.history, squash=teacher.spec.squash if latent else 0.0),
@@ -95,28 +91,16 @@ class Distiller:
                 error = self.student.forward(self._inputs[rows]) - self._targets[rows]
                 losses.append(float(error.square().mean()))
                 self.student.backward(error.mul_(2.0 / error.numel()))
-                self.parameters.clip_gradient(1.0)
-                self.adam.step(self.cfg.learning_rate)
+                self.descend("student", self.cfg.learning_rate, max_norm=1.0)
         return float(np.mean(losses))
 
     # --- checkpoints: the teacher goes with the student ---
     def state(self) -> State:
-        out = self.stepper.state() | self.adam.state("student")
-        out |= {f"teacher/{name}": values for name, values in self.teacher.net.arrays().items()}
-        return out | {
-            "past": self.past.frames,
-            "last_action": self.last_action,
-            "learner/iteration": np.array(self.iteration),
-        }
+        teacher = {f"teacher/{name}": values for name, values in self.teacher.net.arrays().items()}
+        return super().state() | teacher | {"past": self.past.frames, "last_action": self.last_action}
 
     def restore(self, state: State) -> None:
-        """Continue from `state`, with the teacher as it was."""
-        self.stepper.restore(state)
+        super().restore(state)
         self.teacher = PolicyRunner(read_net(self.teacher.net.spec, part(state, "teacher/")))
-        self.adam.restore("student", state)
         self.past.frames[:] = state["past"]
         self.last_action = np.array(state["last_action"], np.float32)
-        self.iteration = int(state["learner/iteration"])
-
-    def close(self) -> None:
-        """Nothing to end."""

@@ -2,45 +2,86 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.policy.net import PolicyNet
+from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.env import Env, State
 from trueup.rl.settings import LEARNERS, LearnerCfg
+from trueup.rl.stepper import NonFiniteError, Stepper
+
+if TYPE_CHECKING:
+    from trueup.rl.nets.parameters import Adam
 
 
-class Learner(Protocol):
-    """Learns in iterations; what it computes depends on its state and its settings alone.
+class Learner(ABC):
+    """An algorithm and the environment it acts in; what it computes depends on its state and its settings alone.
 
-    `iterate` raises NonFiniteError where a number is not finite. `state` may return views: whoever keeps it, copies.
+    adams        optimisers with their parameters, by name
+    normalizers  running statistics of observations, by name
+
+    Every iteration draws from a generator made from (seed, iteration): a checkpoint needs no random state.
     """
 
-    @property
-    def env(self) -> Env: ...
-    @property
-    def iteration(self) -> int: ...
+    cfg: LearnerCfg
+    adams: dict[str, Adam]
+    normalizers: dict[str, Normalizer]
+
+    def __init__(self, env: Env, seed: int) -> None:
+        self.env, self.seed, self.iteration = env, seed, 0
+        self.stepper = Stepper(env)
+
     @property
     def steps_done(self) -> int:
-        """Control steps of all simulations so far."""
-        ...
+        """Control steps of all simulations together."""
+        return self.iteration * self.cfg.steps * self.env.nenv
 
+    def draw(self) -> np.random.Generator:
+        """The random numbers of this iteration."""
+        return np.random.default_rng([self.seed, self.iteration])
+
+    def descend(self, name: str, learning_rate: float, max_norm: float = math.inf) -> None:
+        """Step an optimiser against its gradient, clipped to `max_norm`."""
+        adam = self.adams[name]
+        if not math.isfinite(adam.parameters.clip_gradient(max_norm)):
+            raise NonFiniteError(f"the {name}'s gradient")
+        adam.step(learning_rate)
+
+    @abstractmethod
     def iterate(self) -> dict[str, float]:
-        """Collect and learn once; returns metrics worth plotting."""
-        ...
+        """Collect and learn once; returns metrics worth plotting. NonFiniteError where a number is not finite."""
 
+    @abstractmethod
     def policy(self) -> PolicyNet:
         """A copy of the policy that would leave training now."""
-        ...
 
     def state(self) -> State:
-        """Everything needed to continue bit for bit, as named arrays."""
-        ...
+        """Everything needed to continue bit for bit, as named arrays; views, so whoever keeps it, copies."""
+        out = self.stepper.state() | {"learner/iteration": np.array(self.iteration)}
+        for name, adam in self.adams.items():
+            out |= adam.state(name)
+        for name, normalizer in self.normalizers.items():
+            out |= normalizer.arrays(f"normalizer/{name}")
+        return out
 
-    def restore(self, state: State) -> None: ...
-    def close(self) -> None: ...
+    def restore(self, state: State) -> None:
+        """Continue from `state`."""
+        self.stepper.restore(state)
+        for name, adam in self.adams.items():
+            adam.restore(name, state)
+        for name in self.normalizers:
+            self.normalizers[name] = read_normalizer(state, f"normalizer/{name}")
+        self.iteration = int(state["learner/iteration"])
+
+    def close(self) -> None:  # noqa: B027  most have nothing to end
+        """End threads that were started."""
 
 
 def learner_class(cfg: LearnerCfg) -> Callable[..., Learner]:

@@ -4,7 +4,7 @@ One iteration is `steps` control steps of every simulation, then `epochs` passes
 actor's learning rate is the same for all of them and adapts, from one iteration to the next, to the KL divergence of
 the update. (Adapted after every minibatch, as is common, it swings by a factor of fifty, and most updates do nothing.)
 Actor and critic share no parameters, so they learn side by side on two cores; what either computes does not depend on
-that. Every iteration draws from a generator made from (seed, iteration): a checkpoint needs no random state.
+that.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.policy.layers import read_layers
-from trueup.policy.net import PolicyNet, Wiring
-from trueup.rl.collect import Collector, Rollout
+from trueup.policy.net import PolicyNet, Wiring, read_layers
+from trueup.rl.collect import Collector, Reflection, Rollout
 from trueup.rl.env import Env, State
-from trueup.rl.gae import bootstrap_timeouts, gae
-from trueup.rl.losses import adapted_rate, divergence, entropy, policy_loss, value_loss
-from trueup.rl.mirror import Reflection
+from trueup.rl.learner import Learner
+from trueup.rl.losses import adapted_rate, bootstrap_timeouts, divergence, entropy, gae, policy_loss, value_loss
 from trueup.rl.nets.networks import Actor, Critic
 from trueup.rl.nets.parameters import Adam, Average
 from trueup.rl.settings import PpoCfg
-from trueup.rl.stepper import NonFiniteError
 
 KL_STOP = 4.0  # times `kl_target`: the actor's updates end there
 
 
-class Ppo:
+class Ppo(Learner):
     """PPO and the environment it acts in."""
 
+    cfg: PpoCfg
+
     def __init__(self, env: Env, cfg: PpoCfg, seed: int = 0) -> None:
+        super().__init__(env, seed)
         torch.set_num_threads(1)  # the simulator's threads and ours share the cores
-        self.env, self.cfg, self.seed, self.iteration = env, cfg, seed, 0
-        self.learning_rate = cfg.learning_rate
+        self.cfg, self.learning_rate = cfg, cfg.learning_rate
         self.rollout = Rollout(env, cfg.steps)
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
         rows = max(self.batch, env.nenv)
@@ -46,21 +45,17 @@ class Ppo:
         self.critic = Critic(env.ncritic, cfg.net, rows)
         generator = torch.Generator().manual_seed(seed)
         self.actor.initialize(generator)
-        self.critic.initialize(generator)
-        self.actor_adam, self.critic_adam = Adam(self.actor.parameters), Adam(self.critic.parameters)
+        self.critic.net.initialize(generator)
+        self.adams = {"actor": Adam(self.actor.parameters), "critic": Adam(self.critic.parameters)}
         self.average = Average(self.actor.parameters, cfg.average)
-        self.collector = Collector(env)
+        self.collector = Collector(self.stepper)
+        self.normalizers = self.collector.normalizers
         self._reflection = Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
         self._second_core = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
 
-    @property
-    def steps_done(self) -> int:
-        """Control steps of all simulations together."""
-        return self.iteration * self.cfg.steps * self.env.nenv
-
     def iterate(self) -> dict[str, float]:
         """Collect a rollout, compute advantages, update both networks."""
-        rng = np.random.default_rng([self.seed, self.iteration])
+        rng = self.draw()
         metrics = self.collector.collect(self.actor, self.rollout, rng)
         self.compute_advantages()
         metrics |= self.update(rng)
@@ -71,14 +66,13 @@ class Ppo:
 
     def policy(self) -> PolicyNet:
         """The averaged actor, without its noise."""
-        view = {name: value.numpy() for name, value in self.average.view.items()}
-        latent = bool(self.cfg.net.latent)
+        arrays, latent = self.average.arrays(), bool(self.cfg.net.latent)
         return PolicyNet(
             spec=Wiring(kind="privileged" if latent else "plain"),
-            actor=read_layers(view, "actor"),
-            encoder=read_layers(view, "encoder"),
-            normalizer=deepcopy(self.collector.actor_normalizer),
-            privileged_normalizer=deepcopy(self.collector.privileged_normalizer) if latent else None,
+            actor=read_layers(arrays, "actor"),
+            encoder=read_layers(arrays, "encoder"),
+            normalizer=deepcopy(self.normalizers["actor"]),
+            privileged_normalizer=deepcopy(self.normalizers["privileged"]) if latent else None,
         )
 
     def compute_advantages(self) -> None:
@@ -86,15 +80,14 @@ class Ppo:
 
         Inputs of networks are in torch's own memory: the order of sums in a product may depend on alignment.
         """
-        rollout, cfg, collector = self.rollout, self.cfg, self.collector
-        shape = rollout.reward.shape
+        rollout, cfg = self.rollout, self.cfg
         rollout.value.copy_(self.critic.values(rollout.critic))
-        after = torch.tensor(collector.critic_normalizer(collector.obs.critic))
+        after = torch.tensor(self.normalizers["critic"](self.stepper.obs.critic))
         next_value = self.critic.values(after).numpy()
         if rollout.timeouts:
             finals = self.critic.values(torch.tensor(np.concatenate(rollout.finals))).numpy()
             bootstrap_timeouts(rollout.reward, np.concatenate(rollout.timeouts), finals, cfg.gamma)
-        value = rollout.value.numpy().reshape(shape)
+        value = rollout.value.numpy().reshape(rollout.reward.shape)
         advantage, returns = gae(rollout.reward, value, next_value, rollout.done, cfg.gamma, cfg.lam)
         rollout.returns.numpy()[:] = returns.reshape(-1)
         advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
@@ -125,7 +118,8 @@ class Ppo:
             obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))
             privileged = rollout.privileged.index_select(0, part)
             if self._reflection is not None:
-                self._reflection.actor(obs, privileged, action, old_mean)
+                self._reflection(actor=obs, privileged=privileged, action=action)
+                self._reflection(action=old_mean)
             mean = actor.forward(obs, privileged)
             own = slice(0 if self._reflection is None else len(mean) // 2, None)  # samples that are not mirrored
             kl = divergence(old_mean[own], rollout.log_std, mean[own], actor.log_std)
@@ -141,7 +135,7 @@ class Ppo:
                 entropy_weight=cfg.entropy,
             )
             actor.backward(grad_mean, grad_log_std)
-            self._descend(self.actor_adam, self.learning_rate, "the actor's gradient")
+            self.descend("actor", self.learning_rate, cfg.max_gradient)
             actor.clamp_std(max_std)
             records.append(np.array([loss, kl, clipped]))
         loss, _, clipped = np.mean(records, axis=0)
@@ -169,38 +163,24 @@ class Ppo:
         for part in minibatches:
             obs, old, returns = (x.index_select(0, part) for x in (rollout.critic, rollout.value, rollout.returns))
             if self._reflection is not None:
-                self._reflection.critic(obs)
+                self._reflection(critic=obs)
             value = critic.forward(obs)
             loss, grad = value_loss(value, old, returns, self.cfg.value_clip)
             critic.net.backward(grad[:, None])
-            self._descend(self.critic_adam, self.cfg.critic_learning_rate, "the critic's gradient")
+            self.descend("critic", self.cfg.critic_learning_rate, self.cfg.max_gradient)
             losses.append(loss)
         return {"value_loss": float(np.mean(losses))}
 
-    def _descend(self, adam: Adam, learning_rate: float, what: str) -> None:
-        norm = adam.parameters.clip_gradient(self.cfg.max_gradient)
-        if not np.isfinite(norm):
-            raise NonFiniteError(what)
-        adam.step(learning_rate)
-
     # --- checkpoints ---
     def state(self) -> State:
-        """Everything needed to continue bit for bit, as named arrays."""
-        out = self.collector.state() | self.actor_adam.state("actor") | self.critic_adam.state("critic")
-        out |= {f"average/{key}": value.numpy() for key, value in self.average.view.items()}
-        return out | {
-            "learner/iteration": np.array(self.iteration),
-            "learner/learning_rate": np.array(self.learning_rate),
-        }
+        more = {"learner/learning_rate": np.array(self.learning_rate)}
+        return super().state() | self.average.arrays("average/") | more
 
     def restore(self, state: State) -> None:
-        """Continue from `state`."""
-        self.collector.restore(state)
-        self.actor_adam.restore("actor", state)
-        self.critic_adam.restore("critic", state)
-        self.iteration = int(state["learner/iteration"])
+        super().restore(state)
         self.learning_rate = float(state["learner/learning_rate"])
-        self.average.restore(state, self.iteration)
+        self.average.restore(state, "average/")
+        self.average.count = self.iteration
 
     def close(self) -> None:
         """End the second thread."""

@@ -9,8 +9,8 @@ follow them by `tau`. On minibatches of the replay buffer, with a' drawn from th
     J_alpha   = -log(alpha) (log p(t|s) + wanted entropy)
     log p(t|s) = sum_j [ -eps^2/2 - log sigma - log(2 pi)/2 - log(1 - t^2) ]
 
-Time-outs do not count as ends. The critics see what PPO's critic sees. Every iteration draws from a generator made from
-(seed, iteration); checkpoints hold the replay buffer, so a resumed run continues bit for bit.
+Time-outs do not count as ends. The critics see what PPO's critic sees. Checkpoints hold the replay buffer, so a resumed
+run continues bit for bit.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.policy.layers import read_layers
-from trueup.policy.net import PolicyNet, Wiring, read_normalizer
+from trueup.policy.net import PolicyNet, Wiring, read_layers
 from trueup.policy.normalizer import Normalizer
-from trueup.rl.env import Env, Floats, State, Step
+from trueup.rl.env import Env, Floats, State, Step, part
+from trueup.rl.learner import Learner
+from trueup.rl.losses import HALF_LOG_2PI
 from trueup.rl.nets.mlp import Mlp, mlp_shapes
 from trueup.rl.nets.parameters import Adam, Parameters
 from trueup.rl.settings import SacCfg
-from trueup.rl.stepper import NonFiniteError, Stepper, part
 
 _LOG_STD = (-5.0, 2.0)  # bounds of log sigma
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class ReplayBuffer:
@@ -86,7 +85,7 @@ class SquashedActor:
         spread = torch.exp(log_std).mul_(noise)
         squashed = torch.tanh(out[:, : self.naction] + spread)
         slope = (1.0 - squashed.square()).clamp_(min=1e-6)
-        log_prob = -(0.5 * noise.square() + log_std + _HALF_LOG_2PI + torch.log(slope)).sum(1)
+        log_prob = -(0.5 * noise.square() + log_std + HALF_LOG_2PI + torch.log(slope)).sum(1)
         self._kept = squashed, slope, spread, log_std == raw
         return squashed, log_prob
 
@@ -121,12 +120,15 @@ class TwinCritic:
         return grads[0] + grads[1]
 
 
-class Sac:
+class Sac(Learner):
     """SAC and the environment it acts in."""
 
+    cfg: SacCfg
+
     def __init__(self, env: Env, cfg: SacCfg, seed: int = 0) -> None:
+        super().__init__(env, seed)
         torch.set_num_threads(1)
-        self.env, self.cfg, self.seed, self.iteration = env, cfg, seed, 0
+        self.cfg = cfg
         rows = max(cfg.batch, env.nenv)
         self.actor = SquashedActor(env.nactor, env.naction, cfg.hidden, rows)
         self.critic = TwinCritic(env.ncritic, env.naction, cfg.hidden, rows)
@@ -144,13 +146,7 @@ class Sac:
         }
         widths = {"actor": env.nactor, "critic": env.ncritic, "action": env.naction, "reward": 1, "terminated": 1}
         self.buffer = ReplayBuffer(cfg.buffer, widths | {"next_actor": env.nactor, "next_critic": env.ncritic})
-        self.stepper = Stepper(env)
         self.normalizers = {"actor": Normalizer(env.nactor), "critic": Normalizer(env.ncritic)}
-
-    @property
-    def steps_done(self) -> int:
-        """Control steps of all simulations together."""
-        return self.iteration * self.cfg.steps * self.env.nenv
 
     @property
     def alpha(self) -> float:
@@ -159,7 +155,7 @@ class Sac:
 
     def iterate(self) -> dict[str, float]:
         """Collect `steps` control steps into the buffer, then do `updates` gradient steps."""
-        rng = np.random.default_rng([self.seed, self.iteration])
+        rng = self.draw()
         self.stepper.begin()
         for _ in range(self.cfg.steps):
             actor, critic = self.stepper.obs.actor.copy(), self.stepper.obs.critic.copy()
@@ -174,13 +170,11 @@ class Sac:
 
     def policy(self) -> PolicyNet:
         """limit * tanh(m(s)): the actor without its noise."""
-        view = {name: value.numpy() for name, value in self.actor.parameters.view.items()}
-        layers = read_layers(view, "actor")
-        weight, bias = layers[-1]
+        *layers, (weight, bias) = read_layers(self.actor.parameters.arrays(), "actor")
         mean = (weight[: self.env.naction], bias[: self.env.naction])
         return PolicyNet(
             spec=Wiring(squash=self.cfg.limit),
-            actor=(*layers[:-1], mean),
+            actor=(*layers, mean),
             normalizer=deepcopy(self.normalizers["actor"]),
         )
 
@@ -220,7 +214,7 @@ class Sac:
         q_loss = self._update_critic(data, _noise(rng, shape))
         policy_loss, entropy = self._update_actor(data, _noise(rng, shape))
         self.temperature.grad[0] = entropy - self.cfg.entropy_target * self.env.naction
-        self._descend("temperature")
+        self.descend("temperature", self.cfg.learning_rate)
         self.target.parameters.flat.lerp_(self.critic.parameters.flat, self.cfg.tau)
         return {"q_loss": q_loss, "policy_loss": policy_loss, "entropy": entropy, "alpha": self.alpha}
 
@@ -232,7 +226,7 @@ class Sac:
         errors = [q - wanted for q in self.critic.forward(data["critic"], data["action"])]
         for net, error in zip(self.critic.nets, errors, strict=True):
             net.backward((error * (2.0 / len(error)))[:, None])
-        self._descend("critic")
+        self.descend("critic", self.cfg.learning_rate)
         return float(sum(error.square().mean() for error in errors)) / 2.0
 
     def _update_actor(self, data: dict[str, Tensor], noise: Tensor) -> tuple[float, float]:
@@ -240,40 +234,18 @@ class Sac:
         action, log_prob = self.actor.sample(data["actor"], noise)
         q = [value.clone() for value in self.critic.forward(data["critic"], action)]
         self.actor.backward(-self.critic.action_gradient(q) / len(action), self.alpha / len(action))
-        self._descend("actor")
+        self.descend("actor", self.cfg.learning_rate)
         return float((self.alpha * log_prob - torch.minimum(*q)).mean()), -float(log_prob.mean())
-
-    def _descend(self, name: str) -> None:
-        adam = self.adams[name]
-        if not np.isfinite(float(adam.parameters.grad.norm())):
-            raise NonFiniteError(f"the {name}'s gradient")
-        adam.step(self.cfg.learning_rate)
 
     # --- checkpoints ---
     def state(self) -> State:
-        """Everything needed to continue bit for bit, the replay buffer included."""
-        out = self.stepper.state()
-        for name, adam in self.adams.items():
-            out |= adam.state(name)
-        out |= {f"target/{name}": view.numpy() for name, view in self.target.parameters.view.items()}
-        for name, normalizer in self.normalizers.items():
-            out |= {f"normalizer/{name}/{key}": values for key, values in normalizer.state().items()}
-        out |= {f"buffer/{name}": values for name, values in self.buffer.state().items()}
-        return out | {"learner/iteration": np.array(self.iteration)}
+        out = super().state() | self.target.parameters.arrays("target/")
+        return out | {f"buffer/{name}": values for name, values in self.buffer.state().items()}
 
     def restore(self, state: State) -> None:
-        """Continue from `state`."""
-        self.stepper.restore(state)
-        for name, adam in self.adams.items():
-            adam.restore(name, state)
-        for name, view in self.target.parameters.view.items():
-            view.copy_(torch.from_numpy(state[f"target/{name}"]))
-        self.normalizers = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
+        super().restore(state)
+        self.target.parameters.restore(state, "target/")
         self.buffer.restore(part(state, "buffer/"))
-        self.iteration = int(state["learner/iteration"])
-
-    def close(self) -> None:
-        """Nothing to end."""
 
 
 def _noise(rng: np.random.Generator, shape: tuple[int, int]) -> Tensor:

@@ -12,11 +12,13 @@ from typing import Literal
 class LearnerCfg:
     """Base of all learners' settings: frozen dataclasses whose `algorithm` names them in files and on the command line.
 
-    Each also has `nenv`, the number of simulations that suits it; 0: measured on the machine.
+    nenv   simulations that suit it; 0: measured on the machine
+    steps  control steps of every simulation in an iteration
     """
 
     algorithm: str
     nenv: int
+    steps: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,6 @@ class NetCfg:
 class PpoCfg(LearnerCfg):
     """Settings of PPO; the defaults suit locomotion with some hundred simulations.
 
-    steps           control steps of every simulation in an iteration
     kl_target       KL divergence of policies wanted per iteration; the actor stops updating at four times that
     learning_rate   of the actor at the start; adapted to `kl_target` from then on
     critic_learning_rate   fixed
@@ -78,7 +79,7 @@ class PpoCfg(LearnerCfg):
 class SacCfg(LearnerCfg):
     """Settings of SAC (soft actor-critic).
 
-    steps           control steps of every simulation in an iteration, followed by `updates` gradient steps
+    updates         gradient steps that follow the `steps` of an iteration
     batch           transitions of a minibatch, drawn from the last `buffer` transitions
     warmup          transitions with uniformly random actions before the first gradient step
     limit           actions are limit * tanh(...)

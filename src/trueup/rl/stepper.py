@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.rl.env import Env, Floats, Obs, State, Step
+from trueup.rl.env import Env, Floats, Obs, State, Step, part
 
 
 class NonFiniteError(ArithmeticError):
@@ -91,20 +90,18 @@ class Stepper:
             self.episode_return[rows], self.episode_length[rows] = 0.0, 0
 
     def _check(self, what: str, values: Floats) -> None:
-        if np.isfinite(values).all():
-            return
-        bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
-        raise NonFiniteError(what, len(self._actions) - 1, np.flatnonzero(bad).tolist(), self._before())
-
-    def _before(self) -> State:
-        """State before the last step, and its action."""
-        self.env.restore(self._start)
-        for action in self._actions[:-1]:
-            self.env.step(action)
-        state: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
-        return state | {"action": self._actions[-1]}
+        if not np.isfinite(values).all():
+            rows = bad_rows(values)
+            self.env.restore(self._start)
+            for action in self._actions[:-1]:
+                self.env.step(action)
+            before: State = {f"env/{name}": value.copy() for name, value in self.env.state().items()}
+            before |= {"action": self._actions[-1]}
+            raise NonFiniteError(what, len(self._actions) - 1, rows, before)
 
 
-def part(state: State, prefix: str) -> dict[str, NDArray[np.generic]]:
-    """The entries whose name starts with `prefix`, without it."""
-    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+def bad_rows(values: Floats) -> list[int]:
+    """Rows that hold a number which is not finite."""
+    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    rows: list[int] = np.flatnonzero(~finite).tolist()
+    return rows

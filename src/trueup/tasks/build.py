@@ -1,13 +1,12 @@
-"""Build: from a task to its parts: simulation, specs of observation and action, commands, senses."""
+"""Build: from a task and the size of its environment to parts: simulation, observation, action, goal, senses."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
@@ -17,14 +16,45 @@ from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.goals.goal import Goal, GoalPlace
 from trueup.tasks.sensing.feet import add_foot_sensors
-from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.task import Servo, Task
-from trueup.tasks.terrain.ground import Ground
+from trueup.tasks.terrain import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.posterior import sim_for_fit
+from trueup.world.randomization.adr import AdrCfg
 from trueup.world.terrain import Terrain
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvCfg:
+    """Size and seed of an environment.
+
+    threads   0: all cores
+    randomize, pushes   whether the task's are used
+    params    folder of a calibration: everything fitted is drawn from its posterior
+    posterior False: every row has the calibration's estimate
+    actuator  folder of a learned actuator: it drives the joints, with the parameters that it was fitted with
+    adr       let the task's ranges grow from the calibrated point by success
+    training  ranges, pushes and late costs grow by `ramp_s`; commands come suddenly, whatever their `rate`
+    level     of the terrain for every row; None: the curriculum decides
+    stagger   let the first episodes end at different times, so that resets spread out
+    """
+
+    nenv: int = 512
+    threads: int = 0
+    seed: int = 0
+    first_row: int = 0
+    randomize: bool = True
+    pushes: bool = True
+    params: Path | None = None
+    posterior: bool = True
+    actuator: Path | None = None
+    adr: AdrCfg | None = None
+    training: bool = False
+    level: int | None = None
+    stagger: bool = True
 
 
 class Parts(NamedTuple):
@@ -37,44 +67,31 @@ class Parts(NamedTuple):
     sense: Sense
 
 
-def build(
-    task: Task,
-    nenv: int,
-    threads: int,
-    seed: int,
-    first_row: int,
-    learned: Path | None = None,
-    fit: SimParams | None = None,
-) -> Parts:
-    """Make the parts of a task; `learned` is the folder of an actuator net, `fit` has parameters to be set later."""
+def build(task: Task, env: EnvCfg, fit: SimParams | None = None) -> Parts:
+    """Make the parts of a task; `fit` has parameters to be set later."""
     scene = task.scene.with_robot(with_servo(load_robot(task.robot), task.servo))
     if task.terrain is not None:
-        scene = replace(scene, terrain=Terrain(task.terrain, seed))
+        scene = replace(scene, terrain=Terrain(task.terrain, env.seed))
     robot = scene.robot
     cfg = SimCfg(
-        nsim=nenv,
-        threads=threads,
-        seed=seed,
-        first_row=first_row,
+        nsim=env.nenv,
+        threads=env.threads,
+        seed=env.seed,
+        first_row=env.first_row,
         control_hz=task.rates.control_hz,
         physics_hz=task.rates.physics_hz,
         sensors=task.sensors,
     )
-    if fit is not None:
-        cfg = sim_for_fit(cfg, fit)
-
-    def prepare(spec: mujoco.MjSpec) -> None:
-        add_foot_sensors(spec, robot)
-
-    if learned is None:
-        sim = BatchSim(scene, cfg, None, prepare, task.target_stages)
-    else:
-        net = load_actuator(learned)
-        actuator = NetActuator(net)
-        sim = BatchSim(scene, with_net(cfg, net), actuator, prepare, task.target_stages)
+    cfg = cfg if fit is None else sim_for_fit(cfg, fit)
+    actuator = None
+    if env.actuator is not None:
+        net = load_actuator(env.actuator)
+        cfg, actuator = with_net(cfg, net), NetActuator(net)
+    sim = BatchSim(scene, cfg, actuator, lambda spec: add_foot_sensors(spec, robot), task.target_stages)
+    if actuator is not None:
         actuator.prepare(sim)
     action = _action_spec(task, robot) if task.layout is None else task.layout.action
-    goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(seed, "command", nenv, first_row)))
+    goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(env.seed, "command", env.nenv, env.first_row)))
     sense = Sense(sim, Ground(scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
     return Parts(sim, _observation_spec(task, action, goal, sense), action, goal, sense)
 
@@ -107,11 +124,8 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
         values = value if isinstance(value, tuple) else (value,) * len(joints)
         if len(values) != len(joints):
             raise TrueupError(f"servo.{name}: {len(values)} numbers for {len(joints)} joints")
-        joints = tuple(
-            msgspec.structs.replace(joint, **{name: each}) for joint, each in zip(joints, values, strict=True)
-        )
-    if joints is robot.spec.joints:
-        return robot
+        pairs = zip(joints, values, strict=True)
+        joints = tuple(msgspec.structs.replace(joint, **{name: each}) for joint, each in pairs)
     return replace(robot, spec=msgspec.structs.replace(robot.spec, joints=joints))
 
 

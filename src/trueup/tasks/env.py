@@ -15,21 +15,18 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.rl.env import Mirror, Obs, Step
-from trueup.tasks.build import Parts, build
-from trueup.tasks.config import EnvCfg
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.build import EnvCfg, build
+from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.sensing.mirror import make_mirror
-from trueup.tasks.start import Starts
 from trueup.tasks.task import Task
-from trueup.tasks.terrain.climb import Climb
-from trueup.tasks.variation import Variation
+from trueup.tasks.terrain import Climb
+from trueup.tasks.variation import Starts, Variation
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.calibration import read_calibration
 from trueup.world.fitted.posterior import Fitted
 
 __all__ = ["EnvCfg", "Obs", "Step", "TaskEnv"]
-Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
 _WATCH_EVERY = 8  # control steps from one look at the task's metrics to the next
 
@@ -39,11 +36,10 @@ class TaskEnv:
 
     def __init__(self, task: Task, cfg: EnvCfg | None = None) -> None:
         self.task, self.cfg = task, cfg or EnvCfg()
-        self._fit = None if self.cfg.params is None else read_calibration(self.cfg.params)
-        parts = self._parts()
+        fit = None if self.cfg.params is None else read_calibration(self.cfg.params)
+        parts = build(task, self.cfg, fit)
         self.sim: BatchSim = parts.sim
-        self.robot = parts.sim.robot
-        self.nenv = self.cfg.nenv
+        self.robot, self.nenv = parts.sim.robot, self.cfg.nenv
         self.control_dt = self.sim.control_dt
         self.observation_spec, self.action_spec = parts.observation, parts.action
         seen = parts.observation
@@ -52,16 +48,14 @@ class TaskEnv:
         self._builder = ObservationBuilder(seen, self.nenv)
         self._others = tuple(self.observation_spec.widths) if task.layout is None else ()
         self._map = ActionMap(parts.action)
-        self._order: JointOrder | None = None
-        if seen.joint_names != self.robot.spec.joint_names:
-            self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
+        self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
         self.watch: Callable[[Frame], None] | None = None
         self.goal, self._sense = parts.goal, parts.sense
         self.variation = Variation(
             self.sim,
             task.randomize if self.cfg.randomize else {},
             task.pushes if self.cfg.pushes else None,
-            None if self._fit is None else Fitted(self._fit, self.sim, posterior=self.cfg.posterior),
+            None if fit is None else Fitted(fit, self.sim, posterior=self.cfg.posterior),
             self.cfg.adr,
             task.ramp_s if self.cfg.training else (0.0, 0.0),
         )
@@ -99,7 +93,7 @@ class TaskEnv:
         self._sense.read(self.goal.values)
         actor = self._builder.restart(self._reading(), self.goal.values, self._sense.frame.action)
         self._sense.frame.command = self._builder.command
-        self.obs = self._observe(actor)
+        self.obs = Obs(actor, self._critic(actor, None), self.variation.factors.copy())
         return self.obs
 
     def step(self, action: Float32) -> Step:
@@ -110,7 +104,8 @@ class TaskEnv:
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        self._target[:] = self._targets(action)
+        target = self._map.target(action, self._order.to_policy(self._target))
+        self._target[:] = self._order.to_robot(target)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)
         if self.watch is not None:
@@ -121,13 +116,12 @@ class TaskEnv:
         truncated = self._truncated() & ~terminated
         goal.advance()
         actor = self._builder.step(self._reading(), goal.values, frame.action)
-        obs = self._observe(actor)
+        obs = Obs(actor, self._critic(actor, None), self.variation.factors.copy())
         ended = np.flatnonzero(terminated | truncated)
         last = Obs(*(part[ended] for part in obs))
         self._scores += self._terms[self._score]
         if len(ended):
-            self._finish(ended, terminated)
-            self._restart(ended, obs)
+            self._restart(ended, terminated, obs)
         metrics["terminated"] = float(terminated.mean())
         metrics |= self.variation.metrics()
         if self.climb is not None:
@@ -142,22 +136,15 @@ class TaskEnv:
         """State of all rows after the last control step, as rewards see it."""
         return self._sense.frame
 
-    def hold_command(self, values: NDArray[np.floating]) -> None:
-        """Ask the same of every row from now on, until its episode ends."""
-        self.goal.hold(values)
-
     def policy_spec(self) -> PolicySpec:
         """What a policy trained here carries to the robot."""
         spec = self.robot.spec
-        kp, kd = spec.kp, spec.kd
-        if self._order is not None:
-            kp, kd = self._order.to_policy(kp), self._order.to_policy(kd)
         return PolicySpec(
             task=self.task.name,
             robot=spec.name,
             control_hz=1.0 / self.control_dt,
-            kp=tuple(kp.tolist()),
-            kd=tuple(kd.tolist()),
+            kp=tuple(self._order.to_policy(spec.kp).tolist()),
+            kd=tuple(self._order.to_policy(spec.kd).tolist()),
             observation=self.observation_spec,
             action=self.action_spec,
         )
@@ -181,28 +168,15 @@ class TaskEnv:
         self.obs = Obs(*(np.array(state[f"obs/{name}"], np.float32) for name in Obs._fields))
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
-        out: dict[str, NDArray[np.generic]] = {
-            "clock": self._clock,
-            "watched": self._watched,
-            "target": self._target,
-            "steps": self._steps,
-            "scores": self._scores,
-            "start": self._starts.random.counter,
-            "history": self._builder.history.frames,
-            "eased": self._builder.command,
-        }
-        out |= {f"command/{name}": values for name, values in self.goal.memory().items()}
-        if self.climb is not None:
-            out |= {f"climb/{name}": values for name, values in self.climb.memory().items()}
-        out |= {f"variation/{name}": values for name, values in self.variation.memory().items()}
-        out |= {f"sense/{name}": values for name, values in self._sense.memory.items()}
-        return out
+        names = ("clock", "watched", "target", "steps", "scores")
+        out: dict[str, NDArray[np.generic]] = {name: getattr(self, f"_{name}") for name in names}
+        out |= {"start": self._starts.random.counter}
+        out |= {"history": self._builder.history.frames, "eased": self._builder.command}
+        parts = {"command": self.goal.memory(), "variation": self.variation.memory(), "sense": self._sense.memory}
+        parts["climb"] = {} if self.climb is None else self.climb.memory()
+        return out | {f"{part}/{name}": values for part, memory in parts.items() for name, values in memory.items()}
 
     # --- inside ---
-    def _parts(self) -> Parts:
-        cfg = self.cfg
-        return build(self.task, cfg.nenv, cfg.threads, cfg.seed, cfg.first_row, cfg.actuator, self._fit)
-
     def _mirror(self) -> Mirror:
         """Of the robot as designed, which a fitted one nearly is; posterior draws have no counterpart and stay."""
         draws = self.variation.randomizer
@@ -222,62 +196,39 @@ class TaskEnv:
         self._scores[ids] = 0.0
         self._sense.reset(ids, self.goal.values)
 
-    def _finish(self, ids: Ids, terminated: NDArray[np.bool_]) -> None:
-        """Judge episodes: the mean score; what a fall cut off counts as zero."""
+    def _restart(self, ids: Ids, terminated: NDArray[np.bool_], obs: Obs) -> None:
+        """Judge episodes by the mean score, of which what a fall cut off counts as zero, and begin new ones."""
         length = np.where(terminated[ids], self._limit, self._steps[ids])
         self.variation.ended(ids, self._scores[ids] / length)
         if self.climb is not None:
             self.climb.ended(ids, self._place())
-
-    def _restart(self, ids: Ids, obs: Obs) -> None:
         self._begin(ids)
-        rows = self._reading(ids)
-        actor = self._builder.restart(rows, self.goal.values[ids], self._sense.frame.action[ids], ids)
+        actor = self._builder.restart(self._reading(ids), self.goal.values[ids], self._sense.frame.action[ids], ids)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
         obs.privileged[ids] = self.variation.factors[ids]
 
     def _reading(self, ids: Ids | None = None) -> Reading:
         seen, rows = self.sim.sensors.peek(ids), slice(None) if ids is None else ids
-        joint_pos, joint_vel = seen.joint_pos, seen.joint_vel
-        if self._order is not None:
-            joint_pos, joint_vel = self._order.to_policy(joint_pos), self._order.to_policy(joint_vel)
+        frame, nrow = self._sense.frame, len(seen.joint_pos)
         return Reading(
-            joint_pos=joint_pos,
-            joint_vel=joint_vel,
+            joint_pos=self._order.to_policy(seen.joint_pos),
+            joint_vel=self._order.to_policy(seen.joint_vel),
             gyro=seen.gyro,
             gravity=seen.gravity,
-            others={name: getattr(self._sense.frame, name)[rows].reshape(len(joint_pos), -1) for name in self._others},
+            others={name: getattr(frame, name)[rows].reshape(nrow, -1) for name in self._others},
         )
-
-    def _targets(self, action: Float32) -> NDArray[np.floating]:
-        """Joint targets in the robot's order."""
-        if self._order is None:
-            return self._map.target(action, self._target)
-        return self._order.to_robot(self._map.target(action, self._order.to_policy(self._target)))
 
     def _place(self) -> NDArray[np.floating]:
         return self.sim.qpos[:, self.sim.base_qpos : self.sim.base_qpos + 2]
 
-    def _observe(self, actor: Float32) -> Obs:
-        return Obs(actor, self._critic(actor, None), self.variation.factors.copy())
-
     def _critic(self, actor: Float32, ids: Ids | None) -> Float32:
         rows = slice(None) if ids is None else ids
-        frame, factors = self._sense.frame, self.variation.factors[rows]
         terms = [
-            (getattr(frame, term.signal)[rows].reshape(len(actor), -1), np.float32(term.scale))
+            getattr(self._sense.frame, term.signal)[rows].reshape(len(actor), -1) * np.float32(term.scale)
             for term in self.task.observations.critic
         ]
-        width = actor.shape[1] + sum(values.shape[1] for values, _ in terms) + factors.shape[1]
-        out: Float32 = np.empty((len(actor), width), np.float32)
-        at = actor.shape[1]
-        out[:, :at] = actor
-        for values, scale in terms:
-            np.multiply(values, scale, out=out[:, at : at + values.shape[1]])
-            at += values.shape[1]
-        out[:, at:] = factors
-        return out
+        return np.concatenate([actor, *terms, self.variation.factors[rows]], axis=1, dtype=np.float32)
 
     def _reward(self) -> tuple[Float32, dict[str, float]]:
         frame = self._sense.frame

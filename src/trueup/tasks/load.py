@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -35,7 +36,7 @@ def name_object(task: Task, name: str | None = None) -> str:
 
 def task_names() -> tuple[str, ...]:
     """Names of the built-in tasks."""
-    return tuple(sorted(_variants()))
+    return tuple(_makers())
 
 
 def load_task(name: str, robot: str | None = None) -> Task:
@@ -44,13 +45,11 @@ def load_task(name: str, robot: str | None = None) -> Task:
     robot   a name or folder: that robot in place of the task's own, with the same joints and other numbers
     """
     task = _named(name)
-    return task if robot is None else _on_robot(task, robot)
-
-
-def _on_robot(task: Task, robot: str) -> Task:
-    own, other = load_robot(task.robot).spec, load_robot(robot).spec
-    if own.joint_names != other.joint_names:
-        odd = [joint for joint in own.joint_names if joint not in other.joint_names]
+    if robot is None:
+        return task
+    own, other = load_robot(task.robot).spec.joint_names, load_robot(robot).spec.joint_names
+    if own != other:
+        odd = [joint for joint in own if joint not in other]
         what = f"has no joint {odd[0]!r}" if odd else "has other joints, or in another order,"
         raise TrueupError(
             f"task {task.name!r} is written for {task.robot!r}, and robot {robot!r} {what}: `trueup task init` writes "
@@ -72,12 +71,10 @@ def _named(name: str) -> Task:
         if not isinstance(own, Task):
             raise TrueupError(f"{name} must return a trueup.tasks.task.Task, found {type(own).__name__}")
         return own
-    variants = _variants()
-    if name not in variants:
-        raise TrueupError(f"no task {name!r}{did_you_mean(name, sorted(variants))}; your own is named FILE.py:FUNCTION")
-    module, function = variants[name]
-    task: Task = getattr(importlib.import_module(module), function)()
-    return task
+    makers = _makers()
+    if name not in makers:
+        raise TrueupError(f"no task {name!r}{did_you_mean(name, makers)}; your own is named FILE.py:FUNCTION")
+    return makers[name]()
 
 
 class DescribedTask(NamedTuple):
@@ -92,22 +89,19 @@ class DescribedTask(NamedTuple):
 def described_tasks() -> list[DescribedTask]:
     """Every built-in task with the first line of its function's docstring."""
     out = []
-    for name, (module, function) in sorted(_variants().items()):
-        task = load_task(name)
-        what = inspect.getdoc(getattr(importlib.import_module(module), function)) or ""
+    for name, make in _makers().items():
+        task, what = make(), inspect.getdoc(make) or ""
         out.append(DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales)))
     return out
 
 
-def make_env(task: Task, cfg: EnvCfg | None = None) -> TaskEnv:
-    """Make the environment of a task."""
-    return TaskEnv(task, cfg)
+make_env = TaskEnv  # of a task and an EnvCfg
 
 
-def _variants() -> dict[str, tuple[str, str]]:
-    """name -> (module, function): every module of the zoo names its variants in TASKS."""
-    out: dict[str, tuple[str, str]] = {}
+def _makers() -> dict[str, Callable[[], Task]]:
+    """Functions of the built-in tasks by name, sorted: every module of the zoo names its variants in TASKS."""
+    found: dict[str, Callable[[], Task]] = {}
     for info in pkgutil.iter_modules(zoo.__path__, zoo.__name__ + "."):
         module = importlib.import_module(info.name)
-        out |= {task: (info.name, function) for task, function in module.TASKS.items()}
-    return out
+        found |= {task: getattr(module, function) for task, function in module.TASKS.items()}
+    return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Variation: what differs between copies and episodes: randomised parameters, their curriculum, pushes."""
+"""What differs between copies and episodes: randomised parameters, their curriculum, pushes; start states."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
+from trueup.tasks.task import Start
+from trueup.tasks.terrain import Climb, Float32, FloatArray, Ids
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.origins import origins
 from trueup.world.fitted.posterior import Fitted
 from trueup.world.push import PushCfg, Pushes
 from trueup.world.randomization.adr import Adr, AdrCfg
 from trueup.world.randomization.randomize import Randomizer, Ranges
-
-Ids = NDArray[np.intp]
-Float32 = NDArray[np.float32]
 
 
 class Variation:
@@ -43,16 +42,10 @@ class Variation:
         if self.randomizer is not None:
             self._start, self._limits = self.randomizer.start_point[:, None], self.randomizer.bounds.copy()
         self.widen(0)
+        self.factors: Float32 = np.zeros((sim.nsim, 0), np.float32)  # hidden factors of every row
         if self.randomizer is not None:
             self.randomizer.apply()
-            self._factors = self.randomizer.factors
-        else:
-            self._factors = np.zeros((sim.nsim, 0), np.float32)
-
-    @property
-    def factors(self) -> Float32:
-        """Hidden factors of every row, (nsim, n)."""
-        return self._factors
+            self.factors = self.randomizer.factors
 
     def begin(self, ids: Ids) -> None:
         """Draw what episodes of rows `ids` will meet; call before their simulations are reset."""
@@ -60,7 +53,7 @@ class Variation:
             return
         pins = None if self.adr is None else self.adr.choose(ids)
         self.randomizer.reset(ids, pins)
-        self._factors[ids] = self.randomizer.factors_of(ids)
+        self.factors[ids] = self.randomizer.factors_of(ids)
 
     def widen(self, steps: int) -> None:
         """Let ranges and pushes grow to where they belong after `steps` control steps."""
@@ -85,7 +78,7 @@ class Variation:
     def advance(self) -> None:
         """A control step is about to be made."""
         if self.randomizer is not None and self.randomizer.advance():
-            self._factors = self.randomizer.factors
+            self.factors = self.randomizer.factors
         if self._pushes is not None:
             self._pushes.advance()
 
@@ -105,4 +98,55 @@ class Variation:
         """The live arrays have been filled from a checkpoint: bring them into the simulation."""
         if self.randomizer is not None:
             self.randomizer.restored()
-            self._factors = self.randomizer.factors
+            self.factors = self.randomizer.factors
+
+
+class Starts:
+    """Draws start states; `random` is all that a checkpoint needs of it."""
+
+    def __init__(self, start: Start, sim: BatchSim, random: RowRandom) -> None:
+        self._start, self._sim, self.random = start, sim, random
+
+    def draw(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return qpos (rows, nq), qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
+        qpos, qvel = self._about_default(ids)
+        if climb is not None and self._sim.free_base:
+            at = self._sim.base_qpos
+            qpos[:, at : at + 2] = climb.middle(ids)
+            qpos[:, at + 2] += climb.terrain.height_at(*qpos[:, at : at + 2].T.astype(np.float32))
+        return qpos, qvel
+
+    def _about_default(self, ids: Ids) -> tuple[FloatArray, FloatArray]:
+        start, sim = self._start, self._sim
+        njoint = sim.robot.spec.njoint
+        unit = 2.0 * self.random.uniform(2 * njoint + 9, ids) - 1.0
+        qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
+        qvel = np.zeros((len(ids), sim.model.nv))
+        low, high = sim.robot.spec.position_low, sim.robot.spec.position_high
+        pose = qpos[:, sim.index.qpos] + start.joint_pos * unit[:, :njoint]
+        qpos[:, sim.index.qpos] = np.clip(pose, low, high)
+        qvel[:, sim.index.dof] = start.joint_vel * unit[:, njoint : 2 * njoint]
+        if sim.free_base:
+            rest = unit[:, 2 * njoint :]
+            yaw = np.pi * rest[:, 2] if start.any_yaw else 0.0 * rest[:, 2]
+            at, dof = sim.base_qpos, sim.base_dof
+            qpos[:, at + 3 : at + 7] = heading_and_tilt(yaw, start.tilt * rest[:, 0], start.tilt * rest[:, 1])
+            qvel[:, dof : dof + 3] = start.vel * rest[:, 3:6]
+            qvel[:, dof + 3 : dof + 6] = start.spin * rest[:, 6:9]
+        return qpos, qvel
+
+
+def heading_and_tilt(yaw: FloatArray, roll: FloatArray, pitch: FloatArray) -> FloatArray:
+    """Quaternions (n, 4) w x y z of yaw about z, then pitch about y, then roll about x."""
+    cy, sy = np.cos(0.5 * yaw), np.sin(0.5 * yaw)
+    cp, sp = np.cos(0.5 * pitch), np.sin(0.5 * pitch)
+    cr, sr = np.cos(0.5 * roll), np.sin(0.5 * roll)
+    return np.stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ],
+        axis=1,
+    )

@@ -1,7 +1,12 @@
-"""RunCfg and Budget: everything that decides the outcome of a run, recorded with it, and when it ends."""
+"""RunCfg and Budget: everything that decides the outcome of a run, recorded with it, and when it ends.
+
+A task and a robot that were given as Python objects are recorded by name (`task_reference`, `robot_reference`).
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,9 @@ import msgspec
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
-from trueup.tasks.load import load_task
+from trueup.robot.load import Robot, load_robot
+from trueup.tasks.load import load_task, name_object
+from trueup.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +54,9 @@ class Budget:
     """When a run ends, and intervals of work that does not change its outcome; times include those before a resume.
 
     minutes, steps   whichever comes first; steps are control steps of all simulations together
-    target           stop when an assessment reaches it (see `assess`), unless `past_target`: then only record it
+    target           stop when an assessment, made every minute, reaches it; with `past_target` only record it
     save_s           between checkpoints
     film_minutes     between films; 0: none
-    assess_minutes   between assessments, with a target only
     """
 
     minutes: float | None = None
@@ -59,7 +65,6 @@ class Budget:
     past_target: bool = False
     save_s: float = 30.0
     film_minutes: float = 0.0
-    assess_minutes: float = 1.0
 
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
@@ -114,3 +119,41 @@ def _read_learner(kind: type[Any], content: Any) -> LearnerCfg:
     if algorithm not in ALGORITHMS:
         raise msgspec.ValidationError(f"no learner {algorithm!r}; known: {', '.join(ALGORITHMS)}")
     return msgspec.convert(content, ALGORITHMS[algorithm])
+
+
+def task_reference(task: str | Task | Callable[[], Task]) -> str:
+    """A name for `load_task`: of a built-in task, FILE.py:FUNCTION of a function, or object:NAME of any other Task.
+
+    An object:NAME is known to this process only: such a run is assessed, filmed and resumed here, and in another
+    process after `tu.train(task, out=RUN, resume=True)` with the same Task.
+    """
+    if isinstance(task, str):
+        return task
+    if isinstance(task, Task):
+        return name_object(task)
+    file = inspect.getsourcefile(task)
+    named = file is not None and Path(file).is_file() and task.__qualname__.isidentifier()
+    if file is None or not named or task.__module__.startswith("trueup."):
+        return name_object(task())  # built in, or of a notebook or within another function: no file can be named
+    return f"{Path(file).absolute()}:{task.__qualname__}"
+
+
+def robot_reference(robot: Robot | str | Path | None) -> str | None:
+    """A name for `load_robot`; refuses a Robot object that is not what its files say."""
+    if not isinstance(robot, Robot):
+        return None if robot is None else str(robot)
+    options = ",".join(f"{name}={value}" for name, value in robot.options.items())
+    path = robot.model_path.absolute()
+    places = [robot.spec.name] if robot.built_in else [str(path.parent), str(path)]
+    for place in places:
+        reference = f"{place}:{options}" if options else place
+        try:
+            if load_robot(reference, root=robot.root).spec == robot.spec:
+                return reference
+        except TrueupError:
+            continue
+    raise TrueupError(
+        f"robot {robot.spec.name!r} was changed in Python, and a run must be able to load it again: write the change "
+        "into a robot folder (spec.toml beside the model) and give the folder",
+        file=robot.model_path,
+    )

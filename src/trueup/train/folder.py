@@ -12,7 +12,7 @@ from trueup.core.checkpoint import Checkpoint, Checkpoints
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
 from trueup.policy.net import PolicyNet, Wiring, read_net
-from trueup.rl.stepper import part
+from trueup.rl.env import part
 from trueup.train.config import RunCfg, read_config, write_config
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.core.checkpoint import Checkpoint
+from trueup.core.checkpoint import Checkpoint, write_checkpoint
 from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.rl.learner import Learner
 from trueup.rl.stepper import NonFiniteError
-from trueup.train.config import Budget, RunCfg
+from trueup.train.config import Budget
 from trueup.train.folder import POLICY, RunFolder, Scalars
-from trueup.train.nonfinite import write_dump
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +29,11 @@ class Progress:
     fraction: float | None
     left_s: float | None
     metrics: dict[str, float]
+
+    def record(self) -> dict[str, float]:
+        """What is written of an iteration."""
+        spent = {"elapsed_s": round(self.elapsed_s, 3), "steps_per_s": round(self.steps_per_s, 1)}
+        return {"iteration": self.iteration, "steps": self.steps, **spent, **self.metrics}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +59,6 @@ class Periodic:
     worth: Callable[[dict[str, float]], bool] = lambda metrics: True
     last_s: float = 0.0
 
-    def due(self, elapsed_s: float, metrics: dict[str, float]) -> bool:
-        return elapsed_s - self.last_s >= self.every_s and self.worth(metrics)
-
 
 class Trainer:
     """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit.
@@ -66,17 +67,10 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        cfg: RunCfg,
-        learner: Learner,
-        *,
-        resume: bool,
-        extras: tuple[Periodic, ...] = (),
-        started: float | None = None,
+        self, folder: RunFolder, learner: Learner, extras: tuple[Periodic, ...], *, resume: bool, started: float
     ) -> None:
-        self.folder, self.cfg, self.extras, self.learner = folder, cfg, extras, learner
-        self._before_s = 0.0
+        self.folder, self.learner, self.extras = folder, learner, extras
+        self._start = started
         found = folder.checkpoints.newest() if resume else None
         if found is not None:
             try:
@@ -87,39 +81,43 @@ class Trainer:
                     " of trueup; play it (`trueup play`), or train anew in another folder",
                     file=folder.path,
                 ) from error
-            self._before_s = float(found.facts["elapsed_s"])
+            self._start -= float(found.facts["elapsed_s"])
         self._saved = time.monotonic()
-        self._start = self._saved if started is None else started
         for extra in extras:
-            extra.last_s = self._before_s
+            extra.last_s = started - self._start
 
     @property
     def elapsed_s(self) -> float:
         """Wall-clock time of the whole run; iterations lost to a kill are not counted twice."""
-        return self._before_s + time.monotonic() - self._start
+        return time.monotonic() - self._start
 
     def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> Outcome:
         """Train until the budget is spent, a target is reached or a stop is requested; ends with a checkpoint."""
-        scalars, pace = Scalars(self.folder, self.learner.iteration), _Pace(self)
+        scalars, learner, pace = Scalars(self.folder, self.learner.iteration), self.learner, 0.0
         metrics: dict[str, float] = {}
+        last = time.monotonic()
         try:
-            with stop_on_signal() as stop:
-                reason = _spent(budget, self)
+            with stop_on_signal() as stop_requested:
+                reason = self._spent(budget)
                 while reason is None:
+                    steps = learner.steps_done
                     metrics = self._iterate()
-                    progress = pace.progress(budget, metrics)
-                    scalars.add(_record(progress))
+                    before, last = last, time.monotonic()
+                    newest = (learner.steps_done - steps) / max(last - before, 1e-9)
+                    pace = 0.8 * pace + 0.2 * newest if pace else newest  # smoothed over some iterations
+                    progress = self._progress(budget, pace, metrics)
+                    scalars.add(progress.record())
                     show(progress)
-                    reason = "interrupted" if stop.requested else self._extras(metrics) or _spent(budget, self)
+                    reason = "interrupted" if stop_requested.is_set() else self._extras(metrics) or self._spent(budget)
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
                         self.save()
         finally:
             scalars.close()
-            self.learner.close()
+            learner.close()
         return Outcome(
             reason=reason,
-            iteration=self.learner.iteration,
-            steps=self.learner.steps_done,
+            iteration=learner.iteration,
+            steps=learner.steps_done,
             elapsed_s=self.elapsed_s,
             metrics=metrics,
         )
@@ -132,7 +130,6 @@ class Trainer:
             "iteration": self.learner.iteration,
             "steps": self.learner.steps_done,
             "elapsed_s": self.elapsed_s,
-            "task": self.cfg.task,
         }
         arrays = self.learner.state() | {f"{POLICY}/{name}": values for name, values in net.arrays().items()}
         path = self.folder.checkpoints.save(self.learner.iteration, Checkpoint(arrays=arrays, facts=facts))
@@ -140,71 +137,50 @@ class Trainer:
         return path
 
     def _iterate(self) -> dict[str, float]:
+        """An iteration; where a number is not finite, the step in which it appeared is written to RUN/nan."""
+        iteration = self.learner.iteration
         try:
             return self.learner.iterate()
         except NonFiniteError as error:
-            place = write_dump(self.folder.path / "nan", self.learner.iteration, error)
+            facts = {"what": error.what, "iteration": iteration, "step": error.step, "rows": error.rows[:64]}
+            place = write_checkpoint(self.folder.path / "nan", Checkpoint(arrays=error.before, facts=facts))
             where, what_next = "", "resuming the run from its last checkpoint leads there again"
             if error.step is not None:
                 where = f", step {error.step}, rows {error.rows[:8]}"
                 what_next = f"state and action are kept: `trueup train --replay {place}` shows the step again"
             raise TrueupError(
-                f"{error.what} is not finite in iteration {self.learner.iteration}{where}; {what_next}", file=place
+                f"{error.what} is not finite in iteration {iteration}{where}; {what_next}", file=place
             ) from error
 
     def _extras(self, metrics: dict[str, float]) -> str | None:
         for extra in self.extras:
-            if extra.due(self.elapsed_s, metrics):
+            if self.elapsed_s - extra.last_s >= extra.every_s and extra.worth(metrics):
                 stop = extra.run(self.learner)
                 extra.last_s = self.elapsed_s
                 if stop:
                     return "target"
         return None
 
+    def _spent(self, budget: Budget) -> str | None:
+        if budget.steps is not None and self.learner.steps_done >= budget.steps:
+            return "steps"
+        if budget.minutes is not None and self.elapsed_s >= 60.0 * budget.minutes:
+            return "minutes"
+        return None
 
-def _spent(budget: Budget, trainer: Trainer) -> str | None:
-    if budget.steps is not None and trainer.learner.steps_done >= budget.steps:
-        return "steps"
-    if budget.minutes is not None and trainer.elapsed_s >= 60.0 * budget.minutes:
-        return "minutes"
-    return None
-
-
-class _Pace:
-    """Steps per second, smoothed over some iterations."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self._trainer, self._rate = trainer, 0.0
-        self._time, self._steps = time.monotonic(), trainer.learner.steps_done
-
-    def progress(self, budget: Budget, metrics: dict[str, float]) -> Progress:
-        trainer, now = self._trainer, time.monotonic()
-        steps, elapsed = trainer.learner.steps_done, trainer.elapsed_s
-        rate = (steps - self._steps) / max(now - self._time, 1e-9)
-        self._rate = rate if self._rate == 0.0 else 0.8 * self._rate + 0.2 * rate
-        self._time, self._steps = now, steps
-        left = []
+    def _progress(self, budget: Budget, pace: float, metrics: dict[str, float]) -> Progress:
+        steps, elapsed, left = self.learner.steps_done, self.elapsed_s, []
         if budget.steps is not None:
-            left.append((steps / budget.steps, (budget.steps - steps) / max(self._rate, 1e-9)))
+            left.append((steps / budget.steps, (budget.steps - steps) / max(pace, 1e-9)))
         if budget.minutes is not None:
             left.append((elapsed / (60 * budget.minutes), 60 * budget.minutes - elapsed))
-        fraction, left_s = max(left) if left else (None, None)
+        fraction, left_s = max(left, default=(None, None))
         return Progress(
-            iteration=trainer.learner.iteration,
+            iteration=self.learner.iteration,
             steps=steps,
             elapsed_s=elapsed,
-            steps_per_s=self._rate,
+            steps_per_s=pace,
             fraction=None if fraction is None else min(1.0, fraction),
             left_s=None if left_s is None else max(0.0, left_s),
             metrics=metrics,
         )
-
-
-def _record(progress: Progress) -> dict[str, float]:
-    return {
-        "iteration": progress.iteration,
-        "steps": progress.steps,
-        "elapsed_s": round(progress.elapsed_s, 3),
-        "steps_per_s": round(progress.steps_per_s, 1),
-        **progress.metrics,
-    }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their nam
     from trueup.robot.load import Robot
     from trueup.tasks.task import Task
     from trueup.train.config import RunCfg
-    from trueup.train.trained import TrainedRun
+    from trueup.train.play.play import TrainedRun
     from trueup.train.trainer import Progress
     from trueup.world.fitted.calibration import Calibration
 
@@ -113,8 +113,8 @@ def run(
     from trueup.tasks.task import Task
     from trueup.train.config import Budget
     from trueup.train.folder import RunFolder
+    from trueup.train.play.play import TrainedRun
     from trueup.train.train import train as train_run
-    from trueup.train.trained import TrainedRun
 
     if verb.replay is not None:
         raise TrueupError("a dump is replayed by `trueup train --replay` or trueup.train.train.replay_dump")
@@ -142,7 +142,7 @@ train = called_with(TrainVerb, run)
 def run_folder(verb: TrainVerb) -> Path:
     """The folder that was named, or runs/TASK."""
     from trueup.tasks.load import load_task
-    from trueup.train.references import task_reference
+    from trueup.train.config import task_reference
 
     named = verb.out if verb.resume is None or isinstance(verb.resume, bool) else verb.resume
     if named is not None:
@@ -154,8 +154,7 @@ def run_folder(verb: TrainVerb) -> Path:
 
 def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
-    from trueup.train.config import RunCfg
-    from trueup.train.references import robot_reference, task_reference
+    from trueup.train.config import RunCfg, robot_reference, task_reference
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
     if verb.task is None:

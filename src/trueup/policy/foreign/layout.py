@@ -6,17 +6,13 @@ A reader of each format fills it (`rl_sar`, `unitree`); what a format leaves ope
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from trueup.core.errors import TrueupError
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import ObservationSpec
-
-T = TypeVar("T")
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +37,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     torque: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.control_hz) and 1.0 <= self.control_hz <= 10_000.0):
+        if not 1.0 <= self.control_hz <= 10_000.0:
             raise ValueError(f"a control rate must lie between 1 and 10000 Hz, found {self.control_hz:g}")
         if self.action.joint_names != self.joint_names:
             raise ValueError("observation and action must list the same joints")
@@ -49,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             values = getattr(self, name)
             if len(values) != len(self.joint_names) and (values or name != "torque"):
                 raise ValueError(f"{name}: {len(values)} numbers for {len(self.joint_names)} joints")
-        if not all(map(math.isfinite, _numbers(msgspec.to_builtins(self)))):
+        if not _is_finite(msgspec.to_builtins(self)):
             raise ValueError("a layout needs finite numbers")
 
     @property
@@ -68,10 +64,13 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
 
     file = Path(path)
     found = read_yaml(file)
-    if "joint_ids_map" in found or "step_dt" in found:
-        return unitree.read(file, found, joint_names)
-    if len(found) == 1 and isinstance(next(iter(found.values())), dict):
-        return rl_sar.read(file, found, None if base is None else Path(base))
+    try:
+        if "joint_ids_map" in found or "step_dt" in found:
+            return unitree.read(file.resolve().parent.name, found, joint_names)
+        if len(found) == 1 and isinstance(next(iter(found.values())), dict):
+            return rl_sar.read(found, rl_sar.read_base(file, next(iter(found)), base))
+    except ValueError as error:  # of the readers, the specs and msgspec; each names the key
+        raise TrueupError(str(error)[:500], file=file) from None
     raise TrueupError(
         "is no layout that trueup knows: rl_sar's config.yaml has one policy as its only key, "
         "unitree_rl_lab's deploy.yaml has joint_ids_map and step_dt",
@@ -79,26 +78,19 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
     )
 
 
-def convert(values: object, kind: type[T], file: Path) -> T:
-    """Check plain values as `kind`; failures name the file and the key."""
-    try:
-        return msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at ")
-        raise TrueupError(message[:500], file=file, place=place.strip("`")[:200] or "top level") from None
+def joints_in_order(key: str, motors: tuple[int, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Joint names in the policy's order, whose slot i is motor `motors[i]`; `key` is where a file says so."""
+    if sorted(motors) != list(range(len(names))):
+        raise ValueError(f"{key}: must hold each of 0..{len(names) - 1} once, for {len(names)} joint names")
+    return tuple(names[motor] for motor in motors)
 
 
-def checked(file: Path, make: Callable[[], T]) -> T:
-    """Build specs from what a file says; numbers that do not fit together name the file."""
-    try:
-        return make()
-    except ValueError as error:
-        raise TrueupError(str(error)[:500], file=file) from None
+def each(values: float | tuple[float, ...], count: int) -> tuple[float, ...]:
+    """A number for each of `count`, where a file may name one for all."""
+    return values if isinstance(values, tuple) else (values,) * count
 
 
-def _numbers(value: object) -> list[float]:
-    if isinstance(value, dict):
-        return [number for item in value.values() for number in _numbers(item)]
-    if isinstance(value, (list, tuple)):
-        return [number for item in value for number in _numbers(item)]
-    return [float(value)] if isinstance(value, (int, float)) else []
+def _is_finite(value: object) -> bool:
+    if isinstance(value, (dict, list, tuple)):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)

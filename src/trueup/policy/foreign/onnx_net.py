@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.policy.foreign.yaml_file import read_bounded
+from trueup.policy.normalizer import Float32
 
-Float32 = NDArray[np.float32]
 MAX_BYTES = 200_000_000
 _ENDS = re.compile(r"(^|_)(in|out|prev|next|new)(_|$)")
 
@@ -61,10 +62,10 @@ class OnnxNet:
     def _run(self, obs: Float32, rows: slice) -> Float32:
         feed: dict[str, Float32] = {self._input: np.ascontiguousarray(obs, np.float32)}
         for state, hidden in zip(self._states, self._hidden, strict=True):
-            feed[state.source] = _joined(hidden[rows], state.batch)
+            feed[state.source] = hidden[rows][0] if state.batch is None else np.concatenate(hidden[rows], state.batch)
         action, *after = self._session.run([self._output, *(state.result for state in self._states)], feed)
         for state, hidden, values in zip(self._states, self._hidden, after, strict=True):
-            hidden[rows] = _parted(values, state.batch)
+            hidden[rows] = values if state.batch is None else np.split(values, values.shape[state.batch], state.batch)
         if not np.isfinite(action).all():
             raise TrueupError("gave an action that is not finite", file=self.file)
         return np.asarray(action, np.float32)
@@ -91,20 +92,6 @@ class OnnxNet:
         return _State(part.name, partners[0].name, shape, free[0] if free else None)
 
 
-def _joined(hidden: Float32, batch: int | None) -> Float32:
-    """Rows (n, *shape) side by side along the batch axis."""
-    if batch is None:
-        return np.ascontiguousarray(hidden[0])
-    return np.concatenate(list(hidden), axis=batch)
-
-
-def _parted(values: Float32, batch: int | None) -> Float32:
-    """Back to rows (n, *shape), with a batch of one each."""
-    if batch is None:
-        return values[None]
-    return np.stack(np.split(values, values.shape[batch], axis=batch))
-
-
 def _stem(name: str) -> str:
     return _ENDS.sub(r"\1\3", name.lower()).strip("_")
 
@@ -113,18 +100,15 @@ def _open(file: Path) -> Any:
     """A session on one thread; the file must hold all of its weights itself."""
     import onnx
     import onnxruntime
+    from onnx.external_data_helper import _get_all_tensors, uses_external_data
 
+    data = read_bounded(file, MAX_BYTES, "a policy's network")
     try:
-        if not file.is_file():
-            raise TrueupError("no such file", file=file)
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise TrueupError(f"a policy's network has at most {MAX_BYTES} bytes, this one {size}", file=file)
-        data = file.read_bytes()
-    except OSError as error:
-        raise TrueupError(f"cannot be read: {error.strerror}", file=file) from None
-    try:
-        _no_outside_data(onnx.load_model_from_string(data), file)
+        outside = [
+            tensor.name for tensor in _get_all_tensors(onnx.load_model_from_string(data)) if uses_external_data(tensor)
+        ]
+        if outside:  # would be read from wherever the name points to
+            raise TrueupError(f"keeps {outside[0]!r} in another file; save the network as one file", file=file)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
@@ -133,12 +117,3 @@ def _open(file: Path) -> Any:
         raise
     except Exception as error:  # each package has families of its own, protobuf among them
         raise TrueupError(f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file) from None
-
-
-def _no_outside_data(model: Any, file: Path) -> None:
-    """Weights in other files would be read from wherever the name points to."""
-    from onnx.external_data_helper import _get_all_tensors, uses_external_data
-
-    for tensor in _get_all_tensors(model):
-        if uses_external_data(tensor):
-            raise TrueupError(f"keeps {tensor.name!r} in another file; save the network as one file", file=file)

@@ -15,7 +15,7 @@ import msgspec
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.policy.action import ActionSpec
-from trueup.policy.foreign.layout import Layout, checked, convert
+from trueup.policy.foreign.layout import Layout, each, joints_in_order
 from trueup.policy.foreign.yaml_file import read_yaml
 from trueup.policy.observation import ObservationSpec, Term
 
@@ -72,39 +72,27 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     waist_joint_indices: Any = None
 
 
-def read(file: Path, found: dict[str, Any], base: Path | None = None) -> Layout:
-    """Make a layout of config.yaml, whose only key is the policy's name, and the base.yaml of its robot."""
-    name: str = next(iter(found))
-    config: dict[str, Any] = found[name]
-    said = convert(_merged(file, config, _base(file, name, base)), RlSarFile, file)
+def read(found: dict[str, Any], base: dict[str, Any]) -> Layout:
+    """Make a layout of config.yaml, whose only key is the policy's name, and what base.yaml says of its robot."""
+    ((name, config),) = found.items()
+    said = msgspec.convert(_merged(config, base), RlSarFile, strict=False)
     if said.wheel_indices:
-        raise TrueupError("has wheels, which take speeds: not understood", file=file, place="wheel_indices")
-    if sorted(said.joint_mapping) != list(range(len(said.joint_names))):
-        raise TrueupError(
-            f"must hold each of 0..{len(said.joint_names) - 1} once, for {len(said.joint_names)} joint_names",
-            file=file,
-            place="joint_mapping",
-        )
-    joints = tuple(said.joint_names[motor] for motor in said.joint_mapping)
-    layout = checked(file, lambda: _layout(name, said, joints, _terms(file, said)))
+        raise ValueError("wheel_indices: has wheels, which take speeds: not understood")
+    layout = _layout(name, said, joints_in_order("joint_mapping", said.joint_mapping, said.joint_names))
     if layout.observation.nframe != said.num_observations:
-        raise TrueupError(
-            f"says {said.num_observations}, but its terms have {layout.observation.nframe} columns",
-            file=file,
-            place="num_observations",
-        )
+        ncolumn = layout.observation.nframe
+        raise ValueError(f"num_observations: says {said.num_observations}, but its terms have {ncolumn} columns")
     return layout
 
 
-def _base(file: Path, name: str, base: Path | None) -> dict[str, Any]:
-    """What base.yaml says of this robot: the first part of the policy's name, or its only key."""
-    places = [base] if base is not None else [file.parent / BASE_FILE, file.parent.parent / BASE_FILE]
+def read_base(file: Path, name: str, base: str | Path | None) -> dict[str, Any]:
+    """What base.yaml says of this robot: the first part of the policy's name."""
+    places = [file.parent / BASE_FILE, file.parent.parent / BASE_FILE] if base is None else [Path(base)]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
-        raise TrueupError(
+        raise ValueError(
             "needs rl_sar's base.yaml (joint names, rate), which is neither beside it nor one folder up; "
-            "name it with --base",
-            file=file,
+            "name it with --base"
         )
     found, robot = read_yaml(path), name.partition("/")[0]
     if robot not in found or not isinstance(found[robot], dict):
@@ -112,20 +100,16 @@ def _base(file: Path, name: str, base: Path | None) -> dict[str, Any]:
     return dict(found[robot])
 
 
-def _merged(file: Path, config: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+def _merged(config: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     """The config's keys over the base's, which must not stand for lists in another joint order."""
-    mapping = config.get("joint_mapping", base.get("joint_mapping"))
     inherited = [key for key in _OF_JOINTS if key in base and key not in config]
-    if inherited and mapping != base.get("joint_mapping"):
-        raise TrueupError(
-            f"{inherited[0]!r} stands in base.yaml only, whose joint_mapping is another: write it here too",
-            file=file,
-            place=inherited[0],
-        )
+    if inherited and config.get("joint_mapping", base.get("joint_mapping")) != base.get("joint_mapping"):
+        key = inherited[0]
+        raise ValueError(f"{key}: stands in base.yaml only, whose joint_mapping is another: write it here too")
     return base | config
 
 
-def _terms(file: Path, said: RlSarFile) -> tuple[Term, ...]:
+def _terms(said: RlSarFile) -> tuple[Term, ...]:
     scales: dict[str, float | Numbers] = {
         "gyro": said.ang_vel_scale,
         "command": said.commands_scale,
@@ -133,22 +117,17 @@ def _terms(file: Path, said: RlSarFile) -> tuple[Term, ...]:
         "joint_vel": said.dof_vel_scale,
     }
     clip = ((-said.clip_obs, said.clip_obs),)
-    terms = []
-    for name in said.observations:
-        if name not in _SIGNALS:
-            raise TrueupError(
-                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}", file=file, place="observations"
-            )
-        signal = _SIGNALS[name]
-        terms.append(Term(signal, scales.get(signal, 1.0), clip, clip_scaled=True))
-    return tuple(terms)
+    unknown = [name for name in said.observations if name not in _SIGNALS]
+    if unknown:
+        raise ValueError(f"observation {unknown[0]!r} is not understood{did_you_mean(unknown[0], _SIGNALS)}")
+    signals = [_SIGNALS[name] for name in said.observations]
+    return tuple(Term(signal, scales.get(signal, 1.0), clip, clip_scaled=True) for signal in signals)
 
 
-def _layout(name: str, said: RlSarFile, joints: tuple[str, ...], terms: tuple[Term, ...]) -> Layout:
+def _layout(name: str, said: RlSarFile, joints: tuple[str, ...]) -> Layout:
     ages, njoint = said.observations_history or (), len(joints)
     if said.num_of_dofs != njoint:
         raise ValueError(f"num_of_dofs is {said.num_of_dofs}, but there are {njoint} joint_names")
-    scale = said.action_scale
     low, high = said.clip_actions_lower or (), said.clip_actions_upper or ()
     if len(low) != len(high):
         raise ValueError(f"{len(low)} clip_actions_lower for {len(high)} clip_actions_upper")
@@ -162,7 +141,7 @@ def _layout(name: str, said: RlSarFile, joints: tuple[str, ...], terms: tuple[Te
         observation=ObservationSpec(
             joint_names=joints,
             default_pose=said.default_dof_pos,
-            terms=terms,
+            terms=_terms(said),
             ncommand=len(said.commands_scale),
             naction=njoint,
             history=max(ages, default=0) + 1,
@@ -174,7 +153,7 @@ def _layout(name: str, said: RlSarFile, joints: tuple[str, ...], terms: tuple[Te
             joint_names=joints,
             default_pose=said.default_dof_pos,
             moved=joints,
-            scale=scale if isinstance(scale, tuple) else (scale,) * njoint,
+            scale=each(said.action_scale, njoint),
             clip=tuple(zip(low, high, strict=True)) or None,
             observe_clipped=True,
         ),

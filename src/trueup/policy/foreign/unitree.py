@@ -8,14 +8,13 @@ target = offset + scale * action, clipped as a target; the policy sees its own o
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.errors import did_you_mean
 from trueup.policy.action import ActionSpec
-from trueup.policy.foreign.layout import Layout, checked, convert
+from trueup.policy.foreign.layout import Layout, each, joints_in_order
 from trueup.policy.observation import ObservationSpec, Term
 
 Numbers = tuple[float, ...]
@@ -51,14 +50,6 @@ class ActionEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     joint_names: Any = None
 
 
-class Ranges(msgspec.Struct, kw_only=True):
-    """What commands the policy was trained with, m/s, m/s, rad/s."""
-
-    lin_vel_x: Pair
-    lin_vel_y: Pair
-    ang_vel_z: Pair
-
-
 class DeployFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The keys of deploy.yaml."""
 
@@ -81,114 +72,79 @@ class DeployFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return self.observations.get(name) is True
 
 
-def read(file: Path, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout:
+def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout:
     """Make a layout of deploy.yaml and the names of the SDK's joints."""
-    said = convert(found, DeployFile, file)
-    joints = _joints(file, said, sdk_names)
-    if list(said.actions) != ["JointPositionAction"]:
-        raise TrueupError(
-            f"only JointPositionAction is understood, found {', '.join(said.actions) or 'none'}",
-            file=file,
-            place="actions",
-        )
-    _check_names(file, said)
-    if said.switch("use_gym_history") and len({entry.history_length for entry in said.terms.values()}) > 1:
-        raise TrueupError("whole frames need one history_length for all terms", file=file, place="use_gym_history")
-    terms = tuple(_term(file, said, name, entry) for name, entry in said.terms.items())
-    return checked(file, lambda: _layout(file, said, joints, terms))
-
-
-def _joints(file: Path, said: DeployFile, sdk_names: tuple[str, ...]) -> tuple[str, ...]:
-    """Joint names in the policy's order."""
-    ids = said.joint_ids_map
+    said = msgspec.convert(found, DeployFile, strict=False)
+    ids, action = said.joint_ids_map, said.actions.get("JointPositionAction")
     if not sdk_names:
-        raise TrueupError(
-            f"numbers its {len(ids)} joints and does not name them: "
-            "give their names in the SDK's order (joint_names, --joints)",
-            file=file,
-            place="joint_ids_map",
+        raise ValueError(
+            f"joint_ids_map: numbers its {len(ids)} joints and does not name them: give their names in the SDK's order "
+            "(joint_names, --joints)"
         )
-    if sorted(ids) != list(range(len(sdk_names))):
-        raise TrueupError(
-            f"must hold each of 0..{len(sdk_names) - 1} once, for the {len(sdk_names)} names given",
-            file=file,
-            place="joint_ids_map",
-        )
-    for name in ("stiffness", "damping", "default_joint_pos"):
-        count = len(getattr(said, name))
-        if count != len(ids):
-            raise TrueupError(f"{count} numbers for {len(ids)} joints", file=file, place=name)
-    return tuple(sdk_names[motor] for motor in ids)
+    joints = joints_in_order("joint_ids_map", ids, sdk_names)
+    for key in ("stiffness", "damping", "default_joint_pos"):
+        if len(getattr(said, key)) != len(ids):
+            raise ValueError(f"{key}: {len(getattr(said, key))} numbers for {len(ids)} joints")
+    if action is None or len(said.actions) > 1:
+        raise ValueError(f"actions: only JointPositionAction is understood, found {', '.join(said.actions) or 'none'}")
+    if action.joint_ids is not None and action.joint_ids != tuple(range(len(ids))):
+        raise ValueError(f"actions.JointPositionAction.joint_ids must be all {len(ids)} joints in order")
+    return Layout(
+        format="unitree_rl_lab",
+        name=name,
+        control_hz=1.0 / said.step_dt,
+        kp=tuple(said.stiffness[motor] for motor in ids),
+        kd=tuple(said.damping[motor] for motor in ids),
+        observation=ObservationSpec(
+            joint_names=joints,
+            default_pose=said.default_joint_pos,
+            terms=_terms(said),
+            ncommand=len(_COMMANDS),
+            naction=len(ids),
+            history=max((entry.history_length for entry in said.terms.values()), default=1),
+            by_term=not said.switch("use_gym_history"),
+        ),
+        action=ActionSpec(
+            joint_names=joints,
+            default_pose=each(action.offset, len(ids)),
+            low=tuple(low for low, _ in action.clip or ()),
+            high=tuple(high for _, high in action.clip or ()),
+            moved=joints,
+            scale=each(action.scale, len(ids)),
+            clip=None,
+        ),
+    )
 
 
-def _check_names(file: Path, said: DeployFile) -> None:
+def _terms(said: DeployFile) -> tuple[Term, ...]:
     for name, entry in said.observations.items():
-        is_term = isinstance(entry, TermEntry)
-        if name not in (_SIGNALS if is_term else _SWITCHES):
-            raise TrueupError(
-                f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}", file=file, place="observations"
-            )
+        if name not in (_SIGNALS if isinstance(entry, TermEntry) else _SWITCHES):
+            raise ValueError(f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}")
+    if said.switch("use_gym_history") and len({entry.history_length for entry in said.terms.values()}) > 1:
+        raise ValueError("use_gym_history: whole frames need one history_length for all terms")
+    return tuple(_term(said, name, entry) for name, entry in said.terms.items())
 
 
-def _term(file: Path, said: DeployFile, name: str, entry: TermEntry) -> Term:
+def _term(said: DeployFile, name: str, entry: TermEntry) -> Term:
     if "asset_cfg" in (entry.params or {}):
-        raise TrueupError("observes some joints only: not understood", file=file, place=f"observations.{name}")
+        raise ValueError(f"observations.{name}: observes some joints only: not understood")
     return Term(
         _SIGNALS[name],
         1.0 if entry.scale is None else entry.scale,
-        _clip(file, said, name, entry),
+        _clip(said, name, entry),
         clip_scaled=said.switch("scale_first"),
         history=None if said.switch("use_gym_history") else entry.history_length,
     )
 
 
-def _clip(file: Path, said: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
+def _clip(said: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
     """Bounds of a term; a command is held within the ranges that the policy was trained with."""
     own = () if entry.clip is None else (entry.clip,)
     if name != "velocity_commands":
         return own
     ranges = ((said.commands or {}).get("base_velocity") or {}).get("ranges")
     if not isinstance(ranges, dict) or any(key not in ranges for key in _COMMANDS):
-        raise TrueupError(f"must name {', '.join(_COMMANDS)}", file=file, place="commands.base_velocity.ranges")
+        raise ValueError(f"commands.base_velocity.ranges: must name {', '.join(_COMMANDS)}")
     if own or said.switch("scale_first"):
-        raise TrueupError(
-            "a command with clip or scale_first is not understood", file=file, place=f"observations.{name}"
-        )
-    held = convert(ranges, Ranges, file)
-    return held.lin_vel_x, held.lin_vel_y, held.ang_vel_z
-
-
-def _layout(file: Path, said: DeployFile, joints: tuple[str, ...], terms: tuple[Term, ...]) -> Layout:
-    action, njoint = said.actions["JointPositionAction"], len(joints)
-    if action.joint_ids is not None and action.joint_ids != tuple(range(njoint)):
-        raise ValueError(f"actions.JointPositionAction.joint_ids must be all {njoint} joints in order")
-    targets = action.clip or ()
-    return Layout(
-        format="unitree_rl_lab",
-        name=file.resolve().parent.name,
-        control_hz=1.0 / said.step_dt,
-        kp=tuple(said.stiffness[motor] for motor in said.joint_ids_map),
-        kd=tuple(said.damping[motor] for motor in said.joint_ids_map),
-        observation=ObservationSpec(
-            joint_names=joints,
-            default_pose=said.default_joint_pos,
-            terms=terms,
-            ncommand=len(_COMMANDS),
-            naction=njoint,
-            history=max((entry.history_length for entry in said.terms.values()), default=1),
-            by_term=not said.switch("use_gym_history"),
-        ),
-        action=ActionSpec(
-            joint_names=joints,
-            default_pose=_each(action.offset, njoint),
-            low=tuple(low for low, _ in targets),
-            high=tuple(high for _, high in targets),
-            moved=joints,
-            scale=_each(action.scale, njoint),
-            clip=None,
-        ),
-    )
-
-
-def _each(values: float | Numbers, njoint: int) -> Numbers:
-    return values if isinstance(values, tuple) else (values,) * njoint
+        raise ValueError(f"observations.{name}: a command with clip or scale_first is not understood")
+    return msgspec.convert([ranges[key] for key in _COMMANDS], tuple[Pair, ...], strict=False)

@@ -14,26 +14,29 @@ MAX_DEPTH = 20
 _SLICE = "tag:yaml.org,2002:python/object/apply:builtins.slice"
 
 
+def read_bounded(file: Path, limit: int, what: str) -> bytes:
+    """The content of a file that may have at most `limit` bytes."""
+    try:
+        if not file.is_file():
+            raise TrueupError("no such file", file=file)
+        if (size := file.stat().st_size) > limit:
+            raise TrueupError(f"{what} has at most {limit} bytes, this one {size}", file=file)
+        return file.read_bytes()
+    except OSError as error:
+        raise TrueupError(f"cannot be read: {error.strerror}", file=file) from None
+
+
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a file whose top level is a mapping of names."""
     import yaml
 
     file = Path(path)
     try:
-        if not file.is_file():
-            raise TrueupError("no such file", file=file)
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise TrueupError(f"a layout is a small text file; this one has {size} bytes", file=file)
-        found = yaml.load(file.read_text(encoding="utf-8"), Loader=_loader())
-    except UnicodeDecodeError as error:
-        raise TrueupError(f"is not UTF-8 text: {error}", file=file) from None
-    except yaml.YAMLError as error:
+        found = yaml.load(read_bounded(file, MAX_BYTES, "a layout is a small text file and").decode(), Loader=_loader())
+    except (yaml.YAMLError, ValueError) as error:  # also text that is not UTF-8
         raise TrueupError(f"is not plain YAML: {' '.join(str(error).split())[:300]}", file=file) from None
     except RecursionError:
         raise TrueupError("is nested too deeply", file=file) from None
-    except (OSError, ValueError) as error:
-        raise TrueupError(f"cannot be read: {str(error)[:300]}", file=file) from None
     _count(found, MAX_VALUES, 0, file)
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise TrueupError("must be a mapping of names", file=file)

@@ -64,9 +64,6 @@ class Critic:
         self.parameters = Parameters(mlp_shapes("critic", sizes))
         self.net = Mlp(self.parameters, "critic", sizes, rows)
 
-    def initialize(self, generator: torch.Generator) -> None:
-        self.net.initialize(generator)
-
     def forward(self, obs: Tensor) -> Tensor:
         """Values (n,) of normalised observations; a buffer."""
         return self.net.forward(obs)[:, 0]

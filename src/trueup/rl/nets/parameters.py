@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+Arrays = dict[str, NDArray[np.generic]]
 _ALIGN = 16  # floats in 64 bytes
 _GROWTH = 40  # iterations after which the span grows by one
 
@@ -22,21 +23,26 @@ class Parameters:
     """Named views into one buffer: `view[name]` and `grad_view[name]`; padding stays zero."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        offsets, size = {}, 0
+        self._places, size = {}, 0
         for name, shape in shapes.items():
-            offsets[name] = size
+            self._places[name] = size, shape
             size += -(-math.prod(shape) // _ALIGN) * _ALIGN
-        self._places = {name: (offsets[name], shape) for name, shape in shapes.items()}
         self.flat, self.grad = torch.zeros(size), torch.zeros(size)
         self.view, self.grad_view = self.views(self.flat), self.views(self.grad)
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Named views into a buffer laid out like this one."""
-        return {name: self._cut(flat, start, shape) for name, (start, shape) in self._places.items()}
+        places = self._places.items()
+        return {name: flat[at : at + math.prod(shape)].view(shape) for name, (at, shape) in places}
 
-    @staticmethod
-    def _cut(flat: Tensor, start: int, shape: tuple[int, ...]) -> Tensor:
-        return flat[start : start + math.prod(shape)].view(shape)
+    def arrays(self, prefix: str = "") -> Arrays:
+        """Views as NumPy arrays PREFIX + NAME."""
+        return {f"{prefix}{name}": view.numpy() for name, view in self.view.items()}
+
+    def restore(self, arrays: Mapping[str, NDArray[np.generic]], prefix: str = "") -> None:
+        """Take over what `arrays` gave."""
+        for name, view in self.view.items():
+            view.copy_(torch.from_numpy(arrays[f"{prefix}{name}"]))
 
     def clip_gradient(self, limit: float) -> float:
         """Clip the gradient to norm `limit`; returns its norm before."""
@@ -49,9 +55,10 @@ class Parameters:
 class Adam:
     """Adam (arXiv 1412.6980) on the flat buffer: a handful of in-place operations, whatever the network."""
 
-    def __init__(self, parameters: Parameters, *, beta1: float = 0.9, beta2: float = 0.999) -> None:
+    beta1, beta2, eps = 0.9, 0.999, 1e-8
+
+    def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
-        self.beta1, self.beta2, self.eps = beta1, beta2, 1e-8
         self.mean, self.square = torch.zeros_like(parameters.flat), torch.zeros_like(parameters.flat)
         self._scratch = torch.empty_like(parameters.flat)
         self.steps = 0
@@ -66,43 +73,33 @@ class Adam:
         self._scratch.div_(math.sqrt(1.0 - self.beta2**self.steps)).add_(self.eps)
         self.parameters.flat.addcdiv_(self.mean, self._scratch, value=-learning_rate / (1.0 - self.beta1**self.steps))
 
-    def state(self, name: str) -> dict[str, NDArray[np.generic]]:
+    def state(self, name: str) -> Arrays:
         """Parameters (NAME/...) and moments (NAME_adam/...) as arrays, views where possible."""
-        out: dict[str, NDArray[np.generic]] = {
-            f"{name}/{key}": view.numpy() for key, view in self.parameters.view.items()
-        }
-        out[f"{name}_adam/mean"], out[f"{name}_adam/square"] = self.mean.numpy(), self.square.numpy()
-        return out | {f"{name}_adam/steps": np.array(self.steps)}
+        moments = {"mean": self.mean.numpy(), "square": self.square.numpy(), "steps": np.array(self.steps)}
+        return self.parameters.arrays(f"{name}/") | {f"{name}_adam/{key}": values for key, values in moments.items()}
 
     def restore(self, name: str, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from `state`."""
-        for key, view in self.parameters.view.items():
-            view.copy_(torch.from_numpy(state[f"{name}/{key}"]))
+        self.parameters.restore(state, f"{name}/")
         self.mean.copy_(torch.from_numpy(state[f"{name}_adam/mean"]))
         self.square.copy_(torch.from_numpy(state[f"{name}_adam/square"]))
         self.steps = int(state[f"{name}_adam/steps"])
 
 
-class Average:
-    """The mean of the parameters over about the last `span` iterations, at most the last fortieth of all.
+class Average(Parameters):
+    """The mean of parameters `of` over about the last `span` iterations, at most the last fortieth of all.
 
     p += (x - p) / min(1 + k / 40, span) at the k-th (k / 40 rounded down): Polyak averaging (Polyak and Juditsky,
     1992). PPO's newest policy varies around a good one; the mean of the last ones varies less. While much is learned in
     every iteration a long mean lags behind, so its span grows with the training.
     """
 
-    def __init__(self, parameters: Parameters, span: int) -> None:
-        self.parameters, self.span, self.count = parameters, max(1, span), 0
-        self.flat = parameters.flat.clone()
-        self.view = parameters.views(self.flat)
+    def __init__(self, of: Parameters, span: int) -> None:
+        super().__init__({name: tuple(view.shape) for name, view in of.view.items()})
+        self._of, self._span, self.count = of, max(1, span), 0
+        self.flat.copy_(of.flat)
 
     def update(self) -> None:
         """Take in the present parameters."""
         self.count += 1
-        self.flat.lerp_(self.parameters.flat, 1.0 / min(1 + self.count // _GROWTH, self.span))
-
-    def restore(self, arrays: Mapping[str, NDArray[np.generic]], count: int) -> None:
-        """Continue from `average/NAME` of a checkpoint, written after `count` updates."""
-        for name, view in self.view.items():
-            view.copy_(torch.from_numpy(arrays[f"average/{name}"]))
-        self.count = count
+        self.flat.lerp_(self._of.flat, 1.0 / min(1 + self.count // _GROWTH, self._span))

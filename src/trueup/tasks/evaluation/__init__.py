@@ -1,1 +1,1 @@
-"""Policies in worlds: one evaluation loop, and environments for policies that were trained elsewhere."""
+"""Policies in worlds: one evaluation loop on simulations and on robots behind drivers."""

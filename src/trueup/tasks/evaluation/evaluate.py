@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.tasks.evaluation.worlds import World
 from trueup.tasks.goals.goal import Goal
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.task import Task
+from trueup.tasks.terms.rewards import energy
 
-Float32 = NDArray[np.float32]
 Function = Callable[[Frame], NDArray[np.generic]]
 
 
@@ -65,46 +65,31 @@ def evaluate(
     actor = builder.restart(seen, goal.values, action)
     frame.asked, frame.command, frame.command_age = goal.values, builder.command, goal.age
     frame.action = frame.last_action = action
-    judges, unknown = _judges(task, frame)
-    standing, kept, commands = np.ones(world.nrow, bool), [], []
+    functions: dict[str, Function] = {**task.terminations, **task.metrics, "power": energy}
+    unknown = tuple(name for name, function in functions.items() if not _knows(frame, function))
+    known = {name: function for name, function in functions.items() if name not in unknown}
+    ends = [name for name in task.terminations if name in known]
+    standing, kept, commands = [np.ones(world.nrow, bool)], [], []
     for _ in range(round(seconds / world.control_dt)):
         action = np.ascontiguousarray(act(actor), np.float32)
         frame.last_action, frame.action = frame.action, mapping.observed(action)
         target = np.asarray(mapping.target(action, target), np.float64)
         world.step(order.to_robot(target))
-        for function in judges.ends.values():
-            standing = standing & ~np.asarray(function(frame), bool)
-        values = {name: np.asarray(function(frame), np.float32) for name, function in judges.metrics.items()}
-        kept.append(values | {"standing": standing})
+        kept.append({name: np.asarray(function(frame), np.float32) for name, function in known.items()})
+        standing.append(standing[-1] & ~np.any([kept[-1][name] for name in ends], axis=0))
         commands.append(goal.values.copy())
         goal.advance()
         actor = builder.step(_in_order(world.reading(), order), goal.values, mapping.observed(action))
     return Played(
-        standing=np.array([step.pop("standing") for step in kept]),
-        metrics={name: np.array([step[name] for step in kept]) for name in judges.metrics},
+        standing=np.array(standing[1:]),
+        metrics={name: np.array([step[name] for step in kept]) for name in known if name not in ends},
         commands=np.array(commands),
         unknown=unknown,
     )
 
 
-@dataclass(frozen=True)
-class _Judges:
-    ends: dict[str, Function]
-    metrics: dict[str, Function]
-
-
-def _judges(task: Task, frame: Frame) -> tuple[_Judges, tuple[str, ...]]:
-    """Terminations and metrics whose signals a world has; the others by name."""
-    ends: dict[str, Function] = dict(task.terminations)
-    metrics: dict[str, Function] = {**task.metrics, "power": _power}
-    unknown = [name for name, function in (ends | metrics).items() if not _can(function, frame)]
-    for name in unknown:
-        ends.pop(name, None)
-        metrics.pop(name, None)
-    return _Judges(ends, metrics), tuple(unknown)
-
-
-def _can(function: Function, frame: Frame) -> bool:
+def _knows(frame: Frame, function: Function) -> bool:
+    """Whether this world has the signals that a function reads."""
     try:
         function(frame)
     except AttributeError:
@@ -112,16 +97,6 @@ def _can(function: Function, frame: Frame) -> bool:
     return True
 
 
-def _power(frame: Frame) -> Float32:
-    out: Float32 = np.abs(frame.joint_torque * frame.joint_vel).sum(axis=1)
-    return out
-
-
 def _in_order(reading: Reading, order: JointOrder) -> Reading:
-    return Reading(
-        joint_pos=order.to_policy(np.asarray(reading.joint_pos)),
-        joint_vel=order.to_policy(np.asarray(reading.joint_vel)),
-        gyro=reading.gyro,
-        gravity=reading.gravity,
-        others=reading.others,
-    )
+    joint_pos, joint_vel = (order.to_policy(np.asarray(part)) for part in (reading.joint_pos, reading.joint_vel))
+    return replace(reading, joint_pos=joint_pos, joint_vel=joint_vel)

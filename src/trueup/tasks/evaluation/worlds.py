@@ -17,8 +17,7 @@ from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.spec import RobotSpec
-from trueup.tasks.sensing.frame import Frame
-from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.frame import Frame, Sense
 from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
 from trueup.world.batch import BatchSim
 
@@ -95,13 +94,14 @@ class DriverWorld:
 
     def reset(self) -> None:
         """Read where the robots are: nothing can be put back into its place by a driver."""
-        self._read()
+        self.states = [driver.read() for driver in self._drivers]
+        self.frame.forget()
 
     def step(self, targets: NDArray[np.floating]) -> None:
         zero = np.zeros(self.robot.njoint)
         for driver, row in zip(self._drivers, np.asarray(targets, np.float64), strict=True):
             driver.write(Command(target_pos=row, target_vel=zero, kp=self._kp, kd=self._kd, torque=zero))
-        self._read()
+        self.reset()
 
     def reading(self) -> Reading:
         has_imu = all(state.imu_quat is not None for state in self.states)
@@ -122,10 +122,6 @@ class DriverWorld:
         """One field of every robot's report, (nrow, ...)."""
         return np.stack([np.asarray(getattr(state, name), np.float64) for state in self.states])
 
-    def _read(self) -> None:
-        self.states = [driver.read() for driver in self._drivers]
-        self.frame.forget()
-
 
 def _measured(name: str, field: str) -> Signal:
     def read(world: DriverWorld, ids: Rows) -> Values:
@@ -137,14 +133,6 @@ def _measured(name: str, field: str) -> Signal:
     return Signal(read, SIGNALS[name].unit, SIGNALS[name].mirror)  # type: ignore[arg-type]
 
 
-# signals that a robot reports, and the field of its report
-MEASURED = {
-    name: _measured(name, field)
-    for name, field in {
-        "joint_pos": "joint_pos",
-        "joint_vel": "joint_vel",
-        "joint_torque": "joint_torque",
-        "gravity": "imu_quat",
-        "base_spin": "imu_gyro",
-    }.items()
-}
+# signals that a robot reports, and the field of its report where that has another name
+_FIELDS = {"joint_pos": "", "joint_vel": "", "joint_torque": "", "gravity": "imu_quat", "base_spin": "imu_gyro"}
+MEASURED = {name: _measured(name, field or name) for name, field in _FIELDS.items()}

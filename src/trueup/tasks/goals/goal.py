@@ -10,7 +10,7 @@ mirror, which sliders steer them, and which of the task's metrics is its error. 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -119,12 +119,15 @@ class NoGoal(GoalCfg):
 
 
 class HeldGoal(Goal, ABC):
-    """A goal whose values are held for a drawn time."""
+    """A goal whose values are held for a drawn time; `ranges`: (low, high) of what is drawn uniformly."""
 
-    def __init__(self, nenv: int, hold_s: tuple[float, float], dt: float, random: RowRandom) -> None:
-        super().__init__(nenv)
-        self._hold_s, self._dt, self._random = hold_s, dt, random
-        self._left = np.zeros(nenv, np.int64)  # control steps until the next draw
+    def __init__(
+        self, place: GoalPlace, hold_s: tuple[float, float], ranges: Sequence[tuple[float, float]] = ((0.0, 1.0),)
+    ) -> None:
+        super().__init__(place.sim.nsim)
+        self._hold_s, self._dt, self._random = hold_s, place.sim.control_dt, place.random
+        self._low, self._high = np.array(ranges).T
+        self._left = np.zeros(place.sim.nsim, np.int64)  # control steps until the next draw
 
     def reset(self, ids: Ids) -> None:
         low, high = self._hold_s
@@ -147,5 +150,9 @@ class HeldGoal(Goal, ABC):
         return {"values": self.values, "age": self.age, "left": self._left, "counter": self._random.counter}
 
     @abstractmethod
-    def _draw(self, ids: Ids) -> NDArray[np.floating]:
+    def _draw(self, ids: Ids) -> FloatArray:
         """Values for rows, (rows, ncommand)."""
+
+    def _between(self, unit: FloatArray) -> FloatArray:
+        """Numbers in [0, 1) brought into the ranges."""
+        return self._low + (self._high - self._low) * unit

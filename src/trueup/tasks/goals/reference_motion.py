@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.core.rows import RowRandom
 from trueup.robot.spec import RobotSpec
 from trueup.tasks.goals.goal import Float32, FloatArray, Goal, GoalCfg, GoalPlace, Ids
-from trueup.world.batch import BatchSim
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,17 @@ class ReferenceMotionGoal(GoalCfg):
     clip: Callable[[RobotSpec], Clip]
 
     def start(self, place: GoalPlace) -> Goal:
-        clip = self.clip(place.sim.robot.spec)
-        if clip.joint_pos.shape[1] != place.sim.robot.spec.njoint:
-            raise TrueupError(
-                f"this clip has {clip.joint_pos.shape[1]} joints, the robot {place.sim.robot.spec.njoint}"
-            )
-        return ReferenceMotion(clip, place.sim, place.random)
+        return ReferenceMotion(self.clip(place.sim.robot.spec), place)
 
 
 class ReferenceMotion(Goal):
     """Where each row is in the clip; values: njoint positions, njoint velocities, base velocity (3), base height."""
 
-    def __init__(self, clip: Clip, sim: BatchSim, random: RowRandom) -> None:
-        self._clip, self._sim, self._random = clip, sim, random
-        spec = sim.robot.spec
+    def __init__(self, clip: Clip, place: GoalPlace) -> None:
+        self._sim, self._random = place.sim, place.random
+        sim, spec = place.sim, place.sim.robot.spec
+        if clip.joint_pos.shape[1] != spec.njoint:
+            raise TrueupError(f"this clip has {clip.joint_pos.shape[1]} joints, the robot {spec.njoint}")
         self._rows = np.concatenate(
             [clip.joint_pos - spec.default_pose, clip.joint_vel, clip.base_vel, clip.base_height[:, None]], axis=1
         ).astype(np.float32)

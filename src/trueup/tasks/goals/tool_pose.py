@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.core.rows import RowRandom
 from trueup.policy.chain import Chain, Link
 from trueup.robot.load import Robot
 from trueup.tasks.goals.goal import FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids
@@ -31,9 +29,7 @@ class ToolPoseGoal(GoalCfg):
     table: int = 4096
 
     def start(self, place: GoalPlace) -> Goal:
-        chain = arm_chain(place.sim.model, place.sim.robot)
-        table = reachable_poses(chain, place.sim.robot, place.moved, self, place.sim.cfg.seed)
-        return ToolPose(self, chain, table, place.sim.nsim, place.sim.control_dt, place.random)
+        return ToolPose(self, place)
 
 
 class ToolPose(HeldGoal):
@@ -41,13 +37,13 @@ class ToolPose(HeldGoal):
 
     ncommand = 7
 
-    def __init__(
-        self, cfg: ToolPoseGoal, chain: Chain, table: NDArray[np.floating], nenv: int, dt: float, random: RowRandom
-    ) -> None:
-        super().__init__(nenv, cfg.hold_s, dt, random)
-        self.chain, self._table = chain, table
+    def __init__(self, cfg: ToolPoseGoal, place: GoalPlace) -> None:
+        super().__init__(place, cfg.hold_s)
+        robot = place.sim.robot
+        self.chain = arm_chain(place.sim.model, robot)
+        self._table = reachable_poses(self.chain, robot, place.moved, cfg, place.sim.cfg.seed)
 
-    def _draw(self, ids: Ids) -> NDArray[np.floating]:
+    def _draw(self, ids: Ids) -> FloatArray:
         return self._table[(self._random.uniform(1, ids)[:, 0] * len(self._table)).astype(np.intp)]
 
 
@@ -71,19 +67,15 @@ def _link(model: mujoco.MjModel, robot: Robot, body: int) -> Link:
         raise TrueupError(f"body {model.body(body).name!r}: a chain needs one joint at the body's origin")
     joint = robot.spec.joint_names.index(model.joint(first).name) if count else -1
     axis = model.jnt_axis[first].tolist() if count else [0.0, 0.0, 1.0]
-    return Link(
-        pos=tuple(model.body_pos[body].tolist()),
-        quat=tuple(model.body_quat[body].tolist()),
-        axis=tuple(axis),
-        joint=joint,
-    )
+    pos, quat = model.body_pos[body].tolist(), model.body_quat[body].tolist()
+    return Link(pos=tuple(pos), quat=tuple(quat), axis=tuple(axis), joint=joint)
 
 
 def reachable_poses(chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: ToolPoseGoal, seed: int) -> FloatArray:
     """Poses of the tool (table, 7) from joint positions in the middle of their ranges: each can be held."""
     spec, rng = robot.spec, np.random.default_rng(seed)
     low, high = spec.position_low, spec.position_high
-    poses = np.repeat(spec.default_pose[None], 4 * cfg.table, axis=0)
+    poses = np.tile(spec.default_pose, (4 * cfg.table, 1))
     for name in moved:
         k = spec.joint_names.index(name)
         middle, half = 0.5 * (low[k] + high[k]), 0.5 * (high[k] - low[k])

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.core.rows import RowRandom
-from trueup.tasks.goals.goal import Float32, Goal, GoalCfg, GoalPlace, HeldGoal, Ids, Slider
+from trueup.tasks.goals.goal import Float32, FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids, Slider
 
 if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Frame
@@ -39,7 +37,7 @@ class VelocityGoal(GoalCfg):
     rate: tuple[float, float, float] | None = None
 
     def start(self, place: GoalPlace) -> Goal:
-        return Velocity(self, place.sim.nsim, place.sim.control_dt, place.random)
+        return Velocity(self, place)
 
 
 class Velocity(HeldGoal):
@@ -48,11 +46,10 @@ class Velocity(HeldGoal):
     ncommand = 3
     mirror = (1, -1, -1)
 
-    def __init__(self, cfg: VelocityGoal, nenv: int, dt: float, random: RowRandom) -> None:
-        super().__init__(nenv, cfg.hold_s, dt, random)
+    def __init__(self, cfg: VelocityGoal, place: GoalPlace) -> None:
+        super().__init__(place, cfg.hold_s, (cfg.forward, cfg.sideways, cfg.turn))
         self._cfg = cfg
-        self._low, self._high = np.array([cfg.forward, cfg.sideways, cfg.turn]).T
-        self.command_step = () if cfg.rate is None else tuple(rate * dt for rate in cfg.rate)
+        self.command_step = () if cfg.rate is None else tuple(rate * place.sim.control_dt for rate in cfg.rate)
         self.sliders = (
             Slider("forward, m/s", *cfg.forward, ("W", "S"), ("forward", "back")),
             Slider("sideways, m/s", *cfg.sideways, ("Q", "E"), ("left", "right")),
@@ -65,9 +62,9 @@ class Velocity(HeldGoal):
     def measured(self, frame: Frame) -> Float32:
         return np.concatenate([frame.base_vel[:, :2], frame.base_spin[:, 2:]], axis=1)
 
-    def _draw(self, ids: Ids) -> NDArray[np.floating]:
+    def _draw(self, ids: Ids) -> FloatArray:
         unit = self._random.uniform(4, ids)
-        values = self._low + (self._high - self._low) * unit[:, :3]
+        values = self._between(unit[:, :3])
         values[np.hypot(values[:, 0], values[:, 1]) < self._cfg.small, :2] = 0.0
         values[np.abs(values[:, 2]) < self._cfg.small, 2] = 0.0
         values[unit[:, 3] > 1.0 - self._cfg.straight, 2] = 0.0

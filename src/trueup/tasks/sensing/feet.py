@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from trueup.robot.load import Robot
 from trueup.robot.shapes import lowest_point
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.signals import Float32
 from trueup.world.batch import BatchSim
 
-Float32 = NDArray[np.float32]
+if TYPE_CHECKING:
+    from trueup.tasks.sensing.frame import Frame
+
 Rows = slice | NDArray[np.intp]
 _FOUND = 1  # contact sensor: report whether there is a contact, and nothing else
 
@@ -33,9 +35,12 @@ def add_foot_sensors(spec: mujoco.MjSpec, robot: Robot) -> None:
 
 
 class Feet:
-    """Reads the sensors that `add_foot_sensors` made, and follows feet between touchdowns; nothing without feet."""
+    """Reads the sensors that `add_foot_sensors` made, and follows feet between touchdowns; nothing without feet.
 
-    def __init__(self, sim: BatchSim) -> None:
+    What is followed is shown in a frame: touchdown, air_time, swing_peak, duty.
+    """
+
+    def __init__(self, sim: BatchSim, frame: Frame) -> None:
         self._count = len(sim.robot.spec.feet) if sim.free_base else 0
         watched = int(np.sum(sim.model.sensor_type == mujoco.mjtSensor.mjSENS_CONTACT))
         self._trunk_end = watched if self._count else 0
@@ -43,14 +48,10 @@ class Feet:
         self.sole = _soles(sim) if self._count else np.zeros(0, np.float32)
         shape = (sim.nsim, self._count)
         self._floating = np.zeros(shape, np.bool_)  # in the air at the step before
-        self._touchdown = np.zeros(shape, np.bool_)
-        self._air_time, self._swing_peak = (np.zeros(shape, np.float32) for _ in range(2))
-        self._duty = np.ones(shape, np.float32)
-
-    def give(self, frame: Frame) -> None:
-        """Let a frame show what is followed here."""
-        frame.touchdown, frame.duty = self._touchdown, self._duty
-        frame.air_time, frame.swing_peak = self._air_time, self._swing_peak
+        self._touchdown = frame.touchdown = np.zeros(shape, np.bool_)
+        self._air_time = frame.air_time = np.zeros(shape, np.float32)
+        self._swing_peak = frame.swing_peak = np.zeros(shape, np.float32)
+        self._duty = frame.duty = np.ones(shape, np.float32)
 
     # --- now ---
     def contact(self, rows: Rows) -> NDArray[np.bool_]:
@@ -77,12 +78,8 @@ class Feet:
     @property
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Live arrays for a checkpoint."""
-        return {
-            "air_time": self._air_time,
-            "swing_peak": self._swing_peak,
-            "duty": self._duty,
-            "floating": self._floating,
-        }
+        followed = {"air_time": self._air_time, "swing_peak": self._swing_peak, "duty": self._duty}
+        return {**followed, "floating": self._floating}
 
     def follow(self, frame: Frame) -> None:
         """Follow the feet through the air: how long, and how high.
@@ -103,11 +100,9 @@ class Feet:
 
     def reset(self, ids: NDArray[np.intp]) -> None:
         """Episodes of rows `ids` begin."""
-        self._air_time[ids] = 0.0
-        self._swing_peak[ids] = 0.0
+        for followed in (self._air_time, self._swing_peak, self._floating, self._touchdown):
+            followed[ids] = 0
         self._duty[ids] = 1.0
-        self._floating[ids] = False
-        self._touchdown[ids] = False
 
 
 def _trunk(spec: mujoco.MjSpec, robot: Robot) -> list[str]:

@@ -1,4 +1,8 @@
-"""Frame: the state of all environments after a control step, as rewards and terminations see it."""
+"""Frame: the state of all environments after a control step, as rewards and terminations see it; Sense fills it.
+
+Feet and trunk are watched by sensors that the engine evaluates itself; their values belong to the state before the last
+physics step, as all derived quantities of a step do.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.tasks.sensing.signals import Signal
+from trueup.policy.chain import Chain
+from trueup.tasks.sensing.feet import Feet
+from trueup.tasks.sensing.signals import SIGNALS, Float32, Ids, Signal
+from trueup.tasks.terrain import Ground
+from trueup.world.batch import BatchSim
 
-Float32 = NDArray[np.float32]
+__all__ = ["Bool", "Float32", "Frame", "Sense"]
 Bool = NDArray[np.bool_]
 
 
@@ -72,3 +80,69 @@ class Frame:
         """The state of rows `ids` has changed: bring those rows of what was computed up to date."""
         for name in self._computed:
             self.__dict__[name][ids] = self._signals[name].read(self._sense, ids)
+
+
+class Sense:
+    """Reads one BatchSim into one Frame; `memory` holds what must survive a checkpoint."""
+
+    def __init__(
+        self,
+        sim: BatchSim,
+        ground: Ground,
+        naction: int,
+        ncommand: int,
+        chain: Chain | None = None,
+        signals: Mapping[str, Signal] | None = None,
+    ) -> None:
+        self.sim, self.ground, self.chain = sim, ground, chain
+        self.signals = SIGNALS | dict(signals or {})
+        spec, nenv = sim.robot.spec, sim.nsim
+        self.frame = frame = Frame(nenv, self.signals, self)
+        self.feet = Feet(sim, frame)
+        frame.dt = sim.control_dt
+        limits = (spec.position_low, spec.position_high, spec.torque_limit, spec.default_pose)
+        frame.joint_low, frame.joint_high, frame.torque_limit, frame.default_pose = (
+            values.astype(np.float32) for values in limits
+        )
+        frame.action, frame.last_action = (np.zeros((nenv, naction), np.float32) for _ in range(2))
+        frame.command = frame.asked = np.zeros((nenv, ncommand), np.float32)
+        frame.command_age = np.zeros(nenv, np.float32)
+
+    @property
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays for a checkpoint."""
+        return {"action": self.frame.action, "last_action": self.frame.last_action} | self.feet.memory
+
+    def act(self, action: Float32) -> None:
+        """Remember the action that is carried out now."""
+        np.copyto(self.frame.last_action, self.frame.action)
+        np.copyto(self.frame.action, action)
+
+    def read(self, command: Float32) -> Frame:
+        """Bring the frame up to date after a control step."""
+        self.frame.forget()
+        self.frame.command = command
+        self.feet.follow(self.frame)
+        return self.frame
+
+    def reset(self, ids: Ids, command: Float32) -> None:
+        """Begin episodes of rows `ids`, whose simulations have been reset: no past, and the state as it is now."""
+        self.frame.command[ids] = command[ids]
+        self.frame.action[ids] = self.frame.last_action[ids] = 0.0
+        self.feet.reset(ids)
+        self.frame.refresh(ids)
+
+    def width(self, name: str) -> int:
+        """Columns of a signal in an observation."""
+        values = getattr(self.frame, name)
+        return int(values.size // self.sim.nsim)
+
+    def base(self, ids: Ids | None) -> tuple[Float32, Float32]:
+        """Pose (7, n) and velocity (6, n) of the floating base."""
+        motion = self.sim.motion.of(ids)
+        if motion.base_pose is None or motion.base_vel is None:
+            raise TrueupError(
+                f"this task reads the motion of a floating base, which robot {self.sim.robot.spec.name!r} has not"
+            )
+        pose = np.ascontiguousarray(motion.base_pose.T, np.float32)
+        return pose, np.ascontiguousarray(motion.base_vel.T, np.float32)

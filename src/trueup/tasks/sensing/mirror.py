@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.observation import ObservationSpec
 from trueup.rl.env import Mirror
 from trueup.tasks.goals.goal import Goal
-from trueup.tasks.sensing.sense import Sense
+from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.sensing.signals import MirrorRule
 from trueup.world.batch import BatchSim
 
@@ -86,44 +86,10 @@ def make_mirror(
     return Mirror(*actor, *whole, *halves["actions"])
 
 
-def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
-    """Reflections of joints and feet; an error names the limb that has no counterpart."""
-    data = _stand(sim)
-    return _joints(sim, data), _feet(sim, data)
-
-
 def _join(parts: Sequence[_Half]) -> _Half:
     starts = np.cumsum([0, *(len(half.columns) for half in parts)])
     index = np.concatenate([half.columns + start for half, start in zip(parts, starts[:-1], strict=True)])
     return _Half(index.astype(np.intp), np.concatenate([half.sign for half in parts]))
-
-
-def _stand(sim: BatchSim) -> mujoco.MjData:
-    """The default pose with the base upright at the origin of the plane of reflection."""
-    data = mujoco.MjData(sim.model)
-    data.qpos[:] = sim.default_qpos
-    data.qpos[sim.base_qpos : sim.base_qpos + 2] = 0.0
-    mujoco.mj_kinematics(sim.model, data)
-    return data
-
-
-def _joints(sim: BatchSim, data: mujoco.MjData) -> _Half:
-    """A joint's counterpart is at the mirrored place; axes are pseudo-vectors, so the sign is that of a . P b."""
-    spec, ids = sim.robot.spec, sim.index.joint_id
-    places, axes = data.xanchor[ids], data.xaxis[ids]
-    along = axes @ (axes * _PSEUDO).T  # (njoint, njoint) cosines between axes and mirrored axes
-    apart = _apart(places) + np.where(np.abs(along) > _PARALLEL, 0.0, np.inf)
-    index = _paired(apart, spec.joint_names, _size(places))
-    sign = np.sign(along[np.arange(len(ids)), index]).astype(np.float32)
-    uneven = np.abs(spec.default_pose - sign * spec.default_pose[index])
-    if uneven.max(initial=0.0) > _UNEVEN_RAD:
-        k = int(np.argmax(uneven))
-        raise TrueupError(
-            f"no mirror: the default pose of {spec.joint_names[k]!r} ({spec.default_pose[k]:.3f} rad) is not that of "
-            f"{spec.joint_names[index[k]]!r} ({spec.default_pose[index[k]]:.3f} rad) mirrored; make them so, or set "
-            "symmetric=False"
-        )
-    return _Half(index, sign)
 
 
 def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
@@ -136,31 +102,41 @@ def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
     return _Half(np.array([list(chosen).index(mate) for mate in other], np.intp), joints.sign[at])
 
 
-def _feet(sim: BatchSim, data: mujoco.MjData) -> _Half:
-    names = sim.robot.spec.feet
-    places = np.array([data.geom_xpos[sim.model.geom(name).id] for name in names]).reshape(-1, 3)
-    index = _paired(_apart(places), names, _size(places)) if names else np.zeros(0, np.intp)
-    return _Half(index, np.ones(len(names), np.float32))
+def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
+    """Reflections of joints and feet in the default pose; an error names the limb that has no counterpart.
+
+    A joint's counterpart is at the mirrored place; axes are pseudo-vectors, so the sign is that of a . P b.
+    """
+    spec, ids, names = sim.robot.spec, sim.index.joint_id, sim.robot.spec.joint_names
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = sim.default_qpos
+    data.qpos[sim.base_qpos : sim.base_qpos + 2] = 0.0  # upright in the plane of reflection
+    mujoco.mj_kinematics(sim.model, data)
+    along = data.xaxis[ids] @ (data.xaxis[ids] * _PSEUDO).T  # (njoint, njoint) cosines of axes and mirrored axes
+    index = _paired(data.xanchor[ids], names, np.abs(along) > _PARALLEL)
+    sign = np.sign(along[np.arange(len(ids)), index]).astype(np.float32)
+    uneven = np.abs(spec.default_pose - sign * spec.default_pose[index])
+    if uneven.max(initial=0.0) > _UNEVEN_RAD:
+        k = int(np.argmax(uneven))
+        raise TrueupError(
+            f"no mirror: the default pose of {names[k]!r} ({spec.default_pose[k]:.3f} rad) is not that of "
+            f"{names[index[k]]!r} ({spec.default_pose[index[k]]:.3f} rad) mirrored; correct it, or set symmetric=False"
+        )
+    feet = np.array([data.geom_xpos[sim.model.geom(name).id] for name in spec.feet]).reshape(-1, 3)
+    return _Half(index, sign), _Half(_paired(feet, spec.feet), np.ones(len(feet), np.float32))
 
 
-def _size(places: NDArray[np.float64]) -> float:
-    """Diagonal of the box around places (n, 3)."""
-    return float(np.linalg.norm(np.ptp(places, axis=0)))
-
-
-def _apart(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distances (n, n) of places from mirrored places."""
-    out: NDArray[np.float64] = np.linalg.norm(places[:, None] - places * _VECTOR, axis=2)
-    return out
-
-
-def _paired(apart: NDArray[np.float64], names: Sequence[str], size: float) -> NDArray[np.intp]:
-    """For each name the place of its counterpart, within a few percent of the robot's size."""
-    index = apart.argmin(axis=1)
-    alone = [name for k, name in enumerate(names) if apart[k, index[k]] > _CLOSE * size or int(index[index[k]]) != k]
+def _paired(places: NDArray[np.float64], names: Sequence[str], alike: ArrayLike = True) -> NDArray[np.intp]:
+    """For each place (n, 3) that of its counterpart, within a few percent of the robot's size; where `alike` (n, n)."""
+    if not len(places):
+        return np.zeros(0, np.intp)
+    apart = np.linalg.norm(places[:, None] - places * _VECTOR, axis=2)  # from mirrored places
+    apart = np.where(alike, apart, np.inf)
+    index, close = apart.argmin(axis=1), _CLOSE * np.linalg.norm(np.ptp(places, axis=0))
+    alone = [name for k, name in enumerate(names) if apart[k, index[k]] > close or index[index[k]] != k]
     if alone:
         raise TrueupError(
             f"no mirror for {alone[0]!r}: nothing like it is at the mirrored place in the default pose; "
             "correct the pose or the model, or set symmetric=False"
         )
-    return index.astype(np.intp)
+    return index

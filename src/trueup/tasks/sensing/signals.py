@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.policy.chain import Chain, matrices, rotation_error
+from trueup.policy.chain import Chain
 
 if TYPE_CHECKING:
-    from trueup.tasks.sensing.sense import Sense
+    from trueup.tasks.sensing.frame import Sense
 
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
@@ -29,11 +29,14 @@ Values = NDArray[Any]
 MirrorRule = Literal["same", "vector", "pseudovector", "joints", "actions", "feet", "grid"]
 
 
+Reader = Callable[["Sense", Rows], Values]
+
+
 @dataclass(frozen=True)
 class Signal:
     """`read(sense, ids)` gives (n, ...) of rows `ids` (None: all), float32 or bool."""
 
-    read: Callable[[Sense, Rows], Values]
+    read: Reader
     unit: str = "1"
     mirror: MirrorRule = "same"
 
@@ -41,12 +44,10 @@ class Signal:
 SIGNALS: dict[str, Signal] = {}
 
 
-def signal(
-    unit: str, mirror: MirrorRule = "same"
-) -> Callable[[Callable[[Sense, Rows], Values]], Callable[[Sense, Rows], Values]]:
+def signal(unit: str, mirror: MirrorRule = "same") -> Callable[[Reader], Reader]:
     """Make a function the reader of the signal of its name."""
 
-    def register(read: Callable[[Sense, Rows], Values]) -> Callable[[Sense, Rows], Values]:
+    def register(read: Reader) -> Reader:
         SIGNALS[read.__name__] = Signal(read, unit, mirror)
         return read
 
@@ -56,12 +57,12 @@ def signal(
 # --- joints ---
 @signal("rad", "joints")
 def joint_pos(sense: Sense, ids: Rows) -> Values:
-    return sense.motion(ids).joint_pos.astype(np.float32)
+    return sense.sim.motion.of(ids).joint_pos.astype(np.float32)
 
 
 @signal("rad/s", "joints")
 def joint_vel(sense: Sense, ids: Rows) -> Values:
-    return sense.motion(ids).joint_vel.astype(np.float32)
+    return sense.sim.motion.of(ids).joint_vel.astype(np.float32)
 
 
 @signal("N m", "joints")
@@ -88,7 +89,7 @@ def base_spin(sense: Sense, ids: Rows) -> Values:
 def gravity(sense: Sense, ids: Rows) -> Values:
     """Unit vector that points down, in the base frame."""
     sense.base(ids)
-    return sense.motion(ids).gravity.astype(np.float32)
+    return sense.sim.motion.of(ids).gravity.astype(np.float32)
 
 
 @signal("m")
@@ -136,41 +137,30 @@ def foot_vel(sense: Sense, ids: Rows) -> Values:
 @signal("m, rad")
 def tool_error(sense: Sense, ids: Rows) -> Values:
     """Command pose minus tool pose in the base frame: position, rotation vector, (n, 6)."""
-    if sense.chain is None:
-        raise TrueupError("signal 'tool_error' needs a goal that is a pose of the tool")
-    return pose_error(sense.chain, joint_pos(sense, ids), sense.frame.command[_rows(ids)])
+    return _chain(sense).tool_error(joint_pos(sense, ids), sense.frame.command[_rows(ids)]).astype(np.float32)
 
 
 @signal("m")
 def tool_pos(sense: Sense, ids: Rows) -> Values:
     """Of the tool in the base frame, (n, 3)."""
-    if sense.chain is None:
-        raise TrueupError("signal 'tool_pos' needs a goal that knows the arm's chain")
-    return sense.chain.tool_pose(joint_pos(sense, ids))[0].astype(np.float32)
+    return _chain(sense).tool_pose(joint_pos(sense, ids))[0].astype(np.float32)
 
 
 # --- objects ---
 def object_signals(name: str) -> dict[str, Signal]:
     """`NAME_pos` (n, 3) m, `NAME_quat` (n, 4) and `NAME_vel` (n, 3) m/s of an object of the scene, world frame."""
 
-    def pose(columns: slice) -> Callable[[Sense, Rows], Values]:
-        return lambda sense, ids: sense.sim.object_pose(name)[_rows(ids), columns].astype(np.float32)
+    def pose(sense: Sense, ids: Rows) -> Values:
+        return sense.sim.object_pose(name)[_rows(ids)].astype(np.float32)
 
     def velocity(sense: Sense, ids: Rows) -> Values:
         return sense.sim.object_vel(name)[_rows(ids), :3].astype(np.float32)
 
     return {
-        f"{name}_pos": Signal(pose(slice(0, 3)), "m", "vector"),
-        f"{name}_quat": Signal(pose(slice(3, 7)), "1"),
+        f"{name}_pos": Signal(lambda sense, ids: pose(sense, ids)[:, :3], "m", "vector"),
+        f"{name}_quat": Signal(lambda sense, ids: pose(sense, ids)[:, 3:], "1"),
         f"{name}_vel": Signal(velocity, "m/s", "vector"),
     }
-
-
-def pose_error(chain: Chain, position: NDArray[np.floating], command: Float32) -> Float32:
-    """Command pose (n, 7) minus tool pose: position and rotation vector, (n, 6)."""
-    place, rotation = chain.tool_pose(position)
-    turn = rotation_error(matrices(command[:, 3:7]), rotation)
-    return np.concatenate([command[:, :3] - place, turn], axis=1).astype(np.float32)
 
 
 def rotate_back(quat: Float32, vectors: Float32) -> Float32:
@@ -183,6 +173,12 @@ def rotate_back(quat: Float32, vectors: Float32) -> Float32:
     out[:, 1] = b - w * ty + (z * tx - x * tz)
     out[:, 2] = c - w * tz + (x * ty - y * tx)
     return out
+
+
+def _chain(sense: Sense) -> Chain:
+    if sense.chain is None:
+        raise TrueupError("signals of the tool need a goal that knows the arm's chain")
+    return sense.chain
 
 
 def _rows(ids: Rows) -> slice | Ids:

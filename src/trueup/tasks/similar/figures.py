@@ -58,6 +58,11 @@ class Figures:
         """sqrt(l / g), the time in which a leg swings, s."""
         return math.sqrt(self.leg / GRAVITY)
 
+    @property
+    def weakest_nm(self) -> float:
+        """Torque limit of the weakest leg motor."""
+        return min(joint.torque for joint in self.joints.values())
+
     def froude(self, speed: float) -> float:
         """v^2 / (g l) of a walking speed."""
         return speed**2 / (GRAVITY * self.leg)
@@ -73,13 +78,25 @@ def measure(robot: Robot) -> Figures:
     mujoco.mj_forward(model, data)
     legs = [_leg(model, robot, name) for name in spec.feet]
     feet = [model.geom(name).id for name in spec.feet]
-    joints = _joint_figures(model, data, robot, legs)
+    kinds = {name: k for leg in legs for k, name in enumerate(reversed(leg))}
+    inertia, damping = inertia_diagonal(model, data), model.dof_damping
+    joints = {
+        joint.name: JointFigures(
+            kinds[joint.name], joint.torque, float(inertia[at]), float(damping[at]), joint.kp, joint.kd
+        )
+        for joint, at in zip(spec.joints, joint_index(model, robot).dof, strict=True)
+        if joint.name in kinds
+    }
     dof = [model.joint(name).dofadr[0] for name in joints]
+    hips = [
+        max(data.xanchor[model.joint(name).id][2] for name in leg) - lowest_point(model, data, foot)
+        for leg, foot in zip(legs, feet, strict=True)
+    ]
     return Figures(
         name=spec.name,
         base=trunk_body(model, robot),
         mass=float(model.body_mass.sum()),
-        leg=float(np.mean([_hip_height(model, data, leg, foot) for leg, foot in zip(legs, feet, strict=True)])),
+        leg=float(np.mean(hips)),
         stand_height=spec.base.stand_height,
         lightest=float(_free_inertia(model, data)[dof].min()),
         joints=joints,
@@ -92,37 +109,16 @@ def measure(robot: Robot) -> Figures:
     )
 
 
-def _joint_figures(
-    model: mujoco.MjModel, data: mujoco.MjData, robot: Robot, legs: list[list[str]]
-) -> dict[str, JointFigures]:
-    kinds = {name: k for leg in legs for k, name in enumerate(reversed(leg))}
-    inertia, index = inertia_diagonal(model, data), joint_index(model, robot)
-    return {
-        joint.name: JointFigures(
-            kind=kinds[joint.name],
-            torque=joint.torque,
-            inertia=float(inertia[dof]),
-            damping=float(model.dof_damping[dof]),
-            kp=joint.kp,
-            kd=joint.kd,
-        )
-        for joint, dof in zip(robot.spec.joints, index.dof, strict=True)
-        if joint.name in kinds
-    }
-
-
 def _require_legs(robot: Robot) -> None:
-    spec, missing = robot.spec, []
-    if not spec.base.floating:
-        missing.append("its base is bolted down (base.floating = false)")
-    if not spec.feet:
-        missing.append("it names no feet (feet = [geoms that carry it])")
-    if spec.base.floating and spec.base.stand_height <= 0.0:
-        missing.append("it does not stand (base.stand_height = 0)")
-    if missing:
-        raise TrueupError(
-            f"robot {spec.name!r} cannot take a task for legged robots: {' and '.join(missing)} in its spec"
-        )
+    spec = robot.spec
+    lacks = {
+        "its base is bolted down (base.floating = false)": not spec.base.floating,
+        "it names no feet (feet = [geoms that carry it])": not spec.feet,
+        "it does not stand (base.stand_height = 0)": spec.base.floating and spec.base.stand_height <= 0.0,
+    }
+    if any(lacks.values()):
+        said = " and ".join(text for text, applies in lacks.items() if applies)
+        raise TrueupError(f"robot {spec.name!r} cannot take a task for legged robots: {said} in its spec")
 
 
 def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:
@@ -136,11 +132,6 @@ def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:
     if not leg:
         raise TrueupError(f"robot {robot.spec.name!r}: no joint of the spec moves the foot {foot!r}")
     return leg
-
-
-def _hip_height(model: mujoco.MjModel, data: mujoco.MjData, leg: list[str], foot: int) -> float:
-    hip = max(float(data.xanchor[model.joint(name).id][2]) for name in leg)
-    return hip - lowest_point(model, data, foot)
 
 
 def _free_inertia(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:

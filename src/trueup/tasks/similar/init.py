@@ -11,17 +11,26 @@ from pathlib import Path
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.load import Robot, load_robot, zoo_names
+from trueup.tasks.build import with_servo
 from trueup.tasks.load import load_task
 from trueup.tasks.sensing.mirror import pair_limbs
 from trueup.tasks.similar.figures import measure
 from trueup.tasks.similar.laws import Laws, Speeds
 from trueup.tasks.similar.scale import Scaled, require_scalable, scale_task
-from trueup.tasks.similar.settle import settle
+from trueup.tasks.similar.servo import settle
 from trueup.tasks.similar.source import function_name, task_source
 from trueup.tasks.task import Task
 from trueup.world.batch import BatchSim, SimCfg
 
 _FAST = 1.5  # times the Froude number of the reference
+# what a robot should have, by the names in its figures, and what to look at if it has not
+_LACKS = {
+    "forward": "its knees do not turn about y: does it face along x in its model? Commands are for x forward, y left",
+    "diagonal": "its first and last foot are not on a diagonal: order feet as front left, front right, rear left, ...",
+    "rotors": "its joints have no armature (rotor inertia times gear ratio squared), so legs swing too easily: write "
+    "it into the model, or calibrate",
+    "trunk": "no shape of its trunk can touch the ground: only tilt ends an episode",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +59,11 @@ def init_task(
     _check_out(out, force)
     task = load_task(like)
     require_scalable(task)
-    mine, other = load_robot(robot), load_robot(task.robot)
+    mine, other = load_robot(robot), with_servo(load_robot(task.robot), task.servo)
     laws = Laws(measure(other), measure(mine), speeds)
-    scaled = scale_task(task, mine, laws, settle(task, other, mine, laws))
+    scaled = scale_task(task, mine, laws, settle(task.rates, other, mine, laws))
     mirror = _no_mirror(mine) if task.symmetric else None
-    name = _task_name(task, mine)
+    name = f"{mine.spec.name}-{task.name.partition('-')[2] or task.name}"  # go2-velocity -> b2-velocity
     text = task_source(scaled, name=name, like=like, robot=_robot_code(str(robot), out), mirror=mirror)
     write_atomic(out, text)
     done = InitiatedTask(
@@ -69,12 +78,6 @@ def _check_out(out: Path, force: bool) -> None:
         raise TrueupError("a task is a Python file: choose a name that ends in .py", file=out)
     if out.exists() and not (force and out.is_file()):
         raise TrueupError("exists; choose another name, or pass --force to write over it", file=out)
-
-
-def _task_name(task: Task, robot: Robot) -> str:
-    """go2-velocity -> b2-velocity."""
-    _, _, what = task.name.partition("-")
-    return f"{robot.spec.name}-{what or task.name}"
 
 
 def _robot_code(robot: str, out: Path) -> str:
@@ -103,25 +106,10 @@ def _cautions(task: Task, scaled: Scaled, mirror: str | None) -> Iterator[str]:
         yield f"left and right are not exchanged in training: {mirror}"
     if robot.feet != ref.feet:
         yield f"it has {robot.feet} feet, {ref.name} has {ref.feet}: look at the rewards for feet"
-    if not robot.forward:
-        yield "its knees do not turn about y: does it face along x in its model? Commands are for x forward, y left"
-    if not robot.diagonal:
-        yield "its first and last foot are not on a diagonal: order feet as front left, front right, rear left, ..."
-    if not robot.rotors:
-        yield (
-            "its joints have no armature (rotor inertia times gear ratio squared), so legs swing too easily: write it "
-            "into the model, or calibrate"
-        )
-    if not robot.trunk:
-        yield "no shape of its trunk can touch the ground: only tilt ends an episode"
     if robot.others:
         some = ", ".join(robot.others[:4])
         yield f"{len(robot.others)} joints are not in legs and hold the default pose with their own gains: {some}"
-    yield from _caution_numbers(task, scaled)
-
-
-def _caution_numbers(task: Task, scaled: Scaled) -> Iterator[str]:
-    ref, robot = scaled.laws.reference, scaled.laws.robot
+    yield from (text for name, text in _LACKS.items() if not getattr(robot, name))
     for name, reward in scaled.rewards.items():
         if reward.term.unit is None:
             yield f"reward {name!r}: its unit is not known, so its weight is kept"
@@ -132,11 +120,9 @@ def _caution_numbers(task: Task, scaled: Scaled) -> Iterator[str]:
         yield f"kp is {bound}"
     if task.terrain is not None:
         yield "the terrain is not scaled: steps and gaps are as large as before"
-    forward = getattr(task.goal, "forward", None)
-    if forward is not None and scaled.laws.speeds == "same":
-        fast = max(abs(v) for v in forward)
-        if robot.froude(fast) > _FAST * ref.froude(fast):
-            yield (
-                f"{fast:g} m/s is a Froude number of {robot.froude(fast):.2f} for these legs ({ref.name}: "
-                f"{ref.froude(fast):.2f}); --speeds froude asks for {fast * robot.time / ref.time:.2g} m/s instead"
-            )
+    fast = max(abs(speed) for speed in getattr(task.goal, "forward", (0.0,)))
+    if scaled.laws.speeds == "same" and robot.froude(fast) > _FAST * ref.froude(fast):
+        yield (
+            f"{fast:g} m/s is a Froude number of {robot.froude(fast):.2f} for these legs ({ref.name}: "
+            f"{ref.froude(fast):.2f}); --speeds froude asks for {fast * robot.time / ref.time:.2g} m/s instead"
+        )

@@ -9,15 +9,14 @@ scaled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trueup.tasks.similar.figures import Figures
 
 Speeds = Literal["same", "froude"]
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """kg^a m^b s^c, and how its law reads."""
 
     kg: int
@@ -54,31 +53,21 @@ SUFFIXES = {
 }
 
 # What reward terms return, by their names in `tasks.terms.rewards`.
+_PLAIN = (
+    *("track_velocity", "track_turn", "track_velocity_closely", "track_turn_closely", "tilt", "pose", "stand_still"),
+    *("action_rate", "joint_limits", "swing_height", "trot", "stand_quiet", "collision", "fall"),
+)
 TERMS = {
-    "track_velocity": NONE,
-    "track_turn": NONE,
-    "track_velocity_closely": NONE,
-    "track_turn_closely": NONE,
-    "tilt": NONE,
+    **dict.fromkeys(_PLAIN, NONE),
     "height": Unit(0, 2, 0, "l^2"),
     "bounce": Unit(0, 2, -2, "g l"),
     "wobble": Unit(0, 0, -2, "g/l"),
-    "pose": NONE,
-    "stand_still": NONE,
     "energy": POWER,
     "torque": Unit(2, 4, -4, "(m g l)^2"),
-    "action_rate": NONE,
     "joint_speed": Unit(0, 0, -2, "g/l"),
-    "joint_limits": NONE,
-    "feet_air_time": TIME,
     "air_time": TIME,
-    "swing_height": NONE,
-    "trot": NONE,
-    "stand_quiet": NONE,
     "slip": Unit(0, 2, -2, "g l"),
     "clearance": Unit(0, 3, -1, "l^2 sqrt(g l)"),
-    "collision": NONE,
-    "fall": NONE,
 }
 
 # Randomised parameters that are set or added rather than scaled.

@@ -1,21 +1,28 @@
-"""Scale: every number of a task that follows a law, as arguments for `dataclasses.replace`, each with its reason."""
+"""Scale: every number of a task that follows a law, as arguments for `dataclasses.replace`, each with its reason.
+
+A reward term is a plain function of `tasks.terms.rewards`, or a dataclass there whose fields say their units in their
+names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.tasks.load import described_tasks
-from trueup.tasks.similar.figures import Figures
-from trueup.tasks.similar.laws import FORCE, LENGTH, PARAMETERS, RATE, SPEED, TIME, Laws, Unit, rounded
-from trueup.tasks.similar.servo import ScaledServo, give_servo, scale_servo
-from trueup.tasks.similar.settle import Settled
-from trueup.tasks.similar.terms import ScaledTerm, scale_term
+from trueup.tasks.similar import laws as units
+from trueup.tasks.similar.laws import Laws, Unit, rounded
+from trueup.tasks.similar.servo import ScaledServo, Settled, give_servo, scale_servo
 from trueup.tasks.task import Servo, Task
+from trueup.tasks.terms import rewards
 from trueup.world.randomization.randomize import Draw
+
+_ASKED = {"m/s": units.SPEED, "rad/s": units.RATE}  # units of what a goal asks
 
 
 class Number(NamedTuple):
@@ -25,6 +32,24 @@ class Number(NamedTuple):
     before: Any
     after: Any
     why: str
+
+
+class Argument(NamedTuple):
+    """A number of a reward object: what it was, what it becomes, by which law (empty: kept)."""
+
+    name: str
+    before: Any
+    after: Any
+    law: str
+
+
+class ScaledTerm(NamedTuple):
+    """A call that makes a reward term, None if it cannot be written down; `unit` of what it returns, None: unknown."""
+
+    name: str
+    code: str | None
+    arguments: tuple[Argument, ...]
+    unit: Unit | None
 
 
 class ScaledReward(NamedTuple):
@@ -62,35 +87,30 @@ def require_scalable(task: Task) -> None:
 
 def scale_task(task: Task, robot: Robot, laws: Laws, settled: Settled) -> Scaled:
     """Scale a task of walking speeds."""
-    servo = scale_servo(task, laws, settled.stiffer)
+    servo = scale_servo(task.rates, laws, settled.stiffer)
+    turn = (max(gains.kp for gains in servo.gains.values()) / laws.robot.lightest) ** 0.5 / servo.physics_hz
+    why = f"sqrt(kp/I) dt = {turn:.2f} at the lightest joint"
     return Scaled(
         laws=laws,
-        physics=_physics(task, servo, laws.robot),
+        physics=Number("physics_hz", task.rates.physics_hz, servo.physics_hz, why),
         servo=_servo(servo, give_servo(servo, robot, laws.robot), settled),
         actions=_actions(task, robot, laws),
         goal=_goal(task, laws),
         rewards={name: _reward(name, task, laws) for name in task.rewards},
-        start=_plain(task.start, {"joint_vel": RATE, "vel": SPEED, "spin": RATE}, laws),
+        start=_plain(task.start, {"joint_vel": units.RATE, "vel": units.SPEED, "spin": units.RATE}, laws),
         randomize=_randomize(task.randomize, laws),
-        pushes=() if task.pushes is None else _plain(task.pushes, {"newton": FORCE, "seconds": TIME}, laws),
-    )
-
-
-def _physics(task: Task, servo: ScaledServo, robot: Figures) -> Number:
-    stiffest = max(gains.kp for gains in servo.gains.values())
-    turn = (stiffest / robot.lightest) ** 0.5 / servo.physics_hz
-    return Number(
-        "physics_hz", task.rates.physics_hz, servo.physics_hz, f"sqrt(kp/I) dt = {turn:.2f} at the lightest joint"
+        pushes=() if task.pushes is None else _plain(task.pushes, {"newton": units.FORCE, "seconds": units.TIME}, laws),
     )
 
 
 def _servo(servo: ScaledServo, given: Servo, settled: Settled) -> tuple[Number, ...]:
-    ratios = ", ".join(f"{gains.ratio:.2f}" for gains in servo.gains.values())
-    damping = ", ".join(f"{gains.damping:.3g}" for gains in servo.gains.values())
-    sag = f"stands at {settled.share:.2f} of its height under its own weight, before at {settled.reference:.2f}"
+    kinds = servo.gains.values()
+    ratios = ", ".join(f"{each.ratio:.2f}" for each in kinds)
+    damping = ", ".join(f"{each.damping:.3g}" for each in kinds)
     stiffer = "~ m g l" if settled.stiffer == 1.0 else f"~ m g l, {settled.stiffer:.2f} times stiffer"
+    sag = f"stands at {settled.share:.2f} of its height under its own weight, before at {settled.reference:.2f}"
     why = f"damping ratio {ratios} as before, with the joints' own {damping} N m s/rad"
-    kp0, kd0 = ([getattr(gains, name) for gains in servo.gains.values()] for name in ("reference_kp", "reference_kd"))
+    kp0, kd0 = [each.reference_kp for each in kinds], [each.reference_kd for each in kinds]
     return (
         Number("kp", kp0[0] if len(kp0) == 1 else kp0, given.kp, servo.bound or f"{stiffer}: {sag}"),
         Number("kd", kd0[0] if len(kd0) == 1 else kd0, given.kd, why),
@@ -112,39 +132,61 @@ def _actions(task: Task, robot: Robot, laws: Laws) -> tuple[Number, ...]:
 def _goal(task: Task, laws: Laws) -> tuple[Number, ...]:
     if laws.speeds == "same":
         return ()
-    units = {name: {"m/s": SPEED, "rad/s": RATE}[unit] for name, unit in task.goal.scales.items()}
-    out = list(_plain(task.goal, units, laws))
+    out = list(_plain(task.goal, {name: _ASKED[unit] for name, unit in task.goal.scales.items()}, laws))
     rate = getattr(task.goal, "rate", None)
     if rate is not None:
         x, y, turn = rate
-        slower = laws.ratio(RATE) ** 2
+        slower = laws.ratio(units.RATE) ** 2
         out.append(Number("rate", (x, y, turn), (x, y, rounded(turn * slower)), "m/s^2 ~ g, rad/s^2 ~ g/l"))
     return tuple(out)
 
 
 def _reward(name: str, task: Task, laws: Laws) -> ScaledReward:
     reward, ref, robot = task.rewards[name], laws.reference, laws.robot
-    target = getattr(reward.function, "target_m", None)
-    own = {}
-    if target is not None:  # of the height term: as much below the standing height as before, at this scale
-        own["height", "target_m"] = robot.stand_height - (ref.stand_height - target) * laws.ratio(LENGTH)
-    term = scale_term(reward.function, laws, own)
-    grows = 1.0 if term.unit is None else 1.0 / laws.ratio(term.unit)
-    law = "" if term.unit is None else term.unit.law
-    why = "unit unknown: kept" if term.unit is None else f"~ 1/({law})"
-    weight = reward.weight if grows == 1.0 else rounded(reward.weight * grows)
-    return ScaledReward(term, Number(name, reward.weight, weight, why), reward.late)
+    height = None
+    if isinstance(reward.function, rewards.Height):  # as much below the standing height as before, at this scale
+        height = robot.stand_height - (ref.stand_height - reward.function.target_m) * laws.ratio(units.LENGTH)
+    term = scale_term(reward.function, laws, height)
+    if term.unit is None:
+        return ScaledReward(term, Number(name, reward.weight, reward.weight, "unit unknown: kept"), reward.late)
+    grows = laws.ratio(term.unit)
+    weight = reward.weight if grows == 1.0 else rounded(reward.weight / grows)
+    return ScaledReward(term, Number(name, reward.weight, weight, f"~ 1/({term.unit.law})"), reward.late)
 
 
-def _plain(part: Any, units: Mapping[str, Unit], laws: Laws) -> tuple[Number, ...]:
-    """Numbers and ranges of a dataclass by their units."""
-    out = []
-    for field in fields(part):
-        before, unit = getattr(part, field.name), units.get(field.name)
-        if unit is None or not before:
-            continue
-        out.append(Number(field.name, before, _grown(before, laws.ratio(unit)), f"~ {unit.law}"))
-    return tuple(out)
+def scale_term(function: Callable[..., Any], laws: Laws, height: float | None = None) -> ScaledTerm:
+    """Scale a reward term; `height`: the target of the height term, which follows the standing height."""
+    maker = function if inspect.isfunction(function) else type(function)
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in maker.__name__).lstrip("_")
+    unit = units.TERMS.get(name)
+    known = getattr(rewards, maker.__name__, None) is maker
+    if known and maker is function:
+        return ScaledTerm(name, f"r.{name}", (), unit)
+    if not known or not dataclasses.is_dataclass(function):
+        return ScaledTerm(name, None, (), unit)
+    fields = [field.name for field in dataclasses.fields(function) if field.init]
+    arguments = tuple(_argument(field, getattr(function, field), laws, height) for field in fields)
+    inner = ", ".join(f"{argument.name}={argument.after!r}" for argument in arguments)
+    return ScaledTerm(name, f"r.{maker.__name__}({inner})", arguments, unit)
+
+
+def _argument(name: str, value: Any, laws: Laws, height: float | None) -> Argument:
+    if height is not None:
+        return Argument(name, value, rounded(height), "l")
+    unit = units.unit_of(name)
+    grows = laws.asked(unit) if unit == units.SPEED else laws.ratio(unit)
+    if not isinstance(value, float) or grows == 1.0:
+        return Argument(name, value, value, "")
+    return Argument(name, value, rounded(value * grows), unit.law)
+
+
+def _plain(part: Any, fields: Mapping[str, Unit], laws: Laws) -> tuple[Number, ...]:
+    """Numbers and ranges of a dataclass whose units are those of `fields`."""
+    present = {name: (getattr(part, name), unit) for name, unit in fields.items() if getattr(part, name)}
+    return tuple(
+        Number(name, before, _grown(before, laws.ratio(unit)), f"~ {unit.law}")
+        for name, (before, unit) in present.items()
+    )
 
 
 def _grown(value: Any, grows: float) -> Any:
@@ -156,7 +198,7 @@ def _randomize(ranges: Mapping[str, Draw], laws: Laws) -> dict[str, tuple[Number
     out: dict[str, tuple[Number, ...]] = {}
     for name, draw in ranges.items():
         numbers = []
-        unit = PARAMETERS.get(name)
+        unit = units.PARAMETERS.get(name)
         if unit is not None and draw.operation != "scale":
             numbers += [
                 Number(end, getattr(draw, end), rounded(getattr(draw, end) * laws.ratio(unit)), f"~ {unit.law}")

@@ -1,37 +1,41 @@
 """Servo and physics rate for another robot: the same sag and damping ratio, within what motors and engine bear.
 
-kp    ~ m g l, or more where the robot would sag further under its own weight than the reference (legs that are bent
-      more, a centre of mass off the middle: `settle`). At most four times as much of a motor's limit for each radian as
-      in the reference: beyond that the torque is cut off in every stride.
+kp    ~ m g l, or more where the robot would sag further under its own weight than the reference, as a share of its
+      height, simulated (`settle`): legs that are bent more, a centre of mass off the middle. At most four times as much
+      of a motor's limit for each radian as in the reference: beyond that the torque is cut off in every stride.
 kd    the same damping ratio (kd + d) / (2 sqrt(kp I)), d the joints' own damping and I the inertia that they move.
 rate  the engine takes the servo's spring explicitly: sqrt(kp / I) dt <= 0.4 at the lightest joint. The rate rises in
       whole multiples of the control rate up to 500 Hz or the reference's, then kp falls.
 
-Where the reference has gains for each joint, joints of a kind (knee, thigh, hip) are taken together.
+Where the joints of the reference have different gains, joints of a kind (knee, thigh, hip) are taken together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from trueup.robot.load import Robot
-from trueup.tasks.similar.figures import Figures, JointFigures
+from trueup.tasks.build import with_servo
+from trueup.tasks.similar.figures import Figures, FloatArray
 from trueup.tasks.similar.laws import TORQUE, Laws, rounded
-from trueup.tasks.task import Servo, Task
+from trueup.tasks.task import Rates, Servo
+from trueup.world.batch import BatchSim, SimCfg
 
-Numbers = float | tuple[float, ...] | None
 _MOTOR_SHARE = 4.0
 _RAD_PER_STEP = 0.4
 _FASTEST_HZ = 500.0
 _LEAST_KD = 0.1  # of the whole damping: the servo's own share is never less
+_TRIED = np.geomspace(1.0, 4.0, 17)  # times as stiff as ~ m g l
+_SETTLE_S, _PHYSICS_HZ = 3.0, 1000.0
+_SLACK = 0.01  # of the height
+_UPRIGHT = 0.9  # cosine
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gains:
+class Gains(NamedTuple):
     """Of joints of one kind: what the reference has and what the robot gets."""
 
     reference_kp: float
@@ -42,8 +46,7 @@ class Gains:
     damping: float  # the robot's own
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScaledServo:
+class ScaledServo(NamedTuple):
     """Gains by kind of joint (one entry None: all joints), physics rate, and what held kp back (empty: nothing)."""
 
     gains: dict[int | None, Gains]
@@ -51,99 +54,89 @@ class ScaledServo:
     bound: str
 
 
-def scale_servo(task: Task, laws: Laws, stiffer: float = 1.0) -> ScaledServo:
-    """Scale the servo of a task; `stiffer`: kp beyond ~ m g l, so that the robot sags alike."""
+class Settled(NamedTuple):
+    """How much stiffer than ~ m g l, and the shares of their heights at which robot and reference then stand."""
+
+    stiffer: float
+    share: float
+    reference: float
+
+
+def scale_servo(rates: Rates, laws: Laws, stiffer: float = 1.0) -> ScaledServo:
+    """Scale the reference's servo; `stiffer`: kp beyond ~ m g l, so that the robot sags alike."""
     ref, robot, grows = laws.reference, laws.robot, stiffer * laws.ratio(TORQUE)
-    kinds = kinds_of(task, ref)
-    kp0 = {kind: _value(task.servo.kp, ref, kind, "kp") for kind in kinds}
-    limit0 = {kind: _value(task.servo.torque, ref, kind, "torque") for kind in kinds}
-    weak = {kind: _limit(robot, kind) / limit0[kind] * _MOTOR_SHARE / grows for kind in kinds}
-    share, bound = min(1.0, *weak.values()), ""
+    alike = len({(joint.kp, joint.kd) for joint in ref.joints.values()}) == 1
+    kinds: Sequence[int | None] = [None] if alike else sorted({joint.kind for joint in ref.joints.values()})
+    weakest = min(_of(robot, kind, "torque").min() / _of(ref, kind, "torque").min() for kind in kinds)
+    share, bound = min(1.0, _MOTOR_SHARE * weakest / grows), ""
     if share < 1.0:
         bound = f"bounded by the motors: {share:.2f} of what would keep the sag"
-    stiffest = max(kp0.values()) * grows * share
-    rate = _physics_hz(task, robot, stiffest)
+    stiffest = max(_of(ref, kind, "kp").mean() for kind in kinds) * grows * share
+    usual = round(rates.physics_hz / rates.control_hz)
+    needed = math.sqrt(stiffest / robot.lightest) / _RAD_PER_STEP
+    steps = min(max(usual, math.ceil(needed / rates.control_hz)), max(usual, int(_FASTEST_HZ // rates.control_hz)))
+    rate = rates.control_hz * steps
     most = robot.lightest * (_RAD_PER_STEP * rate) ** 2
     if stiffest > most:
         share *= most / stiffest
         bound = f"bounded by light joints at {rate:g} Hz: {share:.2f} of what would keep the sag"
-    gains = {kind: _gains(task, laws, kind, kp0[kind], kp0[kind] * grows * share) for kind in kinds}
-    return ScaledServo(gains=gains, physics_hz=rate, bound=bound)
-
-
-def kinds_of(task: Task, reference: Figures) -> Sequence[int | None]:
-    """Kinds of joints whose gains differ in the reference; [None] if none do."""
-    if not any(isinstance(value, tuple) for value in (task.servo.kp, task.servo.kd)):
-        return [None]
-    return sorted({joint.kind for joint in reference.joints.values()})
+    return ScaledServo({kind: _gains(laws, kind, grows * share) for kind in kinds}, rate, bound)
 
 
 def give_servo(scaled: ScaledServo, robot: Robot, figures: Figures) -> Servo:
     """The servo of a robot: one number for all joints, or one for each where kinds or joints outside legs differ."""
-    kp, kd = (
-        _spread({kind: getattr(each, name) for kind, each in scaled.gains.items()}, robot, figures, name)
-        for name in ("kp", "kd")
-    )
+    if None in scaled.gains and not figures.others:
+        return Servo(kp=scaled.gains[None].kp, kd=scaled.gains[None].kd)
+    deepest = max((kind for kind in scaled.gains if kind is not None), default=0)
+    pairs = []
+    for joint in robot.spec.joints:
+        if joint.name in figures.others:  # they keep their own
+            pairs.append((float(joint.kp), float(joint.kd)))
+        else:
+            kind = None if None in scaled.gains else min(figures.joints[joint.name].kind, deepest)
+            pairs.append((scaled.gains[kind].kp, scaled.gains[kind].kd))
+    kp, kd = zip(*pairs, strict=True)
     return Servo(kp=kp, kd=kd)
 
 
-def _spread(values: dict[int | None, float], robot: Robot, figures: Figures, name: str) -> Numbers:
-    if list(values) == [None] and not figures.others:
-        return values[None]
-    deepest = max((kind for kind in values if kind is not None), default=0)
-    out = []
-    for joint in robot.spec.joints:
-        if joint.name in figures.others:  # they keep their own
-            out.append(float(getattr(joint, name)))
-        else:
-            out.append(values[None if None in values else min(figures.joints[joint.name].kind, deepest)])
-    return tuple(out)
+def settle(rates: Rates, reference: Robot, robot: Robot, laws: Laws) -> Settled:
+    """Find the least stiffness at which a robot stands as the reference does, which has its task's servo."""
+    wanted = float(settled_shares([reference])[0])
+    servos = [give_servo(scale_servo(rates, laws, float(each)), robot, laws.robot) for each in _TRIED]
+    shares = settled_shares([with_servo(robot, servo) for servo in servos])
+    enough = np.flatnonzero(shares >= wanted - _SLACK)
+    best = int(enough[0]) if len(enough) else int(np.argmax(shares))
+    return Settled(float(_TRIED[best]), float(shares[best]), wanted)
 
 
-def _gains(task: Task, laws: Laws, kind: int | None, kp0: float, kp: float) -> Gains:
+def settled_shares(robots: Sequence[Robot]) -> FloatArray:
+    """The share of its standing height that a robot keeps, with servo after servo; 0 if it falls."""
+    spec = robots[0].spec
+    sim = BatchSim(robots[0], SimCfg(nsim=len(robots), threads=1, control_hz=50.0, physics_hz=_PHYSICS_HZ))
+    for name in ("kp", "kd", "torque_limit"):
+        sim.params.set(name, np.stack([getattr(robot.spec, name) for robot in robots]))
+    sim.reset()
+    for _ in range(round(_SETTLE_S / sim.control_dt)):
+        sim.step(spec.default_pose)
+    upright = (sim.motion.of(None).gravity[:, 2] < -_UPRIGHT) & ~sim.diverged
+    return np.where(upright, sim.qpos[:, sim.base_qpos + 2] / spec.base.stand_height, 0.0)
+
+
+def _gains(laws: Laws, kind: int | None, grows: float) -> Gains:
     ref, robot = laws.reference, laws.robot
-    kd0 = _value(task.servo.kd, ref, kind, "kd")
-    ratio = (kd0 + _mean(ref, kind, "damping")) / (2.0 * math.sqrt(kp0 * _mean(ref, kind, "inertia")))
-    whole, own = ratio * 2.0 * math.sqrt(kp * _mean(robot, kind, "inertia")), _mean(robot, kind, "damping")
-    return Gains(
-        reference_kp=kp0,
-        reference_kd=kd0,
-        kp=rounded(kp),
-        kd=rounded(max(whole - own, _LEAST_KD * whole)),
-        ratio=ratio,
-        damping=own,
+    kp0, kd0, damping0, damping = (
+        float(_of(figures, kind, field).mean())
+        for figures, field in ((ref, "kp"), (ref, "kd"), (ref, "damping"), (robot, "damping"))
     )
+    inertia0, inertia = (float(np.exp(np.log(_of(figures, kind, "inertia")).mean())) for figures in (ref, robot))
+    ratio = (kd0 + damping0) / (2.0 * math.sqrt(kp0 * inertia0))
+    whole = ratio * 2.0 * math.sqrt(kp0 * grows * inertia)
+    kd = rounded(max(whole - damping, _LEAST_KD * whole))
+    return Gains(kp0, kd0, rounded(kp0 * grows), kd, ratio, damping)
 
 
-def _of_kind(figures: Figures, kind: int | None) -> list[JointFigures]:
+def _of(figures: Figures, kind: int | None, field: str) -> FloatArray:
+    """A figure of the leg joints of one kind, or of all."""
     deepest = max(joint.kind for joint in figures.joints.values())
-    return [joint for joint in figures.joints.values() if kind is None or joint.kind == min(kind, deepest)]
-
-
-def _mean(figures: Figures, kind: int | None, field: str) -> float:
-    """Geometric mean of inertias, arithmetic of everything else."""
-    values = np.array([getattr(joint, field) for joint in _of_kind(figures, kind)])
-    return float(np.exp(np.log(values).mean()) if field == "inertia" else values.mean())
-
-
-def _limit(figures: Figures, kind: int | None) -> float:
-    return min(joint.torque for joint in _of_kind(figures, kind))
-
-
-def _value(value: Numbers, figures: Figures, kind: int | None, field: str) -> float:
-    """A number of the reference's servo: its own, or the robot's where it has none."""
-    if isinstance(value, tuple):
-        names = list(figures.joints)
-        mine = [value[k] for k, name in enumerate(names) if kind is None or figures.joints[name].kind == kind]
-        return float(np.mean(mine))
-    if value is not None:
-        return float(value)
-    return _limit(figures, kind) if field == "torque" else _mean(figures, kind, field)
-
-
-def _physics_hz(task: Task, robot: Figures, kp: float) -> float:
-    control, physics = task.rates.control_hz, task.rates.physics_hz
-    needed = math.sqrt(kp / robot.lightest) / _RAD_PER_STEP
-    steps = max(round(physics / control), math.ceil(needed / control))
-    most = max(round(physics / control), math.floor(_FASTEST_HZ / control))
-    return control * min(steps, most)
+    joints = [joint for joint in figures.joints.values() if kind is None or joint.kind == min(kind, deepest)]
+    return np.array([getattr(joint, field) for joint in joints])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from trueup.tasks.similar.scale import Number, Scaled, ScaledReward
 
@@ -29,28 +29,28 @@ def function_name(task: str) -> str:
 def task_source(scaled: Scaled, *, name: str, like: str, robot: str, mirror: str | None) -> str:
     """The file. `robot` is code for the robot; `mirror` says why left and right cannot be exchanged (None: can)."""
     imports = _IMPORTS if "Path" in robot else _IMPORTS.replace("from pathlib import Path\n", "")
+    head = f"""{imports}
+ROBOT = {robot}
+
+
+def {function_name(name)}() -> Task:
+    \"""Walking speeds for {scaled.laws.robot.name}.\"""
+    like = load_task("{like}")
+    return replace(
+        like,
+        name="{name}",
+        robot=ROBOT,"""
     lines = [
         *_docstring(scaled, name, like),
-        *imports.splitlines(),
-        "",
-        f"ROBOT = {robot}",
-        "",
-        "",
-        f"def {function_name(name)}() -> Task:",
-        f'    """Walking speeds for {scaled.laws.robot.name}."""',
-        f'    like = load_task("{like}")',
-        "    return replace(",
-        "        like,",
-        f'        name="{name}",',
-        "        robot=ROBOT,",
-        *_replaced("rates", [scaled.physics]),
-        *_call("servo", "Servo", scaled.servo),
-        *_replaced("actions", scaled.actions),
+        head,
+        *_call("rates=replace", (scaled.physics,), "like.rates"),
+        *_call("servo=Servo", scaled.servo),
+        *_call("actions=replace", scaled.actions, "like.actions"),
         *_goal(scaled),
         *_rewards(scaled.rewards),
-        *_replaced("start", scaled.start),
+        *_call("start=replace", scaled.start, "like.start"),
         *_randomize(scaled),
-        *_replaced("pushes", scaled.pushes),
+        *_call("pushes=replace", scaled.pushes, "like.pushes"),
         *_mirror(mirror),
         "    )",
     ]
@@ -62,16 +62,10 @@ def _docstring(scaled: Scaled, name: str, like: str) -> Iterator[str]:
     yield f'"""{name}: what {like} asks, for {robot.name}, by dynamic similarity. Yours to edit.'
     yield ""
     yield f"{'':28}{ref.name:>12}{robot.name:>16}{'ratio':>9}"
-    weakest = [min(joint.torque for joint in each.joints.values()) for each in (ref, robot)]
-    rows: list[tuple[str, float, float]] = [
-        ("mass m, kg", ref.mass, robot.mass),
-        ("hip height l, m", ref.leg, robot.leg),
-        ("m g l, N m", ref.moment, robot.moment),
-        ("sqrt(l/g), s", ref.time, robot.time),
-        ("weakest leg motor, N m", weakest[0], weakest[1]),
-    ]
-    for what, before, after in rows:
-        yield f"{what:28}{before:12.3g}{after:16.3g}{after / before:9.2f}"
+    labels = ("mass m, kg", "hip height l, m", "m g l, N m", "sqrt(l/g), s", "weakest leg motor, N m")
+    before, after = ((each.mass, each.leg, each.moment, each.time, each.weakest_nm) for each in (ref, robot))
+    for label, a, b in zip(labels, before, after, strict=True):
+        yield f"{label:28}{a:12.3g}{b:16.3g}{b / a:9.2f}"
     yield ""
     yield "Lengths go with l, times with sqrt(l/g), forces with m g, torques with m g l, the weight of a cost with the"
     yield f"inverse of its unit. What is not written here is as in {like}."
@@ -79,26 +73,16 @@ def _docstring(scaled: Scaled, name: str, like: str) -> Iterator[str]:
     yield ""
 
 
-def _replaced(part: str, numbers: Iterable[Number]) -> Iterator[str]:
-    yield from _call(part, f"replace(like.{part}", numbers)
-
-
-def _call(part: str, opening: str, numbers: Iterable[Number]) -> Iterator[str]:
-    numbers = list(numbers)
-    if not numbers:
-        return
-    if opening.startswith("replace("):
-        yield f"        {part}=replace("
-        yield f"            {opening.removeprefix('replace(')},"
-    else:
-        yield f"        {part}={opening}("
-    yield from (f"            {number.name}={_code(number.after)},{_why(number)}" for number in numbers)
-    yield "        ),"
-
-
-def _why(number: Number) -> str:
-    was = f"was {_code(number.before)}; " if number.before != number.after else ""
-    return f"  # {was}{number.why}"
+def _call(opening: str, numbers: Sequence[Number], first: str = "", pad: str = 8 * " ") -> Iterator[str]:
+    """A call with numbers as arguments, each with its reason beside it; nothing where there are no numbers."""
+    if numbers:
+        yield f"{pad}{opening}("
+        if first:
+            yield f"{pad}    {first},"
+        for number in numbers:
+            was = f"was {_code(number.before)}; " if number.before != number.after else ""
+            yield f"{pad}    {number.name}={_code(number.after)},  # {was}{number.why}"
+        yield f"{pad}),"
 
 
 def _code(value: object) -> str:
@@ -111,7 +95,7 @@ def _code(value: object) -> str:
 
 def _goal(scaled: Scaled) -> Iterator[str]:
     if scaled.goal:
-        yield from _replaced("goal", scaled.goal)
+        yield from _call("goal=replace", scaled.goal, "like.goal")
         return
     ref, robot = scaled.laws.reference, scaled.laws.robot
     yield "        # goal: the same in m/s and rad/s; 1 m/s is a Froude number v^2/(g l) of"
@@ -141,10 +125,7 @@ def _randomize(scaled: Scaled) -> Iterator[str]:
     yield "        randomize={"
     yield "            **like.randomize,"
     for name, numbers in scaled.randomize.items():
-        yield f'            "{name}": replace('
-        yield f'                like.randomize["{name}"],'
-        yield from (f"                {number.name}={_code(number.after)},{_why(number)}" for number in numbers)
-        yield "            ),"
+        yield from _call(f'"{name}": replace', numbers, f'like.randomize["{name}"]', 12 * " ")
     yield "        },"
 
 

@@ -1,21 +1,20 @@
-"""Reward and termination terms: pure functions of a Frame, (nenv,) each.
+"""Reward and termination terms, and red flags: pure functions of a Frame, (nenv,) each.
 
 Kernels exp(-e^2 / width^2) lie in [0, 1]; costs are positive and get a negative weight in the task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Bool, Float32, Frame
 
-Float32 = NDArray[np.float32]
-Bool = NDArray[np.bool_]
 _SETTLE_S = 1.5
 _MOVING = np.float32(0.05)  # commands longer than this ask to move
+_SHUFFLE_M, _UNEVEN, _NEAR_LIMIT, _IDLE = 0.01, 0.5, 0.95, 0.25
 
 
 def commanded(frame: Frame) -> Bool:
@@ -203,24 +202,20 @@ def settled_distance(frame: Frame) -> Float32:
     return tool_distance(frame)[settled] if settled.any() else tool_distance(frame)
 
 
-def tool_near(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.2 m): pulls from afar."""
-    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(5.0))
-
-
-def tool_close(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.03 m): asks for the last centimetres."""
-    return np.float32(1.0) - np.tanh(tool_distance(frame) * np.float32(1.0 / 0.03))
-
-
 def tool_angle(frame: Frame) -> Float32:
     """Angle between tool and command, rad."""
     return np.sqrt(_sum_squares(frame.tool_error[:, 3:]))
 
 
-def tool_aligned(frame: Frame) -> Float32:
-    """1 - tanh(angle / 0.7 rad)."""
-    return np.float32(1.0) - np.tanh(tool_angle(frame) * np.float32(1.0 / 0.7))
+@dataclass(frozen=True)
+class Near:
+    """1 - tanh(distance / width): a large width pulls from afar, a small one asks for the last centimetres."""
+
+    distance: Callable[[Frame], Float32]
+    width: float
+
+    def __call__(self, frame: Frame) -> Float32:
+        return np.float32(1.0) - np.tanh(self.distance(frame) * np.float32(1.0 / self.width))
 
 
 def swing_up(frame: Frame) -> Float32:
@@ -237,6 +232,31 @@ def fallen(frame: Frame) -> Bool:
 def trunk_down(frame: Frame) -> Bool:
     """The trunk touches the ground."""
     return frame.body_contact
+
+
+# --- red flags: gaits that collect reward and would not do on a robot, 1 where an environment shows one now ---
+def shuffling(frame: Frame) -> Float32:
+    """Asked to move, with no foot higher than 1 cm and some foot sliding faster than 0.1 m/s."""
+    flat = frame.foot_height.max(axis=1) < _SHUFFLE_M
+    sliding = (_foot_speed_squared(frame) * frame.foot_contact).max(axis=1) > 0.01
+    return (flat & sliding & commanded(frame)).astype(np.float32)
+
+
+def hopping(frame: Frame) -> Float32:
+    """One foot touches the ground over half of the time more than another: a leg is carried or does all the work."""
+    return (np.ptp(frame.duty, axis=1) > _UNEVEN).astype(np.float32)
+
+
+def saturation(frame: Frame) -> Float32:
+    """Share of joints at more than 95 % of their torque limit."""
+    return (np.abs(frame.joint_torque) > np.float32(_NEAR_LIMIT) * frame.torque_limit).mean(axis=1, dtype=np.float32)
+
+
+def idling(frame: Frame) -> Float32:
+    """Asked for more than 0.2 m/s, and less than a quarter of it done."""
+    asked = np.hypot(frame.command[:, 0], frame.command[:, 1])
+    done = (frame.base_vel[:, :2] * frame.command[:, :2]).sum(axis=1)
+    return ((asked > 0.2) & (done < _IDLE * asked * asked)).astype(np.float32)
 
 
 def _foot_speed_squared(frame: Frame) -> Float32:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.robot.spec import RobotSpec
 from trueup.tasks.goals.reference_motion import Clip, ReferenceMotionGoal
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import rewards as r
 from trueup.world.randomization.randomize import locomotion_ranges
 from trueup.world.sensors import SensorCfg
 
 TASKS = {"go2-clip": "go2_clip"}
-Float32 = NDArray[np.float32]
 _PERIOD_S, _ROWS, _SPEED = 0.5, 50, 0.4
 
 

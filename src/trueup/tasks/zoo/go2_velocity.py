@@ -8,7 +8,6 @@ from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
-from trueup.tasks.terms import diagnostics as d
 from trueup.tasks.terms import rewards as r
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import locomotion_ranges
@@ -99,10 +98,10 @@ def go2_velocity() -> Task:
         metrics={
             "velocity_error": r.velocity_error,
             "turn_error": r.turn_error,
-            "flag/shuffling": d.shuffling,
-            "flag/hopping": d.hopping,
-            "flag/saturation": d.saturation,
-            "flag/idling": d.idling,
+            "flag/shuffling": r.shuffling,
+            "flag/hopping": r.hopping,
+            "flag/saturation": r.saturation,
+            "flag/idling": r.idling,
         },
         score="track_velocity",
         symmetric=True,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.tasks.goals.object_target import ObjectTargetGoal
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Bool, Float32, Frame
 from trueup.tasks.sensing.signals import object_signals
 from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Start, Task
 from trueup.tasks.terms import rewards as r
@@ -17,7 +16,6 @@ from trueup.world.scene.scene import Object, Scene
 from trueup.world.sensors import SensorCfg
 
 TASKS = {"so101-push": "so101_push"}
-Float32 = NDArray[np.float32]
 _HALF_M = 0.02  # of the cube
 _ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex")
 
@@ -25,26 +23,6 @@ _ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex")
 def object_distance(frame: Frame) -> Float32:
     """From cube to target on the ground, m."""
     return np.linalg.norm(frame.cube_pos[:, :2] - frame.asked, axis=1)
-
-
-def near_target(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.1 m): pulls from afar."""
-    return np.float32(1.0) - np.tanh(object_distance(frame) * np.float32(10.0))
-
-
-def at_target(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.02 m): asks for the last centimetres."""
-    return np.float32(1.0) - np.tanh(object_distance(frame) * np.float32(50.0))
-
-
-def reach_cube(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.15 m) of the tool from a place behind the cube, seen from the target."""
-    return np.float32(1.0) - np.tanh(_from_behind(frame) * np.float32(1.0 / 0.15))
-
-
-def behind_cube(frame: Frame) -> Float32:
-    """1 - tanh(distance / 0.04 m), likewise: asks for the last centimetres."""
-    return np.float32(1.0) - np.tanh(_from_behind(frame) * np.float32(25.0))
 
 
 def pushes_on(frame: Frame) -> Float32:
@@ -60,15 +38,16 @@ def _way(frame: Frame) -> Float32:
     return out
 
 
-def _from_behind(frame: Frame) -> Float32:
+def tool_from_behind(frame: Frame) -> Float32:
+    """From the tool to a place behind the cube, seen from the target, m."""
     behind = frame.cube_pos.copy()
     behind[:, :2] -= np.float32(1.5 * _HALF_M) * _way(frame)
     return np.linalg.norm(frame.tool_pos - behind, axis=1)
 
 
-def pushed_away(frame: Frame) -> NDArray[np.bool_]:
+def pushed_away(frame: Frame) -> Bool:
     """The cube is out of reach or off the ground."""
-    away: NDArray[np.bool_] = np.linalg.norm(frame.cube_pos[:, :2], axis=1) > 0.45
+    away: Bool = np.linalg.norm(frame.cube_pos[:, :2], axis=1) > 0.45
     return away | (np.abs(frame.cube_pos[:, 2]) > 0.15)
 
 
@@ -97,11 +76,11 @@ def so101_push() -> Task:
         actions=Actions(scale=0.1, moved=_ARM, clip=1.0, relative=True),
         goal=ObjectTargetGoal(object="cube"),
         rewards={
-            "reach_cube": Reward(reach_cube, 0.5),
-            "behind_cube": Reward(behind_cube, 0.5),
+            "reach_cube": Reward(r.Near(tool_from_behind, 0.15), 0.5),
+            "behind_cube": Reward(r.Near(tool_from_behind, 0.04), 0.5),
             "pushes_on": Reward(pushes_on, 3.0),
-            "near_target": Reward(near_target, 1.0),
-            "at_target": Reward(at_target, 2.0),
+            "near_target": Reward(r.Near(object_distance, 0.1), 1.0),
+            "at_target": Reward(r.Near(object_distance, 0.02), 2.0),
             "action_rate": Reward(r.action_rate, -0.02),
             "joint_speed": Reward(r.joint_speed, -0.01),
             "joint_limits": Reward(r.joint_limits, -1.0),

@@ -35,9 +35,9 @@ def z1_reach() -> Task:
         actions=Actions(scale=0.12, moved=_ARM, clip=1.0, relative=True),
         goal=ToolPoseGoal(hold_s=(3.0, 5.0)),
         rewards={
-            "tool_near": Reward(r.tool_near, 1.0),
-            "tool_close": Reward(r.tool_close, 2.0),
-            "tool_aligned": Reward(r.tool_aligned, 0.5),
+            "tool_near": Reward(r.Near(r.tool_distance, 0.2), 1.0),
+            "tool_close": Reward(r.Near(r.tool_distance, 0.03), 2.0),
+            "tool_aligned": Reward(r.Near(r.tool_angle, 0.7), 0.5),
             "tool_distance": Reward(r.tool_distance, -1.0),
             "action_rate": Reward(r.action_rate, -0.01),
             "joint_speed": Reward(r.joint_speed, -0.005),

@@ -6,6 +6,7 @@ queued and handled between two control steps, so that one thread owns the simula
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -22,16 +23,17 @@ from trueup.core.stop import stop_on_signal
 from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
-from trueup.train.live.follow import Follow
-from trueup.train.live.steer import Steering, add_key
+from trueup.train.live.steer import Floats, Steering, add_key
 from trueup.train.play.show import facing
-from trueup.view.camera import CameraCfg
+from trueup.view.camera import CameraCfg, MotionFrames, Tracking
 from trueup.view.draw import visual_model
 
 _PUSH_M_S = 0.8
 _FRAME_S = 1.0 / 30.0
 _READOUT_S = 0.2
-_KEYS_HELP = "**P** push, **R** start again"
+_PER_FRAME = np.array([0.25, 0.25, 0.05])  # share of the way made up in a frame: the floor must not bob with every step
+_JUMP_M = 1.0  # a new episode elsewhere, not a step
+_ROOM = 1.6  # times as far as a film's camera: the panel covers a part of the page
 
 
 @dataclass
@@ -40,6 +42,12 @@ class Requests:
 
     pushes: int = 0
     restarts: int = 0
+
+    def ask_push(self) -> None:
+        self.pushes += 1
+
+    def ask_restart(self) -> None:
+        self.restarts += 1
 
 
 class LiveView:
@@ -63,7 +71,7 @@ class LiveView:
         base = self._model.body(env.robot.spec.base.body).id if env.sim.free_base else None
         qpos = env.sim.qpos[0].copy()
         self._follow = Follow(self._server, self._model, qpos, base, facing(env, CameraCfg(), qpos))
-        self.steps = self.episodes = self.pushed = self.restarted = 0
+        self.steps = self.pushed = self.restarted = 0
         self._draw()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
@@ -86,11 +94,10 @@ class LiveView:
         self._handle_requests()
         step = self.env.step(np.ascontiguousarray(self.policy(self._obs), np.float32))
         self.policy.restart(step.ended)
-        self.steps, self.episodes, self._obs = self.steps + 1, self.episodes + len(step.ended), step.obs
-        if self.steering is not None:
-            found = self.env.goal.measured(self.env.frame)
-            if found is not None:
-                self.steering.measure(found[0].astype(np.float64), self.env.control_dt)
+        self.steps, self._obs = self.steps + 1, step.obs
+        found = self.env.goal.measured(self.env.frame)
+        if self.steering is not None and found is not None:
+            self.steering.measure(found[0].astype(np.float64), self.env.control_dt)
 
     def ask(self, command: Sequence[float]) -> None:
         """Set the sliders."""
@@ -104,16 +111,15 @@ class LiveView:
             self._server.stop()
 
     def _handle_requests(self) -> None:
-        requests = self.requests
-        if requests.restarts:
-            requests.restarts = 0
+        if self.requests.restarts:
+            self.requests.restarts = 0
             self.restarted += 1
             self._obs = self.env.reset()
             self.policy.restart(np.arange(1))
         if self.steering is not None:
-            self.env.hold_command(self.steering.command)
-        if requests.pushes:
-            requests.pushes = 0
+            self.env.goal.hold(self.steering.command)
+        if self.requests.pushes:
+            self.requests.pushes = 0
             self.pushed += 1
             self._push()
 
@@ -138,21 +144,55 @@ class LiveView:
     def _add_controls(self) -> None:
         gui, sliders = self._server.gui, self.env.goal.sliders
         gui.add_markdown(f"**{self.env.task.name}**")
-        gui.add_button("Push").on_click(lambda _: self._ask_push())
-        gui.add_button("Start again").on_click(lambda _: self._ask_restart())
-        add_key(gui, "P", "push", self._ask_push)
-        add_key(gui, "R", "start again", self._ask_restart)
+        gui.add_button("Push").on_click(lambda _: self.requests.ask_push())
+        gui.add_button("Start again").on_click(lambda _: self.requests.ask_restart())
+        add_key(gui, "P", "push", self.requests.ask_push)
+        add_key(gui, "R", "start again", self.requests.ask_restart)
         steer = ""
         if sliders:
             self.steering = Steering(gui, sliders)
-            steer = " · ".join(f"**{key.key}** {key.does}" for key in self.steering.keys) + " · **space** stop · "
-        gui.add_markdown(f"Keys: {steer}{_KEYS_HELP}")
+            steer = self.steering.keys_help + " · "
+        gui.add_markdown(f"Keys: {steer}**P** push, **R** start again")
 
-    def _ask_push(self) -> None:
-        self.requests.pushes += 1
 
-    def _ask_restart(self) -> None:
-        self.requests.restarts += 1
+class Follow:
+    """Point of view of the page: starts near the robot and keeps a walking one in the middle.
+
+    The scene moves under a camera that belongs to the user: a camera set by the server would fight with the mouse.
+    `body` is the one to follow, None where the robot stays in its place.
+    """
+
+    def __init__(
+        self, server: viser.ViserServer, model: mujoco.MjModel, qpos: Floats, body: int | None, camera: CameraCfg
+    ) -> None:
+        self._body, self._centre = body, np.zeros(3)
+        motion = MotionFrames(model, qpos[None], 1.0, 1.0)
+        if body is not None:
+            self._centre = motion.place(0).xpos[body].copy()
+        self._aim(server, model, Tracking(motion, camera, aspect=1.0, fps=1.0).at(0))
+        self._box: viser.GuiCheckboxHandle | None = None
+        if body is not None:
+            self._box = server.gui.add_checkbox("Follow the robot", initial_value=True)
+
+    def shift(self, data: mujoco.MjData) -> Floats:
+        """What to add to every position (3,) in this frame; the view stays where it is while following is off."""
+        if self._box is not None and self._box.value:
+            away = data.xpos[self._body] - self._centre
+            if np.isfinite(away).all():
+                self._centre += away if np.linalg.norm(away) > _JUMP_M else _PER_FRAME * away
+        return -self._centre
+
+    def _aim(self, server: viser.ViserServer, model: mujoco.MjModel, view: mujoco.MjvCamera) -> None:
+        azimuth, elevation = math.radians(view.azimuth), math.radians(view.elevation)
+        ahead = np.array(
+            [math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth), math.sin(elevation)]
+        )
+        target = view.lookat - self._centre
+        if self._body is not None:
+            target[:2] = 0.0  # it will turn
+        server.initial_camera.fov = math.radians(model.vis.global_.fovy)
+        server.initial_camera.position = target - _ROOM * view.distance * ahead
+        server.initial_camera.look_at = target
 
 
 def serve_live(
@@ -173,6 +213,6 @@ def serve_live(
     end = None if seconds is None else time.monotonic() + seconds
     try:
         with stop_on_signal() as stop:
-            view.run(lambda: stop.requested or (end is not None and time.monotonic() > end))
+            view.run(lambda: stop.is_set() or (end is not None and time.monotonic() > end))
     finally:
         view.close()

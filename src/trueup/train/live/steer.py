@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 import numpy as np
 import viser
@@ -14,19 +14,8 @@ from trueup.tasks.goals.goal import Slider
 
 Floats = NDArray[np.float64]
 HotKey = Literal["W", "S", "A", "D", "Q", "E", "P", "R", "space"]
-NUDGE = 0.1  # for each press of a key
+_NUDGE = 0.1  # for each press of a key
 _AVERAGE_S = 0.5  # a trunk sways within every step: the mean is what was asked for
-
-
-class Key(NamedTuple):
-    """A key, the slider it moves, and the way; `does` as said on the page."""
-
-    key: HotKey
-    slider: int
-    sign: int
-    does: str
-
-
 # viser's page moves its camera by the same keys and has no switch for it. Hotkeys are heard on <html>, camera keys on
 # the document above it: so the event may go no further than <html>.
 _KEEP_CAMERA = (
@@ -35,18 +24,8 @@ _KEEP_CAMERA = (
 )
 
 
-def keys_of(sliders: Sequence[Slider]) -> tuple[Key, ...]:
-    """The keys of sliders that have some."""
-    return tuple(
-        Key(cast(HotKey, key), k, sign, does)
-        for k, slider in enumerate(sliders)
-        if slider.keys is not None
-        for key, sign, does in zip(slider.keys, (1, -1), slider.does, strict=True)
-    )
-
-
 class Steering:
-    """What the page asks of the robot: the sliders hold it, keys move the sliders."""
+    """What the page asks of the robot: the sliders hold it, keys move the sliders; `keys_help` says which."""
 
     def __init__(self, gui: viser.GuiApi, sliders: Sequence[Slider]) -> None:
         self._names = tuple(slider.name for slider in sliders)
@@ -56,11 +35,14 @@ class Steering:
         )
         self._readout = gui.add_html("")
         self._measured = np.zeros(len(sliders))
-        self.keys = keys_of(sliders)
-        for key in self.keys:
-            add_key(gui, key.key, key.does, partial(self.nudge, key.slider, key.sign))
+        keys = {}
+        for k, slider in enumerate(sliders):
+            for key, sign, does in zip(slider.keys or (), (1, -1), slider.does, strict=False):
+                add_key(gui, cast(HotKey, key), does, partial(self.nudge, k, sign))
+                keys[key] = does
         add_key(gui, "space", "stop", self.stop)
-        keep = _KEEP_CAMERA.format(codes=" ".join(f"Key{key.key}" for key in self.keys))
+        self.keys_help = " · ".join(f"**{key}** {does}" for key, does in (keys | {"space": "stop"}).items())
+        keep = _KEEP_CAMERA.format(codes=" ".join(f"Key{key}" for key in keys))
         gui.add_html(f'<img src="data:," alt="" style="display:none" onerror="{keep}">')
 
     @property
@@ -77,7 +59,7 @@ class Steering:
     def nudge(self, k: int, sign: int) -> None:
         """Move slider `k` by one press of a key."""
         command = self.command
-        command[k] += sign * NUDGE
+        command[k] += sign * _NUDGE
         self.set(command.tolist())
 
     def stop(self) -> None:
@@ -91,18 +73,15 @@ class Steering:
 
     def show(self) -> None:
         """Bring the table of asked and measured values up to date."""
-        self._readout.content = asked_table(self._names, self.command, self._measured)
-
-
-def asked_table(names: Sequence[str], asked: Floats, measured: Floats) -> str:
-    """HTML of asked and measured values side by side."""
-    cell = '<td style="text-align:right;padding:0 0.5em;font-variant-numeric:tabular-nums">'
-    rows = "".join(
-        f"<tr><td>{name}</td>{cell}{a + 0.0:.2f}</td>{cell}{round(m, 2) + 0.0:.2f}</td></tr>"
-        for name, a, m in zip(names, asked, measured, strict=True)
-    )
-    head = f"<tr><td></td>{cell}asked</td>{cell}measured</td></tr>"
-    return f'<div style="padding:0.4em 0.6em"><table style="width:100%;font-size:0.85em">{head}{rows}</table></div>'
+        cell = '<td style="text-align:right;padding:0 0.5em;font-variant-numeric:tabular-nums">'
+        rows = "".join(
+            f"<tr><td>{name}</td>{cell}{asked + 0.0:.2f}</td>{cell}{round(measured, 2) + 0.0:.2f}</td></tr>"
+            for name, asked, measured in zip(self._names, self.command, self._measured, strict=True)
+        )
+        table = f"<tr><td></td>{cell}asked</td>{cell}measured</td></tr>{rows}"
+        self._readout.content = (
+            f'<div style="padding:0.4em 0.6em"><table style="width:100%;font-size:0.85em">{table}</table></div>'
+        )
 
 
 def add_key(gui: viser.GuiApi, key: HotKey, does: str, act: Callable[[], None]) -> None:

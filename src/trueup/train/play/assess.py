@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from trueup.tasks.env import TaskEnv
 from trueup.tasks.task import error_label, error_metric
 from trueup.train.play.measure import Measure
 
-TURN_ERROR = "turn_error"
 EPISODES = 100
 ASSESS_SEED = 1_000_000  # a stream of random numbers that no training uses
 
@@ -48,9 +47,6 @@ class Assessment:
         good = self.score >= target if self.error is None else self.error < target
         return good and self.falls == 0
 
-    def record(self) -> dict[str, object]:
-        return asdict(self)
-
 
 def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> Assessment:
     """Run one episode in every row of an environment that does not stagger its episodes.
@@ -68,15 +64,16 @@ def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> A
         for _ in range(steps):
             step = env.step(np.ascontiguousarray(policy(obs), np.float32))
             policy.restart(step.ended)
-            measure.restart(step.ended)
+            measure.swings.restart(step.ended)
             obs = step.obs
             fallen |= step.terminated
             for name, value in step.metrics.items():
                 sums[name] = sums.get(name, 0.0) + value
     finally:
         env.watch = None
-    error = error_metric(env.task)
-    means = {name: value / steps for name, value in sums.items()} | measure.metrics
+    error, (rest_speed, rest_joint_speed) = error_metric(env.task), measure.at_rest
+    means = {name: value / steps for name, value in sums.items()} | measure.means
+    power_w = means.pop("power")
     return Assessment(
         episodes=env.nenv,
         seconds=seconds,
@@ -85,9 +82,9 @@ def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> A
         score=means[f"reward/{score}"],
         metrics=means,
         error_label=error_label(env.task),
-        turn_error=means.get(TURN_ERROR),
-        power_w=measure.power_w,
+        turn_error=means.get("turn_error"),
+        power_w=power_w,
         swing_m=measure.swings.median(),
-        rest_speed=measure.rest_speed,
-        rest_joint_speed=measure.rest_joint_speed,
+        rest_speed=rest_speed,
+        rest_joint_speed=rest_joint_speed,
     )

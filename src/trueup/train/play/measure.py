@@ -6,64 +6,74 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.tasks.env import TaskEnv
-from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.terms import rewards
-from trueup.tasks.terms.gait import SwingPeaks
 
 _AT_REST_S = 1.0
+_LIFTED_M, _SHORTEST = 0.005, 3  # control steps
 
 
 class Measure:
     """Is called with the frame of every control step; means are over all steps of all rows.
 
-    Power is the sum of |torque x joint velocity|. A row is at rest when it was asked to stand still for over a second.
+    means     the task's metrics, and `power`: the sum of |torque x joint velocity|, W
+    at_rest   mean horizontal speed of the base (m/s) and mean |joint velocity| (rad/s) of rows that were asked to stand
+              still for over a second; None where there were none
     """
 
     def __init__(self, env: TaskEnv) -> None:
-        self._task = env.task
-        self._steps = 0
-        self._sums = dict.fromkeys((*env.task.metrics, "power"), 0.0)
-        self._goal = env.goal
-        self._at_rest = np.zeros(3)  # rows x steps; their speed; their joint speed
+        self._goal, self._functions, self._steps = env.goal, {**env.task.metrics, "power": rewards.energy}, 0
+        self._sums = dict.fromkeys(self._functions, 0.0)
+        self._rest_sums = np.zeros(3)  # rows x steps; their speed; their joint speed
         self.swings = SwingPeaks(env.nenv, len(env.robot.spec.feet))
 
     def __call__(self, frame: Frame) -> None:
         """Count one control step."""
         self._steps += 1
-        for name, function in self._task.metrics.items():
+        for name, function in self._functions.items():
             self._sums[name] += float(function(frame).mean())
-        self._sums["power"] += float(rewards.energy(frame).mean())
         if frame.foot_height.size:
             self.swings.push(frame.foot_height)
         course = self._goal.course()
         if course is not None:
-            self._rest(frame, course)
+            rows = ~course.any(axis=1) & (frame.command_age > _AT_REST_S)
+            speed = np.hypot(frame.base_vel[rows, 0], frame.base_vel[rows, 1]).sum(dtype=np.float64)
+            joints = np.abs(frame.joint_vel[rows]).mean(axis=1).sum(dtype=np.float64)
+            self._rest_sums += (np.count_nonzero(rows), speed, joints)
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {name: total / self._steps for name, total in self._sums.items()}
+
+    @property
+    def at_rest(self) -> tuple[float | None, float | None]:
+        count, speed, joints = self._rest_sums.tolist()
+        return (speed / count, joints / count) if count else (None, None)
+
+
+class SwingPeaks:
+    """Collects the highest point of every swing: a stretch of at least 3 control steps with the sole above 5 mm.
+
+    A swing counts when the foot is down again; one that the end of an episode cuts off does not.
+    """
+
+    def __init__(self, nenv: int, nfoot: int) -> None:
+        self._peak = np.zeros((nenv, nfoot), np.float32)
+        self._steps = np.zeros((nenv, nfoot), np.int64)
+        self.peaks: list[float] = []  # of all swings so far, m
+
+    def push(self, height: Float32) -> None:
+        """Heights (nenv, nfoot) of the soles above the ground after one control step, m."""
+        lifted = height > _LIFTED_M
+        self.peaks += self._peak[~lifted & (self._steps >= _SHORTEST)].tolist()
+        self._steps = np.where(lifted, self._steps + 1, 0)
+        self._peak = np.where(lifted, np.maximum(self._peak, height), np.float32(0.0))
 
     def restart(self, rows: NDArray[np.intp]) -> None:
-        """Episodes of these rows ended."""
-        self.swings.restart(rows)
+        """Episodes of these rows ended: swings that had begun are dropped."""
+        self._steps[rows] = 0
+        self._peak[rows] = 0.0
 
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Means of the task's metrics."""
-        return {name: self._sums[name] / self._steps for name in self._task.metrics}
-
-    @property
-    def power_w(self) -> float:
-        return self._sums["power"] / self._steps
-
-    @property
-    def rest_speed(self) -> float | None:
-        """Mean horizontal speed of the base at rest, m/s."""
-        return float(self._at_rest[1] / self._at_rest[0]) if self._at_rest[0] else None
-
-    @property
-    def rest_joint_speed(self) -> float | None:
-        """Mean |joint velocity| at rest, rad/s."""
-        return float(self._at_rest[2] / self._at_rest[0]) if self._at_rest[0] else None
-
-    def _rest(self, frame: Frame, course: NDArray[np.float32]) -> None:
-        rows = ~course.any(axis=1) & (frame.command_age > _AT_REST_S)
-        speed = np.hypot(frame.base_vel[rows, 0], frame.base_vel[rows, 1]).sum(dtype=np.float64)
-        joints = np.abs(frame.joint_vel[rows]).mean(axis=1).sum(dtype=np.float64)
-        self._at_rest += (np.count_nonzero(rows), speed, joints)
+    def median(self) -> float | None:
+        """Of all peaks, m; None without a swing."""
+        return float(np.median(self.peaks)) if self.peaks else None

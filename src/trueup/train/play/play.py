@@ -1,19 +1,46 @@
-"""From a run's folder, or an exported policy's, to an environment of one simulation and its policy."""
+"""From a run's folder, or an exported policy's, to an environment of one simulation and its policy; `TrainedRun`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import Layout
-from trueup.policy.mlp import JSON_FILE, load_policy
+from trueup.policy.mlp import JSON_FILE, MlpPolicy, load_policy
 from trueup.policy.runner import Policy, PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
+from trueup.train.play.assess import EPISODES, Assessment
+from trueup.train.play.show import film_policy
 from trueup.train.play.witness import open_witness
-from trueup.train.train import run_env
+from trueup.train.train import assess_run, run_env
+from trueup.train.trainer import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """The result of `tu.train`: where a run is and how it ended."""
+
+    path: Path
+    outcome: Outcome
+
+    def metrics(self) -> list[dict[str, float]]:
+        """One record an iteration."""
+        return RunFolder(self.path).read_metrics()
+
+    def assess(self, *, episodes: int = EPISODES, randomize: bool = False) -> Assessment:
+        """Falls, error and score over whole episodes, without exploration."""
+        return assess_run(RunFolder(self.path), episodes=episodes, randomize=randomize)
+
+    def film(self, path: str | Path, *, seconds: float = 10.0) -> Path:
+        """Film the policy (.mp4 or .gif)."""
+        return film_policy(*open_run(self.path), Path(path), seconds=seconds)
+
+    def policy(self) -> MlpPolicy:
+        """The exported policy: what a robot needs."""
+        return load_policy(RunFolder(self.path).policy)
 
 
 def open_policy(
@@ -44,24 +71,16 @@ def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tup
     if (Path(path) / JSON_FILE).exists():
         return _open_exported(Path(path), randomize, seed)
     folder = RunFolder(path)
-    cfg, net = folder.config(), folder.newest_policy()
-    env = _one(replace(cfg, seed=seed), randomize or net.spec.kind == "privileged")
-    return env, PolicyRunner(net)
+    cfg, net = replace(folder.config(), seed=seed), folder.newest_policy()
+    randomize = randomize or net.spec.kind == "privileged"
+    return run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False), PolicyRunner(net)
 
 
 def _open_exported(path: Path, randomize: bool, seed: int) -> tuple[TaskEnv, Policy]:
-    policy = load_policy(path)
-    env = _one(RunCfg(task=policy.spec.task, robot=_robot_of(path), seed=seed), randomize)
+    policy, run = load_policy(path), path.absolute().parent
+    robot = RunFolder(run).config().robot if (run / "config.json").exists() else None  # of the run that it lies in
+    cfg = RunCfg(task=policy.spec.task, robot=robot, seed=seed)
+    env = run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False)
     if policy.spec.observation != env.observation_spec or policy.spec.action != env.action_spec:
         raise TrueupError(f"this policy sees or moves other things than task {policy.spec.task!r} does now", file=path)
     return env, policy
-
-
-def _robot_of(exported: Path) -> str | None:
-    """The robot of the run that the exported policy lies in; None outside of a run."""
-    run = exported.absolute().parent
-    return RunFolder(run).config().robot if (run / "config.json").exists() else None
-
-
-def _one(cfg: RunCfg, randomize: bool) -> TaskEnv:
-    return run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False)

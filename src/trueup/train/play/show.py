@@ -28,7 +28,7 @@ def episode_qpos(
         raise TrueupError(f"task {env.task.name!r} takes {takes}, found {len(command)} numbers")
     obs: Obs = env.reset()
     if command is not None:
-        env.hold_command(np.asarray(command, np.float64))
+        env.goal.hold(np.asarray(command, np.float64))
     frames = [env.sim.qpos[0].copy()]
     for _ in range(round(seconds / env.control_dt)):
         step = env.step(np.ascontiguousarray(policy(obs), np.float32))

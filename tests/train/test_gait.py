@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trueup.tasks.terms.gait import SwingPeaks
+from trueup.train.play.measure import SwingPeaks
 
 
 def run(*heights_cm):

@@ -1,8 +1,9 @@
-"""Climb: the terrain curriculum. Who does well goes to a harder row, who does not to an easier one.
+"""Ground that is not flat: heights around each robot, and the curriculum over its rows.
 
-A robot starts in the middle of its patch. It goes up a level when it has crossed more than half of the patch, that is,
-when it has reached the patch's edge; down when it came less than half as far as one that does exactly what is commanded
-(turns included: who is told to walk in circles comes nowhere); and to any level when it leaves the last one.
+Who does well goes to a harder row, who does not to an easier one. A robot starts in the middle of its patch. It goes up
+a level when it has crossed more than half of the patch, that is, when it has reached the patch's edge; down when it
+came less than half as far as one that does exactly what is commanded (turns included: who is told to walk in circles
+comes nowhere); and to any level when it leaves the last one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,42 @@ from trueup.world.terrain import Terrain
 FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
+GRID_X = tuple(np.linspace(-0.5, 0.5, 11).tolist())  # m ahead of the base
+GRID_Y = tuple(np.linspace(-0.3, 0.3, 7).tolist())  # m to its left
+
 _MARGIN_M = 0.5  # half a robot: patches of different kinds meet in cliffs and walls
 _LEAST_M = 0.5  # commands that lead less far tell nothing
+
+
+class Ground:
+    """Looks heights up; without a terrain the ground is flat at zero."""
+
+    def __init__(self, terrain: Terrain | None) -> None:
+        self.terrain = terrain
+        x, y = np.meshgrid(np.array(GRID_X, np.float32), np.array(GRID_Y, np.float32), indexing="ij")
+        self._x, self._y = x.ravel(), y.ravel()
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Samples along x and along y; none on flat ground."""
+        return (0, 0) if self.terrain is None else (len(GRID_X), len(GRID_Y))
+
+    def below(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> Float32:
+        """Height of the ground at world points."""
+        if self.terrain is None:
+            return np.zeros(x.shape, np.float32)
+        return self.terrain.height_at(x.astype(np.float32), y.astype(np.float32))
+
+    def around(self, position: Float32, quat: tuple[Float32, ...], below: Float32) -> Float32:
+        """Heights (n, k) on a grid around bases at (2, n), turned with their heading, minus the ground `below`."""
+        if self.terrain is None:
+            return np.zeros((len(below), 0), np.float32)
+        w, x, y, z = quat
+        yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        cos, sin = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
+        u = position[0][:, None] + cos * self._x - sin * self._y
+        v = position[1][:, None] + sin * self._x + cos * self._y
+        return self.terrain.height_at(u, v) - below[:, None]
 
 
 class Climb:

@@ -1,1 +1,0 @@
-"""Ground that is not flat: heights around each robot, and the curriculum over its rows."""
