@@ -123,10 +123,10 @@ def so101_text(part: Row) -> list[str]:
     alike = [name for name, rung in part["rungs"].items() if rung["spread"][0] <= best["spread"][1]]
     out += [
         "",
-        "The nominal arm is the built-in so101, whose joint dynamics come from these very recordings, one value for each "
-        "kind of joint (its SOURCES.md says which were looked at): a fit of every joint by itself adds nothing to it. "
-        f"Lowest of the fits: {part['best']}; the intervals of {', '.join(alike)} meet: no difference is shown there. What "
-        f"remains of {part['best']}, by joint and frequency (mrad):",
+        "The nominal arm is the built-in so101, whose joint dynamics come from these very recordings, one value for "
+        "each kind of joint (its SOURCES.md says which were looked at): a fit of every joint by itself adds nothing to "
+        f"it. Lowest of the fits: {part['best']}; the intervals of {', '.join(alike)} meet: no difference is shown "
+        f"there. What remains of {part['best']}, by joint and frequency (mrad):",
         "",
         *band_table(part),
         "",
