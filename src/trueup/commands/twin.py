@@ -75,12 +75,11 @@ def run(verb: ServeVerb | RevealVerb | TwinsVerb) -> int:
 
 def _serve(verb: ServeVerb, console: Console) -> int:
     from trueup.robot.load import load_robot
-    from trueup.twin import background
-    from trueup.twin.server import serve
+    from trueup.twin.server import serve, serve_parent
     from trueup.twin.socket_server import TwinServer
 
     if verb.robot == "-":
-        return background.main()
+        return serve_parent()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
     def ready(server: TwinServer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy import add, divide, multiply, rint
 from numpy.typing import NDArray
 
 from trueup.hardware import wire
@@ -42,7 +41,6 @@ class Readings:
             self._imu = None
         self._block = np.zeros((0, len(self._offset)))
         self._row = 0
-        self._torque = np.zeros(n)
         steps = [2 * np.pi / sensors.encoder_counts if sensors.encoder_counts else 0.0, sensors.velocity_step]
         first, last = (0 if steps[0] else n), (2 * n if steps[1] else n)
         self._stepped = slice(first, last)  # the numbers that come in steps
@@ -52,15 +50,12 @@ class Readings:
         """Return a reading of the present."""
         plant, n = self._plant, self._njoint
         numbers = self._next_row()
-        position, velocity = numbers[:n], numbers[n : 2 * n]
-        add(position, plant.position, position)
-        add(velocity, plant.velocity, velocity)
-        divide(plant.force, self._scale, self._torque)
-        torque = numbers[2 * n : 3 * n]
-        add(torque, self._torque, torque)
+        numbers[:n] += plant.position
+        numbers[n : 2 * n] += plant.velocity
+        numbers[2 * n : 3 * n] += plant.force / self._scale
         numbers[3 * n : 4 * n] = plant.motors.temperature
         if len(self._step):
-            _quantise(numbers[self._stepped], self._step)
+            numbers[self._stepped] = np.rint(numbers[self._stepped] / self._step) * self._step
         if self._imu is not None:
             numbers[4 * n :] += self._imu
         time_s, voltage = plant.step_count * plant.dt, float(plant.motors.voltage)
@@ -69,8 +64,8 @@ class Readings:
     def _next_row(self) -> FloatArray:
         if self._row == len(self._block):
             self._block, self._row = self._new_block(), 0
+        row: FloatArray = self._block[self._row]
         self._row += 1
-        row: FloatArray = self._block[self._row - 1]
         return row
 
     def _new_block(self) -> FloatArray:
@@ -81,12 +76,6 @@ class Readings:
             block[:, :joints] += noise[:, :joints]
             block[:, len(self._offset) - (len(self._sigma) - joints) :] += noise[:, joints:]
         return block
-
-
-def _quantise(values: FloatArray, step: FloatArray) -> None:
-    divide(values, step, values)
-    rint(values, values)
-    multiply(values, step, values)
 
 
 def _held_imu(plant: Plant, site: str) -> FloatArray:

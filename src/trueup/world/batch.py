@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
+from trueup.policy.reading import Reading
 from trueup.robot.load import Robot
 from trueup.robot.model import compile_spec, default_qpos, joint_index
-from trueup.world.actuators.engine import GainTable, add_actuators
+from trueup.world.actuators.engine import add_actuators
 from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.config import SimCfg
@@ -30,14 +31,14 @@ from trueup.world.motion import MotionReader, as_slice
 from trueup.world.parameters.params import Params
 from trueup.world.scene.access import SceneAccess
 from trueup.world.scene.scene import Scene
-from trueup.world.sensors import Observation, Sensors
+from trueup.world.sensors import Sensors
 
 __all__ = ["BatchSim", "SimCfg"]
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
 
 
-class BatchSim:
+class BatchSim(SceneAccess):
     """N simulations of a scene, or of a robot alone: `reset`, `step`, `observe`, and `params` by name.
 
     Arrays are (nsim, njoint) in spec joint order, robot after robot (`robots` has the columns of each). `joint_pos`,
@@ -54,8 +55,8 @@ class BatchSim:
         target_stages: Sequence[TargetStage] = (),
     ) -> None:
         _keep_engine_quiet()
-        self.scene = Scene.of(scene)
-        self.robot = robot = self.scene.robot
+        scene = Scene.of(scene)
+        self.robot = robot = scene.robot
         cfg = cfg or SimCfg()
         self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
         if substep_model is None and cfg.friction not in (None, "M1"):
@@ -66,21 +67,20 @@ class BatchSim:
             self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
         self.nsim = cfg.nsim
         self._set_rates()
-        spec = self.scene.build(cfg.model)
+        spec = scene.build(cfg.model)
         spec.option.timestep = self.physics_dt
         add_actuators(spec, robot, cfg.actuator)
         if prepare is not None:  # sensors or solver settings of a task
             prepare(spec)
-        self.model = compile_spec(spec, robot)
-        self.index = joint_index(self.model, robot)
-        self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads or usable_cores())
+        model = compile_spec(spec, robot)
+        super().__init__(mujoco.batch.Batch(model, cfg.nsim, cfg.threads or usable_cores()), scene)
+        self.index = joint_index(model, robot)
         self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
         self.delay_line = DelayLine(
-            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s, delay_s=self.scene.delay_s
+            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s, delay_s=scene.delay_s
         )
-        self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
         self.substep_model, self.target_stages = substep_model, tuple(target_stages)
@@ -103,11 +103,9 @@ class BatchSim:
 
     def _bind(self) -> None:
         bind, index = self.batch.bind, self.index
-        self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
+        self.ctrl, self.time = bind("ctrl"), bind("time")
         self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
         self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
-        self._access = SceneAccess(self.batch, self.scene)
-        self.robots = self._access.robots
         base_at = self.robots[0].free_at
         self.free_base = base_at is not None
         self.base_qpos, self.base_dof = base_at or (-1, -1)
@@ -135,10 +133,9 @@ class BatchSim:
         """Command delay in seconds, (rows, njoint) or (rows, 1)."""
         self.delay_line.set_delay(seconds, ids)
 
-    def set_torque_offset(self, values: FloatArray) -> None:
-        """Constant torque on every joint, (nsim, njoint)."""
-        self.torque_offset = values
-        self._qfrc_applied[:, self._joint_dof] = values
+    def apply_torque_offset(self) -> None:
+        """Hand the constant torque of every joint, `torque_offset` (nsim, njoint), to the engine."""
+        self._qfrc_applied[:, self._joint_dof] = self.torque_offset
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
@@ -146,32 +143,7 @@ class BatchSim:
         counts = self.batch.warning[:, :, _COUNT]
         if not counts.any():  # the usual case, and faster
             return np.zeros(self.nsim, np.bool_)
-        return np.any(counts[:, _BAD_STATE] > 0, axis=1)
-
-    def sensor(self, name: str) -> FloatArray:
-        """Values of an engine sensor by name, (nsim, width), live."""
-        return self._access.sensor(name)
-
-    def object_pose(self, name: str) -> FloatArray:
-        """Pose of an object in the world, (nsim, 7): position and quaternion w x y z; live if it is free."""
-        return self._access.object_pose(name)
-
-    def object_vel(self, name: str) -> FloatArray:
-        """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; live if it is free."""
-        return self._access.object_vel(name)
-
-    def link_active(self, name: str) -> FloatArray:
-        """Whether a link of the scene is in force, (nsim,) of 0 and 1, live."""
-        return self._access.link_active(name)
-
-    def set_link(self, name: str, active: ArrayLike, ids: Ids = None, *, here: bool = False) -> None:
-        """Switch a link of simulations `ids` (None: all) on or off, (rows,) or one value, until the next reset.
-
-        `here`: the bodies keep the relative pose that they have now, instead of the one of the scene's start.
-        """
-        if here:
-            self._access.link_here(name, ids)
-        self.link_active(name)[slice(None) if ids is None else ids] = active
+        return np.any(counts[:, BAD_STATE] > 0, axis=1)
 
     # --- reset and step ---
     def reset(
@@ -190,14 +162,14 @@ class BatchSim:
         self.params.refresh()
         self.batch.state[rows] = self._fresh  # what the engine's own reset does, without its cost per call
         self.batch.warning[rows] = 0
-        self._access.forget_links(rows)
+        self._forget_links(rows)
         if self.torque_offset.any():
-            self.set_torque_offset(self.torque_offset)
+            self.apply_torque_offset()
         self.qpos[rows] = self.default_qpos if qpos is None else qpos
         if qvel is not None:
             self.qvel[rows] = qvel
         for name, pose in (objects or {}).items():
-            self._access.place_object(name, pose, rows)
+            self._place_object(name, pose, rows)
         self.batch.forward(ids)
         self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
         for stage in self.target_stages:
@@ -271,43 +243,36 @@ class BatchSim:
         for t in range(past.shape[1]):
             self.delay_line.step(np.ascontiguousarray(past[:, t]), self.substeps)
 
-    def observe(self) -> Observation:
+    def observe(self) -> Reading:
         """What the sensors report now: bias, noise and latency included."""
         return self.sensors.read()
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that changes while stepping, as plain arrays; `restore` continues bit for bit."""
-        out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state.copy()}
-        out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
-        out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
-        out["warning"] = self.batch.warning.copy()
-        for k, stage in enumerate(self.target_stages):
-            out |= {f"stage{k}/{name}": live.copy() for name, live in stage.memory().items()}
-        if (links := self._access.link_data()) is not None:
-            out["links"] = links.copy()
-        if self._actuator_model is not None:
-            out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
-        return out
+        delay = {f"delay/{name}": value for name, value in self.delay_line.state().items()}
+        return {name: live.copy() for name, live in self._memory().items()} | delay
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from what `state` returned; parameters must have been set as they were."""
         self.params.refresh()
-        self.batch.state[:] = state["integration"]
+        for name, live in self._memory().items():
+            live[...] = state[name]
         self.motion.forget()
-        self.delay_line.restore(
-            {name[6:]: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
-        )
-        self.sensors.restore({name[8:]: value for name, value in state.items() if name.startswith("sensors/")})
-        self.batch.warning[:] = state["warning"]
-        for k, stage in enumerate(self.target_stages):
-            for name, live in stage.memory().items():
-                live[...] = state[f"stage{k}/{name}"]
-        if (links := self._access.link_data()) is not None:
-            links[:] = state["links"]
+        delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
+        self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
         if self._actuator_model is not None:
-            for name, live in self._actuator_model.memory().items():
-                live[...] = state[f"actuator/{name}"]
             self._actuator_model.restored(self)
+
+    def _memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays that change while stepping."""
+        out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state, "warning": self.batch.warning}
+        if self._links:
+            out["links"] = self.batch.expand("eq_data")
+        parts = {f"stage{k}": stage.memory() for k, stage in enumerate(self.target_stages)}
+        parts["sensors"] = self.sensors.memory()
+        if self._actuator_model is not None:
+            parts["actuator"] = self._actuator_model.memory()
+        return out | {f"{part}/{name}": live for part, memory in parts.items() for name, live in memory.items()}
 
     # --- inside a step ---
     def _command(self, target_pos: ArrayLike) -> FloatArray:
@@ -377,7 +342,7 @@ class BatchSim:
 
 
 _CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
-_BAD_STATE = [
+BAD_STATE = [
     mujoco.mjtWarning.mjWARN_BADQPOS.value,
     mujoco.mjtWarning.mjWARN_BADQVEL.value,
     mujoco.mjtWarning.mjWARN_BADQACC.value,

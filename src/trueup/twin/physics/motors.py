@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from trueup.robot.spec import RobotSpec
 from trueup.twin.truth.truth import Truth
+from trueup.world.actuators.engine import DC_K, DC_KD, DC_KP, DC_R, DC_VMAX, PID_KD, PID_KP
 
 FloatArray = NDArray[np.float64]
 AMBIENT = 25.0  # deg C, reported by a twin without heat
 VOLTAGE = 24.0  # V, reported by a twin without supply
-# columns of actuator_biasprm for the engine's `pid`, of actuator_gainprm for its `dcmotor`
-_PID_KP, _PID_KD = 1, 2
-_DC_R, _DC_K, _DC_KP, _DC_KD, _DC_VOLTS = 0, 1, 4, 6, 7
 
 
 class Motors:
@@ -40,16 +38,16 @@ class Motors:
         if motor is not None:
             k = self.voltage / motor.no_load_speed
             stall = self._cold * motor.no_load_speed / (motor.no_load_speed - motor.knee_speed)
-            model.actuator_gainprm[:, _DC_K] = k
-            model.actuator_gainprm[:, _DC_R] = k * self.voltage / stall
+            model.actuator_gainprm[:, DC_K] = k
+            model.actuator_gainprm[:, DC_R] = k * self.voltage / stall
         self._write()
 
     @property
     def gains(self) -> FloatArray:
         """The engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error."""
         if self._has_curve:
-            return self._model.actuator_gainprm[:, _DC_KP : _DC_KD + 1 : _DC_KD - _DC_KP].T
-        return self._model.actuator_biasprm[:, _PID_KP : _PID_KD + 1].T
+            return self._model.actuator_gainprm[:, DC_KP : DC_KD + 1 : DC_KD - DC_KP].T
+        return self._model.actuator_biasprm[:, PID_KP : PID_KD + 1].T
 
     @property
     def gain_sign(self) -> float:
@@ -70,7 +68,7 @@ class Motors:
         np.negative(self.available, out=limits[:, 0])
         limits[:, 1] = self.available
         if self._has_curve:
-            self._model.actuator_gainprm[:, _DC_VOLTS] = self.voltage
+            self._model.actuator_gainprm[:, DC_VMAX] = self.voltage
 
     def _heat(self, squared: FloatArray, dt: float) -> None:
         heat = self._truth.heat

@@ -15,21 +15,51 @@ from numpy.typing import NDArray
 
 from trueup.robot.spec import RobotSpec
 from trueup.twin.commands import CommandLine
-from trueup.twin.physics.engine_views import EngineViews
-from trueup.twin.physics.friction import Load, LuGreFriction, RigidLoad, RotorLoad, StribeckFriction
-from trueup.twin.physics.hysteresis import Hysteresis
+from trueup.twin.physics.friction import Hysteresis, LuGreFriction, StribeckFriction, gear_load
 from trueup.twin.physics.motors import Motors
 from trueup.twin.physics.plant_model import PlantModel
+from trueup.world.batch import BAD_STATE
 
 FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
 _WARM_S = 0.01  # between updates of battery and heat
 _ALL = 1.0 - 1e-9  # of the torque: rounding of one that is clipped
-_BAD_STATE = [
-    mujoco.mjtWarning.mjWARN_BADQPOS,
-    mujoco.mjtWarning.mjWARN_BADQVEL,
-    mujoco.mjtWarning.mjWARN_BADQACC,
-    mujoco.mjtWarning.mjWARN_BADCTRL,
-]
+
+
+class EngineViews:
+    """Joint-ordered windows into the engine's arrays: views where joints lie side by side, else copies.
+
+    `gather` and `scatter` keep the copies among them true.
+    """
+
+    def __init__(self) -> None:
+        self._reads: list[tuple[FloatArray, FloatArray, Ids]] = []
+        self._writes: list[tuple[FloatArray, FloatArray, Ids]] = []
+
+    def read(self, source: FloatArray, ids: Ids) -> FloatArray:
+        """Return what `source` holds at `ids`, up to date after every `gather`."""
+        return _window(source, ids, self._reads)
+
+    def write(self, target: FloatArray, ids: Ids) -> FloatArray:
+        """Return an array whose content reaches `target` at `ids` with every `scatter`."""
+        return _window(target, ids, self._writes)
+
+    def gather(self) -> None:
+        """Copy from the engine."""
+        for copy, source, ids in self._reads:
+            np.take(source, ids, out=copy)
+
+    def scatter(self) -> None:
+        """Copy to the engine."""
+        for copy, target, ids in self._writes:
+            target[ids] = copy
+
+
+def _window(array: FloatArray, ids: Ids, copies: list[tuple[FloatArray, FloatArray, Ids]]) -> FloatArray:
+    if (np.diff(ids) == 1).all():
+        return array[int(ids[0]) : int(ids[0]) + len(ids)]
+    copies.append((array[ids], array, ids))
+    return copies[-1][0]
 
 
 class Plant:
@@ -55,8 +85,6 @@ class Plant:
         self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
         self._gains = self.motors.gains
         self._effects = self._build_effects(plant)
-        self._given, self._is_all = np.zeros(spec.njoint), np.zeros(spec.njoint, bool)
-        self._all = np.full(spec.njoint, _ALL)
         self._warm_every = max(1, round(_WARM_S / self.dt)) if self.motors.is_variable else 0
         self._start(plant)
 
@@ -68,25 +96,15 @@ class Plant:
         if truth.friction is not None and truth.friction.kind == "lugre":
             effects.append(LuGreFriction(truth.friction, truth.joint.friction, self.velocity, applied, self.dt))
         elif truth.friction is not None:
-            effects.append(self._stribeck(plant))
+            load = gear_load(self.model, data, plant.motor_dof, rotors=truth.transmission is not None)
+            loss = views.write(self.model.dof_frictionloss, plant.motor_dof)
+            effects.append(StribeckFriction(truth.friction, truth.joint.friction, self.velocity, loss, load))
         if truth.transmission is not None and truth.transmission.hysteresis.any():
             if truth.friction is None or truth.friction.kind != "lugre":
                 effects.append(lambda: applied.fill(0.0))  # nobody else has written it
             link = views.write(data.qfrc_applied, plant.link_dof)
             effects.append(Hysteresis(truth.transmission, data.ten_velocity, applied, link, self.dt))
-        if effects and views.has_reads:
-            effects.insert(0, views.gather)
-        if effects and views.has_writes:
-            effects.append(views.scatter)
-        return effects
-
-    def _stribeck(self, plant: PlantModel) -> StribeckFriction:
-        load: Load = RigidLoad(self.model, self.data, plant.motor_dof)
-        if self.truth.transmission is not None:
-            load = RotorLoad(self.data, plant.motor_dof)
-        loss = self._views.write(self.model.dof_frictionloss, plant.motor_dof)
-        assert self.truth.friction is not None
-        return StribeckFriction(self.truth.friction, self.truth.joint.friction, self.velocity, loss, load)
+        return [views.gather, *effects, views.scatter] if effects else []
 
     def _start(self, plant: PlantModel) -> None:
         """Start pose at rest, held by the spec's gains until the first command (as by brakes)."""
@@ -137,16 +155,12 @@ class Plant:
     @property
     def is_saturated(self) -> bool:
         """Whether a motor gave all it could in the newest physics step."""
-        given, is_all = self._given, self._is_all
-        np.absolute(self.force, given)
-        np.divide(given, self.motors.available, given)
-        np.greater_equal(given, self._all, is_all)
-        return bool(np.count_nonzero(is_all))
+        return bool((np.abs(self.force) >= _ALL * self.motors.available).any())
 
     @property
     def diverged(self) -> int:
         """How often the engine met a state that is not a number."""
-        return int(sum(self.data.warning[kind].number for kind in _BAD_STATE))
+        return int(sum(self.data.warning[kind].number for kind in BAD_STATE))
 
     def _until_warm(self) -> int:
         return self._warm_every - self.step_count % self._warm_every if self._warm_every else 1 << 30

@@ -100,7 +100,7 @@ class NetActuator:
         self._low, self._high = net.low[group].T[:, None, :], net.high[group].T[:, None, :]
         self._clips = spec.kind == "residual" if self.clips is None else self.clips
         self._torque = np.zeros(shape)
-        self._gains = np.stack([sim.gains.get(name) for name in ("kp", "kd")])
+        self._gains = np.stack([sim.params.get(name) for name in ("kp", "kd")])
         self._needs_gains = self.envelope is not None or "servo_torque" in spec.signals
         self._clock = np.zeros(1, np.int64)
         self._outside = np.zeros((len(spec.signals), spec.njoint), np.int64)
@@ -198,11 +198,11 @@ class NetActuator:
         if not (silent or self._needs_gains):
             return
         for known, name in zip(self._gains, ("kp", "kd"), strict=True):
-            now = sim.gains.get(name)
+            now = sim.params.get(name)
             known[rows] = np.where(silent & (now[rows] == 0.0), known[rows], now[rows])
             if silent:
                 now[rows] = 0.0
-                sim.gains.set(name, now)
+                sim.params.set(name, now)
 
     def _guard(self) -> None:
         outside = (self._signals < self._low) | (self._signals > self._high)

@@ -18,13 +18,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.robot.model import MOUNT_JOINTS
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.actuators.net_history import NetHistory, prime_from
 from trueup.world.actuators.substep import ActuatorModel
 from trueup.world.batch import BatchSim
-from trueup.world.parameters.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
+_MOST_SAG = 0.3  # rad or m of a stand under the robot's weight: more is no stand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,18 @@ def begin(sim: BatchSim, recorded: Recorded) -> None:
         prime_from(sim, sim.substep_model, recorded.history)
 
 
+def start_at(sim: BatchSim, qpos: FloatArray, qvel: FloatArray) -> None:
+    """Reset into states (nsim, nq) and (nsim, nv); a stand begins where its springs carry the robot's weight."""
+    force = sim.batch.bind("qfrc_bias")  # before the reset that computes it
+    sim.reset(qpos=qpos, qvel=qvel)
+    if sim.cfg.model.base == "mount":
+        ids = np.array([sim.model.joint(name).id for name in MOUNT_JOINTS])
+        sag = -force[:, sim.model.jnt_dofadr[ids]] / sim.batch.expand("jnt_stiffness")[:, ids]
+        qpos = qpos.copy()
+        qpos[:, sim.model.jnt_qposadr[ids]] = np.clip(sag, -_MOST_SAG, _MOST_SAG)
+        sim.reset(qpos=qpos, qvel=qvel)
+
+
 def play(sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")) -> dict[str, FloatArray]:
     """Start and play; returns each recorded field after every command, (nsim, L, ...)."""
     follow = FollowedGains(sim, recorded)
@@ -125,13 +138,13 @@ class FollowedGains:
             if (_whole(gain) != reference[:, None]).any():
                 self._gains[name] = gain
                 safe = np.where(reference > 0.0, reference, 1.0)
-                self._factor[name] = np.where(reference > 0.0, sim.gains.get(name) / safe, 1.0)
+                self._factor[name] = np.where(reference > 0.0, sim.params.get(name) / safe, 1.0)
 
     def at(self, step: int) -> None:
         """Set the gains of one step of the stretches."""
         for name, gain in self._gains.items():
             now = _whole(gain)[:, min(step, _whole(gain).shape[1] - 1)]
-            self._sim.gains.set(name, self._factor[name] * now)
+            self._sim.params.set(name, self._factor[name] * now)
         if self._gains and isinstance(self._sim.substep_model, ActuatorModel):
             self._sim.substep_model.restored(self._sim)
 

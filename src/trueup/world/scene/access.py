@@ -40,8 +40,8 @@ class SceneAccess:
     """Live views of a batch by the names of its scene; poses are position and quaternion w x y z in the world."""
 
     def __init__(self, batch: mujoco.batch.Batch, scene: Scene) -> None:
-        self._batch, self._scene, self._model = batch, scene, batch.model
-        self._qpos, self._qvel = batch.bind("qpos"), batch.bind("qvel")
+        self.batch, self.scene, self.model = batch, scene, batch.model
+        self.qpos, self.qvel = batch.bind("qpos"), batch.bind("qvel")
         self._sensordata = batch.bind("sensordata")
         self._links = [one.name for one in scene.links]
         self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
@@ -51,43 +51,54 @@ class SceneAccess:
         )
 
     def sensor(self, name: str) -> FloatArray:
-        """Values of an engine sensor, (nsim, width), live."""
-        model = self._model
+        """Values of an engine sensor by name, (nsim, width), live."""
+        model = self.model
         names = [model.sensor(k).name for k in range(model.nsensor)]
         k = names.index(_known("sensor", name, names))
         start = int(model.sensor_adr[k])
         return self._sensordata[:, start : start + int(model.sensor_dim[k])]
 
     def object_pose(self, name: str) -> FloatArray:
-        """Pose of an object, (nsim, 7): live if it is free, constant if it is fixed."""
+        """Pose of an object in the world, (nsim, 7): position and quaternion w x y z; live if it is free."""
         at = self._objects[_known("object", name, self._objects)]
         if at is None:
-            body = self._model.body(name)
-            return np.broadcast_to(np.concatenate([body.pos, body.quat]), (self._batch.nsim, 7))
-        return self._qpos[:, at[0] : at[0] + 7]
+            body = self.model.body(name)
+            return np.broadcast_to(np.concatenate([body.pos, body.quat]), (self.batch.nsim, 7))
+        return self.qpos[:, at[0] : at[0] + 7]
 
     def object_vel(self, name: str) -> FloatArray:
         """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; zero if fixed."""
         at = self._objects[_known("object", name, self._objects)]
         if at is None:
-            return np.broadcast_to(0.0, (self._batch.nsim, 6))
-        return self._qvel[:, at[1] : at[1] + 6]
+            return np.broadcast_to(0.0, (self.batch.nsim, 6))
+        return self.qvel[:, at[1] : at[1] + 6]
 
-    def place_object(self, name: str, pose: ArrayLike, rows: Rows) -> None:
+    def _place_object(self, name: str, pose: ArrayLike, rows: Rows) -> None:
         """Put a free object of some rows into poses (rows, 7)."""
         if self._objects[_known("object", name, self._objects)] is None:
             raise TrueupError(f"object {name!r} is fixed: it cannot be put elsewhere at a reset")
         self.object_pose(name)[rows] = pose
 
     def link_active(self, name: str) -> FloatArray:
-        """Whether a link is in force, (nsim,) of 0 and 1, live: part of the engine's state."""
-        k = self._model.equality(_known("link", name, self._links)).id
-        active: FloatArray = self._batch.bind("eq_active")[:, k]
+        """Whether a link of the scene is in force, (nsim,) of 0 and 1, live."""
+        k = self.model.equality(_known("link", name, self._links)).id
+        active: FloatArray = self.batch.bind("eq_active")[:, k]
         return active
 
-    def link_here(self, name: str, ids: NDArray[np.intp] | None) -> None:
+    def set_link(
+        self, name: str, active: ArrayLike, ids: NDArray[np.intp] | None = None, *, here: bool = False
+    ) -> None:
+        """Switch a link of simulations `ids` (None: all) on or off, (rows,) or one value, until the next reset.
+
+        `here`: the bodies keep the relative pose that they have now, instead of the one of the scene's start.
+        """
+        if here:
+            self._link_here(name, ids)
+        self.link_active(name)[slice(None) if ids is None else ids] = active
+
+    def _link_here(self, name: str, ids: NDArray[np.intp] | None) -> None:
         """Let a link keep the present relative pose of its bodies (weld) or place of its point (connect)."""
-        batch, model = self._batch, self._model
+        batch, model = self.batch, self.model
         k = model.equality(_known("link", name, self._links)).id
         rows = np.arange(batch.nsim) if ids is None else ids
         a, b = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
@@ -102,14 +113,10 @@ class SceneAccess:
             data[rows, k, 3:6] = _turn(_inverse(quat[:, a]), pos[:, b] - pos[:, a])
             data[rows, k, 6:10] = _product(_inverse(quat[:, a]), quat[:, b])
 
-    def forget_links(self, rows: Rows) -> None:
+    def _forget_links(self, rows: Rows) -> None:
         """Let links keep the poses of the scene's start again."""
         if self._links:
-            self._batch.expand("eq_data")[rows] = self._model.eq_data
-
-    def link_data(self) -> FloatArray | None:
-        """Relative poses that links keep, (nsim, nlink, ...), live; None without links."""
-        return self._batch.expand("eq_data") if self._links else None
+            self.batch.expand("eq_data")[rows] = self.model.eq_data
 
 
 def _inverse(quat: FloatArray) -> FloatArray:

@@ -130,7 +130,7 @@ class GradientTrainer:
         flat = inputs.reshape(-1, *inputs.shape[2:])
         net_grad = learner.input_gradient(flat).reshape(inputs.shape)
         linear = linear_joints(sim, tracks.pos[rows + self.rollouts.length // 2], dt)
-        seen = state_of_signals(learner.net.spec, sim.gains.get("kp"), sim.gains.get("kd"))
+        seen = state_of_signals(learner.net.spec, sim.params.get("kp"), sim.params.get("kd"))
         return torque_gradient(linear, loss_grad, net_grad, seen, learner.net.spec.taps)
 
     def state(self) -> State:
@@ -161,7 +161,7 @@ class LinearJoints(NamedTuple):
 def linear_joints(sim: BatchSim, joint_pos: FloatArray, dt: float) -> LinearJoints:
     """Linear models around poses (nwindow, njoint) of a batch as it is set now."""
     nwindow, nj = joint_pos.shape
-    kp, kd, damping = sim.gains.get("kp"), sim.gains.get("kd"), sim.params.get("damping")
+    kp, kd, damping = sim.params.get("kp"), sim.params.get("kd"), sim.params.get("damping")
     out = np.zeros((nwindow, 3 * nj, 3 * nj))
     for k, inertia in enumerate(joint_inertia(sim, joint_pos)):
         inverse = np.linalg.inv(inertia)

@@ -73,7 +73,7 @@ def _correction(rollouts: Rollouts, error: FloatArray) -> FloatArray:
     frequency = np.fft.rfftfreq(length + 2 * pad, 1.0 / rate)
     used = frequency <= min(_TOP_HZ, 0.4 * rate)
     out = np.zeros_like(spectrum)
-    stiffness, damping = sim.gains.get("kp"), sim.gains.get("kd") + sim.params.get("damping")
+    stiffness, damping = sim.params.get("kp"), sim.params.get("kd") + sim.params.get("damping")
     inertia = joint_inertia(sim, np.tile(sim.default_qpos[sim.index.qpos], (sim.nsim, 1)))
     omega = 2.0 * np.pi * frequency[used][:, None, None]
     plausible = (stiffness.mean(axis=0) * np.sqrt((error**2).mean(axis=(0, 1)))) ** 2

@@ -270,7 +270,7 @@ def measured_blank(
     found = rollouts.run(blank, windows.train[rows])
     error = np.sqrt((found.error[:, windows.warm_up :] ** 2).mean(axis=(0, 1)))
     error = np.maximum(error, rollouts.noise)
-    kp = rollouts.sim.gains.get("kp").mean(axis=0)
+    kp = rollouts.sim.params.get("kp").mean(axis=0)
     scale = np.minimum(_TORQUE_UNITS * kp * error, np.array(blank.spec.limit))
     signals = found.signals.transpose(0, 2, 3, 1).reshape(-1, blank.spec.njoint, len(blank.spec.signals))
     made = blank_net(blank.spec, cfg.hidden, cfg.context, scale=scale, signals=signals.astype(np.float64))
