@@ -151,10 +151,9 @@ def test_states_and_commands_are_paired_as_in_a_log() -> None:
     robot = load_robot("go2")
     robot = replace(robot, spec=msgspec.structs.replace(robot.spec, delay_s=0.0))
     rehearsal = rehearse(robot, excite(robot.spec, ExcitationCfg(seconds=3.0, rate_hz=1000.0)))
-    spec, log = robot.spec, rehearsal.to_log()
-    asked = spec.kp * (log["target_pos"] - log["joint_pos"]) - spec.kd * log["joint_vel"]
+    asked = robot.spec.kp * (rehearsal.plan.target_pos - rehearsal.joint_pos) - robot.spec.kd * rehearsal.joint_vel
     # one physics step a row: the torque of row t is made of state and command of row t
-    assert log["joint_torque"] == pytest.approx(asked, abs=1e-9)
+    assert rehearsal.torque == pytest.approx(asked, abs=1e-9)
 
 
 def test_velocity_targets_reach_the_servos() -> None:

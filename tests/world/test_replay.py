@@ -67,7 +67,7 @@ def test_windows_start_from_measured_states_with_commands_under_way():
 
 
 def test_overlapping_windows():
-    result = replay(load_robot("go2"), simulated_log(), exact(0.5, stride_s=0.1), prepare=prepare)
+    result = replay(load_robot("go2"), simulated_log(), exact(0.5), prepare=prepare)
     assert list(np.diff(result.start)) == [20] * (len(result.start) - 1)
     assert result.joint_pos.shape == (len(result.start), 101, 12)
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import Log
 from trueup.robot.excitation.plan import Plan, scale_plan
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
@@ -29,36 +28,33 @@ from trueup.world.touch import Touch, TouchFinder
 FloatArray = NDArray[np.float64]
 
 
+BURST_SHARE = 0.005  # of the time beyond `torque_fraction`: a stiff servo answers every new row with a burst
+SHRINK = 0.85  # smallest factor of one step down
+LEAST_SCALE = 0.05  # below this the plan is given up
+LEAST_PHYSICS_HZ = 1000.0  # slower steps average away the bursts with which a stiff servo answers a new row
+SETTLE_S = 0.5  # before the plan: the servos sag under gravity, as they will have on the robot
+
+
 @dataclass(frozen=True, kw_only=True)
 class RehearseCfg:
     """Limits that a plan must keep.
 
-    torque_fraction    of the torque limit that the servos may use, but for a share `burst_share` of the time:
-                       a stiff servo answers every new row with a burst
+    torque_fraction    of the torque limit that the servos may use, but for short bursts
     velocity_fraction  of the velocity limit that the joints may reach
     clearance_m        shapes nearer than this count as touching
-    floor              a ground plane at height zero; None: under a robot that is bolted down, not under one
-                       held up
+    floor              a ground plane at height zero; None: under a robot that is bolted down, not under one held up
     scale              make the motion smaller until it passes; False: raise at the first violation
-    shrink             smallest factor of one such step; `least_scale`: below this the plan is given up
     """
 
     torque_fraction: float = 0.75
-    burst_share: float = 0.005
     velocity_fraction: float = 0.9
     clearance_m: float = 0.005
     floor: bool | None = None
     scale: bool = True
-    shrink: float = 0.85
-    least_scale: float = 0.05
 
     def __post_init__(self) -> None:
         if not (self.torque_fraction > 0.0 and self.velocity_fraction > 0.0 and self.clearance_m >= 0.0):
             raise TrueupError("torque_fraction and velocity_fraction must be positive, clearance_m not negative")
-        if not 0.0 <= self.burst_share < 1.0:
-            raise TrueupError(f"burst_share must lie in [0, 1), found {self.burst_share}")
-        if not (0.0 < self.shrink < 1.0 and 0.0 < self.least_scale <= 1.0):
-            raise TrueupError("shrink must lie in (0, 1) and least_scale in (0, 1]")
 
 
 class Violation(NamedTuple):
@@ -85,7 +81,6 @@ class Rehearsal:
     plan           the plan that was simulated: scaled down by `scale` (n,), ones if untouched
     joint_pos ...  (T, n) of the simulation; row t is the state in which the plan's row t is commanded
     torque         (T, n) of the servos, mean over the time a row is in force
-    saturated      (n,) share of the time at the torque limit
     touches        of shapes, first time of each pair; `violations` of limits, first per joint and kind
     notes          what was changed and why, in words
     """
@@ -95,7 +90,6 @@ class Rehearsal:
     joint_pos: FloatArray
     joint_vel: FloatArray
     torque: FloatArray
-    saturated: FloatArray
     touches: tuple[Touch, ...]
     violations: tuple[Violation, ...]
     notes: tuple[str, ...] = ()
@@ -112,17 +106,6 @@ class Rehearsal:
     def peak_velocity(self) -> FloatArray:
         return np.asarray(np.abs(self.joint_vel).max(axis=0), np.float64)
 
-    def to_log(self) -> Log:
-        """The rehearsal as a Log, as a recording of the plan would be."""
-        signals = {
-            "joint_pos": self.joint_pos,
-            "joint_vel": self.joint_vel,
-            "joint_torque": self.torque,
-            "target_pos": self.plan.target_pos,
-        }
-        meta: dict[str, object] = {"source": "rehearsal", "excitation": self.plan.meta}
-        return Log(time=self.plan.time, joint_names=self.plan.joint_names, signals=signals, meta=meta)
-
 
 def rehearse(robot: Robot, plan: Plan, cfg: RehearseCfg | None = None) -> Rehearsal:
     """Return the largest version of the plan that the model carries out cleanly; raise if there is none."""
@@ -136,7 +119,7 @@ def rehearse(robot: Robot, plan: Plan, cfg: RehearseCfg | None = None) -> Rehear
             return replace(now, notes=tuple(notes.values()))
         reasons = [*map(str, now.touches), *map(str, now.violations)]
         smaller = stage.smaller(now, scale)
-        if not cfg.scale or smaller.min() < cfg.least_scale or (smaller == scale).all():
+        if not cfg.scale or smaller.min() < LEAST_SCALE or (smaller == scale).all():
             why = f" at {scale.min():.0%} of its size" if scale.min() < 1.0 else ""
             raise TrueupError(f"the plan does not pass its rehearsal{why}: {'; '.join(reasons[:3])}")
         for j in np.flatnonzero(smaller < scale):
@@ -178,14 +161,12 @@ class _Stage:
     def run(self, plan: Plan, scale: FloatArray) -> Rehearsal:
         """Simulate one scale of the plan and check it."""
         pos, vel, torque = self._simulate(plan)
-        mean = torque.reshape(len(plan), -1, pos.shape[1]).mean(axis=1)
         return Rehearsal(
             plan=plan,
             scale=scale,
             joint_pos=pos,
             joint_vel=vel,
-            torque=mean,
-            saturated=(np.abs(torque) >= 0.999 * self._robot.spec.torque_limit).mean(axis=0),
+            torque=torque.reshape(len(plan), -1, pos.shape[1]).mean(axis=1),
             touches=self._finder.first_touches((pos, plan.target_pos), plan.time),
             violations=self._violations(plan.time, pos, vel, torque),
         )
@@ -194,11 +175,11 @@ class _Stage:
         """The scale of the next attempt: joints that broke a limit shrink, the others stay."""
         factor = dict.fromkeys(self._robot.spec.joint_names, 1.0)
         for touch in run.touches:
-            factor |= dict.fromkeys(touch.joints, self._cfg.shrink)
+            factor |= dict.fromkeys(touch.joints, SHRINK)
         for violation in run.violations:
             # torque and velocity grow about as the motion does
             fits = 0.97 * violation.limit / violation.value if violation.quantity != "position" else 0.0
-            factor[violation.joint] = min(factor[violation.joint], max(self._cfg.shrink, fits))
+            factor[violation.joint] = min(factor[violation.joint], max(SHRINK, fits))
         moves = np.abs(run.plan.target_pos - run.plan.target_pos[0]).max(axis=0) > 0.0
         return np.where(moves, scale * np.array(list(factor.values())), scale)
 
@@ -232,24 +213,20 @@ class _Stage:
         spec, found = self._robot.spec, []
         beyond = np.maximum(spec.position_low - pos, pos - spec.position_high)
         # bursts aside: what is beyond the quantile is cut down to it
-        force = np.minimum(np.abs(torque), np.quantile(np.abs(torque), 1.0 - self._cfg.burst_share, axis=0))
+        force = np.minimum(np.abs(torque), np.quantile(np.abs(torque), 1.0 - BURST_SHARE, axis=0))
         force = force.reshape(len(time), -1, spec.njoint).max(axis=1)
         checks = (
             ("velocity", np.abs(vel), self._cfg.velocity_fraction * spec.velocity_limit),
             ("torque", force, self._cfg.torque_fraction * spec.torque_limit),
         )
         for j, joint in enumerate(spec.joints):
-            if beyond[:, j].max() > 0.0:
-                row = int(np.argmax(beyond[:, j]))
+            row = int(np.argmax(beyond[:, j]))
+            if beyond[row, j] > 0.0:
                 limit = joint.position[int(pos[row, j] > joint.default)]
                 found.append(Violation(joint.name, "position", float(time[row]), float(pos[row, j]), limit))
             for quantity, values, limits in checks:
                 row = int(np.argmax(values[:, j]))
-                if values[row, j] > limits[j]:
-                    value = float(values[row, j])
-                    found.append(Violation(joint.name, quantity, float(time[row]), value, float(limits[j])))
+                value, limit = float(values[row, j]), float(limits[j])
+                if value > limit:
+                    found.append(Violation(joint.name, quantity, float(time[row]), value, limit))
         return tuple(found)
-
-
-LEAST_PHYSICS_HZ = 1000.0  # slower steps average away the bursts with which a stiff servo answers a new row
-SETTLE_S = 0.5  # before the plan: the servos sag under gravity, as they will have on the robot

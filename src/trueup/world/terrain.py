@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.model import FLOOR
-from trueup.world.terrain_kinds import KINDS
+from trueup.world.terrain_kinds import KINDS, patch
 
 FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
@@ -47,7 +47,7 @@ class Terrain:
                 difficulty = level / max(cfg.levels - 1, 1)
                 x, y = edge + level * n, edge + k * n
                 # a patch has one point more than cells, so that it is symmetric about its middle
-                heights[x : x + n + 1, y : y + n + 1] = KINDS[kind](n + 1, cfg.cell_m, difficulty, rng)
+                heights[x : x + n + 1, y : y + n + 1] = patch(kind, n + 1, cfg.cell_m, difficulty, rng)
         self.heights: Float32 = heights.astype(np.float32)
         self._flat = np.ascontiguousarray(self.heights).ravel()
         self._offset = edge * cfg.cell_m

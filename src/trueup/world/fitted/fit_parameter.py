@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.models.actuator_net import Setting
 from trueup.world.parameters.table import PARAMETERS
 
 if TYPE_CHECKING:
@@ -78,26 +79,13 @@ def belongs_to_stand(entry: FitParameter, parameters: Sequence[FitParameter]) ->
     return entry.name in NEEDS_MOUNT or (entry.name == "tilt" and on_stand)
 
 
-class Place(Protocol):
-    """Where a value goes: the parts of a `FitParameter` that matter here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def of(self) -> tuple[str, ...]: ...
-    @property
-    def axis(self) -> int | None: ...
-    @property
-    def mode(self) -> Mode: ...
-
-
 class ParamWriter:
     """Writes values (rows, nparameter) of `parameters` into one simulation's arrays.
 
     names  parameters of the simulation that are touched, in the order of their first appearance
     """
 
-    def __init__(self, sim: BatchSim, parameters: Sequence[Place]) -> None:
+    def __init__(self, sim: BatchSim, parameters: Sequence[FitParameter | Setting]) -> None:
         self.parameters = tuple(parameters)
         self._sim = sim
         self._at = [_columns(sim, one) for one in self.parameters]
@@ -136,7 +124,7 @@ class ParamWriter:
         return tuple(item for k in self._of_name.get(name, ()) for item in self.parameters[k].of)
 
 
-def _columns(sim: BatchSim, one: Place) -> _Index:
+def _columns(sim: BatchSim, one: FitParameter | Setting) -> _Index:
     """Index of a parameter's columns behind the row axis; of no joint or body by name: all of them."""
     if one.name not in PARAMETERS:
         raise TrueupError(f"the simulator does not know the fitted parameter {one.name!r}")

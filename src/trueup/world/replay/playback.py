@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.model import MOUNT_JOINTS
-from trueup.world.actuators.net_actuator import NetActuator
-from trueup.world.actuators.net_history import NetHistory, prime_from
+from trueup.world.actuators.net_actuator import NetActuator, NetHistory
 from trueup.world.actuators.substep import ActuatorModel
 from trueup.world.batch import BatchSim
 
@@ -88,7 +87,7 @@ def begin(sim: BatchSim, recorded: Recorded) -> None:
     start_at(sim, qpos, qvel)
     sim.prime_delay(recorded.past)
     if isinstance(sim.substep_model, NetActuator) and recorded.history is not None:
-        prime_from(sim, sim.substep_model, recorded.history)
+        sim.substep_model.prime_from(sim, recorded.history)
 
 
 def start_at(sim: BatchSim, qpos: FloatArray, qvel: FloatArray) -> None:

@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import common_rate, rate_of
 from trueup.robot.load import Robot
-from trueup.world.actuators.net_history import NetHistory
+from trueup.world.actuators.net_actuator import NetHistory
 from trueup.world.replay.playback import Recorded
 
 FloatArray = NDArray[np.float64]

@@ -9,6 +9,7 @@ import mujoco
 import mujoco.batch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
@@ -105,35 +106,19 @@ class SceneAccess:
         bound = batch.bind("xpos"), batch.bind("xquat")  # before the pass that computes them
         batch.forward(ids)  # after a step, poses of bodies belong to the state before its last physics step
         pos, quat = (field[rows] for field in bound)
+        turn_a, turn_b = (Rotation.from_quat(quat[:, body], scalar_first=True) for body in (a, b))
         data = batch.expand("eq_data")
         if model.eq_type[k] == mujoco.mjtEq.mjEQ_CONNECT:
-            anchor = pos[:, a] + _turn(quat[:, a], data[rows, k, :3])
-            data[rows, k, 3:6] = _turn(_inverse(quat[:, b]), anchor - pos[:, b])
+            anchor = pos[:, a] + turn_a.apply(data[rows, k, :3])
+            data[rows, k, 3:6] = turn_b.inv().apply(anchor - pos[:, b])
         else:
-            data[rows, k, 3:6] = _turn(_inverse(quat[:, a]), pos[:, b] - pos[:, a])
-            data[rows, k, 6:10] = _product(_inverse(quat[:, a]), quat[:, b])
+            data[rows, k, 3:6] = turn_a.inv().apply(pos[:, b] - pos[:, a])
+            data[rows, k, 6:10] = (turn_a.inv() * turn_b).as_quat(scalar_first=True)
 
     def _forget_links(self, rows: Rows) -> None:
         """Let links keep the poses of the scene's start again."""
         if self._links:
             self.batch.expand("eq_data")[rows] = self.model.eq_data
-
-
-def _inverse(quat: FloatArray) -> FloatArray:
-    return quat * np.array([1.0, -1.0, -1.0, -1.0])
-
-
-def _product(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Quaternion product of rows (n, 4)."""
-    scalar = p[:, :1] * q[:, :1] - (p[:, 1:] * q[:, 1:]).sum(axis=1, keepdims=True)
-    vector = p[:, :1] * q[:, 1:] + q[:, :1] * p[:, 1:] + np.cross(p[:, 1:], q[:, 1:])
-    return np.concatenate([scalar, vector], axis=1)
-
-
-def _turn(quat: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Vectors (n, 3) turned by quaternions (n, 4): v + 2 w (u x v) + 2 u x (u x v)."""
-    t = 2.0 * np.cross(quat[:, 1:], vectors)
-    return vectors + quat[:, :1] * t + np.cross(quat[:, 1:], t)
 
 
 def _known(kind: str, name: str, known: Iterable[str]) -> str:
