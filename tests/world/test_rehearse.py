@@ -53,7 +53,6 @@ def test_default_excitation_of_every_robot_passes(name: str, kind: str) -> None:
     robot = load_robot(name)
     plan = excite(robot.spec, ExcitationCfg(kind=kind, seconds=19.5))  # type: ignore[arg-type]
     rehearsal = rehearse(robot, plan)
-    assert rehearsal.passed
     assert rehearsal.scale.min() > 0.3
     assert (rehearsal.peak_torque <= 0.9 * robot.spec.torque_limit).all()
     assert (rehearsal.peak_velocity <= 0.9 * robot.spec.velocity_limit).all()
@@ -83,7 +82,6 @@ def test_a_collision_shrinks_the_joints_between_and_no_others() -> None:
     names = robot.spec.joint_names
     shrunk = {name for name, scale in zip(names, rehearsal.scale, strict=True) if scale < 1.0}
     assert shrunk == {"FL_hip_joint", "FR_hip_joint"}
-    assert rehearsal.passed
     assert {note.split("'")[1] for note in rehearsal.notes} == shrunk
     assert contacts(robot, plan.target_pos) > 0  # as asked for it does collide
     assert contacts(robot, rehearsal.plan.target_pos) == 0
@@ -95,7 +93,7 @@ def test_an_arm_does_not_drive_into_the_table() -> None:
     with pytest.raises(TrueupError, match="'floor' touches"):
         rehearse(robot, plan, RehearseCfg(scale=False))
     lifted = rehearse(robot, plan, RehearseCfg(floor=False, torque_fraction=10.0))
-    assert lifted.passed  # without a table the same way is free
+    assert (lifted.scale == 1.0).all()  # without a table the same way is free
 
 
 def test_the_commanded_path_is_checked_too() -> None:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.world.terrain import Terrain, TerrainCfg
-from trueup.world.terrain_kinds import KINDS, patch
+from trueup.world.terrain import KINDS, Terrain, TerrainCfg, patch
 
 
 def test_lookup_is_what_the_engine_collides_with():

@@ -24,7 +24,7 @@ from trueup.policy.reading import Reading
 from trueup.robot.load import Robot
 from trueup.robot.model import compile_spec, default_qpos, joint_index
 from trueup.world.actuators.engine import add_actuators
-from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
+from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.config import SimCfg
 from trueup.world.motion import MotionReader, as_slice
@@ -36,6 +36,9 @@ from trueup.world.sensors import Sensors
 __all__ = ["BatchSim", "SimCfg"]
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
+_CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
+BAD_STATE = [getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}").value for name in ("QPOS", "QVEL", "QACC", "CTRL")]
+_COUNT = 1  # column of a warning entry: (last info, number of times)
 
 
 class BatchSim(SceneAccess):
@@ -58,13 +61,13 @@ class BatchSim(SceneAccess):
         scene = Scene.of(scene)
         self.robot = robot = scene.robot
         cfg = cfg or SimCfg()
-        self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
+        actuator = cfg.actuator.for_robot(robot)
         if substep_model is None and cfg.friction not in (None, "M1"):
             substep_model = GearFriction(cfg.friction)
-        self._actuator_model = substep_model if isinstance(substep_model, ActuatorModel) else None
-        self.gear_friction = None if self._actuator_model is None else self._actuator_model.gear_friction
-        if substep_model is not None and cfg.actuator.inputs != "servo":
-            self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
+        self.gear_friction = None if substep_model is None else substep_model.gear_friction
+        if substep_model is not None:
+            actuator = replace(actuator, inputs="servo")
+        self.cfg = cfg = replace(cfg, actuator=actuator)
         self.nsim = cfg.nsim
         self._set_rates()
         spec = scene.build(cfg.model)
@@ -84,8 +87,8 @@ class BatchSim(SceneAccess):
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
         self.substep_model, self.target_stages = substep_model, tuple(target_stages)
-        if self._actuator_model is not None:
-            self._actuator_model.start(self)
+        if substep_model is not None:
+            substep_model.start(self)
         self.default_qpos = default_qpos(self.model, robot)
         self._fresh = _fresh_state(self.model)
         self.reset()
@@ -128,10 +131,6 @@ class BatchSim(SceneAccess):
     @property
     def delay(self) -> FloatArray:
         return self.delay_line.delay_s
-
-    def set_delay(self, seconds: ArrayLike, ids: Ids = None) -> None:
-        """Command delay in seconds, (rows, njoint) or (rows, 1)."""
-        self.delay_line.set_delay(seconds, ids)
 
     def apply_torque_offset(self) -> None:
         """Hand the constant torque of every joint, `torque_offset` (nsim, njoint), to the engine."""
@@ -185,16 +184,15 @@ class BatchSim(SceneAccess):
         command = self._command(target_pos)
         for stage in self.target_stages:
             command = stage(command, self)
-        if self.cfg.actuator.inputs == "servo":
-            self._write_servo(target_vel, torque)
-        elif target_vel is not None or torque is not None:
-            raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        if self._takes(target_vel, torque):
+            self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
+            self.ctrl[:, 2::3] = 0.0 if torque is None else torque
         if self.substep_model is not None:
             self._step_in_python(self.delay_line.step(command, self.substeps), torque)
         elif self.delay_line.any:
             seen = self.delay_line.step(command, self.substeps)
             seen -= self.encoder_bias[:, None, :]
-            self.batch.rollout(self.substeps, control=self._controls(seen, None, None), record=())
+            self.batch.rollout(self.substeps, control=self._controls(seen), record=())
         else:
             self.delay_line.step(command, self.substeps)
             self.ctrl[:, :: self.cfg.actuator.ninput] = command - self.encoder_bias
@@ -210,12 +208,18 @@ class BatchSim(SceneAccess):
         torque: FloatArray | None = None,
         record: Sequence[str] = ("qpos", "qvel"),
     ) -> dict[str, FloatArray]:
-        """Run whole sequences of targets, each (nsim, T, njoint), with few calls into C.
+        """Run whole sequences of targets, each (nsim, T, njoint), with few calls into C where it can be.
 
-        Returns each recorded field after every control step, (nsim, T, ...). Sensors are not sampled.
+        Returns each recorded field after every control step, (nsim, T, ...). Sensors need not be sampled.
         """
         if self.substep_model is not None or self.target_stages:
-            return self._rollout_in_python(targets, target_vel, torque, record)
+            fields = {name: self.batch.bind(name) for name in record}
+            after: dict[str, list[FloatArray]] = {name: [] for name in record}
+            for t in range(targets.shape[1]):
+                self.step(targets[:, t], _at(target_vel, t), _at(torque, t))
+                for name, live in fields.items():
+                    after[name].append(live.copy())
+            return {name: np.stack(values, axis=1) for name, values in after.items()}
         self.params.refresh()
         self.motion.forget()
         chunk = max(1, _CHUNK_NUMBERS // (self.nsim * self.substeps * self.model.nu))
@@ -223,9 +227,7 @@ class BatchSim(SceneAccess):
         for start in range(0, targets.shape[1], chunk):
             cut = slice(start, start + chunk)
             seen = self._seen(targets[:, cut])
-            controls = self._controls(
-                seen, None if target_vel is None else target_vel[:, cut], None if torque is None else torque[:, cut]
-            )
+            controls = self._controls(seen, _at(target_vel, cut), _at(torque, cut))
             out = self.batch.rollout(seen.shape[1], control=controls, record=tuple(record))
             parts.append({str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()})
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
@@ -260,8 +262,8 @@ class BatchSim(SceneAccess):
         self.motion.forget()
         delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
         self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
-        if self._actuator_model is not None:
-            self._actuator_model.restored(self)
+        if self.substep_model is not None:
+            self.substep_model.restored(self)
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
         """Live arrays that change while stepping."""
@@ -270,8 +272,8 @@ class BatchSim(SceneAccess):
             out["links"] = self.batch.expand("eq_data")
         parts = {f"stage{k}": stage.memory() for k, stage in enumerate(self.target_stages)}
         parts["sensors"] = self.sensors.memory()
-        if self._actuator_model is not None:
-            parts["actuator"] = self._actuator_model.memory()
+        if self.substep_model is not None:
+            parts["actuator"] = self.substep_model.memory()
         return out | {f"{part}/{name}": live for part, memory in parts.items() for name, live in memory.items()}
 
     # --- inside a step ---
@@ -287,15 +289,17 @@ class BatchSim(SceneAccess):
                 ) from None
         return command
 
-    def _write_servo(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> None:
-        self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
-        self.ctrl[:, 2::3] = 0.0 if torque is None else torque
+    def _takes(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> bool:
+        """Whether servos take velocities and torques; refuse them where not."""
+        if self.cfg.actuator.inputs == "pos" and not (target_vel is None and torque is None):
+            raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        return self.cfg.actuator.inputs == "servo"
 
-    def _controls(self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None) -> FloatArray:
+    def _controls(
+        self, seen: FloatArray, target_vel: FloatArray | None = None, torque: FloatArray | None = None
+    ) -> FloatArray:
         """Per-physics-step positions (nsim, T substeps, njoint) and per-control-step rest as engine controls."""
-        if self.cfg.actuator.inputs == "pos":
-            if target_vel is not None or torque is not None:
-                raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        if not self._takes(target_vel, torque):
             return seen
         controls = np.repeat(self.ctrl[:, None, :], seen.shape[1], axis=1)
         controls[:, :, ::3] = seen
@@ -307,48 +311,22 @@ class BatchSim(SceneAccess):
     def _step_in_python(self, seen: FloatArray, torque: ArrayLike | None) -> None:
         assert self.substep_model is not None
         feed_forward = 0.0 if torque is None else np.asarray(torque)
-        holds = 1 if self._actuator_model is None else self._actuator_model.holds
+        holds = self.substep_model.holds
         for k in range(0, self.substeps, holds):
             target = seen[:, k]
-            state = SubstepState(
-                joint_pos=self.joint_pos + self.encoder_bias,
-                joint_vel=self.joint_vel,
-                target_pos=target,
-                torque=self.joint_torque,
-            )
-            extra = self.substep_model.step(self, state)
+            seen_pos = self.joint_pos + self.encoder_bias
+            extra = self.substep_model.step(self, SubstepState(seen_pos, self.joint_vel, target, self.joint_torque))
             self.ctrl[:, ::3] = target - self.encoder_bias
             self.ctrl[:, 2::3] = feed_forward if extra is None else feed_forward + extra
             if holds == 1:
                 self.batch.step()
             else:
                 targets = seen[:, k : k + holds] - self.encoder_bias[:, None]
-                self.batch.rollout(holds, control=self._controls(targets, None, None), record=())
-
-    def _rollout_in_python(
-        self, targets: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None, record: Sequence[str]
-    ) -> dict[str, FloatArray]:
-        fields = {name: self.batch.bind(name) for name in record}
-        out = {name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()}
-        for t in range(targets.shape[1]):
-            self.step(
-                targets[:, t],
-                None if target_vel is None else target_vel[:, t],
-                None if torque is None else torque[:, t],
-            )
-            for name, live in fields.items():
-                out[name][:, t] = live
-        return out
+                self.batch.rollout(holds, control=self._controls(targets), record=())
 
 
-_CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
-BAD_STATE = [
-    mujoco.mjtWarning.mjWARN_BADQPOS.value,
-    mujoco.mjtWarning.mjWARN_BADQVEL.value,
-    mujoco.mjtWarning.mjWARN_BADQACC.value,
-    mujoco.mjtWarning.mjWARN_BADCTRL.value,
-]
-_COUNT = 1  # column of a warning entry: (last info, number of times)
+def _at(values: FloatArray | None, step: int | slice) -> FloatArray | None:
+    return None if values is None else values[:, step]
 
 
 def _keep_engine_quiet() -> None:

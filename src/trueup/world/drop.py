@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -18,7 +18,6 @@ from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.origins import Origin, origins
 from trueup.world.fitted.posterior import Fitted, sim_for_fit
 from trueup.world.randomization.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
-from trueup.world.sensors import SensorCfg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,6 @@ class DropCfg:
     params: SimParams | None = None
     seed: int = 0
     threads: int = 0
-    sensors: SensorCfg = field(default_factory=SensorCfg)
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= 3600:
@@ -81,15 +79,12 @@ def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float]
             progress((t + 1) / steps)
     elapsed = perf_counter() - started
     height = sim.qpos[:, sim.base_qpos + 2].copy() if sim.free_base else np.full(sim.nsim, np.nan)
-    signals = {name: np.stack([row[name] for row in rows]) for name in rows[0] if name != "qpos"}
+    signals = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    qpos, time = signals.pop("qpos"), np.arange(steps, dtype=np.float64) * sim.control_dt
+    meta: dict[str, object] = {"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed}
     return Drop(
-        log=Log(
-            time=np.arange(steps, dtype=np.float64) * sim.control_dt,
-            joint_names=robot.spec.joint_names,
-            signals=signals,
-            meta={"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed},
-        ),
-        qpos=np.stack([row["qpos"] for row in rows]),
+        log=Log(time=time, joint_names=robot.spec.joint_names, signals=signals, meta=meta),
+        qpos=qpos,
         sample_hz=1.0 / sim.control_dt,
         final_height=height,
         diverged=int(sim.diverged.sum()),
@@ -100,9 +95,7 @@ def drop(robot: Robot, cfg: DropCfg | None = None, *, progress: Callable[[float]
 
 def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
     """Build the simulations and set their parameters from the calibration and the ranges."""
-    asked = SimCfg(
-        nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=cfg.sensors
-    )
+    asked = SimCfg(nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base))
     sim = BatchSim(robot, asked if cfg.params is None else sim_for_fit(asked, cfg.params))
     ranges = default_ranges(sim) if cfg.randomize else {}
     fitted = None if cfg.params is None else Fitted(cfg.params, sim, posterior=cfg.nsim > 1)

@@ -19,7 +19,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.actuator_net import ActuatorNet, Float32, Setting
 from trueup.models.net_forward import NetForward
-from trueup.world.actuators.substep import GearFriction, SubstepState
+from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.fitted.fit_parameter import ParamWriter
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ class Guard(NamedTuple):
         return str(self) if self.worst > _GUARD_SHARE else None
 
 
-class NetActuator:
+class NetActuator(SubstepModel):
     """A SubstepModel that runs an ActuatorNet; `prepare` sets the parameters that it was fitted with."""
 
     clips: bool | None = None  # signals at the fitted range; None: those of residual nets
 
     def __init__(self, net: ActuatorNet) -> None:
-        self.net, self.holds = net, 1
+        self.net = net
         friction = net.spec.friction
         self.gear_friction = None if friction in (None, "M1") else GearFriction(friction)
 
@@ -89,7 +89,7 @@ class NetActuator:
         if spec.joint_names != sim.robot.spec.joint_names:
             raise TrueupError(f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}")
         if spec.kind == "torque":  # it has learned how late commands come
-            sim.set_delay(0.0)
+            sim.params.set("delay", 0.0)
         self.every = max(1, round(spec.dt_s / sim.physics_dt))
         if abs(self.every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
             raise TrueupError(

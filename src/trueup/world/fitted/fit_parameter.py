@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
 from trueup.models.actuator_net import Setting
 from trueup.world.parameters.table import PARAMETERS
 
@@ -29,7 +28,7 @@ FloatArray = NDArray[np.float64]
 Scale = Literal["log", "linear"]
 Mode = Literal["set", "times"]
 NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})
-_Index = tuple[NDArray[np.intp] | int, ...]
+_Index = tuple[NDArray[np.intp] | slice | int, ...]
 
 
 class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,14 +125,6 @@ class ParamWriter:
 
 def _columns(sim: BatchSim, one: FitParameter | Setting) -> _Index:
     """Index of a parameter's columns behind the row axis; of no joint or body by name: all of them."""
-    if one.name not in PARAMETERS:
-        raise TrueupError(f"the simulator does not know the fitted parameter {one.name!r}")
-    scope = PARAMETERS[one.name].scope
+    columns = sim.params.columns(one.name, one.of or None)
     axis: tuple[int, ...] = () if one.axis is None else (one.axis,)
-    if scope == "robot":
-        return axis
-    known = sim.params.names_of(scope)
-    missing = [item for item in one.of if item not in known]
-    if missing:
-        raise TrueupError(f"a fitted parameter belongs to the {scope} {missing[0]!r} that the robot does not have")
-    return (np.array([known.index(item) for item in one.of or known], np.intp), *axis)
+    return axis if PARAMETERS[one.name].scope == "robot" else (columns, *axis)

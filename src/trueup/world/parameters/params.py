@@ -44,6 +44,7 @@ class Params:
 
     def get(self, name: str) -> FloatArray:
         """Return (nsim, njoint | nbody | nobject | -, ...) values."""
+        self.columns(name, None)  # refuses an unknown name
         return self._field(name).get()
 
     def names_of(self, scope: Scope) -> tuple[str, ...]:
@@ -54,9 +55,8 @@ class Params:
         self, name: str, values: ArrayLike, *, of: str | Sequence[str] | None = None, ids: Ids | None = None
     ) -> None:
         """Write values, broadcast over simulations (`ids`) and over joints, bodies or objects (`of`)."""
-        field, entry = self._field(name), PARAMETERS[name]
+        columns, field, entry = self.columns(name, of), self._field(name), PARAMETERS[name]
         rows = np.arange(self._sim.nsim) if ids is None else np.asarray(ids)
-        columns = self.columns(name, of)
         count = len(self._names[entry.scope]) if isinstance(columns, slice) else len(columns)
         shape = (len(rows), *(() if entry.scope == "robot" else (count,)), *entry.shape)
         new = np.asarray(values, np.float64)
@@ -84,6 +84,8 @@ class Params:
 
     def columns(self, name: str, of: str | Sequence[str] | None) -> Columns:
         """Columns of the joints, bodies or objects named; None: all."""
+        if name not in PARAMETERS:
+            raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
         scope = PARAMETERS[name].scope
         if of is None:
             return ALL
@@ -96,8 +98,6 @@ class Params:
         return np.array([known.index(item) for item in wanted], np.intp)
 
     def _field(self, name: str) -> Field:
-        if name not in PARAMETERS:
-            raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
         if name not in self._fields:
             self._fields[name] = make_field(self._sim, name)
         return self._fields[name]

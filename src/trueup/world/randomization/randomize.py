@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
@@ -33,6 +33,7 @@ from trueup.world.randomization.targets import STRENGTH, VIRTUAL, Targets
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
+_TAIL = float(ndtr(-2.0))  # share of a normal distribution below two standard deviations
 Moment = Literal["startup", "reset", "interval", "step"]
 
 
@@ -227,7 +228,7 @@ def _spread(distribution: str, low: FloatArray, high: FloatArray, unit: FloatArr
     """Numbers of the distribution from numbers of [0, 1)."""
     if distribution == "log_uniform":
         return low * (high / low) ** unit
-    return 0.5 * (low + high) + 0.25 * (high - low) * np.clip(ndtri(unit), -2.0, 2.0)
+    return 0.5 * (low + high) + 0.25 * (high - low) * ndtri(_TAIL + (1.0 - 2.0 * _TAIL) * unit)
 
 
 def joint_ranges() -> dict[str, Draw]:
