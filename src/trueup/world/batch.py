@@ -22,12 +22,12 @@ from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
 from trueup.policy.reading import Reading
 from trueup.robot.load import Robot
-from trueup.robot.model import compile_spec, default_qpos, joint_index
+from trueup.robot.model import compile_spec, default_qpos
+from trueup.robot.spec import RobotSpec
 from trueup.world.actuators.engine import add_actuators
 from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.config import SimCfg
-from trueup.world.motion import MotionReader, as_slice
 from trueup.world.parameters.params import Params
 from trueup.world.scene.access import SceneAccess
 from trueup.world.scene.scene import Scene
@@ -37,16 +37,13 @@ __all__ = ["BatchSim", "SimCfg"]
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
 _CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
-BAD_STATE = [getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}").value for name in ("QPOS", "QVEL", "QACC", "CTRL")]
-_COUNT = 1  # column of a warning entry: (last info, number of times)
 
 
 class BatchSim(SceneAccess):
     """N simulations of a scene, or of a robot alone: `reset`, `step`, `observe`, and `params` by name.
 
     Arrays are (nsim, njoint) in spec joint order, robot after robot (`robots` has the columns of each). `joint_pos`,
-    `joint_vel` are the true state; `observe()` gives what sensors would report. `robot` is all robots as one
-    (`Scene.robot`): joints of all of them, base of the first.
+    `joint_vel` are the true state; `observe()` gives what sensors would report. `robot` has the base of the first one.
     """
 
     def __init__(
@@ -58,18 +55,15 @@ class BatchSim(SceneAccess):
         target_stages: Sequence[TargetStage] = (),
     ) -> None:
         _keep_engine_quiet()
-        scene = Scene.of(scene)
-        self.robot = robot = scene.robot
-        cfg = cfg or SimCfg()
-        actuator = cfg.actuator.for_robot(robot)
+        cfg, scene = cfg or SimCfg(), Scene.of(scene)
+        robot, actuator = scene.robot, cfg.actuator.for_robot(scene.robot)
         if substep_model is None and cfg.friction not in (None, "M1"):
             substep_model = GearFriction(cfg.friction)
         self.gear_friction = None if substep_model is None else substep_model.gear_friction
         if substep_model is not None:
             actuator = replace(actuator, inputs="servo")
         self.cfg = cfg = replace(cfg, actuator=actuator)
-        self.nsim = cfg.nsim
-        self._set_rates()
+        self._set_rates(robot.spec)
         spec = scene.build(cfg.model)
         spec.option.timestep = self.physics_dt
         add_actuators(spec, robot, cfg.actuator)
@@ -77,8 +71,6 @@ class BatchSim(SceneAccess):
             prepare(spec)
         model = compile_spec(spec, robot)
         super().__init__(mujoco.batch.Batch(model, cfg.nsim, cfg.threads or usable_cores()), scene)
-        self.index = joint_index(model, robot)
-        self._bind()
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
         self.delay_line = DelayLine(
@@ -93,8 +85,7 @@ class BatchSim(SceneAccess):
         self._fresh = _fresh_state(self.model)
         self.reset()
 
-    def _set_rates(self) -> None:
-        spec = self.robot.spec
+    def _set_rates(self, spec: RobotSpec) -> None:
         self.control_dt = 1.0 / (self.cfg.control_hz or spec.control_hz)
         physics_hz = self.cfg.physics_hz or spec.physics_hz
         self.substeps = max(1, round(self.control_dt * physics_hz))
@@ -104,45 +95,14 @@ class BatchSim(SceneAccess):
             )
         self.physics_dt = self.control_dt / self.substeps
 
-    def _bind(self) -> None:
-        bind, index = self.batch.bind, self.index
-        self.ctrl, self.time = bind("ctrl"), bind("time")
-        self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
-        self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
-        base_at = self.robots[0].free_at
-        self.free_base = base_at is not None
-        self.base_qpos, self.base_dof = base_at or (-1, -1)
-        self.motion = MotionReader(self.batch, self._joint_qpos, self._joint_dof, base_at)
-
     # --- state ---
-    @property
-    def joint_pos(self) -> FloatArray:
-        return self.qpos[:, self._joint_qpos]
-
-    @property
-    def joint_vel(self) -> FloatArray:
-        return self.qvel[:, self._joint_dof]
-
-    @property
-    def joint_torque(self) -> FloatArray:
-        """Servo torque of the last physics step, after limits."""
-        return self._qfrc_actuator[:, self._joint_dof]
-
     @property
     def delay(self) -> FloatArray:
         return self.delay_line.delay_s
 
     def apply_torque_offset(self) -> None:
         """Hand the constant torque of every joint, `torque_offset` (nsim, njoint), to the engine."""
-        self._qfrc_applied[:, self._joint_dof] = self.torque_offset
-
-    @property
-    def diverged(self) -> NDArray[np.bool_]:
-        """Simulations in which the engine reported a bad state since their last reset."""
-        counts = self.batch.warning[:, :, _COUNT]
-        if not counts.any():  # the usual case, and faster
-            return np.zeros(self.nsim, np.bool_)
-        return np.any(counts[:, BAD_STATE] > 0, axis=1)
+        self.batch.bind("qfrc_applied")[:, self._joint_dof] = self.torque_offset
 
     # --- reset and step ---
     def reset(
@@ -280,14 +240,11 @@ class BatchSim(SceneAccess):
     def _command(self, target_pos: ArrayLike) -> FloatArray:
         command = np.asarray(target_pos, np.float64)
         shape = (self.nsim, self.robot.spec.njoint)
-        if command.shape != shape:
-            try:
-                command = np.ascontiguousarray(np.broadcast_to(command, shape))
-            except ValueError:
-                raise TrueupError(
-                    f"position targets must broadcast to {shape} (nsim, njoint), found {command.shape}"
-                ) from None
-        return command
+        try:
+            return command if command.shape == shape else np.ascontiguousarray(np.broadcast_to(command, shape))
+        except ValueError:
+            found = f"{shape} (nsim, njoint), found {command.shape}"
+            raise TrueupError(f"position targets must broadcast to {found}") from None
 
     def _takes(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> bool:
         """Whether servos take velocities and torques; refuse them where not."""

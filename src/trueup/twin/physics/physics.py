@@ -18,7 +18,7 @@ from trueup.twin.commands import CommandLine
 from trueup.twin.physics.friction import Hysteresis, LuGreFriction, StribeckFriction, gear_load
 from trueup.twin.physics.motors import Motors
 from trueup.twin.physics.plant_model import PlantModel
-from trueup.world.batch import BAD_STATE
+from trueup.world.scene.access import BAD_STATE
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]

@@ -169,8 +169,7 @@ class NetActuator(SubstepModel):
             self.gear_friction.step(sim, state)
         if self._clock[0] % self.every == 0:
             self._read(state.joint_pos, state.joint_vel, state.target_pos, sim.ctrl[:, 1::3])
-            self._guard()
-            self._clip()
+            self._clip(count=True)
             self.forward.push(self._signals)
             self.forward.torque(self._torque)
         self._clock += self.holds
@@ -225,12 +224,12 @@ class NetActuator(SubstepModel):
                 now[rows] = 0.0
                 sim.params.set(name, now)
 
-    def _guard(self) -> None:
-        outside = (self._signals < self._low) | (self._signals > self._high)
-        self._outside += np.count_nonzero(outside, axis=1)
-        self._seen += self._signals.shape[1]
-
-    def _clip(self) -> None:
+    def _clip(self, *, count: bool = False) -> None:
+        """Keep what the net sees within the range that it was fitted on; `count` what is outside."""
+        if count:
+            outside = (self._signals < self._low) | (self._signals > self._high)
+            self._outside += np.count_nonzero(outside, axis=1)
+            self._seen += self._signals.shape[1]
         if self._clips:
             np.clip(self._signals, self._low, self._high, out=self._signals)
 

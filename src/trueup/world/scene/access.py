@@ -1,4 +1,4 @@
-"""Where robots, objects, links and sensors of a scene are in the arrays of a batch, by name."""
+"""What the arrays of a batch hold: joints, bases, and objects, links and sensors of its scene by name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from scipy.spatial.transform import Rotation
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
+from trueup.robot.model import joint_index
+from trueup.world.motion import MotionReader, as_slice
 from trueup.world.scene.scene import Scene
 
 FloatArray = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
+BAD_STATE = [getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}").value for name in ("QPOS", "QVEL", "QACC", "CTRL")]
+_COUNT = 1  # column of a warning entry: (last info, number of times)
 
 
 class RobotPlace(NamedTuple):
@@ -38,18 +42,49 @@ def free_at(model: mujoco.MjModel, body: str) -> tuple[int, int] | None:
 
 
 class SceneAccess:
-    """Live views of a batch by the names of its scene; poses are position and quaternion w x y z in the world."""
+    """Live views of a batch by the names of its scene; poses are position and quaternion w x y z in the world.
+
+    Joints are in spec order, robot after robot. `robot` is all robots as one (`Scene.robot`).
+    """
 
     def __init__(self, batch: mujoco.batch.Batch, scene: Scene) -> None:
-        self.batch, self.scene, self.model = batch, scene, batch.model
-        self.qpos, self.qvel = batch.bind("qpos"), batch.bind("qvel")
-        self._sensordata = batch.bind("sensordata")
+        self.batch, self.scene, self.model, self.robot = batch, scene, batch.model, scene.robot
+        self.nsim = batch.nsim
+        self.qpos, self.qvel, self.ctrl = batch.bind("qpos"), batch.bind("qvel"), batch.bind("ctrl")
+        self._qfrc_actuator, self._sensordata = batch.bind("qfrc_actuator"), batch.bind("sensordata")
+        self.index = joint_index(batch.model, scene.robot)
+        self._joint_qpos, self._joint_dof = as_slice(self.index.qpos), as_slice(self.index.dof)
         self._links = [one.name for one in scene.links]
         self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
         self.robots = tuple(
             RobotPlace(one.prefix, one.robot, joints, free_at(batch.model, one.prefix + one.robot.spec.base.body))
             for one, joints in zip(scene.robots, scene.joints, strict=True)
         )
+        base_at = self.robots[0].free_at
+        self.free_base = base_at is not None
+        self.base_qpos, self.base_dof = base_at or (-1, -1)
+        self.motion = MotionReader(batch, self._joint_qpos, self._joint_dof, base_at)
+
+    @property
+    def joint_pos(self) -> FloatArray:
+        return self.qpos[:, self._joint_qpos]
+
+    @property
+    def joint_vel(self) -> FloatArray:
+        return self.qvel[:, self._joint_dof]
+
+    @property
+    def joint_torque(self) -> FloatArray:
+        """Servo torque of the last physics step, after limits."""
+        return self._qfrc_actuator[:, self._joint_dof]
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        """Simulations in which the engine reported a bad state since their last reset."""
+        counts = self.batch.warning[:, :, _COUNT]
+        if not counts.any():  # the usual case, and faster
+            return np.zeros(self.nsim, np.bool_)
+        return np.any(counts[:, BAD_STATE] > 0, axis=1)
 
     def sensor(self, name: str) -> FloatArray:
         """Values of an engine sensor by name, (nsim, width), live."""
@@ -64,14 +99,14 @@ class SceneAccess:
         at = self._objects[_known("object", name, self._objects)]
         if at is None:
             body = self.model.body(name)
-            return np.broadcast_to(np.concatenate([body.pos, body.quat]), (self.batch.nsim, 7))
+            return np.broadcast_to(np.concatenate([body.pos, body.quat]), (self.nsim, 7))
         return self.qpos[:, at[0] : at[0] + 7]
 
     def object_vel(self, name: str) -> FloatArray:
         """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; zero if fixed."""
         at = self._objects[_known("object", name, self._objects)]
         if at is None:
-            return np.broadcast_to(0.0, (self.batch.nsim, 6))
+            return np.broadcast_to(0.0, (self.nsim, 6))
         return self.qvel[:, at[1] : at[1] + 6]
 
     def _place_object(self, name: str, pose: ArrayLike, rows: Rows) -> None:
