@@ -20,7 +20,7 @@ from trueup.twin.physics.plant_model import build_plant
 from trueup.twin.readings import Readings
 from trueup.twin.truth.preset import preset_label, read_preset
 from trueup.twin.truth.truth import Truth
-from trueup.world.fitted.calibration import SimParams, read_calibration
+from trueup.world.fitted.calibration import read_calibration
 
 FloatArray = NDArray[np.float64]
 _PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this
@@ -34,8 +34,8 @@ class Twin:
         self.robot, self.cfg = robot, cfg
         preset, label = read_preset(cfg.preset), preset_label(cfg.preset)
         fit = None if cfg.params is None else read_calibration(cfg.params)
-        if fit is not None:
-            label += f"-fit{_digest(fit)}"
+        if fit is not None:  # tells twins of different fits apart
+            label += f"-fit{sha256_of([msgspec.json.encode((fit.x, fit.covariance, fit.parameters))])[:6]}"
         self.name = f"{robot.spec.name}-{label}-{cfg.seed}"
         self.substeps = math.ceil(preset.physics_hz / cfg.command_hz - 1e-9)
         self.physics_hz = self.substeps * cfg.command_hz
@@ -134,8 +134,3 @@ def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:
     low = np.stack([spec.position_low - slack, -speed - slack, none, none, -torque - slack])
     high = np.stack([spec.position_high + slack, speed + slack, most, most, torque + slack])
     return low, high
-
-
-def _digest(fit: SimParams) -> str:
-    """Tells twins of different fits apart by name."""
-    return sha256_of([msgspec.json.encode((fit.x, fit.covariance, fit.parameters))])[:6]

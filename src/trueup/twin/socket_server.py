@@ -170,22 +170,18 @@ class TwinServer:
             return
         self._newest = frame.sequence
         if frame.kind is Kind.COMMAND:
-            self._take(frame, ahead)
+            try:
+                rows = wire.command_rows(frame)
+                if self._tap is not None:
+                    self._tap.command(rows)
+                self.twin.command(rows, ahead)
+            except TrueupError:
+                self.twin.count("commands")
+                self.twin.count("malformed")
         if self._cfg.lockstep:
             self._pass_period()
             self._answer = wire.encode_report(self.twin.report(self._newest))
             self._send(self._answer, address)
-
-    def _take(self, frame: Packet, ahead: float) -> None:
-        try:
-            rows = wire.command_rows(frame)
-        except TrueupError:
-            self.twin.count("commands")
-            self.twin.count("malformed")
-            return
-        if self._tap is not None:
-            self._tap.command(rows)
-        self.twin.command(rows, ahead)
 
     def _greet(self, frame: Packet, address: Address) -> None:
         is_busy = time.monotonic() - self._heard_at < SILENCE_S

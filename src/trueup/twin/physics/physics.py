@@ -7,6 +7,7 @@ battery and heat every few milliseconds. A plant without such effects runs many 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import mujoco
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.spec import RobotSpec
-from trueup.twin.commands import CommandLine
 from trueup.twin.physics.friction import Hysteresis, LuGreFriction, StribeckFriction, gear_load
 from trueup.twin.physics.motors import Motors
 from trueup.twin.physics.plant_model import PlantModel
@@ -23,6 +23,8 @@ from trueup.world.scene.access import BAD_STATE
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
 _WARM_S = 0.01  # between updates of battery and heat
+_FAR = 1 << 60
+_WHOLE = 1e-9  # of a physics step: rounding of a delay that is a whole number of steps
 _ALL = 1.0 - 1e-9  # of the torque: rounding of one that is clipped
 
 
@@ -60,6 +62,59 @@ def _window(array: FloatArray, ids: Ids, copies: list[tuple[FloatArray, FloatArr
         return array[int(ids[0]) : int(ids[0]) + len(ids)]
     copies.append((array[ids], array, ids))
     return copies[-1][0]
+
+
+class CommandLine:
+    """Commands on their way to the servo, each due at a time counted in physics steps, first in first out.
+
+    A command that falls due inside a physics step is in force for a part of it; the step then sees the mean, as in
+    `models.delay`, so that a delay may be any real number.
+    """
+
+    def __init__(self, delay_steps: float, jitter_steps: float, random: np.random.Generator) -> None:
+        self._delay, self._jitter, self._random = delay_steps, jitter_steps, random
+        self._queue: deque[tuple[float, FloatArray]] = deque()
+        self._active: FloatArray | None = None
+        self._is_mean = False
+        self._last_due = -1.0
+
+    def push(self, rows: FloatArray, now_steps: float) -> None:
+        """A command arrives; one that overtakes the command before it waits for it."""
+        due = now_steps + self._delay
+        if self._jitter:
+            due += self._jitter * self._random.random()
+        self._last_due = due = max(due, self._last_due)
+        self._queue.append((due, rows))
+
+    def at(self, step: int) -> FloatArray | None:
+        """Return the command that physics step `step` sees, or None when it is that of the step before."""
+        if not self._queue or self._queue[0][0] >= step + 1 - _WHOLE:
+            if not self._is_mean:
+                return None
+            self._is_mean = False
+            return self._active
+        mean = self._active
+        while self._queue and self._queue[0][0] < step + 1 - _WHOLE:
+            due, rows = self._queue.popleft()
+            share = step + 1 - due
+            if mean is None or self._active is None or share >= 1.0 - _WHOLE:
+                mean = rows
+            else:
+                mean = mean + share * (rows - self._active)
+            self._active = rows
+        self._is_mean = mean is not self._active
+        return mean
+
+    def quiet_steps(self, step: int) -> int:
+        """Return for how many physics steps from `step` on nothing changes, after `at(step)`: at least one."""
+        if self._is_mean:
+            return 1
+        return max(1, int(self._queue[0][0] + _WHOLE) - step) if self._queue else _FAR
+
+    def cut(self, rows: FloatArray) -> None:
+        """Forget what is on its way; `rows` is in force from now on."""
+        self._queue.clear()
+        self._active, self._is_mean = rows, False
 
 
 class Plant:
@@ -134,7 +189,9 @@ class Plant:
             rows = self.line.at(self.step_count)
             if rows is not None:
                 self._obey(rows)
-            run = min(end - self.step_count, self.line.quiet_steps(self.step_count), self._until_warm())
+            run = min(end - self.step_count, self.line.quiet_steps(self.step_count))
+            if self._warm_every:
+                run = min(run, self._warm_every - self.step_count % self._warm_every)
             self._run(run)
             self.step_count += run
             if self._warm_every and self.step_count % self._warm_every == 0:
@@ -142,14 +199,13 @@ class Plant:
 
     def _run(self, steps: int) -> None:
         """Let physics steps pass in which no command changes."""
-        model, data, effects, step = self.model, self.data, self._effects, mujoco.mj_step
-        if effects:
+        if self._effects:
             for _ in range(steps):
-                for effect in effects:
+                for effect in self._effects:
                     effect()
-                step(model, data)
+                mujoco.mj_step(self.model, self.data)
         else:
-            step(model, data, nstep=steps)
+            mujoco.mj_step(self.model, self.data, nstep=steps)
         self._views.gather()
 
     @property
@@ -161,9 +217,6 @@ class Plant:
     def diverged(self) -> int:
         """How often the engine met a state that is not a number."""
         return int(sum(self.data.warning[kind].number for kind in BAD_STATE))
-
-    def _until_warm(self) -> int:
-        return self._warm_every - self.step_count % self._warm_every if self._warm_every else 1 << 30
 
     def _obey(self, command: FloatArray) -> None:
         """Give the engine's servo its inputs and gains."""
