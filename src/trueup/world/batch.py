@@ -90,9 +90,8 @@ class BatchSim(SceneAccess):
         physics_hz = self.cfg.physics_hz or spec.physics_hz
         self.substeps = max(1, round(self.control_dt * physics_hz))
         if abs(self.control_dt * physics_hz - self.substeps) > 1e-6:
-            raise TrueupError(
-                f"physics rate {physics_hz:g} Hz must be a whole multiple of control rate {1 / self.control_dt:g} Hz"
-            )
+            rates = f"{physics_hz:g} Hz must be a whole multiple of control rate {1 / self.control_dt:g} Hz"
+            raise TrueupError(f"physics rate {rates}")
         self.physics_dt = self.control_dt / self.substeps
 
     # --- state ---

@@ -33,9 +33,8 @@ def seal(name: str, truth: Truth) -> Path:
     try:
         return write_atomic(file, HEADER + zlib.compress(truth_json(truth), 9))
     except TrueupError as error:
-        raise TrueupError(
-            f"the twin's truth cannot be sealed: {error.message}; set XDG_STATE_HOME", file=file
-        ) from None
+        reason = f"{error.message}; set XDG_STATE_HOME"
+        raise TrueupError(f"the twin's truth cannot be sealed: {reason}", file=file) from None
 
 
 def sealed_names() -> tuple[str, ...]:

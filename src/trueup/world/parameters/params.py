@@ -67,9 +67,8 @@ class Params:
         try:
             new = np.broadcast_to(new, shape)
         except ValueError:
-            raise TrueupError(
-                f"parameter {name!r} takes a shape that broadcasts to {shape}, found {new.shape}", place=name
-            ) from None
+            found = f"takes a shape that broadcasts to {shape}, found {new.shape}"
+            raise TrueupError(f"parameter {name!r} {found}", place=name) from None
         field.put(new, rows, columns)
 
     def refresh(self) -> None:

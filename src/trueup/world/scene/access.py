@@ -159,7 +159,6 @@ class SceneAccess:
 def _known(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name not in names:
-        raise TrueupError(
-            f"no {kind} {name!r} in this scene{did_you_mean(name, names)} (it has: {', '.join(names) or 'none'})"
-        )
+        hint = did_you_mean(name, names)
+        raise TrueupError(f"no {kind} {name!r} in this scene{hint} (it has: {', '.join(names) or 'none'})")
     return name
