@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from trueup.hardware import wire
 from trueup.twin.physics.physics import Plant
-from trueup.twin.physics.plant_model import PlantModel
 
 FloatArray = NDArray[np.float64]
 _BLOCK = 256  # readings whose noise is drawn at once
@@ -21,24 +20,27 @@ class Readings:
     a reading adds what is measured to its row.
     """
 
-    def __init__(self, plant: Plant, model: PlantModel, random: np.random.Generator, imu_site: str | None) -> None:
+    def __init__(self, plant: Plant, random: np.random.Generator, imu_site: str | None, *, held: bool) -> None:
+        """`held`: the base does not move, so that the IMU always reads the same."""
         self._plant, self._random = plant, random
         truth, n = plant.truth, len(plant.position)
         sensors = truth.sensors
+        self._njoint, self.has_imu = n, imu_site is not None
         self._scale = truth.joint.torque_scale
         torque_noise = sensors.torque_noise * plant.model.actuator_forcerange[:, 1] / self._scale
-        joints = [np.full(n, sensors.position_noise), np.full(n, sensors.velocity_noise), torque_noise]
-        imu = [np.full(3, sensors.gyro_noise), np.full(3, sensors.acc_noise)] if model.has_imu else []
-        self._sigma = np.concatenate(joints + imu)
-        self._njoint, self.has_imu = n, model.has_imu
-        self._offset = np.zeros(4 * n + (wire.IMU_NUMBERS if model.has_imu else 0))
+        self._sigma = np.concatenate(
+            [np.repeat([sensors.position_noise, sensors.velocity_noise], n), torque_noise]
+            + [np.repeat([sensors.gyro_noise, sensors.acc_noise], 3)] * self.has_imu
+        )
+        self._offset = np.zeros(4 * n + wire.IMU_NUMBERS * self.has_imu)
         self._offset[:n] = truth.joint.encoder_bias
-        self._imu: FloatArray | None = plant.data.sensordata if model.has_imu else None
-        if model.has_imu:
+        self._imu: FloatArray | None = None
+        if imu_site is not None:
             self._offset[4 * n + 4 :] = np.concatenate([truth.gyro_bias, truth.acc_bias])
-        if imu_site is not None and not model.free_base:
-            self._offset[4 * n :] += _held_imu(plant, imu_site)
-            self._imu = None
+            if held:
+                self._offset[4 * n :] += _held_imu(plant, imu_site)
+            else:
+                self._imu = plant.data.sensordata
         self._block = np.zeros((0, len(self._offset)))
         self._row = 0
         steps = [2 * np.pi / sensors.encoder_counts if sensors.encoder_counts else 0.0, sensors.velocity_step]
@@ -50,10 +52,11 @@ class Readings:
         """Return a reading of the present."""
         plant, n = self._plant, self._njoint
         numbers = self._next_row()
-        numbers[:n] += plant.position
-        numbers[n : 2 * n] += plant.velocity
-        numbers[2 * n : 3 * n] += plant.force / self._scale
-        numbers[3 * n : 4 * n] = plant.motors.temperature
+        position, velocity, torque, temperature = numbers[: 4 * n].reshape(4, n)
+        position += plant.position
+        velocity += plant.velocity
+        torque += plant.force / self._scale
+        temperature[:] = plant.motors.temperature
         if len(self._step):
             numbers[self._stepped] = np.rint(numbers[self._stepped] / self._step) * self._step
         if self._imu is not None:

@@ -197,7 +197,7 @@ class TwinServer:
             joint_names=self.twin.robot.spec.joint_names,
             name=self.twin.name,
             lockstep=self._cfg.lockstep,
-            has_imu=self.twin.has_imu,
+            has_imu=self.twin.robot.spec.imu is not None,
             command_hz=self._cfg.command_hz,
             physics_hz=self.twin.physics_hz,
         )

@@ -124,14 +124,14 @@ class Hysteresis:
 def _stribeck(truth: FrictionTruth) -> Callable[[FloatArray, FloatArray], None]:
     """A function that writes exp(-|dq/dqs|^alpha) of a speed into an array."""
     alpha, factor = truth.stribeck_power, -1.0 / truth.stribeck_vel**truth.stribeck_power
-    is_square = bool((alpha == 2.0).all())
+    is_one, is_two = (bool((alpha == exponent).all()) for exponent in (1.0, 2.0))
 
     def share(speed: FloatArray, out: FloatArray) -> None:
-        if is_square:
+        if is_two:  # short cuts for the usual exponents
             multiply(speed, speed, out)
-        else:
+        elif not is_one:
             power(speed, alpha, out)
-        multiply(out, factor, out)
+        multiply(speed if is_one else out, factor, out)
         exp(out, out)
 
     return share

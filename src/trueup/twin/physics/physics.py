@@ -35,25 +35,25 @@ class EngineViews:
     """
 
     def __init__(self) -> None:
-        self._reads: list[tuple[FloatArray, FloatArray, Ids]] = []
-        self._writes: list[tuple[FloatArray, FloatArray, Ids]] = []
+        self.reads: list[tuple[FloatArray, FloatArray, Ids]] = []
+        self.writes: list[tuple[FloatArray, FloatArray, Ids]] = []
 
     def read(self, source: FloatArray, ids: Ids) -> FloatArray:
         """Return what `source` holds at `ids`, up to date after every `gather`."""
-        return _window(source, ids, self._reads)
+        return _window(source, ids, self.reads)
 
     def write(self, target: FloatArray, ids: Ids) -> FloatArray:
         """Return an array whose content reaches `target` at `ids` with every `scatter`."""
-        return _window(target, ids, self._writes)
+        return _window(target, ids, self.writes)
 
     def gather(self) -> None:
         """Copy from the engine."""
-        for copy, source, ids in self._reads:
+        for copy, source, ids in self.reads:
             np.take(source, ids, out=copy)
 
     def scatter(self) -> None:
         """Copy to the engine."""
-        for copy, target, ids in self._writes:
+        for copy, target, ids in self.writes:
             target[ids] = copy
 
 
@@ -159,7 +159,11 @@ class Plant:
                 effects.append(lambda: applied.fill(0.0))  # nobody else has written it
             link = views.write(data.qfrc_applied, plant.link_dof)
             effects.append(Hysteresis(truth.transmission, data.ten_velocity, applied, link, self.dt))
-        return [views.gather, *effects, views.scatter] if effects else []
+        if effects and views.reads:
+            effects.insert(0, views.gather)
+        if effects and views.writes:
+            effects.append(views.scatter)
+        return effects
 
     def _start(self, plant: PlantModel) -> None:
         """Start pose at rest, held by the spec's gains until the first command (as by brakes)."""
@@ -199,19 +203,20 @@ class Plant:
 
     def _run(self, steps: int) -> None:
         """Let physics steps pass in which no command changes."""
-        if self._effects:
+        model, data, effects, step = self.model, self.data, self._effects, mujoco.mj_step
+        if effects:
             for _ in range(steps):
-                for effect in self._effects:
+                for effect in effects:
                     effect()
-                mujoco.mj_step(self.model, self.data)
+                step(model, data)
         else:
-            mujoco.mj_step(self.model, self.data, nstep=steps)
+            step(model, data, nstep=steps)
         self._views.gather()
 
     @property
     def is_saturated(self) -> bool:
         """Whether a motor gave all it could in the newest physics step."""
-        return bool((np.abs(self.force) >= _ALL * self.motors.available).any())
+        return bool(np.count_nonzero(np.abs(self.force) >= _ALL * self.motors.available))
 
     @property
     def diverged(self) -> int:

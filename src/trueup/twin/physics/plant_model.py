@@ -50,8 +50,6 @@ class PlantModel(NamedTuple):
     motor_qpos: Ids
     motor_dof: Ids
     link_dof: Ids
-    has_imu: bool
-    free_base: bool
 
 
 def build_plant(
@@ -75,7 +73,7 @@ def build_plant(
     if truth.transmission is not None:
         _add_rotors(spec, robot)
     _add_imu(spec, robot, base)
-    plant = _locate(compile_spec(spec, robot), robot, truth, base == "free")
+    plant = _locate(compile_spec(spec, robot), robot, truth)
     _write_bodies(plant)
     return _write_joints(plant, robot)
 
@@ -131,15 +129,14 @@ def _add_imu(spec: mujoco.MjSpec, robot: Robot, base: Base) -> None:
         spec.add_sensor(type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
 
 
-def _locate(model: mujoco.MjModel, robot: Robot, truth: Truth, free: bool) -> PlantModel:
+def _locate(model: mujoco.MjModel, robot: Robot, truth: Truth) -> PlantModel:
     index = joint_index(model, robot)
     start, motor_qpos, motor_dof = default_qpos(model, robot), index.qpos, index.dof
     if truth.transmission is not None:
         ids = [model.joint(ROTOR + name).id for name in robot.spec.joint_names]
         motor_qpos, motor_dof = (adr[ids].astype(np.intp) for adr in (model.jnt_qposadr, model.jnt_dofadr))
         start[motor_qpos] = start[index.qpos]
-    has_imu = robot.spec.imu is not None
-    return PlantModel(model, truth, start, motor_qpos, motor_dof, index.dof, has_imu, free)
+    return PlantModel(model, truth, start, motor_qpos, motor_dof, index.dof)
 
 
 def _write_bodies(plant: PlantModel) -> None:
