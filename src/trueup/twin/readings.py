@@ -51,7 +51,10 @@ class Readings:
     def take(self, sequence: int, acknowledged: int = 0) -> wire.StateReport:
         """Return a reading of the present."""
         plant, n = self._plant, self._njoint
-        numbers = self._next_row()
+        if self._row == len(self._block):
+            self._block, self._row = self._new_block(), 0
+        numbers = self._block[self._row]
+        self._row += 1
         position, velocity, torque, temperature = numbers[: 4 * n].reshape(4, n)
         position += plant.position
         velocity += plant.velocity
@@ -63,13 +66,6 @@ class Readings:
             numbers[4 * n :] += self._imu
         time_s, voltage = plant.step_count * plant.dt, float(plant.motors.voltage)
         return wire.StateReport(sequence, time_s, n, self.has_imu, acknowledged, voltage, numbers)
-
-    def _next_row(self) -> FloatArray:
-        if self._row == len(self._block):
-            self._block, self._row = self._new_block(), 0
-        row: FloatArray = self._block[self._row]
-        self._row += 1
-        return row
 
     def _new_block(self) -> FloatArray:
         """Rows for the readings to come: offsets and noise."""
