@@ -48,7 +48,7 @@ class Fitted:
         self.left_out = tuple(LeftOut(params.estimates[k], why) for k, why in enumerate(reasons) if why)
         if not keep:
             out = ", ".join(dict.fromkeys(one.estimate.parameter.name for one in self.left_out)) or "none"
-            raise TrueupError(f"no parameter of this calibration acts in this simulation (left out: {out})")
+            raise TrueupError(f"this calibration has no parameter that acts in this simulation (left out: {out})")
         self._writer = ParamWriter(sim, [one.parameter for one in self.estimates])
         self._x = np.array(params.x)[keep]
         self._root = _root(np.array(params.covariance)[np.ix_(keep, keep)])[:, : None if posterior else 0]
