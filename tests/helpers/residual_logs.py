@@ -5,12 +5,13 @@ import numpy as np
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
+from trueup.world.actuators.substep import SubstepModel
 from trueup.world.batch import BatchSim, SimCfg
 
 RATE = 200.0
 
 
-class Hidden:
+class Hidden(SubstepModel):
     """tau = -a tanh(v / 0.1) + b tanh(20 e) + p: friction that a PD servo's model lacks, a servo that pulls harder, and
     pushes from outside, which change from call to call."""
 

@@ -11,11 +11,9 @@ from trueup.models.delay import DelayLine
 from trueup.models.friction import FrictionParams, friction_budget
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
-from trueup.twin.commands import CommandLine
 from trueup.twin.firmware import Twin
-from trueup.twin.physics.engine_views import EngineViews
-from trueup.twin.physics.friction import StribeckFriction
-from trueup.twin.physics.hysteresis import Hysteresis
+from trueup.twin.physics.friction import Hysteresis, StribeckFriction
+from trueup.twin.physics.physics import CommandLine, EngineViews
 from trueup.twin.truth.truth import FrictionTruth, TransmissionTruth
 from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.batch import BatchSim, SimCfg

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.core.toml import parse_toml
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.robot.load import load_robot, zoo_names
 from trueup.twin.firmware import Twin
-from trueup.twin.truth.preset import PRESETS, parse_preset, preset_file, preset_names, read_preset
+from trueup.twin.truth.preset import PRESETS, Preset, preset_names, read_preset
 from trueup.twin.truth.truth import truth_json
 
 
@@ -26,7 +27,7 @@ def test_ideal_has_no_effect_and_pace_only_the_49() -> None:
     effects = ("friction", "transmission", "motor", "supply", "heat", "body", "payload", "ground")
     for preset in (ideal, pace):
         assert all(getattr(preset, name) is None for name in effects)
-    assert ideal == parse_preset('schema = 1\ndescription = """' + ideal.description + '"""')
+    assert ideal == Preset(schema=1, description=ideal.description)
     assert pace.delay is not None
     assert pace.delay.jitter == 0.0
     assert pace.joint.torque_scale == 1.0
@@ -67,7 +68,7 @@ def test_a_wrong_preset_names_file_and_fault(text: str, words: str, tmp_path: Pa
 
 def test_an_unknown_preset_lists_or_guesses() -> None:
     with pytest.raises(TrueupError, match="did you mean 'harmonic'"):
-        preset_file("harmonik")
+        read_preset("harmonik")
     with pytest.raises(TrueupError, match="shipped: harmonic"):
         read_preset("no/such.toml")
 
@@ -150,7 +151,7 @@ def test_a_thousand_mutated_presets_are_twins_or_trueup_errors(tmp_path: Path) -
     for round_ in range(1000):
         text = _mutate(rng.choice(texts), rng)
         try:
-            preset = parse_preset(text)
+            preset = parse_toml(text, Preset, "preset")
             if round_ % 4 == 0:
                 file.write_text(text)
                 twin = Twin(robot, TwinCfg(preset=str(file), seed=round_))

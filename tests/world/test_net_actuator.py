@@ -10,7 +10,6 @@ from made_nets import made_net
 
 from trueup.core.errors import TrueupError
 from trueup.models.actuator_net import ActuatorNet, Setting
-from trueup.models.envelope import Envelope
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.actuators.engine import ActuatorCfg
@@ -74,16 +73,6 @@ def test_torque_limits_act_after_the_net():
     sim.reset()
     sim.step(sim.joint_pos + 1.0)
     np.testing.assert_allclose(sim.joint_torque, 3.0)
-
-
-def test_the_envelope_acts_after_the_net():
-    actuator = NetActuator(pd_net(20_000.0, 0.0), envelope=Envelope(torque_max=4.0, speed_max=10.0))
-    sim = BatchSim(load_robot("go2"), replace(HELD, nsim=2, control_hz=200.0), actuator)
-    qvel = np.zeros((2, sim.model.nv))
-    qvel[1, sim.index.dof] = 5.0  # half the no-load speed: half the torque
-    sim.reset(qvel=qvel)
-    sim.step(sim.joint_pos + 1.0)
-    np.testing.assert_allclose(sim.joint_torque, np.repeat([[4.0], [2.0]], 12, axis=1))
 
 
 def test_the_net_is_asked_at_its_own_rate_and_held_between():

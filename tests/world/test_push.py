@@ -26,11 +26,13 @@ def test_pushes_last_as_long_and_are_as_strong_as_asked():
 
 
 def test_a_push_moves_the_robot():
-    sim = BatchSim(load_robot("go2"), SimCfg(nsim=2, threads=1))
-    pushes = Pushes(sim, PushCfg())
-    pushes.reset(np.arange(2))
-    pushes.push(np.array([1]), np.array([[80.0, 0.0]]))
-    for _ in range(10):
-        pushes.advance()
-        sim.step(sim.robot.spec.default_pose)
-    assert sim.qpos[1, 0] - sim.qpos[0, 0] > 0.01
+    places = []
+    for newton in (0.0, 80.0):
+        sim = BatchSim(load_robot("go2"), SimCfg(nsim=8, threads=1))
+        pushes = Pushes(sim, PushCfg(newton=newton, every_s=(0.02, 0.02)))
+        pushes.reset(np.arange(8))
+        for _ in range(10):
+            pushes.advance()
+            sim.step(sim.robot.spec.default_pose)
+        places.append(sim.qpos[:, :2].copy())
+    assert np.linalg.norm(places[1] - places[0], axis=1).max() > 0.01

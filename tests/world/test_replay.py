@@ -66,12 +66,6 @@ def test_windows_start_from_measured_states_with_commands_under_way():
     np.testing.assert_array_equal(result.joint_pos[:, 0], log["joint_pos"][result.start])
 
 
-def test_overlapping_windows():
-    result = replay(load_robot("go2"), simulated_log(), exact(0.5, stride_s=0.1), prepare=prepare)
-    assert list(np.diff(result.start)) == [20] * (len(result.start) - 1)
-    assert result.joint_pos.shape == (len(result.start), 101, 12)
-
-
 def test_gains_in_the_log_are_used():
     log = simulated_log(gains=2.0)
     assert replay(load_robot("go2"), log, exact(), prepare=prepare).rmse.max() < 1e-9

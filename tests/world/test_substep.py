@@ -6,11 +6,11 @@ import pytest
 from trueup.models.friction import FrictionParams
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
-from trueup.world.actuators.substep import GearFriction, SubstepState
+from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.batch import BatchSim, SimCfg
 
 
-class AddTorque:
+class AddTorque(SubstepModel):
     """Adds a constant torque and remembers what it was shown."""
 
     def __init__(self, torque: float) -> None:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.world.terrain import Terrain, TerrainCfg
-from trueup.world.terrain_kinds import KINDS
+from trueup.world.terrain import KINDS, Terrain, TerrainCfg, patch
 
 
 def test_lookup_is_what_the_engine_collides_with():
@@ -37,9 +36,9 @@ def test_lookup_interpolates_between_points():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_robots_start_on_even_ground_and_harder_is_rougher(kind):
-    patches = [KINDS[kind](61, 0.1, d, np.random.default_rng(0)) for d in (0.0, 1.0)]
-    for patch in patches:
-        assert np.ptp(patch[26:35, 26:35]) == 0.0
+    patches = [patch(kind, 61, 0.1, d, np.random.default_rng(0)) for d in (0.0, 1.0)]
+    for one in patches:
+        assert np.ptp(one[26:35, 26:35]) == 0.0
     if kind not in ("flat", "gaps", "stones"):
         assert np.ptp(patches[1]) > 2.0 * np.ptp(patches[0])
     if kind in ("gaps", "stones"):
@@ -47,7 +46,7 @@ def test_robots_start_on_even_ground_and_harder_is_rougher(kind):
 
 
 def test_stairs_have_steps_of_the_height_asked_for():
-    heights = np.unique(KINDS["stairs_up"](61, 0.1, 1.0, np.random.default_rng(0)))
+    heights = np.unique(patch("stairs_up", 61, 0.1, 1.0, np.random.default_rng(0)))
     np.testing.assert_allclose(np.diff(heights), 0.15)
 
 

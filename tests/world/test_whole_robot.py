@@ -7,7 +7,8 @@ from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.parameters.whole_robot import down, start_at, tilt_of
+from trueup.world.parameters.fields import down, tilt_of
+from trueup.world.replay.playback import start_at
 
 ROBOT = load_robot("go2")
 

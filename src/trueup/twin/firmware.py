@@ -20,7 +20,7 @@ from trueup.twin.physics.plant_model import build_plant
 from trueup.twin.readings import Readings
 from trueup.twin.truth.preset import preset_label, read_preset
 from trueup.twin.truth.truth import Truth
-from trueup.world.fitted.calibration import SimParams, read_calibration
+from trueup.world.fitted.calibration import read_calibration
 
 FloatArray = NDArray[np.float64]
 _PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this
@@ -34,8 +34,8 @@ class Twin:
         self.robot, self.cfg = robot, cfg
         preset, label = read_preset(cfg.preset), preset_label(cfg.preset)
         fit = None if cfg.params is None else read_calibration(cfg.params)
-        if fit is not None:
-            label += f"-fit{_digest(fit)}"
+        if fit is not None:  # tells twins of different fits apart
+            label += f"-fit{sha256_of([msgspec.json.encode((fit.x, fit.covariance, fit.parameters))])[:6]}"
         self.name = f"{robot.spec.name}-{label}-{cfg.seed}"
         self.substeps = math.ceil(preset.physics_hz / cfg.command_hz - 1e-9)
         self.physics_hz = self.substeps * cfg.command_hz
@@ -44,11 +44,9 @@ class Twin:
         )
         jitter, noise = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (1, 2))
         self.plant = Plant(model, robot.spec, jitter)
-        self.has_imu = model.has_imu
-        self._readings = Readings(self.plant, model, noise, robot.spec.imu)
+        self._readings = Readings(self.plant, noise, robot.spec.imu, held=cfg.base == "fixed")
         self._spec = robot.spec
         self._low, self._high = _command_limits(robot.spec)
-        self._is_above, self._is_below = np.zeros_like(self._low, bool), np.zeros_like(self._low, bool)
         self._timeout = math.ceil(cfg.command_timeout_s * self.physics_hz - 1e-9)
         self._deadline: int | None = None  # physics step at which damping sets in
         self._counts = dict.fromkeys(asdict(TapCounts()), 0)
@@ -63,11 +61,6 @@ class Twin:
     def time_s(self) -> float:
         """The robot's clock."""
         return self.plant.step_count * self.plant.dt
-
-    @property
-    def is_damping(self) -> bool:
-        """Whether the watchdog has set in (or `damp` was called) and no command came since."""
-        return self._deadline is None and self._counts["accepted"] > 0
 
     def count(self, name: str) -> None:
         """Add one to a counter of the tap."""
@@ -84,7 +77,7 @@ class Twin:
         if rows.shape != self._low.shape:
             counts["malformed"] += 1
             return False
-        if not self._is_within_limits(rows):
+        if np.count_nonzero((rows >= self._low) & (rows <= self._high)) < rows.size:  # a NaN is not within limits
             fault = self._fault(rows)
             counts[fault] += 1
             if fault != "beyond_limits":
@@ -96,14 +89,6 @@ class Twin:
         self.plant.push(rows, arrival)
         self._deadline = math.floor(arrival) + self._timeout
         return True
-
-    def _is_within_limits(self, rows: FloatArray) -> bool:
-        """Whether every number of a command is allowed; a NaN is not."""
-        above, below = self._is_above, self._is_below
-        np.greater_equal(rows, self._low, above)
-        np.less_equal(rows, self._high, below)
-        np.logical_and(above, below, above)
-        return np.count_nonzero(above) == above.size
 
     def _fault(self, rows: FloatArray) -> str:
         """Return the counter for a command that is outside the limits in some way."""
@@ -148,8 +133,3 @@ def _command_limits(spec: RobotSpec) -> tuple[FloatArray, FloatArray]:
     low = np.stack([spec.position_low - slack, -speed - slack, none, none, -torque - slack])
     high = np.stack([spec.position_high + slack, speed + slack, most, most, torque + slack])
     return low, high
-
-
-def _digest(fit: SimParams) -> str:
-    """Tells twins of different fits apart by name."""
-    return sha256_of([msgspec.json.encode((fit.x, fit.covariance, fit.parameters))])[:6]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy import add, divide, multiply, rint
 from numpy.typing import NDArray
 
 from trueup.hardware import wire
 from trueup.twin.physics.physics import Plant
-from trueup.twin.physics.plant_model import PlantModel
 
 FloatArray = NDArray[np.float64]
 _BLOCK = 256  # readings whose noise is drawn at once
@@ -22,27 +20,29 @@ class Readings:
     a reading adds what is measured to its row.
     """
 
-    def __init__(self, plant: Plant, model: PlantModel, random: np.random.Generator, imu_site: str | None) -> None:
+    def __init__(self, plant: Plant, random: np.random.Generator, imu_site: str | None, *, held: bool) -> None:
+        """`held`: the base does not move, so that the IMU always reads the same."""
         self._plant, self._random = plant, random
         truth, n = plant.truth, len(plant.position)
         sensors = truth.sensors
+        self._njoint, self.has_imu = n, imu_site is not None
         self._scale = truth.joint.torque_scale
         torque_noise = sensors.torque_noise * plant.model.actuator_forcerange[:, 1] / self._scale
-        joints = [np.full(n, sensors.position_noise), np.full(n, sensors.velocity_noise), torque_noise]
-        imu = [np.full(3, sensors.gyro_noise), np.full(3, sensors.acc_noise)] if model.has_imu else []
-        self._sigma = np.concatenate(joints + imu)
-        self._njoint, self.has_imu = n, model.has_imu
-        self._offset = np.zeros(4 * n + (wire.IMU_NUMBERS if model.has_imu else 0))
+        self._sigma = np.concatenate(
+            [np.repeat([sensors.position_noise, sensors.velocity_noise], n), torque_noise]
+            + [np.repeat([sensors.gyro_noise, sensors.acc_noise], 3)] * self.has_imu
+        )
+        self._offset = np.zeros(4 * n + wire.IMU_NUMBERS * self.has_imu)
         self._offset[:n] = truth.joint.encoder_bias
-        self._imu: FloatArray | None = plant.data.sensordata if model.has_imu else None
-        if model.has_imu:
+        self._imu: FloatArray | None = None
+        if imu_site is not None:
             self._offset[4 * n + 4 :] = np.concatenate([truth.gyro_bias, truth.acc_bias])
-        if imu_site is not None and not model.free_base:
-            self._offset[4 * n :] += _held_imu(plant, imu_site)
-            self._imu = None
+            if held:
+                self._offset[4 * n :] += _held_imu(plant, imu_site)
+            else:
+                self._imu = plant.data.sensordata
         self._block = np.zeros((0, len(self._offset)))
         self._row = 0
-        self._torque = np.zeros(n)
         steps = [2 * np.pi / sensors.encoder_counts if sensors.encoder_counts else 0.0, sensors.velocity_step]
         first, last = (0 if steps[0] else n), (2 * n if steps[1] else n)
         self._stepped = slice(first, last)  # the numbers that come in steps
@@ -51,27 +51,21 @@ class Readings:
     def take(self, sequence: int, acknowledged: int = 0) -> wire.StateReport:
         """Return a reading of the present."""
         plant, n = self._plant, self._njoint
-        numbers = self._next_row()
-        position, velocity = numbers[:n], numbers[n : 2 * n]
-        add(position, plant.position, position)
-        add(velocity, plant.velocity, velocity)
-        divide(plant.force, self._scale, self._torque)
-        torque = numbers[2 * n : 3 * n]
-        add(torque, self._torque, torque)
-        numbers[3 * n : 4 * n] = plant.motors.temperature
+        if self._row == len(self._block):
+            self._block, self._row = self._new_block(), 0
+        numbers = self._block[self._row]
+        self._row += 1
+        position, velocity, torque, temperature = numbers[: 4 * n].reshape(4, n)
+        position += plant.position
+        velocity += plant.velocity
+        torque += plant.force / self._scale
+        temperature[:] = plant.motors.temperature
         if len(self._step):
-            _quantise(numbers[self._stepped], self._step)
+            numbers[self._stepped] = np.rint(numbers[self._stepped] / self._step) * self._step
         if self._imu is not None:
             numbers[4 * n :] += self._imu
         time_s, voltage = plant.step_count * plant.dt, float(plant.motors.voltage)
         return wire.StateReport(sequence, time_s, n, self.has_imu, acknowledged, voltage, numbers)
-
-    def _next_row(self) -> FloatArray:
-        if self._row == len(self._block):
-            self._block, self._row = self._new_block(), 0
-        self._row += 1
-        row: FloatArray = self._block[self._row - 1]
-        return row
 
     def _new_block(self) -> FloatArray:
         """Rows for the readings to come: offsets and noise."""
@@ -81,12 +75,6 @@ class Readings:
             block[:, :joints] += noise[:, :joints]
             block[:, len(self._offset) - (len(self._sigma) - joints) :] += noise[:, joints:]
         return block
-
-
-def _quantise(values: FloatArray, step: FloatArray) -> None:
-    divide(values, step, values)
-    rint(values, values)
-    multiply(values, step, values)
 
 
 def _held_imu(plant: Plant, site: str) -> FloatArray:

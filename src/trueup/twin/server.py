@@ -1,24 +1,41 @@
-"""The twin's process: build the twin, seal its truth, serve it until told to stop."""
+"""The twin's process: build the twin, seal its truth, serve it until told to stop.
+
+`trueup twin serve -` is a twin as a child of a driver, which reads its order and says where it listens.
+
+    in   one line of JSON: {"serve": ServeCfg, "robot": {"spec", "model_path", "built_in", "options"}}
+    out  one line of JSON: {"port": ...} or {"error", "file", "place"}
+
+The child ends when its standard input closes, which the kernel does for a parent that dies in whatever way, or when it
+finds itself with another parent.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import logging
+import os
+import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 
+import msgspec
 import mujoco
 
+from trueup.core.errors import TrueupError
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
+from trueup.robot.spec import RobotSpec
 from trueup.twin.firmware import Twin
 from trueup.twin.socket_server import TwinServer
 from trueup.twin.truth.seal import seal
 
 _log = logging.getLogger(__name__)
+_LOOK_S = 1.0  # between looks at the parent
 
 
 def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[TwinServer], None] | None = None) -> None:
@@ -62,3 +79,51 @@ def _stops_on_signal() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class _RobotMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    spec: RobotSpec
+    model_path: str
+    built_in: bool
+    options: dict[str, float]
+
+
+class _Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    serve: ServeCfg
+    robot: _RobotMessage
+
+
+def serve_parent() -> int:
+    """Serve what standard input orders."""
+    parent = os.getppid()
+
+    def ready(server: TwinServer) -> None:
+        threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+        _say({"port": server.address[1]})
+
+    try:
+        try:
+            order = msgspec.json.decode(sys.stdin.buffer.readline(), type=_Order)
+        except msgspec.MsgspecError as error:
+            raise TrueupError(f"the twin was started with an order it cannot read: {error}") from None
+        fields = msgspec.structs.asdict(order.robot)
+        serve(order.serve, Robot(**fields | {"model_path": Path(order.robot.model_path)}), ready)
+    except TrueupError as error:
+        _say({"error": error.message, "file": error.file, "place": error.place})
+        return 1
+    return 0
+
+
+def _end_with_parent(parent: int) -> None:
+    """Wait for the parent's end, then stop this process in order."""
+    while os.getppid() == parent:
+        if select.select([sys.stdin], [], [], _LOOK_S)[0] and not os.read(sys.stdin.fileno(), 4096):
+            break
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+    signal.pthread_kill(main_thread, signal.SIGTERM)  # to the thread that may be waiting for a packet
+
+
+def _say(message: dict[str, object]) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()

@@ -20,9 +20,8 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.twin_cfg import ServeCfg
+from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
 from trueup.hardware.wire import Kind, Packet
-from trueup.twin.faults import PacketFaults
 from trueup.twin.firmware import Twin
 from trueup.twin.tap import TapFile
 
@@ -30,6 +29,34 @@ _log = logging.getLogger(__name__)
 Address = tuple[str, int]
 SILENCE_S = 1.0  # after which another driver may take over
 SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
+
+
+class PacketFaults:
+    """One direction of a bad network: packets dropped, doubled, swapped or damaged, by a seeded coin."""
+
+    def __init__(self, cfg: FaultCfg, random: np.random.Generator) -> None:
+        self._cfg, self._random = cfg, random
+        self._held: bytes | None = None
+
+    def __call__(self, packet: bytes) -> list[bytes]:
+        """Return the packets that arrive now that `packet` is sent."""
+        drop, double, swap, damage = self._random.random(4)
+        arrived: list[bytes] = []
+        if drop >= self._cfg.drop:
+            packet = self._damaged(packet) if damage < self._cfg.corrupt else packet
+            arrived = [packet, packet] if double < self._cfg.duplicate else [packet]
+        if arrived and self._held is None and swap < self._cfg.reorder:
+            self._held = arrived.pop()
+        elif self._held is not None:
+            arrived.append(self._held)
+            self._held = None
+        return arrived
+
+    def _damaged(self, packet: bytes) -> bytes:
+        bits = bytearray(packet)
+        for _ in range(int(self._random.integers(1, 5))):
+            bits[int(self._random.integers(len(bits)))] ^= 1 << int(self._random.integers(8))
+        return bytes(bits)
 
 
 class TwinServer:
@@ -60,17 +87,21 @@ class TwinServer:
             if self._tap is not None:
                 self._tap.close()
 
+    def _receive(self, ahead_from: float | None) -> None:
+        """Take in one packet; `ahead_from` is when the period began (None: lock-step)."""
+        with contextlib.suppress(BlockingIOError):
+            data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
+            steps = 0.0 if ahead_from is None else (time.perf_counter() - ahead_from) * self.twin.physics_hz
+            ahead = min(max(steps, 0.0), float(self.twin.substeps))
+            for packet in self._way_in(data) if self._cfg.faults.any else (data,):
+                self._handle(packet, address, ahead)
+
     # --- time ---
     def _run_lockstep(self) -> None:
         # waking up now and then: a signal that comes just before the call would else not be seen until the next packet
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
         while not self._is_over:
-            try:
-                data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
-            except BlockingIOError:
-                continue
-            for packet in self._way_in(data) if self._cfg.faults.any else (data,):
-                self._handle(packet, address, 0.0)
+            self._receive(None)
 
     def _run_realtime(self) -> None:
         self._socket.setblocking(False)
@@ -94,12 +125,7 @@ class TwinServer:
             left = due - time.perf_counter()
             if not select.select([self._socket], [], [], max(left, 0.0))[0]:
                 return
-            with contextlib.suppress(BlockingIOError):
-                data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
-                steps = (time.perf_counter() - began) * self.twin.physics_hz
-                ahead = min(max(steps, 0.0), float(self.twin.substeps))
-                for packet in self._way_in(data) if self._cfg.faults.any else (data,):
-                    self._handle(packet, address, ahead)
+            self._receive(began)
             if left <= 0.0:
                 return
 
@@ -144,22 +170,18 @@ class TwinServer:
             return
         self._newest = frame.sequence
         if frame.kind is Kind.COMMAND:
-            self._take(frame, ahead)
+            try:
+                rows = wire.command_rows(frame)
+                if self._tap is not None:
+                    self._tap.command(rows)
+                self.twin.command(rows, ahead)
+            except TrueupError:
+                self.twin.count("commands")
+                self.twin.count("malformed")
         if self._cfg.lockstep:
             self._pass_period()
             self._answer = wire.encode_report(self.twin.report(self._newest))
             self._send(self._answer, address)
-
-    def _take(self, frame: Packet, ahead: float) -> None:
-        try:
-            rows = wire.command_rows(frame)
-        except TrueupError:
-            self.twin.count("commands")
-            self.twin.count("malformed")
-            return
-        if self._tap is not None:
-            self._tap.command(rows)
-        self.twin.command(rows, ahead)
 
     def _greet(self, frame: Packet, address: Address) -> None:
         is_busy = time.monotonic() - self._heard_at < SILENCE_S
@@ -175,7 +197,7 @@ class TwinServer:
             joint_names=self.twin.robot.spec.joint_names,
             name=self.twin.name,
             lockstep=self._cfg.lockstep,
-            has_imu=self.twin.has_imu,
+            has_imu=self.twin.robot.spec.imu is not None,
             command_hz=self._cfg.command_hz,
             physics_hz=self.twin.physics_hz,
         )

@@ -1,13 +1,13 @@
 """The tap at the motors: a file of what was commanded and what torque the motors really gave, a row per command period.
 
-One line of JSON (names of the columns), then rows of little-endian float64. A file that was cut short reads up to its
+One line of JSON (names of the joints), then rows of little-endian float64. A file that was cut short reads up to its
 last whole row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,16 +16,9 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 
 FloatArray = NDArray[np.float64]
-_MAX_HEADER = 100_000
 
 
-class _Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    tap: int
-    joint_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tap:
+class Tap(NamedTuple):
     """What went through the tap: time (T,), torque given at the motors (T, n), commands received (T, 5, n).
 
     commands  NaN rows where no command came in this period
@@ -45,7 +38,7 @@ class TapFile:
             self._file = open(path, "wb")  # noqa: SIM115 - lives as long as the twin
         except OSError as error:
             raise TrueupError(f"the tap cannot be written: {error}", file=path) from None
-        self._file.write(msgspec.json.encode(_Header(tap=1, joint_names=joint_names)) + b"\n")
+        self._file.write(msgspec.json.encode(joint_names) + b"\n")
         self._row = np.full(1 + 6 * len(joint_names), np.nan)
         self._n = len(joint_names)
 
@@ -69,19 +62,10 @@ class TapFile:
 def read_tap(path: str | Path) -> Tap:
     """Read a tap file."""
     try:
-        data = Path(path).read_bytes()
-        head, _, body = data[:_MAX_HEADER].partition(b"\n")
-        header = msgspec.json.decode(head, type=_Header)
+        head, _, body = Path(path).read_bytes().partition(b"\n")
+        names = msgspec.json.decode(head, type=tuple[str, ...])
     except (OSError, msgspec.MsgspecError) as error:
         raise TrueupError(f"is not a tap of a twin: {error}", file=path) from None
-    n = len(header.joint_names)
-    body = data[len(head) + 1 :]
-    width = 1 + 6 * n
-    count = len(body) // (8 * width)
-    rows = np.frombuffer(body, "<f8", count * width).astype(np.float64).reshape(count, width)
-    return Tap(
-        joint_names=header.joint_names,
-        time=rows[:, 0],
-        torque=rows[:, 1 : 1 + n],
-        commands=rows[:, 1 + n :].reshape(count, 5, n),
-    )
+    n, width = len(names), 1 + 6 * len(names)
+    rows = np.frombuffer(body, "<f8", len(body) // (8 * width) * width).astype(np.float64).reshape(-1, width)
+    return Tap(names, rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :].reshape(-1, 5, n))

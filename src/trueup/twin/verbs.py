@@ -27,12 +27,11 @@ class ServeVerb:
 def run_serve(verb: ServeVerb) -> int:
     """Serve until the end of the process."""
     from trueup.robot.load import load_robot
-    from trueup.twin import background
-    from trueup.twin.server import serve
+    from trueup.twin.server import serve, serve_parent
     from trueup.twin.socket_server import TwinServer
 
     if verb.robot == "-":
-        return background.main()
+        return serve_parent()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
     def ready(server: TwinServer) -> None:

@@ -20,29 +20,30 @@ from numpy.typing import ArrayLike, NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
+from trueup.policy.reading import Reading
 from trueup.robot.load import Robot
-from trueup.robot.model import compile_spec, default_qpos, joint_index
-from trueup.world.actuators.engine import GainTable, add_actuators
-from trueup.world.actuators.substep import ActuatorModel, GearFriction, SubstepModel, SubstepState
+from trueup.robot.model import compile_spec, default_qpos
+from trueup.robot.spec import RobotSpec
+from trueup.world.actuators.engine import add_actuators
+from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.config import SimCfg
-from trueup.world.motion import MotionReader, as_slice
 from trueup.world.parameters.params import Params
 from trueup.world.scene.access import SceneAccess
 from trueup.world.scene.scene import Scene
-from trueup.world.sensors import Observation, Sensors
+from trueup.world.sensors import Sensors
 
 __all__ = ["BatchSim", "SimCfg"]
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
+_CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
 
 
-class BatchSim:
+class BatchSim(SceneAccess):
     """N simulations of a scene, or of a robot alone: `reset`, `step`, `observe`, and `params` by name.
 
     Arrays are (nsim, njoint) in spec joint order, robot after robot (`robots` has the columns of each). `joint_pos`,
-    `joint_vel` are the true state; `observe()` gives what sensors would report. `robot` is all robots as one
-    (`Scene.robot`): joints of all of them, base of the first.
+    `joint_vel` are the true state; `observe()` gives what sensors would report. `robot` has the base of the first one.
     """
 
     def __init__(
@@ -54,124 +55,53 @@ class BatchSim:
         target_stages: Sequence[TargetStage] = (),
     ) -> None:
         _keep_engine_quiet()
-        self.scene = Scene.of(scene)
-        self.robot = robot = self.scene.robot
-        cfg = cfg or SimCfg()
-        self.cfg = cfg = replace(cfg, actuator=cfg.actuator.for_robot(robot))
+        cfg, scene = cfg or SimCfg(), Scene.of(scene)
+        robot, actuator = scene.robot, cfg.actuator.for_robot(scene.robot)
         if substep_model is None and cfg.friction not in (None, "M1"):
             substep_model = GearFriction(cfg.friction)
-        self._actuator_model = substep_model if isinstance(substep_model, ActuatorModel) else None
-        self.gear_friction = None if self._actuator_model is None else self._actuator_model.gear_friction
-        if substep_model is not None and cfg.actuator.inputs != "servo":
-            self.cfg = cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
-        self.nsim = cfg.nsim
-        self._set_rates()
-        spec = self.scene.build(cfg.model)
+        self.gear_friction = None if substep_model is None else substep_model.gear_friction
+        if substep_model is not None:
+            actuator = replace(actuator, inputs="servo")
+        self.cfg = cfg = replace(cfg, actuator=actuator)
+        self._set_rates(robot.spec)
+        spec = scene.build(cfg.model)
         spec.option.timestep = self.physics_dt
         add_actuators(spec, robot, cfg.actuator)
         if prepare is not None:  # sensors or solver settings of a task
             prepare(spec)
-        self.model = compile_spec(spec, robot)
-        self.index = joint_index(self.model, robot)
-        self.batch = mujoco.batch.Batch(self.model, cfg.nsim, cfg.threads or usable_cores())
-        self._bind()
+        model = compile_spec(spec, robot)
+        super().__init__(mujoco.batch.Batch(model, cfg.nsim, cfg.threads or usable_cores()), scene)
         self.encoder_bias = np.zeros((cfg.nsim, robot.spec.njoint))
         self.torque_offset = np.zeros((cfg.nsim, robot.spec.njoint))
         self.delay_line = DelayLine(
-            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s, delay_s=self.scene.delay_s
+            cfg.nsim, robot.spec.njoint, dt_s=self.physics_dt, max_delay_s=cfg.max_delay_s, delay_s=scene.delay_s
         )
-        self.gains = GainTable(self.batch, robot, cfg.actuator)
         self.params = Params(self)
         self.sensors = Sensors(self, cfg.sensors)
         self.substep_model, self.target_stages = substep_model, tuple(target_stages)
-        if self._actuator_model is not None:
-            self._actuator_model.start(self)
+        if substep_model is not None:
+            substep_model.start(self)
         self.default_qpos = default_qpos(self.model, robot)
         self._fresh = _fresh_state(self.model)
         self.reset()
 
-    def _set_rates(self) -> None:
-        spec = self.robot.spec
+    def _set_rates(self, spec: RobotSpec) -> None:
         self.control_dt = 1.0 / (self.cfg.control_hz or spec.control_hz)
         physics_hz = self.cfg.physics_hz or spec.physics_hz
         self.substeps = max(1, round(self.control_dt * physics_hz))
         if abs(self.control_dt * physics_hz - self.substeps) > 1e-6:
-            raise TrueupError(
-                f"physics rate {physics_hz:g} Hz must be a whole multiple of control rate {1 / self.control_dt:g} Hz"
-            )
+            rates = f"{physics_hz:g} Hz must be a whole multiple of control rate {1 / self.control_dt:g} Hz"
+            raise TrueupError(f"physics rate {rates}")
         self.physics_dt = self.control_dt / self.substeps
 
-    def _bind(self) -> None:
-        bind, index = self.batch.bind, self.index
-        self.qpos, self.qvel, self.ctrl, self.time = bind("qpos"), bind("qvel"), bind("ctrl"), bind("time")
-        self._joint_qpos, self._joint_dof = as_slice(index.qpos), as_slice(index.dof)
-        self._qfrc_actuator, self._qfrc_applied = bind("qfrc_actuator"), bind("qfrc_applied")
-        self._access = SceneAccess(self.batch, self.scene)
-        self.robots = self._access.robots
-        base_at = self.robots[0].free_at
-        self.free_base = base_at is not None
-        self.base_qpos, self.base_dof = base_at or (-1, -1)
-        self.motion = MotionReader(self.batch, self._joint_qpos, self._joint_dof, base_at)
-
     # --- state ---
-    @property
-    def joint_pos(self) -> FloatArray:
-        return self.qpos[:, self._joint_qpos]
-
-    @property
-    def joint_vel(self) -> FloatArray:
-        return self.qvel[:, self._joint_dof]
-
-    @property
-    def joint_torque(self) -> FloatArray:
-        """Servo torque of the last physics step, after limits."""
-        return self._qfrc_actuator[:, self._joint_dof]
-
     @property
     def delay(self) -> FloatArray:
         return self.delay_line.delay_s
 
-    def set_delay(self, seconds: ArrayLike, ids: Ids = None) -> None:
-        """Command delay in seconds, (rows, njoint) or (rows, 1)."""
-        self.delay_line.set_delay(seconds, ids)
-
-    def set_torque_offset(self, values: FloatArray) -> None:
-        """Constant torque on every joint, (nsim, njoint)."""
-        self.torque_offset = values
-        self._qfrc_applied[:, self._joint_dof] = values
-
-    @property
-    def diverged(self) -> NDArray[np.bool_]:
-        """Simulations in which the engine reported a bad state since their last reset."""
-        counts = self.batch.warning[:, :, _COUNT]
-        if not counts.any():  # the usual case, and faster
-            return np.zeros(self.nsim, np.bool_)
-        return np.any(counts[:, _BAD_STATE] > 0, axis=1)
-
-    def sensor(self, name: str) -> FloatArray:
-        """Values of an engine sensor by name, (nsim, width), live."""
-        return self._access.sensor(name)
-
-    def object_pose(self, name: str) -> FloatArray:
-        """Pose of an object in the world, (nsim, 7): position and quaternion w x y z; live if it is free."""
-        return self._access.object_pose(name)
-
-    def object_vel(self, name: str) -> FloatArray:
-        """Velocity of an object, (nsim, 6): linear in the world frame, angular in the object's; live if it is free."""
-        return self._access.object_vel(name)
-
-    def link_active(self, name: str) -> FloatArray:
-        """Whether a link of the scene is in force, (nsim,) of 0 and 1, live."""
-        return self._access.link_active(name)
-
-    def set_link(self, name: str, active: ArrayLike, ids: Ids = None, *, here: bool = False) -> None:
-        """Switch a link of simulations `ids` (None: all) on or off, (rows,) or one value, until the next reset.
-
-        `here`: the bodies keep the relative pose that they have now, instead of the one of the scene's start.
-        """
-        if here:
-            self._access.link_here(name, ids)
-        self.link_active(name)[slice(None) if ids is None else ids] = active
+    def apply_torque_offset(self) -> None:
+        """Hand the constant torque of every joint, `torque_offset` (nsim, njoint), to the engine."""
+        self.batch.bind("qfrc_applied")[:, self._joint_dof] = self.torque_offset
 
     # --- reset and step ---
     def reset(
@@ -190,14 +120,14 @@ class BatchSim:
         self.params.refresh()
         self.batch.state[rows] = self._fresh  # what the engine's own reset does, without its cost per call
         self.batch.warning[rows] = 0
-        self._access.forget_links(rows)
+        self._forget_links(rows)
         if self.torque_offset.any():
-            self.set_torque_offset(self.torque_offset)
+            self.apply_torque_offset()
         self.qpos[rows] = self.default_qpos if qpos is None else qpos
         if qvel is not None:
             self.qvel[rows] = qvel
         for name, pose in (objects or {}).items():
-            self._access.place_object(name, pose, rows)
+            self._place_object(name, pose, rows)
         self.batch.forward(ids)
         self.delay_line.reset(ids, self.joint_pos[rows] + self.encoder_bias[rows])
         for stage in self.target_stages:
@@ -213,16 +143,15 @@ class BatchSim:
         command = self._command(target_pos)
         for stage in self.target_stages:
             command = stage(command, self)
-        if self.cfg.actuator.inputs == "servo":
-            self._write_servo(target_vel, torque)
-        elif target_vel is not None or torque is not None:
-            raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        if self._takes(target_vel, torque):
+            self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
+            self.ctrl[:, 2::3] = 0.0 if torque is None else torque
         if self.substep_model is not None:
             self._step_in_python(self.delay_line.step(command, self.substeps), torque)
         elif self.delay_line.any:
             seen = self.delay_line.step(command, self.substeps)
             seen -= self.encoder_bias[:, None, :]
-            self.batch.rollout(self.substeps, control=self._controls(seen, None, None), record=())
+            self.batch.rollout(self.substeps, control=self._controls(seen), record=())
         else:
             self.delay_line.step(command, self.substeps)
             self.ctrl[:, :: self.cfg.actuator.ninput] = command - self.encoder_bias
@@ -238,12 +167,18 @@ class BatchSim:
         torque: FloatArray | None = None,
         record: Sequence[str] = ("qpos", "qvel"),
     ) -> dict[str, FloatArray]:
-        """Run whole sequences of targets, each (nsim, T, njoint), with few calls into C.
+        """Run whole sequences of targets, each (nsim, T, njoint), with few calls into C where it can be.
 
-        Returns each recorded field after every control step, (nsim, T, ...). Sensors are not sampled.
+        Returns each recorded field after every control step, (nsim, T, ...). Sensors need not be sampled.
         """
         if self.substep_model is not None or self.target_stages:
-            return self._rollout_in_python(targets, target_vel, torque, record)
+            fields = {name: self.batch.bind(name) for name in record}
+            after: dict[str, list[FloatArray]] = {name: [] for name in record}
+            for t in range(targets.shape[1]):
+                self.step(targets[:, t], _at(target_vel, t), _at(torque, t))
+                for name, live in fields.items():
+                    after[name].append(live.copy())
+            return {name: np.stack(values, axis=1) for name, values in after.items()}
         self.params.refresh()
         self.motion.forget()
         chunk = max(1, _CHUNK_NUMBERS // (self.nsim * self.substeps * self.model.nu))
@@ -251,9 +186,7 @@ class BatchSim:
         for start in range(0, targets.shape[1], chunk):
             cut = slice(start, start + chunk)
             seen = self._seen(targets[:, cut])
-            controls = self._controls(
-                seen, None if target_vel is None else target_vel[:, cut], None if torque is None else torque[:, cut]
-            )
+            controls = self._controls(seen, _at(target_vel, cut), _at(torque, cut))
             out = self.batch.rollout(seen.shape[1], control=controls, record=tuple(record))
             parts.append({str(name): value[:, self.substeps - 1 :: self.substeps] for name, value in out.items()})
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
@@ -271,66 +204,58 @@ class BatchSim:
         for t in range(past.shape[1]):
             self.delay_line.step(np.ascontiguousarray(past[:, t]), self.substeps)
 
-    def observe(self) -> Observation:
+    def observe(self) -> Reading:
         """What the sensors report now: bias, noise and latency included."""
         return self.sensors.read()
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that changes while stepping, as plain arrays; `restore` continues bit for bit."""
-        out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state.copy()}
-        out |= {f"delay/{name}": value for name, value in self.delay_line.state().items()}
-        out |= {f"sensors/{name}": value for name, value in self.sensors.state().items()}
-        out["warning"] = self.batch.warning.copy()
-        for k, stage in enumerate(self.target_stages):
-            out |= {f"stage{k}/{name}": live.copy() for name, live in stage.memory().items()}
-        if (links := self._access.link_data()) is not None:
-            out["links"] = links.copy()
-        if self._actuator_model is not None:
-            out |= {f"actuator/{name}": live.copy() for name, live in self._actuator_model.memory().items()}
-        return out
+        delay = {f"delay/{name}": value for name, value in self.delay_line.state().items()}
+        return {name: live.copy() for name, live in self._memory().items()} | delay
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from what `state` returned; parameters must have been set as they were."""
         self.params.refresh()
-        self.batch.state[:] = state["integration"]
+        for name, live in self._memory().items():
+            live[...] = state[name]
         self.motion.forget()
-        self.delay_line.restore(
-            {name[6:]: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
-        )
-        self.sensors.restore({name[8:]: value for name, value in state.items() if name.startswith("sensors/")})
-        self.batch.warning[:] = state["warning"]
-        for k, stage in enumerate(self.target_stages):
-            for name, live in stage.memory().items():
-                live[...] = state[f"stage{k}/{name}"]
-        if (links := self._access.link_data()) is not None:
-            links[:] = state["links"]
-        if self._actuator_model is not None:
-            for name, live in self._actuator_model.memory().items():
-                live[...] = state[f"actuator/{name}"]
-            self._actuator_model.restored(self)
+        delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
+        self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
+        if self.substep_model is not None:
+            self.substep_model.restored(self)
+
+    def _memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays that change while stepping."""
+        out: dict[str, NDArray[np.generic]] = {"integration": self.batch.state, "warning": self.batch.warning}
+        if self._links:
+            out["links"] = self.batch.expand("eq_data")
+        parts = {f"stage{k}": stage.memory() for k, stage in enumerate(self.target_stages)}
+        parts["sensors"] = self.sensors.memory()
+        if self.substep_model is not None:
+            parts["actuator"] = self.substep_model.memory()
+        return out | {f"{part}/{name}": live for part, memory in parts.items() for name, live in memory.items()}
 
     # --- inside a step ---
     def _command(self, target_pos: ArrayLike) -> FloatArray:
         command = np.asarray(target_pos, np.float64)
         shape = (self.nsim, self.robot.spec.njoint)
-        if command.shape != shape:
-            try:
-                command = np.ascontiguousarray(np.broadcast_to(command, shape))
-            except ValueError:
-                raise TrueupError(
-                    f"position targets must broadcast to {shape} (nsim, njoint), found {command.shape}"
-                ) from None
-        return command
+        try:
+            return command if command.shape == shape else np.ascontiguousarray(np.broadcast_to(command, shape))
+        except ValueError:
+            found = f"{shape} (nsim, njoint), found {command.shape}"
+            raise TrueupError(f"position targets must broadcast to {found}") from None
 
-    def _write_servo(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> None:
-        self.ctrl[:, 1::3] = 0.0 if target_vel is None else target_vel
-        self.ctrl[:, 2::3] = 0.0 if torque is None else torque
+    def _takes(self, target_vel: ArrayLike | None, torque: ArrayLike | None) -> bool:
+        """Whether servos take velocities and torques; refuse them where not."""
+        if self.cfg.actuator.inputs == "pos" and not (target_vel is None and torque is None):
+            raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        return self.cfg.actuator.inputs == "servo"
 
-    def _controls(self, seen: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None) -> FloatArray:
+    def _controls(
+        self, seen: FloatArray, target_vel: FloatArray | None = None, torque: FloatArray | None = None
+    ) -> FloatArray:
         """Per-physics-step positions (nsim, T substeps, njoint) and per-control-step rest as engine controls."""
-        if self.cfg.actuator.inputs == "pos":
-            if target_vel is not None or torque is not None:
-                raise TrueupError('velocity or torque commands need ActuatorCfg(inputs="servo")')
+        if not self._takes(target_vel, torque):
             return seen
         controls = np.repeat(self.ctrl[:, None, :], seen.shape[1], axis=1)
         controls[:, :, ::3] = seen
@@ -342,48 +267,22 @@ class BatchSim:
     def _step_in_python(self, seen: FloatArray, torque: ArrayLike | None) -> None:
         assert self.substep_model is not None
         feed_forward = 0.0 if torque is None else np.asarray(torque)
-        holds = 1 if self._actuator_model is None else self._actuator_model.holds
+        holds = self.substep_model.holds
         for k in range(0, self.substeps, holds):
             target = seen[:, k]
-            state = SubstepState(
-                joint_pos=self.joint_pos + self.encoder_bias,
-                joint_vel=self.joint_vel,
-                target_pos=target,
-                torque=self.joint_torque,
-            )
-            extra = self.substep_model.step(self, state)
+            seen_pos = self.joint_pos + self.encoder_bias
+            extra = self.substep_model.step(self, SubstepState(seen_pos, self.joint_vel, target, self.joint_torque))
             self.ctrl[:, ::3] = target - self.encoder_bias
             self.ctrl[:, 2::3] = feed_forward if extra is None else feed_forward + extra
             if holds == 1:
                 self.batch.step()
             else:
                 targets = seen[:, k : k + holds] - self.encoder_bias[:, None]
-                self.batch.rollout(holds, control=self._controls(targets, None, None), record=())
-
-    def _rollout_in_python(
-        self, targets: FloatArray, target_vel: FloatArray | None, torque: FloatArray | None, record: Sequence[str]
-    ) -> dict[str, FloatArray]:
-        fields = {name: self.batch.bind(name) for name in record}
-        out = {name: np.empty((self.nsim, targets.shape[1], *live.shape[1:])) for name, live in fields.items()}
-        for t in range(targets.shape[1]):
-            self.step(
-                targets[:, t],
-                None if target_vel is None else target_vel[:, t],
-                None if torque is None else torque[:, t],
-            )
-            for name, live in fields.items():
-                out[name][:, t] = live
-        return out
+                self.batch.rollout(holds, control=self._controls(targets), record=())
 
 
-_CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
-_BAD_STATE = [
-    mujoco.mjtWarning.mjWARN_BADQPOS.value,
-    mujoco.mjtWarning.mjWARN_BADQVEL.value,
-    mujoco.mjtWarning.mjWARN_BADQACC.value,
-    mujoco.mjtWarning.mjWARN_BADCTRL.value,
-]
-_COUNT = 1  # column of a warning entry: (last info, number of times)
+def _at(values: FloatArray | None, step: int | slice) -> FloatArray | None:
+    return None if values is None else values[:, step]
 
 
 def _keep_engine_quiet() -> None:

@@ -58,15 +58,12 @@ def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[
             progress((t + 1) / steps)
     elapsed = perf_counter() - started
     height = sim.qpos[:, sim.base_qpos + 2].copy() if sim.free_base else np.full(sim.nsim, np.nan)
-    signals = {name: np.stack([row[name] for row in rows]) for name in rows[0] if name != "qpos"}
+    signals = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    qpos, time = signals.pop("qpos"), np.arange(steps, dtype=np.float64) * sim.control_dt
+    meta: dict[str, object] = {"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed}
     return Drop(
-        log=Log(
-            time=np.arange(steps, dtype=np.float64) * sim.control_dt,
-            joint_names=robot.spec.joint_names,
-            signals=signals,
-            meta={"source": "simulation", "robot": robot.spec.name, "seed": cfg.seed},
-        ),
-        qpos=np.stack([row["qpos"] for row in rows]),
+        log=Log(time=time, joint_names=robot.spec.joint_names, signals=signals, meta=meta),
+        qpos=qpos,
         sample_hz=1.0 / sim.control_dt,
         final_height=height,
         diverged=int(sim.diverged.sum()),

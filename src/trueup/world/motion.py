@@ -52,8 +52,7 @@ class MotionReader:
         self._joint_qpos, self._joint_dof, self._base_at = joint_qpos, joint_dof, base_at
         # behind the time: qpos, then qvel
         self._live: FloatArray = batch.state[:, 1 : 1 + self._nq + batch.model.nv]
-        assert _same_place(self._live[:, : self._nq], batch.bind("qpos"))
-        assert _same_place(self._live[:, self._nq :], batch.bind("qvel"))
+        assert np.shares_memory(self._live[:, 0], batch.bind("qpos")[:, 0])
         self._kept: Motion | None = None
         self._kept_of: Ids = None
 
@@ -82,8 +81,3 @@ def as_slice(index: NDArray[np.intp]) -> Columns:
     if len(index) and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
-
-
-def _same_place(a: FloatArray, b: FloatArray) -> bool:
-    """Whether two views show the same memory."""
-    return a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides

@@ -42,7 +42,9 @@ class Pushes:
     def reset(self, ids: Ids) -> None:
         """Start an episode: no force, and a pause before the first push."""
         self._force[ids] = 0.0
-        self._pause(ids)
+        short, long = self.cfg.every_s
+        pause = short + (long - short) * self._random.uniform(1, ids)[:, 0]
+        self._wait[ids] = np.maximum(np.round(pause / self._dt), 1)
 
     def advance(self) -> None:
         """After a control step: begin and end pushes."""
@@ -56,16 +58,6 @@ class Pushes:
         if len(end):
             self.reset(end)
 
-    def push(self, ids: Ids, force: NDArray[np.floating]) -> None:
-        """Push rows `ids` by (rows, 2) newton from now on, for the usual time."""
-        self._force[ids] = force
-        self._wait[ids] = 0
-
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Live arrays for a checkpoint; the force itself is part of the simulation's state."""
         return {"wait": self._wait, "counter": self._random.counter}
-
-    def _pause(self, ids: Ids) -> None:
-        short, long = self.cfg.every_s
-        pause = short + (long - short) * self._random.uniform(1, ids)[:, 0]
-        self._wait[ids] = np.maximum(np.round(pause / self._dt), 1)

@@ -7,15 +7,16 @@ step; a reading with latency L is the linear interpolation between the samples a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
+from trueup.policy.reading import Reading
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
@@ -42,16 +43,6 @@ class SensorCfg:
             raise TrueupError("sensor noise must not be negative")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """One reading, (nsim, ...) each; gyro and gravity are in the IMU frame (absent on a held base)."""
-
-    joint_pos: FloatArray
-    joint_vel: FloatArray
-    gyro: FloatArray | None
-    gravity: FloatArray | None
-
-
 class Sensors:
     """The sensors of one BatchSim: a short history of noisy samples and a latency per simulation."""
 
@@ -61,16 +52,14 @@ class Sensors:
         base = [cfg.gyro_rad_s] * 3 + [cfg.gravity] * 3 if sim.free_base else []
         self._sigma = np.array([cfg.joint_pos_rad] * n + [cfg.joint_vel_rad_s] * n + base)
         self._noisy = bool(self._sigma.any())
-        self._noise = RowRandom(sim.cfg.seed, "sensor noise", sim.nsim, sim.cfg.first_row)
-        self._first_noise = RowRandom(sim.cfg.seed, "sensor noise at reset", sim.nsim, sim.cfg.first_row)
+        streams = ("sensor noise", "sensor noise at reset", "sensor latency")
+        randoms = (RowRandom(sim.cfg.seed, stream, sim.nsim, sim.cfg.first_row) for stream in streams)
+        self._noise, self._first_noise, self._latency_draw = randoms
         self._block = np.zeros((sim.nsim, _BLOCK, len(self._sigma)), np.float32)  # noise of samples to come
-        self._block_counter = self._noise.counter.copy()  # from which the block was drawn
-        self._used = _BLOCK  # samples of it that were taken
-        self._latency_draw = RowRandom(sim.cfg.seed, "sensor latency", sim.nsim, sim.cfg.first_row)
+        self._at = np.array([0, _BLOCK])  # place of the newest sample in the ring, samples of the block that were taken
         self.latency_s = np.zeros(sim.nsim)
         depth = math.ceil(cfg.latency_s[1] / sim.control_dt - 1e-9) + 1
         self._ring = np.zeros((depth, sim.nsim, len(self._sigma)))
-        self._newest = 0
         self._imu = _imu_rotation(sim)
 
     def reset(self, ids: NDArray[np.intp] | None) -> None:
@@ -79,82 +68,58 @@ class Sensors:
         low, high = self._cfg.latency_s
         drawn = self._latency_draw.uniform(1, ids)[:, 0] if high > low else 0.0
         self.latency_s[rows] = low + (high - low) * drawn
-        samples = self._clean(ids)
+        samples = np.empty((len(rows), len(self._sigma)))
+        self._measure(ids, samples)
         if self._noisy:
             samples = samples + self._sigma * self._first_noise.normal(len(self._sigma), ids)
         self._ring[:, rows] = samples
 
-    def _clean(self, ids: NDArray[np.intp] | None) -> FloatArray:
-        """A sample of rows `ids` (None: all) without noise, (rows, n); joint positions come first."""
-        out = np.empty((self._sim.nsim if ids is None else len(ids), len(self._sigma)))
-        self._measure(ids, out)
-        return out
-
     def sample(self) -> None:
         """Take one sample of every simulation."""
-        self._newest = (self._newest + 1) % len(self._ring)
-        sample = self._ring[self._newest]
+        newest, used = (self._at[0] + 1) % len(self._ring), self._at[1]
+        sample = self._ring[newest]
         self._measure(None, sample)
         if self._noisy:
-            if self._used == _BLOCK:
-                self._draw_block()
-            sample += self._block[:, self._used]
-            self._used += 1
+            if used == _BLOCK:  # noise of several samples at a time costs half as much as one by one
+                drawn = self._noise.normal(_BLOCK * len(self._sigma)).reshape(self._block.shape)
+                np.multiply(drawn, self._sigma, out=self._block, casting="same_kind")
+                used = 0
+            sample += self._block[:, used]
+            used += 1
+        self._at[:] = newest, used
 
-    def read(self) -> Observation:
-        """The newest sample, or the one `latency_s` ago; arrays of the caller's own."""
-        return self._as_observation(self._delayed() if len(self._ring) > 1 else self._ring[self._newest].copy())
+    def read(self) -> Reading:
+        """The newest sample, or the one `latency_s` ago, of every simulation; arrays of the caller's own."""
+        return self.peek(np.arange(self._sim.nsim))
 
-    def peek(self, ids: NDArray[np.intp] | None = None) -> Observation:
+    def peek(self, ids: NDArray[np.intp] | None = None) -> Reading:
         """What `read` returns, of rows `ids` (None: all); valid until the next sample or reset."""
-        values = self._delayed() if len(self._ring) > 1 else self._ring[self._newest]
-        return self._as_observation(values if ids is None else values[ids])
-
-    def _as_observation(self, values: FloatArray) -> Observation:
+        values = self._delayed() if len(self._ring) > 1 else self._ring[0]
+        values = values if ids is None else values[ids]
         n, has_base = self._sim.robot.spec.njoint, self._sim.free_base
-        return Observation(
+        return Reading(
             joint_pos=values[:, :n],
             joint_vel=values[:, n : 2 * n],
             gyro=values[:, 2 * n : 2 * n + 3] if has_base else None,
             gravity=values[:, 2 * n + 3 :] if has_base else None,
         )
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
-        """Arrays for a checkpoint."""
-        return {
-            "ring": np.roll(self._ring, -self._newest, axis=0),
-            "latency_s": self.latency_s.copy(),
-            "noise": (self._noise.counter if self._used == _BLOCK else self._block_counter).copy(),
-            "noise_used": np.array(self._used),
-            "first_noise": self._first_noise.counter.copy(),
-            "draw": self._latency_draw.counter.copy(),
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        """Live arrays for a checkpoint."""
+        counters = {
+            "noise": self._noise.counter,
+            "first_noise": self._first_noise.counter,
+            "draw": self._latency_draw.counter,
         }
-
-    def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from `state`."""
-        self._ring[:], self._newest = state["ring"], 0
-        self.latency_s[:] = state["latency_s"]
-        self._noise.counter[:] = state["noise"]
-        self._used = int(state["noise_used"])
-        if self._used < _BLOCK:
-            self._draw_block(self._used)
-        self._first_noise.counter[:] = state["first_noise"]
-        self._latency_draw.counter[:] = state["draw"]
-
-    def _draw_block(self, used: int = 0) -> None:
-        """Draw the noise of several samples: their numbers cost half as much at a time as one by one."""
-        self._block_counter[:] = self._noise.counter
-        drawn = self._noise.normal(_BLOCK * len(self._sigma)).reshape(self._block.shape)
-        np.multiply(drawn, self._sigma, out=self._block, casting="same_kind")
-        self._used = used
+        return {"ring": self._ring, "latency_s": self.latency_s, "block": self._block, "at": self._at, **counters}
 
     def _delayed(self) -> FloatArray:
         steps = self.latency_s / self._sim.control_dt
         whole = np.minimum(np.floor(steps).astype(np.intp), len(self._ring) - 1)
         fraction = (steps - whole)[:, None]
         rows = np.arange(self._sim.nsim)
-        later = self._ring[(self._newest - whole) % len(self._ring), rows]
-        earlier = self._ring[(self._newest - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows]
+        later = self._ring[(self._at[0] - whole) % len(self._ring), rows]
+        earlier = self._ring[(self._at[0] - np.minimum(whole + 1, len(self._ring) - 1)) % len(self._ring), rows]
         return later + fraction * (earlier - later)
 
     def _measure(self, ids: NDArray[np.intp] | None, out: FloatArray) -> None:
@@ -174,8 +139,6 @@ def _imu_rotation(sim: BatchSim) -> FloatArray | None:
     name = sim.robot.spec.imu
     if name is None:
         return None
-    import mujoco
-
     if mujoco.mj_name2id(sim.model, mujoco.mjtObj.mjOBJ_SITE, name) < 0:
         raise TrueupError(f"the model has no site {name!r} for the IMU", file=sim.robot.model_path, place="imu")
     matrix = np.zeros(9)

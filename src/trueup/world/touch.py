@@ -15,18 +15,12 @@ from trueup.robot.model import default_qpos, joint_index
 FloatArray = NDArray[np.float64]
 
 
-class Touch(NamedTuple):
-    """Two shapes that touch: names, first time, depth (m, negative: apart) and the joints between them."""
+class Fault(NamedTuple):
+    """What is wrong with a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
 
-    geoms: tuple[str, str]
-    time_s: float
-    depth_m: float
     joints: tuple[str, ...]
-
-    def __str__(self) -> str:
-        how = f"{1e3 * self.depth_m:.1f} mm deep" if self.depth_m >= 0 else f"{-1e3 * self.depth_m:.1f} mm apart"
-        between = ", ".join(map(repr, self.joints)) or "no joint"
-        return f"{self.geoms[0]!r} touches {self.geoms[1]!r} at {self.time_s:.2f} s ({how}; moved by {between})"
+    factor: float
+    text: str
 
 
 class TouchFinder:
@@ -40,16 +34,24 @@ class TouchFinder:
         self._data.qpos[:] = default_qpos(self._model, robot)
         self._always = set(self._pairs(rest))
 
-    def first_touches(self, paths: Sequence[FloatArray], time: FloatArray) -> tuple[Touch, ...]:
-        """First touch of every pair on any of the paths, each (T, n)."""
+    def first_touches(self, paths: Sequence[FloatArray], time: FloatArray, factor: float) -> list[Fault]:
+        """First touch of every pair on any of the paths, each (T, n); `factor` is that of every fault."""
         found: dict[tuple[int, int], tuple[float, float]] = {}
         for path in paths:
             for row, pose in enumerate(path):
                 for pair, depth in self._pairs(pose).items():
                     if pair not in self._always and (pair not in found or time[row] < found[pair][0]):
                         found[pair] = float(time[row]), depth
-        order = sorted(found.items(), key=lambda item: item[1])
-        return tuple(Touch(self._names(pair), when, depth, self._between(pair)) for pair, (when, depth) in order)
+        return [
+            Fault(joints := self._between(pair), factor, self._text(pair, when, depth, joints))
+            for pair, (when, depth) in sorted(found.items(), key=lambda item: item[1])
+        ]
+
+    def _text(self, pair: tuple[int, int], when: float, depth: float, joints: tuple[str, ...]) -> str:
+        one, other = (self._model.geom(geom).name or f"geom {geom}" for geom in pair)
+        how = f"{1e3 * abs(depth):.1f} mm {'deep' if depth >= 0 else 'apart'}"
+        between = ", ".join(map(repr, joints)) or "no joint"
+        return f"{one!r} touches {other!r} at {when:.2f} s ({how}; moved by {between})"
 
     def _pairs(self, pose: FloatArray) -> dict[tuple[int, int], float]:
         """Pairs of geoms nearer than the clearance, with their depth."""
@@ -65,10 +67,6 @@ class TouchFinder:
             pair = min(int(one), int(other)), max(int(one), int(other))
             pairs[pair] = max(pairs.get(pair, -np.inf), -float(distance))
         return pairs
-
-    def _names(self, pair: tuple[int, int]) -> tuple[str, str]:
-        one, other = (self._model.geom(geom).name or f"geom {geom}" for geom in pair)
-        return one, other
 
     def _between(self, pair: tuple[int, int]) -> tuple[str, ...]:
         """Spec joints on the way from one body to the other: those that move the two apart or together."""

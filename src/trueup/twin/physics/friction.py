@@ -1,27 +1,24 @@
-"""Friction of the twin's joints, before every physics step: Stribeck with load (M4 of `models.friction`), or LuGre.
+"""Friction and hysteresis of the twin's joints, before every physics step.
 
-Arrays are worked on in place (the last argument of each operation is where it writes): at a thousand steps a second
-every allocation, keyword and number that must become an array costs.
+Friction is Stribeck with load (M4 of `models.friction`) or LuGre, hysteresis a Dahl element. Arrays are worked on in
+place (the last argument of each operation is where it writes): at a thousand steps a second every allocation, keyword
+and number that must become an array costs.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
 from numpy import absolute, add, divide, exp, multiply, power, subtract
 from numpy.typing import NDArray
 
-from trueup.twin.truth.truth import FrictionTruth
+from trueup.twin.truth.truth import FrictionTruth, TransmissionTruth
 
 FloatArray = NDArray[np.float64]
-
-
-class Load(Protocol):
-    """Writes motor torque minus external torque, the load through the gears, into an array."""
-
-    def __call__(self, out: FloatArray) -> None: ...
+Load = Callable[[FloatArray], object]  # writes the load through the gears into an array
+_STOP_SPEED = 1e-3  # rad/s, below which a joint counts as at rest
 
 
 class StribeckFriction:
@@ -31,17 +28,19 @@ class StribeckFriction:
         self, truth: FrictionTruth, coulomb: FloatArray, velocity: FloatArray, out: FloatArray, load: Load
     ) -> None:
         self._velocity, self._out, self._load = velocity, out, load
-        self._stribeck = _Stribeck(truth)
+        self._stribeck = _stribeck(truth)
         self._base = np.stack([coulomb, truth.stiction])
         self._coulomb, self._stiction = self._base
         self._per_load = np.stack([truth.load, truth.load_rest])
         self._has_load = bool(self._per_load.any())
-        self._share, self._speed, self._through = (np.zeros_like(coulomb) for _ in range(3))
+        self._share, self._through = np.zeros_like(coulomb), np.zeros_like(coulomb)
         self._budget = self._base.copy()
         self._moving, self._resting = self._budget
 
     def __call__(self) -> None:
-        share = self._stribeck(self._velocity, self._speed, self._share)
+        share = self._share
+        absolute(self._velocity, share)
+        self._stribeck(share, share)
         if not self._has_load:
             multiply(share, self._stiction, share)
             add(share, self._coulomb, self._out)
@@ -71,7 +70,7 @@ class LuGreFriction:
         stiffness = np.maximum(truth.bristle_stiffness, 1e-9)  # divisors, also for a joint without friction
         self._coulomb = np.maximum(coulomb, 1e-9) / (stiffness * dt)
         self._stiction = truth.stiction / (stiffness * dt)
-        self._stribeck = _Stribeck(truth)
+        self._stribeck = _stribeck(truth)
         self._of_bend = -(stiffness * dt + truth.bristle_damping)
         self._of_bend_before = truth.bristle_damping.copy()
         self._bend, self._next, self._level, self._speed = (np.zeros_like(coulomb) for _ in range(4))
@@ -80,7 +79,7 @@ class LuGreFriction:
         level, speed, before, after = self._level, self._speed, self._bend, self._next
         velocity = self._velocity
         absolute(velocity, speed)
-        self._stribeck.at(speed, level)
+        self._stribeck(speed, level)
         multiply(level, self._stiction, level)
         add(level, self._coulomb, level)
         add(before, velocity, after)
@@ -93,58 +92,67 @@ class LuGreFriction:
         self._bend, self._next = after, before
 
 
-class _Stribeck:
-    """exp(-|dq/dqs|^alpha), with short cuts for the exponents 1 and 2."""
+class Hysteresis:
+    """Hysteresis of a harmonic drive, added to the motor's torque and written to the link: a Dahl element.
 
-    def __init__(self, truth: FrictionTruth) -> None:
-        self._power = truth.stribeck_power.copy()
-        self._is_one, self._is_two = bool((self._power == 1.0).all()), bool((self._power == 2.0).all())
-        self._factor = -1.0 / truth.stribeck_vel**self._power
+    z' = (d' - |d'| z)/x0,   tau = H z,   d = motor - link angle
 
-    def __call__(self, velocity: FloatArray, speed: FloatArray, out: FloatArray) -> FloatArray:
-        """Return the share of the rest friction in `out`; `speed` is room to work in."""
-        return self.at(velocity if self._is_two else absolute(velocity, speed), out)
-
-    def at(self, speed: FloatArray, out: FloatArray) -> FloatArray:
-        """Return the share of the rest friction in `out`."""
-        if self._is_two:
-            multiply(speed, speed, out)
-            multiply(out, self._factor, out)
-        elif self._is_one:
-            multiply(speed, self._factor, out)
-        else:
-            power(speed, self._power, out)
-            multiply(out, self._factor, out)
-        return exp(out, out)
-
-
-class RotorLoad:
-    """Load through the gears of a robot with rotors, which lie side by side: motor torque against the spring's."""
-
-    def __init__(self, data: mujoco.MjData, dof: NDArray[np.intp]) -> None:
-        rotors = slice(int(dof[0]), int(dof[-1]) + 1)
-        self._motor_torque, self._spring = data.qfrc_actuator[rotors], data.qfrc_spring[rotors]
-
-    def __call__(self, out: FloatArray) -> None:
-        subtract(self._motor_torque, self._spring, out)
-
-
-class RigidLoad:
-    """Load where the joint itself is driven: motor torque against gravity, Coriolis and contacts.
-
-    The engine reports dry friction and contacts as one sum; where contacts or limits act, the friction in it is taken
-    at its bound, opposed to the motion.
+    |z| never exceeds 1; on every turn of the deflection the torque turns round over about x0, so a slow cycle encloses
+    an area: torque that depends on the past. Stepped implicitly, z+ = (z + d' dt/x0)/(1 + |d'| dt/x0), and kept as
+    y = z x0/dt: y+ = (y + d') c/(c + |d'|) with c = x0/dt.
     """
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, dof: NDArray[np.intp]) -> None:
-        self._model, self._data, self._dof = model, data, dof
+    def __init__(
+        self, truth: TransmissionTruth, rate: FloatArray, motor: FloatArray, link: FloatArray, dt: float
+    ) -> None:
+        self._rate, self._motor, self._link = rate, motor, link
+        self._turn = truth.hysteresis_rad / dt
+        self._torque = truth.hysteresis / self._turn
+        self._state, self._divisor = np.zeros_like(self._torque), np.zeros_like(self._torque)
 
-    def __call__(self, out: FloatArray) -> None:
-        data, dof = self._data, self._dof
+    def __call__(self) -> None:
+        divisor, state, turn = self._divisor, self._state, self._turn
+        absolute(self._rate, divisor)
+        add(divisor, turn, divisor)
+        add(state, self._rate, state)
+        multiply(state, turn, state)
+        divide(state, divisor, state)
+        multiply(state, self._torque, self._link)
+        subtract(self._motor, self._link, self._motor)
+
+
+def _stribeck(truth: FrictionTruth) -> Callable[[FloatArray, FloatArray], None]:
+    """A function that writes exp(-|dq/dqs|^alpha) of a speed into an array."""
+    alpha, factor = truth.stribeck_power, -1.0 / truth.stribeck_vel**truth.stribeck_power
+    is_one, is_two = (bool((alpha == exponent).all()) for exponent in (1.0, 2.0))
+
+    def share(speed: FloatArray, out: FloatArray) -> None:
+        if is_two:  # short cuts for the usual exponents
+            multiply(speed, speed, out)
+        elif not is_one:
+            power(speed, alpha, out)
+        multiply(speed if is_one else out, factor, out)
+        exp(out, out)
+
+    return share
+
+
+def gear_load(model: mujoco.MjModel, data: mujoco.MjData, dof: NDArray[np.intp], *, rotors: bool) -> Load:
+    """Load through the gears: motor torque minus external torque.
+
+    With rotors, which lie side by side, the external torque is the spring's. Where the joint itself is driven it is
+    that of gravity, Coriolis and contacts: the engine reports dry friction and contacts as one sum; where contacts or
+    limits act, the friction in it is taken at its bound, opposed to the motion.
+    """
+    if rotors:
+        side_by_side = slice(int(dof[0]), int(dof[-1]) + 1)
+        motor, spring = data.qfrc_actuator[side_by_side], data.qfrc_spring[side_by_side]
+        return lambda out: subtract(motor, spring, out)
+
+    def rigid(out: FloatArray) -> None:
         np.add(data.qfrc_actuator[dof], data.qfrc_bias[dof], out=out)
         if data.nefc > data.nf:
-            dry = -self._model.dof_frictionloss[dof] * np.tanh(data.qvel[dof] / _STOP_SPEED)
+            dry = -model.dof_frictionloss[dof] * np.tanh(data.qvel[dof] / _STOP_SPEED)
             out -= data.qfrc_constraint[dof] - dry
 
-
-_STOP_SPEED = 1e-3  # rad/s, below which a joint counts as at rest
+    return rigid

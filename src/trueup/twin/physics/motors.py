@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.spec import RobotSpec
-from trueup.twin.truth.truth import Truth
+from trueup.twin.truth.truth import HeatTruth, SupplyTruth, Truth
+from trueup.world.actuators.engine import DC_K, DC_KD, DC_KP, DC_R, DC_VMAX, PID_KD, PID_KP
 
 FloatArray = NDArray[np.float64]
 AMBIENT = 25.0  # deg C, reported by a twin without heat
 VOLTAGE = 24.0  # V, reported by a twin without supply
-# columns of actuator_biasprm for the engine's `pid`, of actuator_gainprm for its `dcmotor`
-_PID_KP, _PID_KD = 1, 2
-_DC_R, _DC_K, _DC_KP, _DC_KD, _DC_VOLTS = 0, 1, 4, 6, 7
 
 
 class Motors:
@@ -37,31 +35,23 @@ class Motors:
         self.voltage = VOLTAGE if supply is None else supply.voltage
         self.is_variable = truth.heat is not None or supply is not None
         self._has_curve = motor is not None
+        # the engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error
+        self.gains, self.gain_sign = model.actuator_biasprm[:, PID_KP : PID_KD + 1].T, -1.0
         if motor is not None:
+            self.gains, self.gain_sign = model.actuator_gainprm[:, DC_KP : DC_KD + 1 : DC_KD - DC_KP].T, 1.0
             k = self.voltage / motor.no_load_speed
             stall = self._cold * motor.no_load_speed / (motor.no_load_speed - motor.knee_speed)
-            model.actuator_gainprm[:, _DC_K] = k
-            model.actuator_gainprm[:, _DC_R] = k * self.voltage / stall
+            model.actuator_gainprm[:, DC_K] = k
+            model.actuator_gainprm[:, DC_R] = k * self.voltage / stall
         self._write()
-
-    @property
-    def gains(self) -> FloatArray:
-        """The engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error."""
-        if self._has_curve:
-            return self._model.actuator_gainprm[:, _DC_KP : _DC_KD + 1 : _DC_KD - _DC_KP].T
-        return self._model.actuator_biasprm[:, _PID_KP : _PID_KD + 1].T
-
-    @property
-    def gain_sign(self) -> float:
-        return 1.0 if self._has_curve else -1.0
 
     def warm(self, dt: float) -> None:
         """Let `dt` seconds of the present torque act on battery and windings."""
         squared = np.square(self._force / self._scale)
         if self._truth.heat is not None:
-            self._heat(squared, dt)
+            self._heat(self._truth.heat, squared, dt)
         if self._truth.supply is not None:
-            self._sag(squared)
+            self._sag(self._truth.supply, squared)
         self._write()
 
     def _write(self) -> None:
@@ -70,21 +60,17 @@ class Motors:
         np.negative(self.available, out=limits[:, 0])
         limits[:, 1] = self.available
         if self._has_curve:
-            self._model.actuator_gainprm[:, _DC_VOLTS] = self.voltage
+            self._model.actuator_gainprm[:, DC_VMAX] = self.voltage
 
-    def _heat(self, squared: FloatArray, dt: float) -> None:
-        heat = self._truth.heat
-        assert heat is not None
+    def _heat(self, heat: HeatTruth, squared: FloatArray, dt: float) -> None:
         goal = heat.ambient + heat.rise * squared
         self.temperature += (goal - self.temperature) * -np.expm1(-dt / heat.time_constant)
         hot = (self.temperature - heat.derate_from) / (heat.derate_to - heat.derate_from)
         share = 1.0 - (1.0 - heat.derate_floor) * np.minimum(np.maximum(hot, 0.0), 1.0)
         np.multiply(self._cold, share, out=self.available)
 
-    def _sag(self, squared: FloatArray) -> None:
+    def _sag(self, supply: SupplyTruth, squared: FloatArray) -> None:
         """V = V0 - R I, I = P/V; P is what the motors deliver (braking feeds nothing back) and their copper loss."""
-        supply = self._truth.supply
-        assert supply is not None
         mechanical = np.maximum(self._force * self._velocity, 0.0)
         power = float(mechanical.sum() + supply.copper @ squared)
         # V^2 - V0 V + R P = 0; beyond the battery's best power it stays at half its voltage

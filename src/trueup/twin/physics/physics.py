@@ -7,6 +7,7 @@ battery and heat every few milliseconds. A plant without such effects runs many 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import mujoco
@@ -14,22 +15,106 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.robot.spec import RobotSpec
-from trueup.twin.commands import CommandLine
-from trueup.twin.physics.engine_views import EngineViews
-from trueup.twin.physics.friction import Load, LuGreFriction, RigidLoad, RotorLoad, StribeckFriction
-from trueup.twin.physics.hysteresis import Hysteresis
+from trueup.twin.physics.friction import Hysteresis, LuGreFriction, StribeckFriction, gear_load
 from trueup.twin.physics.motors import Motors
 from trueup.twin.physics.plant_model import PlantModel
+from trueup.world.scene.access import BAD_STATE
 
 FloatArray = NDArray[np.float64]
+Ids = NDArray[np.intp]
 _WARM_S = 0.01  # between updates of battery and heat
+_FAR = 1 << 60
+_WHOLE = 1e-9  # of a physics step: rounding of a delay that is a whole number of steps
 _ALL = 1.0 - 1e-9  # of the torque: rounding of one that is clipped
-_BAD_STATE = [
-    mujoco.mjtWarning.mjWARN_BADQPOS,
-    mujoco.mjtWarning.mjWARN_BADQVEL,
-    mujoco.mjtWarning.mjWARN_BADQACC,
-    mujoco.mjtWarning.mjWARN_BADCTRL,
-]
+
+
+class EngineViews:
+    """Joint-ordered windows into the engine's arrays: views where joints lie side by side, else copies.
+
+    `gather` and `scatter` keep the copies among them true.
+    """
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[FloatArray, FloatArray, Ids]] = []
+        self.writes: list[tuple[FloatArray, FloatArray, Ids]] = []
+
+    def read(self, source: FloatArray, ids: Ids) -> FloatArray:
+        """Return what `source` holds at `ids`, up to date after every `gather`."""
+        return _window(source, ids, self.reads)
+
+    def write(self, target: FloatArray, ids: Ids) -> FloatArray:
+        """Return an array whose content reaches `target` at `ids` with every `scatter`."""
+        return _window(target, ids, self.writes)
+
+    def gather(self) -> None:
+        """Copy from the engine."""
+        for copy, source, ids in self.reads:
+            np.take(source, ids, out=copy)
+
+    def scatter(self) -> None:
+        """Copy to the engine."""
+        for copy, target, ids in self.writes:
+            target[ids] = copy
+
+
+def _window(array: FloatArray, ids: Ids, copies: list[tuple[FloatArray, FloatArray, Ids]]) -> FloatArray:
+    if (np.diff(ids) == 1).all():
+        return array[int(ids[0]) : int(ids[0]) + len(ids)]
+    copies.append((array[ids], array, ids))
+    return copies[-1][0]
+
+
+class CommandLine:
+    """Commands on their way to the servo, each due at a time counted in physics steps, first in first out.
+
+    A command that falls due inside a physics step is in force for a part of it; the step then sees the mean, as in
+    `models.delay`, so that a delay may be any real number.
+    """
+
+    def __init__(self, delay_steps: float, jitter_steps: float, random: np.random.Generator) -> None:
+        self._delay, self._jitter, self._random = delay_steps, jitter_steps, random
+        self._queue: deque[tuple[float, FloatArray]] = deque()
+        self._active: FloatArray | None = None
+        self._is_mean = False
+        self._last_due = -1.0
+
+    def push(self, rows: FloatArray, now_steps: float) -> None:
+        """A command arrives; one that overtakes the command before it waits for it."""
+        due = now_steps + self._delay
+        if self._jitter:
+            due += self._jitter * self._random.random()
+        self._last_due = due = max(due, self._last_due)
+        self._queue.append((due, rows))
+
+    def at(self, step: int) -> FloatArray | None:
+        """Return the command that physics step `step` sees, or None when it is that of the step before."""
+        if not self._queue or self._queue[0][0] >= step + 1 - _WHOLE:
+            if not self._is_mean:
+                return None
+            self._is_mean = False
+            return self._active
+        mean = self._active
+        while self._queue and self._queue[0][0] < step + 1 - _WHOLE:
+            due, rows = self._queue.popleft()
+            share = step + 1 - due
+            if mean is None or self._active is None or share >= 1.0 - _WHOLE:
+                mean = rows
+            else:
+                mean = mean + share * (rows - self._active)
+            self._active = rows
+        self._is_mean = mean is not self._active
+        return mean
+
+    def quiet_steps(self, step: int) -> int:
+        """Return for how many physics steps from `step` on nothing changes, after `at(step)`: at least one."""
+        if self._is_mean:
+            return 1
+        return max(1, int(self._queue[0][0] + _WHOLE) - step) if self._queue else _FAR
+
+    def cut(self, rows: FloatArray) -> None:
+        """Forget what is on its way; `rows` is in force from now on."""
+        self._queue.clear()
+        self._active, self._is_mean = rows, False
 
 
 class Plant:
@@ -55,8 +140,6 @@ class Plant:
         self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
         self._gains = self.motors.gains
         self._effects = self._build_effects(plant)
-        self._given, self._is_all = np.zeros(spec.njoint), np.zeros(spec.njoint, bool)
-        self._all = np.full(spec.njoint, _ALL)
         self._warm_every = max(1, round(_WARM_S / self.dt)) if self.motors.is_variable else 0
         self._start(plant)
 
@@ -68,25 +151,19 @@ class Plant:
         if truth.friction is not None and truth.friction.kind == "lugre":
             effects.append(LuGreFriction(truth.friction, truth.joint.friction, self.velocity, applied, self.dt))
         elif truth.friction is not None:
-            effects.append(self._stribeck(plant))
+            load = gear_load(self.model, data, plant.motor_dof, rotors=truth.transmission is not None)
+            loss = views.write(self.model.dof_frictionloss, plant.motor_dof)
+            effects.append(StribeckFriction(truth.friction, truth.joint.friction, self.velocity, loss, load))
         if truth.transmission is not None and truth.transmission.hysteresis.any():
             if truth.friction is None or truth.friction.kind != "lugre":
                 effects.append(lambda: applied.fill(0.0))  # nobody else has written it
             link = views.write(data.qfrc_applied, plant.link_dof)
             effects.append(Hysteresis(truth.transmission, data.ten_velocity, applied, link, self.dt))
-        if effects and views.has_reads:
+        if effects and views.reads:
             effects.insert(0, views.gather)
-        if effects and views.has_writes:
+        if effects and views.writes:
             effects.append(views.scatter)
         return effects
-
-    def _stribeck(self, plant: PlantModel) -> StribeckFriction:
-        load: Load = RigidLoad(self.model, self.data, plant.motor_dof)
-        if self.truth.transmission is not None:
-            load = RotorLoad(self.data, plant.motor_dof)
-        loss = self._views.write(self.model.dof_frictionloss, plant.motor_dof)
-        assert self.truth.friction is not None
-        return StribeckFriction(self.truth.friction, self.truth.joint.friction, self.velocity, loss, load)
 
     def _start(self, plant: PlantModel) -> None:
         """Start pose at rest, held by the spec's gains until the first command (as by brakes)."""
@@ -116,7 +193,9 @@ class Plant:
             rows = self.line.at(self.step_count)
             if rows is not None:
                 self._obey(rows)
-            run = min(end - self.step_count, self.line.quiet_steps(self.step_count), self._until_warm())
+            run = min(end - self.step_count, self.line.quiet_steps(self.step_count))
+            if self._warm_every:
+                run = min(run, self._warm_every - self.step_count % self._warm_every)
             self._run(run)
             self.step_count += run
             if self._warm_every and self.step_count % self._warm_every == 0:
@@ -137,19 +216,12 @@ class Plant:
     @property
     def is_saturated(self) -> bool:
         """Whether a motor gave all it could in the newest physics step."""
-        given, is_all = self._given, self._is_all
-        np.absolute(self.force, given)
-        np.divide(given, self.motors.available, given)
-        np.greater_equal(given, self._all, is_all)
-        return bool(np.count_nonzero(is_all))
+        return bool(np.count_nonzero(np.abs(self.force) >= _ALL * self.motors.available))
 
     @property
     def diverged(self) -> int:
         """How often the engine met a state that is not a number."""
-        return int(sum(self.data.warning[kind].number for kind in _BAD_STATE))
-
-    def _until_warm(self) -> int:
-        return self._warm_every - self.step_count % self._warm_every if self._warm_every else 1 << 30
+        return int(sum(self.data.warning[kind].number for kind in BAD_STATE))
 
     def _obey(self, command: FloatArray) -> None:
         """Give the engine's servo its inputs and gains."""

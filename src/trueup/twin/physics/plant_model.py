@@ -11,36 +11,33 @@ Stiff draws are lowered to what the integrator carries at this physics rate, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
-from trueup.robot.model import Base, ModelCfg, build_spec, compile_spec, default_qpos, joint_index
+from trueup.robot.model import Base, ModelCfg, compile_spec, default_qpos, joint_index
 from trueup.twin.truth.draw_truth import draw_truth
 from trueup.twin.truth.fitted_truth import with_fit
 from trueup.twin.truth.preset import Preset
 from trueup.twin.truth.truth import Nominal, TransmissionTruth, Truth
 from trueup.world.actuators.engine import ActuatorCfg, add_actuators
 from trueup.world.fitted.calibration import SimParams
+from trueup.world.scene.scene import Scene
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
 _STICKING = 0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
 SPRING_LIMIT = 0.8  # of inertia / dt^2; the integrator's own limit is 4
 ROTOR = "twin rotor "  # and the name of the joint
-_IMU_SENSORS = (
-    ("quat", mujoco.mjtSensor.mjSENS_FRAMEQUAT),
-    ("gyro", mujoco.mjtSensor.mjSENS_GYRO),
-    ("acc", mujoco.mjtSensor.mjSENS_ACCELEROMETER),
-)
+_IMU_SENSORS = (mujoco.mjtSensor.mjSENS_FRAMEQUAT, mujoco.mjtSensor.mjSENS_GYRO, mujoco.mjtSensor.mjSENS_ACCELEROMETER)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlantModel:
+class PlantModel(NamedTuple):
     """The engine's model of a twin and where things are in it, in spec joint order.
 
     motor_*  what the servo moves and the encoder reads: the rotor, or the joint itself where the gears are rigid
@@ -53,39 +50,30 @@ class PlantModel:
     motor_qpos: Ids
     motor_dof: Ids
     link_dof: Ids
-    has_imu: bool
-    free_base: bool
-
-
-def _set_solver(spec: mujoco.MjSpec, base: Base) -> None:
-    """Solve without islands, which only cost with one robot, and dry friction and play in the air by Gauss-Seidel.
-
-    There constraints hardly feel each other, so that it is exact after a few sweeps and cheaper than Newton's method.
-    """
-    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
-    if base == "fixed":
-        spec.option.solver = mujoco.mjtSolver.mjSOL_PGS
-        spec.option.iterations = 100
 
 
 def build_plant(
     robot: Robot, preset: Preset, *, seed: int, label: str, base: Base, physics_dt: float, fit: SimParams | None = None
 ) -> PlantModel:
     """Draw the truth, from a fit's posterior where there is one, and put it into an engine model."""
-    nominal = _nominal(compile_spec(build_spec(robot, ModelCfg(base=base)), robot), robot)
+    scene, cfg = Scene.of(robot), ModelCfg(base=base)
+    nominal = _nominal(scene.compile(cfg), robot)
     truth = draw_truth(preset, robot.spec, nominal, seed, label)
     if fit is not None:
         truth = with_fit(truth, fit, robot.spec, nominal, seed)
-    spec = build_spec(robot, ModelCfg(base=base))
+    spec = scene.build(cfg)
     spec.option.timestep = physics_dt
-    _set_solver(spec, base)
-    if truth.payload is not None:
-        _add_payload(spec, robot, truth)
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value  # islands only cost with one robot
+    if base == "fixed":
+        # in the air constraints hardly feel each other: dry friction and play are exact after a few sweeps of
+        # Gauss-Seidel, which is cheaper than Newton's method
+        spec.option.solver, spec.option.iterations = mujoco.mjtSolver.mjSOL_PGS, 100
+    _add_payload(spec, robot, truth)
     add_actuators(spec, robot, ActuatorCfg(kind="dcmotor" if truth.motor else None, inputs="servo"))
     if truth.transmission is not None:
         _add_rotors(spec, robot)
-    has_imu = _add_imu(spec, robot, base)
-    plant = _locate(compile_spec(spec, robot), robot, truth, has_imu, base == "free")
+    _add_imu(spec, robot, base)
+    plant = _locate(compile_spec(spec, robot), robot, truth)
     _write_bodies(plant)
     return _write_joints(plant, robot)
 
@@ -103,8 +91,9 @@ def _nominal(model: mujoco.MjModel, robot: Robot) -> Nominal:
 
 
 def _add_payload(spec: mujoco.MjSpec, robot: Robot, truth: Truth) -> None:
-    """A ball of 5 cm radius on the base, or at the tool of an arm."""
-    assert truth.payload is not None
+    """Put a ball of 5 cm radius on the base, or at the tool of an arm."""
+    if truth.payload is None:
+        return
     mass, pos = truth.payload.mass, truth.payload.offset
     body = spec.body(robot.spec.base.body)
     if robot.spec.end_effector is not None and not robot.spec.base.floating:
@@ -129,36 +118,25 @@ def _add_rotors(spec: mujoco.MjSpec, robot: Robot) -> None:
         spec.actuator(joint.name).target = ROTOR + joint.name
 
 
-def _add_imu(spec: mujoco.MjSpec, robot: Robot, base: Base) -> bool:
+def _add_imu(spec: mujoco.MjSpec, robot: Robot, base: Base) -> None:
     """Sensors only where the base can move; a held one always reads the same (see `readings`)."""
     site = robot.spec.imu
     if site is None:
-        return False
+        return
     if spec.site(site) is None:
         raise TrueupError(f"the model has no site {site!r} for the IMU", file=robot.model_path, place="imu")
-    for name, kind in _IMU_SENSORS if base == "free" else ():
-        spec.add_sensor(name=f"twin imu {name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
-    return True
+    for kind in _IMU_SENSORS if base == "free" else ():
+        spec.add_sensor(type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
 
 
-def _locate(model: mujoco.MjModel, robot: Robot, truth: Truth, has_imu: bool, free: bool) -> PlantModel:
+def _locate(model: mujoco.MjModel, robot: Robot, truth: Truth) -> PlantModel:
     index = joint_index(model, robot)
     start, motor_qpos, motor_dof = default_qpos(model, robot), index.qpos, index.dof
     if truth.transmission is not None:
         ids = [model.joint(ROTOR + name).id for name in robot.spec.joint_names]
-        motor_qpos = model.jnt_qposadr[ids].astype(np.intp)
-        motor_dof = model.jnt_dofadr[ids].astype(np.intp)
+        motor_qpos, motor_dof = (adr[ids].astype(np.intp) for adr in (model.jnt_qposadr, model.jnt_dofadr))
         start[motor_qpos] = start[index.qpos]
-    return PlantModel(
-        model=model,
-        truth=truth,
-        start_qpos=start,
-        motor_qpos=motor_qpos,
-        motor_dof=motor_dof,
-        link_dof=index.dof,
-        has_imu=has_imu,
-        free_base=free,
-    )
+    return PlantModel(model, truth, start, motor_qpos, motor_dof, index.dof)
 
 
 def _write_bodies(plant: PlantModel) -> None:
@@ -176,58 +154,52 @@ def _write_bodies(plant: PlantModel) -> None:
 
 def _write_joints(plant: PlantModel, robot: Robot) -> PlantModel:
     """Write armature, damping, friction and transmission, within what the integrator carries."""
-    model, dof, truth = plant.model, plant.motor_dof, plant.truth
-    notes = list(truth.notes)
+    model, dof, link, truth = plant.model, plant.motor_dof, plant.link_dof, plant.truth
     model.dof_damping[dof] = truth.joint.damping
     model.dof_frictionloss[dof] = truth.joint.friction
     if truth.transmission is not None:
-        link = plant.link_dof
         model.dof_armature[link] = model.dof_damping[link] = model.dof_frictionloss[link] = 0.0
         floor = np.maximum(4.0 * robot.spec.kp * model.opt.timestep**2, 1e-5)
-        armature = _at_least("armature", truth.joint.armature, floor, truth, notes)
+        armature = _noted(truth, "armature", truth.joint.armature, np.maximum(truth.joint.armature, floor))
         truth = replace(truth, joint=replace(truth.joint, armature=armature))
     model.dof_armature[dof] = truth.joint.armature
     inverse = _inverse_inertia(plant)
     if truth.transmission is not None:
-        reduced = 1.0 / (1.0 / truth.joint.armature + inverse[plant.link_dof])
-        spring = _carried(truth.transmission, reduced, robot.spec.torque_limit, truth, model.opt.timestep, notes)
-        _write_springs(model, spring)
+        reduced = 1.0 / (1.0 / truth.joint.armature + inverse[link])
+        spring = _carried(truth, truth.transmission, reduced, robot.spec.torque_limit, model.opt.timestep)
+        model.tendon_stiffness[:] = spring.stiffness
+        model.tendon_stiffnesspoly[:, 1] = spring.hardening
+        model.tendon_damping[:] = spring.damping
+        model.tendon_lengthspring[:] = np.stack([-spring.backlash / 2, spring.backlash / 2], axis=1)
         truth = replace(truth, transmission=spring)
     if truth.friction is not None:
-        inertia = 1.0 / inverse[dof]
+        drawn, inertia = truth.friction.bristle_stiffness, 1.0 / inverse[dof]
         most = SPRING_LIMIT / 2 * inertia / model.opt.timestep**2
-        bristle = _at_most("bristle_stiffness", truth.friction.bristle_stiffness, most, truth, notes)
+        bristle = _noted(truth, "bristle_stiffness", drawn, np.minimum(drawn, most))
         damping = 2.0 * truth.friction.bristle_damping * np.sqrt(bristle * inertia)
-        truth = replace(truth, friction=replace(truth.friction, bristle_stiffness=bristle, bristle_damping=damping))
-        if truth.friction is not None and truth.friction.kind == "lugre":
+        if truth.friction.kind == "lugre":
             model.dof_frictionloss[dof] = 0.0
         model.dof_solimp[dof, :2] = _STICKING
+        truth = replace(truth, friction=replace(truth.friction, bristle_stiffness=bristle, bristle_damping=damping))
     mujoco.mj_setConst(model, mujoco.MjData(model))
-    return replace(plant, truth=replace(truth, notes=notes))
+    return plant._replace(truth=truth)
 
 
 def _carried(
-    spring: TransmissionTruth, inertia: FloatArray, limit: FloatArray, truth: Truth, dt: float, notes: list[str]
+    truth: Truth, spring: TransmissionTruth, inertia: FloatArray, limit: FloatArray, dt: float
 ) -> TransmissionTruth:
     """Keep the tangent stiffness at the torque limit, hysteresis included, under the integrator's limit."""
     most = SPRING_LIMIT * inertia / dt**2
-    turn = _at_least("hysteresis_rad", spring.hysteresis_rad, 4.0 * spring.hysteresis / most, truth, notes)
+    turn = np.maximum(spring.hysteresis_rad, 4.0 * spring.hysteresis / most)
     hardening_share = spring.hardening * (limit / spring.stiffness) ** 3 / limit
-    stiffness = _at_most("stiffness", spring.stiffness, 0.75 * most / (1.0 + 3.0 * hardening_share), truth, notes)
+    stiffness = np.minimum(spring.stiffness, 0.75 * most / (1.0 + 3.0 * hardening_share))
     return replace(
         spring,
-        stiffness=stiffness,
+        hysteresis_rad=_noted(truth, "hysteresis_rad", spring.hysteresis_rad, turn),
+        stiffness=_noted(truth, "stiffness", spring.stiffness, stiffness),
         hardening=hardening_share * stiffness**3 / limit**2,
         damping=2.0 * spring.damping * np.sqrt(stiffness * inertia),
-        hysteresis_rad=turn,
     )
-
-
-def _write_springs(model: mujoco.MjModel, spring: TransmissionTruth) -> None:
-    model.tendon_stiffness[:] = spring.stiffness
-    model.tendon_stiffnesspoly[:, 1] = spring.hardening
-    model.tendon_damping[:] = spring.damping
-    model.tendon_lengthspring[:] = np.stack([-spring.backlash / 2, spring.backlash / 2], axis=1)
 
 
 def _inverse_inertia(plant: PlantModel) -> FloatArray:
@@ -241,16 +213,9 @@ def _inverse_inertia(plant: PlantModel) -> FloatArray:
     return np.diag(inverse).copy()
 
 
-def _at_most(name: str, value: FloatArray, most: FloatArray, truth: Truth, notes: list[str]) -> FloatArray:
-    _note(name, value, np.minimum(value, most), truth, notes)
-    return np.minimum(value, most)
-
-
-def _at_least(name: str, value: FloatArray, least: FloatArray, truth: Truth, notes: list[str]) -> FloatArray:
-    _note(name, value, np.maximum(value, least), truth, notes)
-    return np.maximum(value, least)
-
-
-def _note(name: str, drawn: FloatArray, used: FloatArray, truth: Truth, notes: list[str]) -> None:
+def _noted(truth: Truth, name: str, drawn: FloatArray, used: FloatArray) -> FloatArray:
+    """Return what is used; where that is not what was drawn, the truth says so."""
     for k in np.flatnonzero(used != drawn):
-        notes.append(f"{truth.joint_names[k]}: {name} drawn {drawn[k]:.4g}, used {used[k]:.4g} (integrator's limit)")
+        limited = f"{name} drawn {drawn[k]:.4g}, used {used[k]:.4g} (integrator's limit)"
+        truth.notes.append(f"{truth.joint_names[k]}: {limited}")
+    return used

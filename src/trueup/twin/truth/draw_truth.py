@@ -6,25 +6,15 @@ as they were, so two twins can be compared effect by effect.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.rows import RowRandom
 from trueup.robot.spec import RobotSpec
-from trueup.twin.truth.preset import Preset, Range, bounds
-from trueup.twin.truth.truth import (
-    BodyTruth,
-    FrictionTruth,
-    GroundTruth,
-    HeatTruth,
-    JointTruth,
-    MotorTruth,
-    Nominal,
-    PayloadTruth,
-    SupplyTruth,
-    TransmissionTruth,
-    Truth,
-)
+from trueup.twin.truth import preset as sections
+from trueup.twin.truth import truth as truths
+from trueup.twin.truth.truth import Nominal, Truth
 
 FloatArray = NDArray[np.float64]
 STALL_SHARE = 0.3  # electrical power of a stalled motor at its torque limit, of torque limit x velocity limit
@@ -36,22 +26,26 @@ class TruthDraw:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def __call__(self, name: str, value: Range, n: int) -> FloatArray:
+    def __call__(self, name: str, value: sections.Range, n: int) -> FloatArray:
         """Return n values within the range."""
-        low, high = bounds(value)
+        low, high = sections.bounds(value)
         unit = RowRandom(self._seed, f"twin {name}", n).uniform(1)[:, 0]
         return low + (high - low) * unit
 
-    def one(self, name: str, value: Range) -> float:
+    def one(self, name: str, value: sections.Range) -> float:
         """Return one value within the range."""
         return float(self(name, value, 1)[0])
 
+    def all(self, section: sections.Section, n: int) -> dict[str, FloatArray]:
+        """Return n values of every number of a section, by name."""
+        values = msgspec.structs.asdict(section)
+        return {name: self(name, value, n) for name, value in values.items() if not isinstance(value, str)}
 
-def draw_truth(preset: Preset, spec: RobotSpec, nominal: Nominal, seed: int, label: str) -> Truth:
+
+def draw_truth(preset: sections.Preset, spec: RobotSpec, nominal: Nominal, seed: int, label: str) -> Truth:
     """Draw everything that the preset leaves open."""
-    draw = TruthDraw(seed)
-    delay = preset.delay
-    joint = _joint(draw, preset, nominal)
+    draw, delay = TruthDraw(seed), preset.delay
+    joint = _joint(draw, preset.joint, nominal)
     return Truth(
         robot=spec.name,
         preset=label,
@@ -63,127 +57,74 @@ def draw_truth(preset: Preset, spec: RobotSpec, nominal: Nominal, seed: int, lab
         sensors=preset.sensors,
         gyro_bias=draw("gyro_bias", preset.sensors.gyro_bias, 3),
         acc_bias=draw("acc_bias", preset.sensors.acc_bias, 3),
-        friction=_friction(draw, preset, joint.friction),
-        transmission=_transmission(draw, preset, spec),
-        motor=_motor(draw, preset, spec),
-        supply=_supply(draw, preset, spec),
-        heat=_heat(draw, preset, spec),
-        body=_body(draw, preset, nominal.bodies),
-        payload=_payload(draw, preset, nominal.mass),
-        ground=_ground(draw, preset),
+        friction=_friction(draw, preset.friction, joint.friction) if preset.friction else None,
+        transmission=_transmission(draw, preset.transmission, spec.torque_limit) if preset.transmission else None,
+        motor=_motor(draw, preset.motor, spec) if preset.motor else None,
+        supply=_supply(draw, preset.supply, spec) if preset.supply else None,
+        heat=_heat(draw, preset.heat, spec.torque_limit) if preset.heat else None,
+        body=_body(draw, preset.body, nominal.bodies) if preset.body else None,
+        payload=_payload(draw, preset.payload, nominal.mass) if preset.payload else None,
+        ground=_ground(draw, preset.ground) if preset.ground else None,
     )
 
 
-def _joint(draw: TruthDraw, preset: Preset, nominal: Nominal) -> JointTruth:
-    section, n = preset.joint, len(nominal.armature)
-
-    def moved(name: str, value: FloatArray) -> FloatArray:
-        scale, add = getattr(section, f"{name}_scale"), getattr(section, f"{name}_add")
-        return draw(f"{name}_scale", scale, n) * value + draw(f"{name}_add", add, n)
-
-    return JointTruth(
-        armature=moved("armature", nominal.armature),
-        damping=moved("damping", nominal.damping),
-        friction=moved("friction", nominal.friction),
-        encoder_bias=draw("encoder_bias", section.encoder_bias, n),
-        torque_scale=draw("torque_scale", section.torque_scale, n),
-    )
+def _joint(draw: TruthDraw, section: sections.JointSection, nominal: Nominal) -> truths.JointTruth:
+    drawn = draw.all(section, len(nominal.armature))
+    for name in ("armature", "damping", "friction"):
+        drawn[name] = drawn.pop(f"{name}_scale") * getattr(nominal, name) + drawn.pop(f"{name}_add")
+    return truths.JointTruth(**drawn)
 
 
-def _friction(draw: TruthDraw, preset: Preset, coulomb: FloatArray) -> FrictionTruth | None:
-    section, n = preset.friction, len(coulomb)
-    if section is None:
-        return None
-    return FrictionTruth(
-        kind=section.kind,
-        stiction=coulomb * draw("stiction", section.stiction, n),
-        stribeck_vel=draw("stribeck_vel", section.stribeck_vel, n),
-        stribeck_power=draw("stribeck_power", section.stribeck_power, n),
-        load=draw("load", section.load, n),
-        load_rest=draw("load_rest", section.load_rest, n),
-        bristle_stiffness=coulomb / draw("bristle", section.bristle, n),
-        bristle_damping=draw("bristle_damping", section.bristle_damping, n),
-    )
+def _friction(draw: TruthDraw, section: sections.FrictionSection, coulomb: FloatArray) -> truths.FrictionTruth:
+    drawn = draw.all(section, len(coulomb))
+    stiction, stiffness = coulomb * drawn.pop("stiction"), coulomb / drawn.pop("bristle")
+    return truths.FrictionTruth(kind=section.kind, stiction=stiction, bristle_stiffness=stiffness, **drawn)
 
 
-def _transmission(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> TransmissionTruth | None:
-    section, n, limit = preset.transmission, spec.njoint, spec.torque_limit
-    if section is None:
-        return None
-    windup = draw("windup", section.windup, n)
-    return TransmissionTruth(
-        stiffness=limit / windup,
-        hardening=draw("hardening", section.hardening, n) * limit / windup**3,
-        damping=draw("transmission_damping", section.damping, n),
-        hysteresis=draw("hysteresis", section.hysteresis, n) * limit,
-        hysteresis_rad=draw("hysteresis_rad", section.hysteresis_rad, n),
-        backlash=draw("backlash", section.backlash, n),
-    )
+def _transmission(
+    draw: TruthDraw, section: sections.TransmissionSection, limit: FloatArray
+) -> truths.TransmissionTruth:
+    drawn = draw.all(section, len(limit))
+    windup = drawn.pop("windup")
+    drawn["hardening"] = drawn["hardening"] * limit / windup**3
+    drawn["hysteresis"] *= limit
+    drawn["damping"] = draw("transmission_damping", section.damping, len(limit))
+    return truths.TransmissionTruth(stiffness=limit / windup, **drawn)
 
 
-def _motor(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> MotorTruth | None:
-    section, n = preset.motor, spec.njoint
-    if section is None:
-        return None
-    speed = draw("no_load_speed", section.no_load_speed, n) * spec.velocity_limit
-    return MotorTruth(
-        torque_limit=draw("torque_limit", section.torque_limit, n) * spec.torque_limit,
-        no_load_speed=speed,
-        knee_speed=draw("knee", section.knee, n) * speed,
-    )
+def _motor(draw: TruthDraw, section: sections.MotorSection, spec: RobotSpec) -> truths.MotorTruth:
+    drawn = draw.all(section, spec.njoint)
+    speed = drawn["no_load_speed"] * spec.velocity_limit
+    limit = drawn["torque_limit"] * spec.torque_limit
+    return truths.MotorTruth(torque_limit=limit, no_load_speed=speed, knee_speed=drawn["knee"] * speed)
 
 
-def _supply(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> SupplyTruth | None:
-    section = preset.supply
-    if section is None:
-        return None
+def _supply(draw: TruthDraw, section: sections.SupplySection, spec: RobotSpec) -> truths.SupplyTruth:
     rated_power = float(np.sum(spec.torque_limit * spec.velocity_limit))
     # at rated power P the current is about P/V: sag V = R P/V
     resistance = draw.one("sag", section.sag) * section.voltage**2 / rated_power
     copper = STALL_SHARE * spec.velocity_limit / spec.torque_limit
-    return SupplyTruth(voltage=section.voltage, resistance=resistance, copper=copper)
+    return truths.SupplyTruth(voltage=section.voltage, resistance=resistance, copper=copper)
 
 
-def _heat(draw: TruthDraw, preset: Preset, spec: RobotSpec) -> HeatTruth | None:
-    section, n = preset.heat, spec.njoint
-    if section is None:
-        return None
-    return HeatTruth(
-        ambient=section.ambient,
-        rise=draw("rise", section.rise, n) / spec.torque_limit**2,
-        time_constant=draw("time_constant", section.time_constant, n),
-        derate_from=section.derate_from,
-        derate_to=section.derate_to,
-        derate_floor=section.derate_floor,
-    )
+def _heat(draw: TruthDraw, section: sections.HeatSection, limit: FloatArray) -> truths.HeatTruth:
+    drawn = draw.all(section, len(limit))
+    values = msgspec.structs.asdict(section)
+    values |= {"rise": drawn["rise"] / limit**2, "time_constant": drawn["time_constant"]}
+    return truths.HeatTruth(**values)
 
 
-def _body(draw: TruthDraw, preset: Preset, names: tuple[str, ...]) -> BodyTruth | None:
-    section, n = preset.body, len(names)
-    if section is None:
-        return None
-    return BodyTruth(
-        names=names,
-        mass_scale=draw("mass_scale", section.mass_scale, n),
-        inertia_scale=draw("inertia_scale", section.inertia_scale, n),
-        com_offset=draw("com_offset", section.com_offset, 3 * n).reshape(n, 3),
-    )
+def _body(draw: TruthDraw, section: sections.BodySection, names: tuple[str, ...]) -> truths.BodyTruth:
+    drawn = draw.all(section, len(names))
+    drawn["com_offset"] = draw("com_offset", section.com_offset, 3 * len(names)).reshape(-1, 3)
+    return truths.BodyTruth(names=names, **drawn)
 
 
-def _payload(draw: TruthDraw, preset: Preset, robot_mass: float) -> PayloadTruth | None:
-    section = preset.payload
-    if section is None:
-        return None
+def _payload(draw: TruthDraw, section: sections.PayloadSection, robot_mass: float) -> truths.PayloadTruth:
     mass = draw.one("payload_mass", section.mass) * robot_mass
-    return PayloadTruth(mass=mass, offset=draw("payload_offset", section.offset, 3))
+    return truths.PayloadTruth(mass=mass, offset=draw("payload_offset", section.offset, 3))
 
 
-def _ground(draw: TruthDraw, preset: Preset) -> GroundTruth | None:
-    section = preset.ground
-    if section is None:
-        return None
-    return GroundTruth(
-        friction=draw.one("ground_friction", section.friction),
-        timeconst=draw.one("ground_timeconst", section.timeconst),
-        dampratio=draw.one("ground_dampratio", section.dampratio),
-    )
+def _ground(draw: TruthDraw, section: sections.GroundSection) -> truths.GroundTruth:
+    values = msgspec.structs.asdict(section)
+    return truths.GroundTruth(**{name: draw.one(f"ground_{name}", value) for name, value in values.items()})

@@ -2,25 +2,25 @@
 
 A value is a number or [low, high]; from a range every joint (or body) draws its own value, so motors are unequal. A
 section that is left out switches its effect off. Scales and shares are relative to the robot's own spec and model, so
-that one preset fits a desktop arm and a quadruped.
+that one preset fits a desktop arm and a quadruped. `Annotated` has the least and the most that a value may be.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, Literal, get_origin, get_type_hints
 
 import msgspec
 
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.toml import parse_toml, read_toml
+from trueup.core.toml import read_toml
 
 PRESETS = Path(__file__).parent / "presets"
 SCHEMA = 1
 Range = float | tuple[float, float]
-Limits = dict[str, tuple[float, float]]
 
 
 def bounds(value: Range) -> tuple[float, float]:
@@ -28,13 +28,18 @@ def bounds(value: Range) -> tuple[float, float]:
     return value if isinstance(value, tuple) else (value, value)
 
 
-class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every section: unknown keys are refused, every number stays within LIMITS."""
+@cache
+def _limits(section: type) -> dict[str, tuple[float, float]]:
+    """Least and most of every number of a section."""
+    hints = get_type_hints(section, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
 
-    LIMITS: ClassVar[Limits] = {}
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every section: unknown keys are refused, every number stays within its limits."""
 
     def __post_init__(self) -> None:
-        for name, (least, most) in self.LIMITS.items():
+        for name, (least, most) in _limits(type(self)).items():
             low, high = bounds(getattr(self, name))
             if not (math.isfinite(low) and math.isfinite(high) and low <= high):
                 raise ValueError(f"{name} = [low, high] needs finite low <= high, found [{low}, {high}]")
@@ -42,110 +47,67 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise ValueError(f"{name} must lie within {least:g} and {most:g}, found [{low:g}, {high:g}]")
 
 
-class JointSection(_Section, frozen=True, kw_only=True):
+class JointSection(Section, frozen=True, kw_only=True):
     """Joint dynamics that differ from the model: truth = scale x model + add; and the encoder's offset."""
 
-    armature_scale: Range = 1.0
-    armature_add: Range = 0.0  # kg m^2
-    damping_scale: Range = 1.0
-    damping_add: Range = 0.0  # N m s/rad
-    friction_scale: Range = 1.0
-    friction_add: Range = 0.0  # N m
-    encoder_bias: Range = 0.0  # rad, measured minus true
-    torque_scale: Range = 1.0  # torque given / torque reported
-
-    LIMITS: ClassVar[Limits] = {
-        "armature_scale": (0.05, 20.0),
-        "armature_add": (0.0, 1.0),
-        "damping_scale": (0.0, 20.0),
-        "damping_add": (0.0, 50.0),
-        "friction_scale": (0.0, 20.0),
-        "friction_add": (0.0, 50.0),
-        "encoder_bias": (-0.5, 0.5),
-        "torque_scale": (0.2, 2.0),
-    }
+    armature_scale: Annotated[Range, (0.05, 20.0)] = 1.0
+    armature_add: Annotated[Range, (0.0, 1.0)] = 0.0  # kg m^2
+    damping_scale: Annotated[Range, (0.0, 20.0)] = 1.0
+    damping_add: Annotated[Range, (0.0, 50.0)] = 0.0  # N m s/rad
+    friction_scale: Annotated[Range, (0.0, 20.0)] = 1.0
+    friction_add: Annotated[Range, (0.0, 50.0)] = 0.0  # N m
+    encoder_bias: Annotated[Range, (-0.5, 0.5)] = 0.0  # rad, measured minus true
+    torque_scale: Annotated[Range, (0.2, 2.0)] = 1.0  # torque given / torque reported
 
 
-class FrictionSection(_Section, frozen=True, kw_only=True):
+class FrictionSection(Section, frozen=True, kw_only=True):
     """Dry friction beyond Coulomb: "stribeck" is M4 of `models.friction`, "lugre" has a bristle that bends first."""
 
     kind: Literal["stribeck", "lugre"]
-    stiction: Range = 0.0  # extra at rest, of the Coulomb friction
-    stribeck_vel: Range = 0.2  # rad/s
-    stribeck_power: Range = 1.35
-    load: Range = 0.0  # N m of friction per N m through the gears (stribeck)
-    load_rest: Range = 0.0  # the same, extra at rest (stribeck)
-    bristle: Range = 0.002  # rad of bending at which Coulomb friction is reached (lugre)
-    bristle_damping: Range = 0.5  # damping ratio of the bristle (lugre)
-
-    LIMITS: ClassVar[Limits] = {
-        "stiction": (0.0, 10.0),
-        "stribeck_vel": (0.001, 100.0),
-        "stribeck_power": (0.2, 4.0),
-        "load": (0.0, 0.8),
-        "load_rest": (0.0, 0.8),
-        "bristle": (1e-6, 0.5),
-        "bristle_damping": (0.0, 1.0),
-    }
+    stiction: Annotated[Range, (0.0, 10.0)] = 0.0  # extra at rest, of the Coulomb friction
+    stribeck_vel: Annotated[Range, (0.001, 100.0)] = 0.2  # rad/s
+    stribeck_power: Annotated[Range, (0.2, 4.0)] = 1.35
+    load: Annotated[Range, (0.0, 0.8)] = 0.0  # N m of friction per N m through the gears (stribeck)
+    load_rest: Annotated[Range, (0.0, 0.8)] = 0.0  # the same, extra at rest (stribeck)
+    bristle: Annotated[Range, (1e-6, 0.5)] = 0.002  # rad of bending at which Coulomb friction is reached (lugre)
+    bristle_damping: Annotated[Range, (0.0, 1.0)] = 0.5  # damping ratio of the bristle (lugre)
 
 
-class TransmissionSection(_Section, frozen=True, kw_only=True):
+class TransmissionSection(Section, frozen=True, kw_only=True):
     """A gear between motor and link: a spring that stiffens, with hysteresis and play. Encoder on the motor's side."""
 
-    windup: Range = 0.02  # rad at the joint's torque limit, without the stiffening part
-    hardening: Range = 0.0  # extra torque at that wind-up from the cubic part, of the torque limit
-    damping: Range = 0.1  # damping ratio of motor against link
-    hysteresis: Range = 0.0  # torque of the hysteretic part, of the torque limit
-    hysteresis_rad: Range = 0.003  # deflection in which it turns round
-    backlash: Range = 0.0  # play, rad, end to end
-
-    LIMITS: ClassVar[Limits] = {
-        "windup": (1e-4, 1.0),
-        "hardening": (0.0, 10.0),
-        "damping": (0.0, 1.0),
-        "hysteresis": (0.0, 0.5),
-        "hysteresis_rad": (1e-5, 0.5),
-        "backlash": (0.0, 0.3),
-    }
+    windup: Annotated[Range, (1e-4, 1.0)] = 0.02  # rad at the joint's torque limit, without the stiffening part
+    hardening: Annotated[Range, (0.0, 10.0)] = 0.0  # extra torque at that wind-up, of the torque limit
+    damping: Annotated[Range, (0.0, 1.0)] = 0.1  # damping ratio of motor against link
+    hysteresis: Annotated[Range, (0.0, 0.5)] = 0.0  # torque of the hysteretic part, of the torque limit
+    hysteresis_rad: Annotated[Range, (1e-5, 0.5)] = 0.003  # deflection in which it turns round
+    backlash: Annotated[Range, (0.0, 0.3)] = 0.0  # play, rad, end to end
 
 
-class MotorSection(_Section, frozen=True, kw_only=True):
+class MotorSection(Section, frozen=True, kw_only=True):
     """Torque-speed curve: flat up to the knee, then falling to zero at no-load speed; braking torque stays."""
 
-    torque_limit: Range = 1.0  # of the spec's
-    no_load_speed: Range = 1.0  # of the spec's velocity limit
-    knee: Range = 0.0  # share of the no-load speed up to which full torque is there
-
-    LIMITS: ClassVar[Limits] = {"torque_limit": (0.05, 2.0), "no_load_speed": (0.05, 10.0), "knee": (0.0, 0.95)}
+    torque_limit: Annotated[Range, (0.05, 2.0)] = 1.0  # of the spec's
+    no_load_speed: Annotated[Range, (0.05, 10.0)] = 1.0  # of the spec's velocity limit
+    knee: Annotated[Range, (0.0, 0.95)] = 0.0  # share of the no-load speed up to which full torque is there
 
 
-class SupplySection(_Section, frozen=True, kw_only=True):
+class SupplySection(Section, frozen=True, kw_only=True):
     """Battery behind a resistance: what the motors draw lowers the voltage and with it the no-load speed."""
 
-    voltage: float = 24.0
-    sag: Range = 0.0  # share of the voltage lost when the motors draw their rated power (sum of torque x speed limits)
-
-    LIMITS: ClassVar[Limits] = {"voltage": (1.0, 1000.0), "sag": (0.0, 0.9)}
+    voltage: Annotated[float, (1.0, 1000.0)] = 24.0
+    sag: Annotated[Range, (0.0, 0.9)] = 0.0  # share of the voltage lost at rated power: sum of torque x speed limits
 
 
-class HeatSection(_Section, frozen=True, kw_only=True):
+class HeatSection(Section, frozen=True, kw_only=True):
     """One thermal mass per motor; above `derate_from` the torque limit falls, at `derate_to` to `derate_floor`."""
 
-    ambient: float = 25.0  # deg C
-    rise: Range = 300.0  # deg C above ambient when torque stays at the limit for ever
-    time_constant: Range = 120.0  # s
-    derate_from: float = 70.0  # deg C
-    derate_to: float = 100.0  # deg C
-    derate_floor: float = 0.2  # share of the torque limit
-
-    LIMITS: ClassVar[Limits] = {
-        "ambient": (-60.0, 80.0),
-        "rise": (0.0, 5000.0),
-        "time_constant": (0.05, 1e5),
-        "derate_from": (-60.0, 500.0),
-        "derate_to": (-60.0, 500.0),
-        "derate_floor": (0.0, 1.0),
-    }
+    ambient: Annotated[float, (-60.0, 80.0)] = 25.0  # deg C
+    rise: Annotated[Range, (0.0, 5000.0)] = 300.0  # deg C above ambient when torque stays at the limit for ever
+    time_constant: Annotated[Range, (0.05, 1e5)] = 120.0  # s
+    derate_from: Annotated[float, (-60.0, 500.0)] = 70.0  # deg C
+    derate_to: Annotated[float, (-60.0, 500.0)] = 100.0  # deg C
+    derate_floor: Annotated[float, (0.0, 1.0)] = 0.2  # share of the torque limit
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,76 +115,56 @@ class HeatSection(_Section, frozen=True, kw_only=True):
             raise ValueError("derate_to must be above derate_from")
 
 
-class DelaySection(_Section, frozen=True, kw_only=True):
+class DelaySection(Section, frozen=True, kw_only=True):
     """From command to torque: one delay for the robot, plus a fresh jitter for every command."""
 
-    seconds: Range = 0.0
-    jitter: Range = 0.0  # s, each command waits longer by a uniform share of this
-
-    LIMITS: ClassVar[Limits] = {"seconds": (0.0, 0.2), "jitter": (0.0, 0.1)}
+    seconds: Annotated[Range, (0.0, 0.2)] = 0.0
+    jitter: Annotated[Range, (0.0, 0.1)] = 0.0  # s, each command waits longer by a uniform share of this
 
 
-class BodySection(_Section, frozen=True, kw_only=True):
+class BodySection(Section, frozen=True, kw_only=True):
     """Masses, centres of mass and inertias that differ from the model, drawn per body."""
 
-    mass_scale: Range = 1.0  # inertia follows
-    inertia_scale: Range = 1.0  # beyond that of the mass
-    com_offset: Range = 0.0  # m, per axis
-
-    LIMITS: ClassVar[Limits] = {"mass_scale": (0.1, 10.0), "inertia_scale": (0.1, 10.0), "com_offset": (-0.1, 0.1)}
+    mass_scale: Annotated[Range, (0.1, 10.0)] = 1.0  # inertia follows
+    inertia_scale: Annotated[Range, (0.1, 10.0)] = 1.0  # beyond that of the mass
+    com_offset: Annotated[Range, (-0.1, 0.1)] = 0.0  # m, per axis
 
 
-class PayloadSection(_Section, frozen=True, kw_only=True):
+class PayloadSection(Section, frozen=True, kw_only=True):
     """A mass that the model does not know, on the base of a floating robot or at the end effector of an arm."""
 
-    mass: Range = 0.1  # of the robot's mass
-    offset: Range = 0.0  # m, per axis, from the body's frame (base) or the tool
-
-    LIMITS: ClassVar[Limits] = {"mass": (0.0, 2.0), "offset": (-0.5, 0.5)}
+    mass: Annotated[Range, (0.0, 2.0)] = 0.1  # of the robot's mass
+    offset: Annotated[Range, (-0.5, 0.5)] = 0.0  # m, per axis, from the body's frame (base) or the tool
 
 
-class GroundSection(_Section, frozen=True, kw_only=True):
+class GroundSection(Section, frozen=True, kw_only=True):
     """What a free robot stands on."""
 
-    friction: Range = 1.0
-    timeconst: Range = 0.02  # s, larger is softer
-    dampratio: Range = 1.0
-
-    LIMITS: ClassVar[Limits] = {"friction": (0.01, 3.0), "timeconst": (0.004, 0.5), "dampratio": (0.05, 5.0)}
+    friction: Annotated[Range, (0.01, 3.0)] = 1.0
+    timeconst: Annotated[Range, (0.004, 0.5)] = 0.02  # s, larger is softer
+    dampratio: Annotated[Range, (0.05, 5.0)] = 1.0
 
 
-class SensorSection(_Section, frozen=True, kw_only=True):
+class SensorSection(Section, frozen=True, kw_only=True):
     """Noise (standard deviations) and resolution of what the robot reports. The servo itself reads without noise."""
 
-    position_noise: float = 0.0  # rad
-    velocity_noise: float = 0.0  # rad/s
-    torque_noise: float = 0.0  # of the torque limit
-    encoder_counts: float = 0.0  # per turn; 0: no quantisation
-    velocity_step: float = 0.0  # rad/s; 0: no quantisation
-    gyro_noise: float = 0.0  # rad/s
-    gyro_bias: Range = 0.0  # rad/s, per axis
-    acc_noise: float = 0.0  # m/s^2
-    acc_bias: Range = 0.0  # m/s^2, per axis
-
-    LIMITS: ClassVar[Limits] = {
-        "position_noise": (0.0, 0.5),
-        "velocity_noise": (0.0, 10.0),
-        "torque_noise": (0.0, 1.0),
-        "encoder_counts": (0.0, 1e9),
-        "velocity_step": (0.0, 10.0),
-        "gyro_noise": (0.0, 10.0),
-        "gyro_bias": (-10.0, 10.0),
-        "acc_noise": (0.0, 50.0),
-        "acc_bias": (-50.0, 50.0),
-    }
+    position_noise: Annotated[float, (0.0, 0.5)] = 0.0  # rad
+    velocity_noise: Annotated[float, (0.0, 10.0)] = 0.0  # rad/s
+    torque_noise: Annotated[float, (0.0, 1.0)] = 0.0  # of the torque limit
+    encoder_counts: Annotated[float, (0.0, 1e9)] = 0.0  # per turn; 0: no quantisation
+    velocity_step: Annotated[float, (0.0, 10.0)] = 0.0  # rad/s; 0: no quantisation
+    gyro_noise: Annotated[float, (0.0, 10.0)] = 0.0  # rad/s
+    gyro_bias: Annotated[Range, (-10.0, 10.0)] = 0.0  # rad/s, per axis
+    acc_noise: Annotated[float, (0.0, 50.0)] = 0.0  # m/s^2
+    acc_bias: Annotated[Range, (-50.0, 50.0)] = 0.0  # m/s^2, per axis
 
 
-class Preset(_Section, frozen=True, kw_only=True):
+class Preset(Section, frozen=True, kw_only=True):
     """A kind of twin."""
 
     schema: int
     description: str = ""
-    physics_hz: float = 1000.0  # at least; raised to a whole multiple of the command rate
+    physics_hz: Annotated[float, (200.0, 4000.0)] = 1000.0  # at least; raised to a whole multiple of the command rate
     joint: JointSection = JointSection()
     friction: FrictionSection | None = None
     transmission: TransmissionSection | None = None
@@ -234,8 +176,6 @@ class Preset(_Section, frozen=True, kw_only=True):
     payload: PayloadSection | None = None
     ground: GroundSection | None = None
     sensors: SensorSection = SensorSection()
-
-    LIMITS: ClassVar[Limits] = {"physics_hz": (200.0, 4000.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -250,27 +190,16 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in PRESETS.glob("*.toml")))
 
 
-def preset_file(reference: str | Path) -> Path:
-    """Return the file of a shipped preset by name, or of one's own by path."""
-    text = str(reference)
-    if text in preset_names():
-        return PRESETS / f"{text}.toml"
-    if text.endswith(".toml") or "/" in text:
-        return Path(text)
-    raise TrueupError(f"no twin preset {text!r}{did_you_mean(text, preset_names())}; or give a path to a .toml file")
-
-
 def preset_label(reference: str | Path) -> str:
     """Return a short name for file names and reports."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", Path(reference).stem)[:64] or "preset"
 
 
 def read_preset(reference: str | Path) -> Preset:
-    """Read and check a preset; every failure names the file and the key."""
-    absent = f"no such preset file (shipped: {', '.join(preset_names())})"
-    return read_toml(preset_file(reference), Preset, "preset", absent)
-
-
-def parse_preset(text: str, file: str | Path = "preset") -> Preset:
-    """Check a preset given as TOML text."""
-    return parse_toml(text, Preset, file)
+    """Read and check a shipped preset by name, or one's own by path; every failure names the file and the key."""
+    text, shipped = str(reference), preset_names()
+    if text in shipped:
+        text = str(PRESETS / f"{text}.toml")
+    elif not (text.endswith(".toml") or "/" in text):
+        raise TrueupError(f"no twin preset {text!r}{did_you_mean(text, shipped)}; or give a path to a .toml file")
+    return read_toml(text, Preset, "preset", f"no such preset file (shipped: {', '.join(shipped)})")

@@ -1,12 +1,11 @@
 """The sealed truth of a twin: written when the twin starts, opened only to score oneself (`trueup twin reveal`).
 
-The seal is against reading by accident, not against intent: the content is compressed and masked, so that neither an
-editor nor a search shows it. No stage may import this module; a test holds them to it.
+The seal is against reading by accident, not against intent: the content is compressed, so that neither an editor nor a
+search shows it. No stage may import this module; a test holds them to it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from pathlib import Path
@@ -30,14 +29,12 @@ def seal_folder() -> Path:
 
 def seal(name: str, truth: Truth) -> Path:
     """Write the truth of the twin called `name`; returns the file."""
-    content = zlib.compress(truth_json(truth), 9)
     file = seal_folder() / f"{name}{SUFFIX}"
     try:
-        return write_atomic(file, HEADER + _mask(content))
+        return write_atomic(file, HEADER + zlib.compress(truth_json(truth), 9))
     except TrueupError as error:
-        raise TrueupError(
-            f"the twin's truth cannot be sealed: {error.message}; set XDG_STATE_HOME", file=file
-        ) from None
+        reason = f"{error.message}; set XDG_STATE_HOME"
+        raise TrueupError(f"the twin's truth cannot be sealed: {reason}", file=file) from None
 
 
 def sealed_names() -> tuple[str, ...]:
@@ -54,14 +51,7 @@ def reveal(name: str) -> dict[str, object]:
     if not data.startswith(HEADER) or len(data) > MAX_BYTES:
         raise TrueupError("is not the sealed truth of a twin", file=file)
     try:
-        opener = zlib.decompressobj()
-        content = opener.decompress(_mask(data[len(HEADER) :]), MAX_BYTES)
+        content = zlib.decompressobj().decompress(data[len(HEADER) :], MAX_BYTES)
         return msgspec.json.decode(content, type=dict[str, object])
     except (zlib.error, msgspec.MsgspecError) as error:
         raise TrueupError(f"the sealed truth is damaged ({error}); start the twin once more", file=file) from None
-
-
-def _mask(data: bytes) -> bytes:
-    """Exclusive-or with a fixed stream; twice gives the data back."""
-    key = hashlib.shake_128(HEADER).digest(len(data))
-    return bytes(a ^ b for a, b in zip(data, key, strict=True))

@@ -5,8 +5,7 @@ The truth goes into the physics and into the sealed file, nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,8 +16,7 @@ from trueup.twin.truth.preset import SensorSection
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Nominal:
+class Nominal(NamedTuple):
     """What the robot's model says, and what a draw is relative to: per joint, then per body."""
 
     armature: FloatArray
@@ -28,8 +26,7 @@ class Nominal:
     mass: float  # of the whole robot
 
 
-@dataclass(frozen=True, kw_only=True)
-class JointTruth:
+class JointTruth(msgspec.Struct, frozen=True):
     """Per joint; `torque_scale` is torque given over torque reported."""
 
     armature: FloatArray
@@ -39,8 +36,7 @@ class JointTruth:
     torque_scale: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrictionTruth:
+class FrictionTruth(msgspec.Struct, frozen=True):
     """Per joint, N m and rad; the Coulomb part is `JointTruth.friction`. Bristle: N m/rad and N m s/rad."""
 
     kind: Literal["stribeck", "lugre"]
@@ -53,8 +49,7 @@ class FrictionTruth:
     bristle_damping: FloatArray  # damping ratio until the plant is built, then N m s/rad
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransmissionTruth:
+class TransmissionTruth(msgspec.Struct, frozen=True):
     """Per joint: stiffness N m/rad, hardening N m/rad^3, damping N m s/rad (see FrictionTruth), hysteresis N m, rad."""
 
     stiffness: FloatArray
@@ -65,8 +60,7 @@ class TransmissionTruth:
     backlash: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class MotorTruth:
+class MotorTruth(msgspec.Struct, frozen=True):
     """Per joint: torque limit N m, no-load speed and knee rad/s."""
 
     torque_limit: FloatArray
@@ -74,8 +68,7 @@ class MotorTruth:
     knee_speed: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class SupplyTruth:
+class SupplyTruth(msgspec.Struct, frozen=True):
     """Open-circuit voltage V, resistance Ohm, copper loss per joint W/(N m)^2."""
 
     voltage: float
@@ -83,8 +76,7 @@ class SupplyTruth:
     copper: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeatTruth:
+class HeatTruth(msgspec.Struct, frozen=True):
     """Per joint: rise deg C per (N m)^2 in the long run, time constant s; and the derating."""
 
     ambient: float
@@ -95,8 +87,7 @@ class HeatTruth:
     derate_floor: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class BodyTruth:
+class BodyTruth(msgspec.Struct, frozen=True):
     """Per body: mass scale, inertia scale beyond it, centre-of-mass offset (nbody, 3) in m."""
 
     names: tuple[str, ...]
@@ -105,16 +96,14 @@ class BodyTruth:
     com_offset: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class PayloadTruth:
+class PayloadTruth(msgspec.Struct, frozen=True):
     """kg, and m from the base frame or the tool."""
 
     mass: float
     offset: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroundTruth:
+class GroundTruth(msgspec.Struct, frozen=True):
     """Sliding friction, softness s, damping ratio."""
 
     friction: float
@@ -122,8 +111,7 @@ class GroundTruth:
     dampratio: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Truth:
+class Truth(msgspec.Struct, frozen=True):
     """Everything hidden of one twin."""
 
     robot: str
@@ -144,7 +132,7 @@ class Truth:
     body: BodyTruth | None = None
     payload: PayloadTruth | None = None
     ground: GroundTruth | None = None
-    notes: list[str] = field(default_factory=list)  # draws lowered to what the integrator carries; losses
+    notes: list[str] = msgspec.field(default_factory=list)  # draws lowered to what the integrator carries; losses
 
 
 def truth_json(truth: Truth) -> bytes:

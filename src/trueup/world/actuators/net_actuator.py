@@ -1,16 +1,16 @@
 """NetActuator: a learned servo inside the batch, between physics steps, at the batch's speed.
 
 The net sees what a servo sees: the command after its delay, the encoder with its bias. Its torque is fed forward to
-the engine, whose torque limit (and with `dcmotor` torque-speed envelope) acts after it; an `Envelope` given here does
-so too. A net that is the whole servo (kind "torque") silences the engine's own by zero gains. A residual net sees no
-more than the range that it was fitted on: outside, what it adds stays what it was at the edge.
+the engine, whose torque limit (and with `dcmotor` torque-speed envelope) acts after it. A net that is the whole servo
+(kind "torque") silences the engine's own by zero gains. A residual net sees no more than the range that it was fitted
+on: outside, what it adds stays what it was at the edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.actuator_net import ActuatorNet, Float32, Setting
-from trueup.models.envelope import Envelope, limit_torque
 from trueup.models.net_forward import NetForward
-from trueup.world.actuators.substep import GearFriction, SubstepState
+from trueup.world.actuators.substep import GearFriction, SubstepModel, SubstepState
 from trueup.world.fitted.fit_parameter import ParamWriter
 
 if TYPE_CHECKING:
@@ -32,17 +31,29 @@ _MOST_STRETCH = 0.2  # of dt_s that the physics step may force on the net
 _GUARD_SHARE = 0.01  # of inputs outside before it is worth a word
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guard:
-    """How much of what the net saw lay outside the range that it was fitted on.
+class NetHistory(NamedTuple):
+    """The past of a replay as a learned servo saw it: measured and commanded at `rate_hz`, (T, njoint) each.
 
-    share  (nsignal, njoint) of the inputs so far
+    target_vel  None: always zero
+    start       (nsim,) row at which each simulation begins
+    first       (nsim,) row before which nothing is known: everything was as in it
     """
+
+    rate_hz: float
+    position: FloatArray
+    velocity: FloatArray
+    target: FloatArray
+    target_vel: FloatArray | None
+    start: Ids
+    first: Ids
+
+
+class Guard(NamedTuple):
+    """How much of what the net saw lay outside the range that it was fitted on: share (nsignal, njoint) of inputs."""
 
     joint_names: tuple[str, ...]
     signals: tuple[str, ...]
     share: FloatArray
-    inputs: int
 
     @property
     def worst(self) -> float:
@@ -62,15 +73,13 @@ class Guard:
         return str(self) if self.worst > _GUARD_SHARE else None
 
 
-class NetActuator:
+class NetActuator(SubstepModel):
     """A SubstepModel that runs an ActuatorNet; `prepare` sets the parameters that it was fitted with."""
 
     clips: bool | None = None  # signals at the fitted range; None: those of residual nets
 
-    def __init__(self, net: ActuatorNet, *, envelope: Envelope | None = None, threads: int = 0) -> None:
-        """`threads` 0: those of the simulation."""
-        self.net, self.envelope, self._threads = net, envelope, threads
-        self.holds = 1
+    def __init__(self, net: ActuatorNet) -> None:
+        self.net = net
         friction = net.spec.friction
         self.gear_friction = None if friction in (None, "M1") else GearFriction(friction)
 
@@ -80,7 +89,7 @@ class NetActuator:
         if spec.joint_names != sim.robot.spec.joint_names:
             raise TrueupError(f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}")
         if spec.kind == "torque":  # it has learned how late commands come
-            sim.set_delay(0.0)
+            sim.params.set("delay", 0.0)
         self.every = max(1, round(spec.dt_s / sim.physics_dt))
         if abs(self.every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
             raise TrueupError(
@@ -89,10 +98,10 @@ class NetActuator:
             )
         if self.gear_friction is not None:
             self.gear_friction.start(sim)
-        elif self.envelope is None and sim.substeps % self.every == 0:
+        elif sim.substeps % self.every == 0:
             self.holds = self.every
         shape = (sim.nsim, spec.njoint)
-        self.forward = NetForward(net, sim.nsim, self._threads or sim.cfg.threads or usable_cores())
+        self.forward = NetForward(net, sim.nsim, sim.cfg.threads or usable_cores())
         self._signals: Float32 = np.empty((len(spec.signals), *shape), np.float32)
         group = np.empty(spec.njoint, np.intp)
         for k, joints in enumerate(spec.groups):
@@ -100,8 +109,8 @@ class NetActuator:
         self._low, self._high = net.low[group].T[:, None, :], net.high[group].T[:, None, :]
         self._clips = spec.kind == "residual" if self.clips is None else self.clips
         self._torque = np.zeros(shape)
-        self._gains = np.stack([sim.gains.get(name) for name in ("kp", "kd")])
-        self._needs_gains = self.envelope is not None or "servo_torque" in spec.signals
+        self._gains = np.stack([sim.params.get(name) for name in ("kp", "kd")])
+        self._needs_gains = spec.kind == "torque" or "servo_torque" in spec.signals
         self._clock = np.zeros(1, np.int64)
         self._outside = np.zeros((len(spec.signals), spec.njoint), np.int64)
         self._seen = np.zeros(1, np.int64)
@@ -141,18 +150,30 @@ class NetActuator:
             self._clip()
             self.forward.write(age, self._signals)
 
+    def prime_from(self, sim: BatchSim, past: NetHistory) -> None:
+        """Fill the history with what came before, at the net's own steps."""
+        rate, first = past.rate_hz, past.first
+        ages = self.every * sim.physics_dt * np.arange(self.net.spec.depth, 0, -1)
+        rows = past.start[:, None] - ages * rate  # (nsim, depth), fractions of a row
+        # a command that is on its way for the delay arrives in the middle of a physics step on average
+        sent = rows[:, :, None] + (0.5 * sim.physics_dt - sim.delay[:, None, :]) * rate
+        at = np.maximum(np.floor(sent + 1e-9).astype(np.intp), first[:, None, None]), np.arange(self.net.spec.njoint)
+        rows = np.maximum(rows, first[:, None])
+        position, velocity = _between(past.position, rows), _between(past.velocity, rows)
+        target_vel = None if past.target_vel is None else past.target_vel[at]
+        self.prime(sim, past.target[at], position, velocity, target_vel)
+
     def step(self, sim: BatchSim, state: SubstepState) -> FloatArray:
         """The net's torque, held between its evaluations."""
         if self.gear_friction is not None:
             self.gear_friction.step(sim, state)
         if self._clock[0] % self.every == 0:
             self._read(state.joint_pos, state.joint_vel, state.target_pos, sim.ctrl[:, 1::3])
-            self._guard()
-            self._clip()
+            self._clip(count=True)
             self.forward.push(self._signals)
             self.forward.torque(self._torque)
         self._clock += self.holds
-        return self._torque if self.envelope is None else self._within_envelope(sim, state)
+        return self._torque
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """What a checkpoint needs, live: write into these arrays to restore."""
@@ -174,8 +195,7 @@ class NetActuator:
     def guard(self) -> Guard:
         """Share of inputs outside the fitted range, since the batch was made."""
         share = self._outside / max(1, int(self._seen[0]))
-        spec = self.net.spec
-        return Guard(joint_names=spec.joint_names, signals=spec.signals, share=share, inputs=int(self._seen[0]))
+        return Guard(self.net.spec.joint_names, self.net.spec.signals, share)
 
     # --- inside a step ---
     def _read(self, position: FloatArray, velocity: FloatArray, target: FloatArray, target_vel: FloatArray) -> None:
@@ -195,32 +215,31 @@ class NetActuator:
     def _take_gains(self, sim: BatchSim, rows: Ids | slice) -> None:
         """Remember the gains that were set; a net that is the whole servo then silences the engine's."""
         silent = self.net.spec.kind == "torque"
-        if not (silent or self._needs_gains):
+        if not self._needs_gains:
             return
         for known, name in zip(self._gains, ("kp", "kd"), strict=True):
-            now = sim.gains.get(name)
+            now = sim.params.get(name)
             known[rows] = np.where(silent & (now[rows] == 0.0), known[rows], now[rows])
             if silent:
                 now[rows] = 0.0
-                sim.gains.set(name, now)
+                sim.params.set(name, now)
 
-    def _guard(self) -> None:
-        outside = (self._signals < self._low) | (self._signals > self._high)
-        self._outside += np.count_nonzero(outside, axis=1)
-        self._seen += self._signals.shape[1]
-
-    def _clip(self) -> None:
+    def _clip(self, *, count: bool = False) -> None:
+        """Keep what the net sees within the range that it was fitted on; `count` what is outside."""
+        if count:
+            outside = (self._signals < self._low) | (self._signals > self._high)
+            self._outside += np.count_nonzero(outside, axis=1)
+            self._seen += self._signals.shape[1]
         if self._clips:
             np.clip(self._signals, self._low, self._high, out=self._signals)
 
-    def _within_envelope(self, sim: BatchSim, state: SubstepState) -> FloatArray:
-        """The net's torque, less what the motor cannot give beside the servo's."""
-        assert self.envelope is not None
-        if self.net.spec.kind == "torque":
-            return limit_torque(self.envelope, self._torque, state.joint_vel)
-        kp, kd = self._gains
-        servo = kp * (state.target_pos - state.joint_pos) + kd * (sim.ctrl[:, 1::3] - state.joint_vel)
-        return limit_torque(self.envelope, servo + self._torque, state.joint_vel) - servo
+
+def _between(values: FloatArray, rows: FloatArray) -> FloatArray:
+    """Values (T, n) at fractional rows (nsim, k), linear in between."""
+    low = np.minimum(np.floor(rows).astype(np.intp), max(0, len(values) - 2))
+    share = (rows - low)[..., None]
+    out: FloatArray = (1 - share) * values[low] + share * values[np.minimum(low + 1, len(values) - 1)]
+    return out
 
 
 def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:

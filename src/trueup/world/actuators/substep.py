@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubstepState:
+class SubstepState(NamedTuple):
     """What a servo knows before a physics step, each (nsim, njoint).
 
     joint_pos   as the encoder reports it
@@ -31,34 +30,35 @@ class SubstepState:
     torque: FloatArray
 
 
-class SubstepModel(Protocol):
-    """An actuator model called before every physics step of the whole batch."""
+class SubstepModel:
+    """An actuator model called before every physics step of the whole batch; a model overrides what it needs.
+
+    gear_friction  the friction model in it, if any
+    holds          physics steps for which a torque stays: `step` is called at the first of them only
+    """
+
+    gear_friction: GearFriction | None = None
+    holds: int = 1
+
+    def start(self, sim: BatchSim) -> None:
+        """Called once, when the batch has its parameters."""
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
 
     def step(self, sim: BatchSim, state: SubstepState) -> FloatArray | None:
         """Return torque (nsim, njoint) to add to the servo's before its limits, or None."""
-
-
-@runtime_checkable
-class ActuatorModel(SubstepModel, Protocol):
-    """A substep model with a beginning and a past: buffers made for one batch, kept in its checkpoints."""
-
-    gear_friction: GearFriction | None
-    holds: int  # physics steps for which a torque stays: `step` is called at the first of them only
-
-    def start(self, sim: BatchSim) -> None:
-        """Called once, when the batch has its parameters."""
+        raise NotImplementedError
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """Arrays that change while stepping, live: written into when a batch is restored."""
+        return {}
 
     def restored(self, sim: BatchSim) -> None:
         """Called when they have been."""
 
 
-class GearFriction:
+class GearFriction(SubstepModel):
     """Friction M1 to M6 in the batch: the budget of each step becomes the engine's dry friction and damping.
 
     MuJoCo's friction constraint holds the joint while the torque needed to stop it stays within `dof_frictionloss`:
@@ -70,15 +70,7 @@ class GearFriction:
         self.model: FrictionModel = model
         self._given = params
         self.coefficients = params or FrictionParams()
-        self.gear_friction: GearFriction | None = self
-        self.holds = 1
-
-    def memory(self) -> dict[str, NDArray[np.generic]]:
-        """Nothing: the budget follows from the state."""
-        return {}
-
-    def restored(self, sim: BatchSim) -> None:
-        """Nothing to do."""
+        self.gear_friction = self
 
     def start(self, sim: BatchSim) -> None:
         """Take the robot's own friction, unless coefficients were given; called once by the batch."""
@@ -96,7 +88,7 @@ class GearFriction:
         self.coefficients = replace(self.coefficients, **{_COEFFICIENT.get(name, name[9:]): values})
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
-        """Nothing is remembered; the budget is recomputed before every step."""
+        """Write the budget of the present state."""
         self._write(sim, sim.joint_vel, sim.joint_torque)
 
     def step(self, sim: BatchSim, state: SubstepState) -> None:

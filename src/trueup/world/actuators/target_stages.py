@@ -7,7 +7,7 @@ which a task or a calibration extends; policies never see what stages do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,23 +20,22 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
-class TargetStage(Protocol):
-    """One link of the action chain."""
+class TargetStage:
+    """One link of the action chain; a stage with a past overrides all three."""
 
     def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
         """Return the targets (nsim, njoint) that go on; `targets` itself must stay as it is."""
-        ...
+        raise NotImplementedError
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
-        ...
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """The live arrays that a checkpoint must hold."""
-        ...
+        return {}
 
 
-class ConstantDelta:
+class ConstantDelta(TargetStage):
     """A delta action that is always the same: `offset` rad on the targets, one number or one for each joint."""
 
     def __init__(self, offset: ArrayLike) -> None:
@@ -47,9 +46,3 @@ class ConstantDelta:
     def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
         out: FloatArray = targets + self.offset
         return out
-
-    def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
-        """Has no past."""
-
-    def memory(self) -> dict[str, NDArray[np.generic]]:
-        return {}

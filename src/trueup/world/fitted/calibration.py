@@ -70,8 +70,6 @@ class SimParams(Strict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         count = len(self.estimates)
-        if self.schema != SCHEMA:
-            raise ValueError(f"it is of schema {self.schema} and this version reads schema {SCHEMA}: calibrate again")
         if len(self.x) != count or [len(row) for row in self.covariance] != [count] * count:
             raise ValueError(f"x and covariance must have the size of the {count} estimates")
         if not all(math.isfinite(v) for row in (self.x, *self.covariance) for v in row):
@@ -100,22 +98,15 @@ class SimParams(Strict, frozen=True, kw_only=True):
         if new.shape not in ((count,), (sim.nsim, count)):
             raise TrueupError(f"values must have shape ({sim.nsim}, {count}), found {new.shape}")
         self.check_robot(sim)
-        keep = self.applicable(sim)
-        writer = ParamWriter(sim, [self.parameters[k] for k in keep])
-        writer.write(np.broadcast_to(new, (sim.nsim, count))[:, keep], writer.base())
-
-    def applicable(self, sim: BatchSim) -> list[int]:
-        """Numbers of the parameters that a simulation takes: all, but the stand's where there is no stand."""
         given, on_stand = self.parameters, sim.cfg.model.base == "mount"
-        return [k for k, one in enumerate(given) if on_stand or not belongs_to_stand(one, given)]
+        keep = [k for k, one in enumerate(given) if on_stand or not belongs_to_stand(one, given)]
+        writer = ParamWriter(sim, [given[k] for k in keep])
+        writer.write(np.broadcast_to(new, (sim.nsim, count))[:, keep], writer.base())
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Draw (count, nparameter) values from the posterior, inside the bounds."""
-        covariance = np.array(self.covariance)
-        draws = rng.multivariate_normal(np.array(self.x), covariance, count, method="eigh")
-        low, high = np.array([entry.x_bounds for entry in self.parameters]).T
-        inside = np.clip(draws, low, high)
-        return np.stack([entry.to_value(inside[:, k]) for k, entry in enumerate(self.parameters)], axis=1)
+        draws = rng.multivariate_normal(np.array(self.x), np.array(self.covariance), count, method="eigh")
+        return np.stack([entry.to_value(draws[:, k]) for k, entry in enumerate(self.parameters)], axis=1)
 
     def find(self, name: str, of: str | None = None) -> Estimate:
         """The estimate of a parameter, of a joint or body."""
@@ -243,10 +234,8 @@ def read_calibration(path: str | Path) -> Calibration:
         content = file.read_bytes()
         found = msgspec.json.decode(content, type=_Version).schema
         if found != SCHEMA:
-            raise TrueupError(
-                f"this calibration is of schema {found} and this version reads schema {SCHEMA}: calibrate again",
-                file=file,
-            )
+            versions = f"is of schema {found} and this version reads schema {SCHEMA}"
+            raise TrueupError(f"this calibration {versions}: calibrate again", file=file)
         return msgspec.json.decode(content, type=Calibration)
     except OSError as error:
         raise TrueupError(f"the calibration cannot be read: {error.strerror}", file=file) from None

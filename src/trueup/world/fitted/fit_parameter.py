@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
+from trueup.models.actuator_net import Setting
 from trueup.world.parameters.table import PARAMETERS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 Scale = Literal["log", "linear"]
 Mode = Literal["set", "times"]
 NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})
-_Index = tuple[NDArray[np.intp] | int, ...]
+_Index = tuple[NDArray[np.intp] | slice | int, ...]
 
 
 class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,26 +78,13 @@ def belongs_to_stand(entry: FitParameter, parameters: Sequence[FitParameter]) ->
     return entry.name in NEEDS_MOUNT or (entry.name == "tilt" and on_stand)
 
 
-class Place(Protocol):
-    """Where a value goes: the parts of a `FitParameter` that matter here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def of(self) -> tuple[str, ...]: ...
-    @property
-    def axis(self) -> int | None: ...
-    @property
-    def mode(self) -> Mode: ...
-
-
 class ParamWriter:
     """Writes values (rows, nparameter) of `parameters` into one simulation's arrays.
 
     names  parameters of the simulation that are touched, in the order of their first appearance
     """
 
-    def __init__(self, sim: BatchSim, parameters: Sequence[Place]) -> None:
+    def __init__(self, sim: BatchSim, parameters: Sequence[FitParameter | Setting]) -> None:
         self.parameters = tuple(parameters)
         self._sim = sim
         self._at = [_columns(sim, one) for one in self.parameters]
@@ -136,16 +123,8 @@ class ParamWriter:
         return tuple(item for k in self._of_name.get(name, ()) for item in self.parameters[k].of)
 
 
-def _columns(sim: BatchSim, one: Place) -> _Index:
+def _columns(sim: BatchSim, one: FitParameter | Setting) -> _Index:
     """Index of a parameter's columns behind the row axis; of no joint or body by name: all of them."""
-    if one.name not in PARAMETERS:
-        raise TrueupError(f"the simulator does not know the fitted parameter {one.name!r}")
-    scope = PARAMETERS[one.name].scope
+    columns = sim.params.columns(one.name, one.of or None)
     axis: tuple[int, ...] = () if one.axis is None else (one.axis,)
-    if scope == "robot":
-        return axis
-    known = sim.params.names_of(scope)
-    missing = [item for item in one.of if item not in known]
-    if missing:
-        raise TrueupError(f"a fitted parameter belongs to the {scope} {missing[0]!r} that the robot does not have")
-    return (np.array([known.index(item) for item in one.of or known], np.intp), *axis)
+    return axis if PARAMETERS[one.name].scope == "robot" else (columns, *axis)

@@ -47,11 +47,8 @@ class Fitted:
         self.estimates = tuple(params.estimates[k] for k in keep)
         self.left_out = tuple(LeftOut(params.estimates[k], why) for k, why in enumerate(reasons) if why)
         if not keep:
-            out = dict.fromkeys(one.estimate.parameter.name for one in self.left_out)
-            raise TrueupError(
-                f"this calibration of {params.robot!r} has no parameter that acts in this simulation (left out: "
-                f"{', '.join(out) or 'none'})"
-            )
+            out = ", ".join(dict.fromkeys(one.estimate.parameter.name for one in self.left_out)) or "none"
+            raise TrueupError(f"this calibration has no parameter that acts in this simulation (left out: {out})")
         self._writer = ParamWriter(sim, [one.parameter for one in self.estimates])
         self._x = np.array(params.x)[keep]
         self._root = _root(np.array(params.covariance)[np.ix_(keep, keep)])[:, : None if posterior else 0]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.policy.chain import matrices
 
 FloatArray = NDArray[np.float64]
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])  # where each entry of the tensor is among the six
@@ -43,19 +44,13 @@ def decompose(six: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def compose(moments: FloatArray, quat: FloatArray) -> FloatArray:
     """Principal moments (..., 3) and quaternions (..., 4) -> (..., 6) in the body frame."""
-    axes = _rotation(quat)
-    full = (axes * moments[..., None, :]) @ np.swapaxes(axes, -1, -2)
-    return np.stack([full[..., i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+    axes = matrices(quat.reshape(-1, 4)).reshape(*quat.shape[:-1], 3, 3)
+    return _six((axes * moments[..., None, :]) @ np.swapaxes(axes, -1, -2))
 
 
-def _rotation(quat: FloatArray) -> FloatArray:
-    w, x, y, z = np.moveaxis(quat, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, -1) for row in rows], -2)
+def _six(full: FloatArray) -> FloatArray:
+    """(..., 3, 3) -> (..., 6)."""
+    return full[..., [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
 
 def second_moment(six: FloatArray) -> FloatArray:
@@ -78,15 +73,14 @@ def from_shape(shape: FloatArray, nominal: FloatArray) -> FloatArray:
     """
     root = _root(nominal) @ _triangle(shape)
     sigma = root @ np.swapaxes(root, -1, -2)
-    full = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
-    return np.stack([full[..., i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+    return _six(np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma)
 
 
 def to_shape(six: FloatArray, nominal: FloatArray) -> FloatArray:
     """The inverse of `from_shape`."""
     factor = np.linalg.solve(_root(nominal), _root(six))
     logs = np.log(np.diagonal(factor, axis1=-2, axis2=-1))
-    return np.concatenate([logs, np.stack([factor[..., i, j] for i, j in _BELOW], -1)], -1)
+    return np.concatenate([logs, factor[..., [1, 2, 2], [0, 0, 1]]], -1)
 
 
 def _root(six: FloatArray) -> FloatArray:
@@ -97,13 +91,8 @@ def _root(six: FloatArray) -> FloatArray:
     return root
 
 
-_BELOW = ((1, 0), (2, 0), (2, 1))
-
-
 def _triangle(shape: FloatArray) -> FloatArray:
     out = np.zeros((*shape.shape[:-1], 3, 3))
-    for k in range(3):
-        out[..., k, k] = np.exp(shape[..., k])
-    for k, (i, j) in enumerate(_BELOW):
-        out[..., i, j] = shape[..., 3 + k]
+    out[..., range(3), range(3)] = np.exp(shape[..., :3])
+    out[..., [1, 2, 2], [0, 0, 1]] = shape[..., 3:]
     return out

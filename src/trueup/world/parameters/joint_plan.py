@@ -34,12 +34,15 @@ class JointPlan:
         driven: Collection[str],
     ) -> None:
         self._names = tuple(nominal)
-        terms = [_terms(values, ranges.get(name)) for name, values in nominal.items()]
-        self._base, self._gain = (np.stack(part) for part in zip(*terms, strict=True))
-        njoint = self._base.shape[1]
-        self._source = np.stack([_of_joints(columns.get(name), njoint) for name in nominal])
+        base, gain, source = [], [], []
+        for name, values in nominal.items():
+            operation = ranges[name].operation if name in ranges else None
+            base.append(values if operation in (None, "add") else np.zeros_like(values))
+            gain.append({None: np.zeros_like(values), "scale": values}.get(operation, np.ones_like(values)))
+            source.append(_of_joints(columns.get(name), len(values)))
+        self._base, self._gain, self._source = np.stack(base), np.stack(gain), np.stack(source)
         self._driven = [k for k, name in enumerate(nominal) if strength is not None and name in driven]
-        self._strength = _of_joints(strength, njoint)
+        self._strength = _of_joints(strength, self._base.shape[1])
 
     def values(self, numbers: FloatArray) -> dict[str, FloatArray]:
         """Values of every parameter."""
@@ -47,15 +50,6 @@ class JointPlan:
         for k in self._driven:
             out[:, k] *= numbers[:, self._strength]
         return {name: out[:, k] for k, name in enumerate(self._names)}
-
-
-def _terms(nominal: FloatArray, draw: Draw | None) -> tuple[FloatArray, FloatArray]:
-    """Base and gain of base + gain drawn."""
-    if draw is None:
-        return nominal, np.zeros_like(nominal)
-    if draw.operation == "scale":
-        return np.zeros_like(nominal), nominal
-    return (nominal if draw.operation == "add" else np.zeros_like(nominal)), np.ones_like(nominal)
 
 
 def _of_joints(columns: slice | None, njoint: int) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 Scope = Literal["joint", "body", "robot", "object"]
+_SHAPE_AXES = ("log xx", "log yy", "log zz", "xy", "xz", "yz")
 MOUNT_AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
@@ -30,16 +31,8 @@ def _joint(unit: str, doc: str, low: float = 0.0) -> Parameter:
     return Parameter(scope="joint", unit=unit, low=low, doc=doc)
 
 
-def _body(unit: str, doc: str, *axes: str, low: float = -np.inf) -> Parameter:
-    return Parameter(scope="body", unit=unit, axes=axes, low=low, doc=doc)
-
-
-def _robot(unit: str, doc: str, *axes: str, low: float = -np.inf) -> Parameter:
-    return Parameter(scope="robot", unit=unit, axes=axes, low=low, doc=doc)
-
-
-def _object(unit: str, doc: str, low: float) -> Parameter:
-    return Parameter(scope="object", unit=unit, low=low, doc=doc)
+def _other(scope: Scope, unit: str, doc: str, *axes: str, low: float = -np.inf) -> Parameter:
+    return Parameter(scope=scope, unit=unit, axes=axes, low=low, doc=doc)
 
 
 # Coefficients of `models.friction` beyond kv ("damping") and kc ("friction"); they need SimCfg(friction="M2") or more.
@@ -75,21 +68,19 @@ PARAMETERS: dict[str, Parameter] = {
     "delay": _joint("s", "from command to torque"),
     "encoder_bias": _joint("rad", "measured minus true position", -np.inf),
     **GEAR_FRICTION,
-    "mass_scale": _body("1", "times nominal mass and inertia", low=1e-6),
-    "com_offset": _body("m", "centre of mass minus nominal, body frame", "x", "y", "z"),
-    "inertia": _body("kg m^2", "inertia at the centre of mass, body frame", "xx", "yy", "zz", "xy", "xz", "yz"),
-    "inertia_shape": _body(
-        "1", "log-Cholesky factor of the inertia against nominal: any value is physical", *(
-            "log xx", "log yy", "log zz", "xy", "xz", "yz"
-        )
+    "mass_scale": _other("body", "1", "times nominal mass and inertia", low=1e-6),
+    "com_offset": _other("body", "m", "centre of mass minus nominal, body frame", "x", "y", "z"),
+    "inertia": _other("body", "kg m^2", "at the centre of mass, body frame", "xx", "yy", "zz", "xy", "xz", "yz"),
+    "inertia_shape": _other(
+        "body", "1", "log-Cholesky factor of the inertia against nominal: any value is physical", *_SHAPE_AXES
     ),
-    "contact_friction": _robot("1", "sliding friction of every contact geom of robots and ground", low=0.0),
-    "contact_timeconst": _robot("s", "softness of contacts: larger is softer", low=1e-4),
-    "contact_dampratio": _robot("1", "below 1 contacts bounce", low=1e-3),
-    "gravity": _robot("m/s^2", "gravity vector, world frame", "x", "y", "z"),
-    "tilt": _robot("rad", "of a held base (or of the ground) against gravity", "roll", "pitch"),
-    "mount_stiffness": _robot("N/m, N m/rad", "of the stand that holds the base", *MOUNT_AXES, low=1e-9),
-    "mount_damping": _robot("N s/m, N m s/rad", "of the stand that holds the base", *MOUNT_AXES, low=0.0),
-    "object_mass": _object("kg", "mass of an object; its inertia follows", 1e-6),
-    "object_friction": _object("1", "sliding friction of an object's contacts", 0.0),
+    "contact_friction": _other("robot", "1", "sliding friction of every contact geom of robots and ground", low=0.0),
+    "contact_timeconst": _other("robot", "s", "softness of contacts: larger is softer", low=1e-4),
+    "contact_dampratio": _other("robot", "1", "below 1 contacts bounce", low=1e-3),
+    "gravity": _other("robot", "m/s^2", "gravity vector, world frame", "x", "y", "z"),
+    "tilt": _other("robot", "rad", "of a held base (or of the ground) against gravity", "roll", "pitch"),
+    "mount_stiffness": _other("robot", "N/m, N m/rad", "of the stand that holds the base", *MOUNT_AXES, low=1e-9),
+    "mount_damping": _other("robot", "N s/m, N m s/rad", "of the stand that holds the base", *MOUNT_AXES, low=0.0),
+    "object_mass": _other("object", "kg", "mass of an object; its inertia follows", low=1e-6),
+    "object_friction": _other("object", "1", "sliding friction of an object's contacts", low=0.0),
 }  # fmt: skip

@@ -53,11 +53,9 @@ class Adr:
         self.names = randomizer.names
         self.limits = randomizer.bounds.copy()
         self._step = cfg.step * (self.limits[:, 1] - self.limits[:, 0])
-        count = len(self.names)
-        randomizer.bounds[:] = randomizer.start_point[:, None]
-        self._sum = np.zeros((count, 2))
-        self._filled = np.zeros((count, 2), np.int64)
-        room = np.abs(self.limits - randomizer.start_point[:, None]) > 1e-9 * np.abs(self._step[:, None])
+        randomizer.bounds[:] = start = randomizer.start_point[:, None]
+        self._sum, self._filled = np.zeros(self.limits.shape), np.zeros(self.limits.shape, np.int64)
+        room = np.abs(self.limits - start) > 1e-9 * np.abs(self._step[:, None])
         self._movable = np.flatnonzero(room)  # 2 entry + side
         if not len(self._movable):
             raise TrueupError("ADR needs a range to grow: every range here is but the calibrated point")
@@ -109,13 +107,6 @@ class Adr:
     def _move(self, entry: int, side: int) -> None:
         mean = self._sum[entry, side] / self._filled[entry, side]
         self._sum[entry, side], self._filled[entry, side] = 0.0, 0
-        outward = -1.0 if side == 0 else 1.0
-        if mean > self.cfg.high:
-            shift = outward * self._step[entry]
-        elif mean < self.cfg.low:
-            shift = -outward * self._step[entry]
-        else:
-            return
-        start = self._randomizer.start_point[entry]
-        low, high = (self.limits[entry, 0], start) if side == 0 else (start, self.limits[entry, 1])
-        self.bounds[entry, side] = np.clip(self.bounds[entry, side] + shift, low, high)
+        outward = (int(mean > self.cfg.high) - int(mean < self.cfg.low)) * (2 * side - 1)
+        low, high = sorted((self._randomizer.start_point[entry], self.limits[entry, side]))
+        self.bounds[entry, side] = np.clip(self.bounds[entry, side] + outward * self._step[entry], low, high)

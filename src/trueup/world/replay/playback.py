@@ -18,13 +18,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.world.actuators.net_actuator import NetActuator
-from trueup.world.actuators.net_history import NetHistory, prime_from
-from trueup.world.actuators.substep import ActuatorModel
+from trueup.robot.model import MOUNT_JOINTS
+from trueup.world.actuators.net_actuator import NetActuator, NetHistory
 from trueup.world.batch import BatchSim
-from trueup.world.parameters.whole_robot import start_at
 
 FloatArray = NDArray[np.float64]
+_MOST_SAG = 0.3  # rad or m of a stand under the robot's weight: more is no stand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +55,25 @@ class Recorded:
         if count == 1:
             return self
         arrays = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "history"}
-        more = {name: _tiled(a, count) for name, a in arrays.items() if a is not None}
+        more = {name: np.concatenate([values] * count) for name, values in arrays.items() if values is not None}
         return replace(self, history=None, **more)
+
+    @property
+    def gains(self) -> dict[str, FloatArray]:
+        """kp and kd where they are given, (nsim, 1 or L, njoint)."""
+        both = {"kp": self.kp, "kd": self.kd}
+        return {name: gain if gain.ndim == 3 else gain[:, None] for name, gain in both.items() if gain is not None}
 
     @property
     def changes(self) -> list[int]:
         """Steps at which a gain of some stretch changes."""
-        out: set[int] = set()
-        for gain in (self.kp, self.kd):
-            if gain is not None and gain.ndim == 3:
-                out |= set((np.flatnonzero((gain[:, 1:] != gain[:, :-1]).any(axis=(0, 2))) + 1).tolist())
-        return sorted(out)
+        changed = [(gain[:, 1:] != gain[:, :-1]).any(axis=(0, 2)) for gain in self.gains.values()]
+        return sorted({int(step) + 1 for one in changed for step in np.flatnonzero(one)})
 
 
 def set_gains(sim: BatchSim, recorded: Recorded) -> None:
     """Set the gains that parameters of the model refer to: those at the start, the spec's where the servo was off."""
-    for name, gain in _gains(recorded).items():
+    for name, gain in recorded.gains.items():
         sim.params.set(name, _reference(sim, name, gain))
 
 
@@ -87,7 +89,19 @@ def begin(sim: BatchSim, recorded: Recorded) -> None:
     start_at(sim, qpos, qvel)
     sim.prime_delay(recorded.past)
     if isinstance(sim.substep_model, NetActuator) and recorded.history is not None:
-        prime_from(sim, sim.substep_model, recorded.history)
+        sim.substep_model.prime_from(sim, recorded.history)
+
+
+def start_at(sim: BatchSim, qpos: FloatArray, qvel: FloatArray) -> None:
+    """Reset into states (nsim, nq) and (nsim, nv); a stand begins where its springs carry the robot's weight."""
+    force = sim.batch.bind("qfrc_bias")  # before the reset that computes it
+    sim.reset(qpos=qpos, qvel=qvel)
+    if sim.cfg.model.base == "mount":
+        ids = np.array([sim.model.joint(name).id for name in MOUNT_JOINTS])
+        sag = -force[:, sim.model.jnt_dofadr[ids]] / sim.batch.expand("jnt_stiffness")[:, ids]
+        qpos = qpos.copy()
+        qpos[:, sim.model.jnt_qposadr[ids]] = np.clip(sag, -_MOST_SAG, _MOST_SAG)
+        sim.reset(qpos=qpos, qvel=qvel)
 
 
 def play(sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")) -> dict[str, FloatArray]:
@@ -120,36 +134,20 @@ class FollowedGains:
 
     def __init__(self, sim: BatchSim, recorded: Recorded) -> None:
         self._sim, self._gains, self._factor = sim, {}, {}
-        for name, gain in _gains(recorded).items():
+        for name, gain in recorded.gains.items():
             reference = _reference(sim, name, gain)
-            if (_whole(gain) != reference[:, None]).any():
+            if (gain != reference[:, None]).any():
                 self._gains[name] = gain
                 safe = np.where(reference > 0.0, reference, 1.0)
-                self._factor[name] = np.where(reference > 0.0, sim.gains.get(name) / safe, 1.0)
+                self._factor[name] = np.where(reference > 0.0, sim.params.get(name) / safe, 1.0)
 
     def at(self, step: int) -> None:
         """Set the gains of one step of the stretches."""
         for name, gain in self._gains.items():
-            now = _whole(gain)[:, min(step, _whole(gain).shape[1] - 1)]
-            self._sim.gains.set(name, self._factor[name] * now)
-        if self._gains and isinstance(self._sim.substep_model, ActuatorModel):
+            self._sim.params.set(name, self._factor[name] * gain[:, min(step, gain.shape[1] - 1)])
+        if self._gains and self._sim.substep_model is not None:
             self._sim.substep_model.restored(self._sim)
 
 
-def _gains(recorded: Recorded) -> dict[str, FloatArray]:
-    both = {"kp": recorded.kp, "kd": recorded.kd}
-    return {name: gain for name, gain in both.items() if gain is not None}
-
-
-def _whole(gain: FloatArray) -> FloatArray:
-    """(nsim, 1 or L, njoint)."""
-    return gain if gain.ndim == 3 else gain[:, None]
-
-
 def _reference(sim: BatchSim, name: str, gain: FloatArray) -> FloatArray:
-    first, spec = _whole(gain)[:, 0], sim.robot.spec
-    return np.where(first > 0.0, first, spec.kp if name == "kp" else spec.kd)
-
-
-def _tiled(array: FloatArray, count: int) -> FloatArray:
-    return np.tile(array, (count, *([1] * (array.ndim - 1))))
+    return np.where(gain[:, 0] > 0.0, gain[:, 0], sim.robot.spec.kp if name == "kp" else sim.robot.spec.kd)

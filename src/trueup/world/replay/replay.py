@@ -37,15 +37,13 @@ _LOST_RAD = 10.0  # error of what blew up, and the most that counts
 class ReplayCfg:
     """How logs are replayed.
 
-    window_s  length of windows; None: open loop over whole logs
-    stride_s  from one window's start to the next; None: the window length
+    window_s  length of windows, one after the other; None: open loop over whole logs
     most      windows of one log at most; more are spread evenly over it
     start     state that windows start in: "smoothed" over 60 ms (see `tracks`), or the samples as "measured"
     sim       physics; its nsim and control rate are set by the logs
     """
 
     window_s: float | None = None
-    stride_s: float | None = None
     most: int | None = None
     start: Start = "smoothed"
     sim: SimCfg = field(default_factory=lambda: SimCfg(model=ModelCfg(base="fixed")))
@@ -120,7 +118,7 @@ def _together(robot: Robot, logs: Sequence[Log], cfg: ReplayCfg, prepare: Prepar
     )
     which = np.repeat(np.arange(len(logs)), [len(begin) for begin in starts])
     rows_of = [length if cfg.window_s is not None else size for size in sizes]
-    return [whole.only(which == k).shortened(rows_of[k]) for k in range(len(logs))]
+    return [whole.part(which == k, rows_of[k]) for k in range(len(logs))]
 
 
 def _checked(robot: Robot, log: Log) -> Log:
@@ -150,16 +148,11 @@ def _windows(logs: Sequence[Log], cfg: ReplayCfg) -> tuple[list[Rows], int]:
     """Start rows of each log, and length in samples."""
     if cfg.window_s is None:
         return [np.zeros(1, np.intp) for _ in logs], max(len(log) for log in logs)
-    rate = rate_of(logs[0])
+    rate, shortest = rate_of(logs[0]), min(len(log) for log in logs)
     length = max(1, round(cfg.window_s * rate)) + 1
-    stride = length - 1 if cfg.stride_s is None else round(cfg.stride_s * rate)
-    shortest = min(len(log) for log in logs)
-    if length > shortest or stride < 1:
-        raise TrueupError(
-            f"windows of {cfg.window_s} s every {cfg.stride_s or cfg.window_s} s do not fit a log of "
-            f"{shortest / rate:.2f} s at {rate:.0f} Hz"
-        )
-    return [_spread(np.arange(0, len(log) - length + 1, stride), cfg.most) for log in logs], length
+    if length > shortest:
+        raise TrueupError(f"windows of {cfg.window_s} s do not fit a log of {shortest / rate:.2f} s at {rate:.0f} Hz")
+    return [_spread(np.arange(0, len(log) - length + 1, length - 1), cfg.most) for log in logs], length
 
 
 def _spread(start: Rows, most: int | None) -> Rows:
@@ -175,7 +168,7 @@ class Replay:
     start  (nwindow,) row of the log each window begins at
     """
 
-    start: NDArray[np.intp]
+    start: Rows
     time: FloatArray
     joint_names: tuple[str, ...]
     joint_pos: FloatArray
@@ -198,24 +191,10 @@ class Replay:
         """Root mean square position error of each joint over all windows (rad)."""
         return joint_rmse([self])
 
-    def only(self, keep: NDArray[np.bool_]) -> Replay:
-        """Some of the windows."""
-        names = ("start", "joint_pos", "joint_vel", "measured_pos", "diverged")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
-
-    def shortened(self, length: int) -> Replay:
-        """The first `length` samples of every window."""
-        if length >= len(self.time):
-            return self
-        names = ("joint_pos", "joint_vel", "measured_pos")
-        cut = {name: getattr(self, name)[:, :length] for name in names}
-        return replace(self, time=self.time[:length], **cut)
-
-    def to_log(self, window: int = 0) -> Log:
-        """One simulated window as a Log."""
-        signals = {"joint_pos": self.joint_pos[window], "joint_vel": self.joint_vel[window]}
-        time = self.time + self.start[window] * self.dt
-        return Log(time=time, joint_names=self.joint_names, signals=signals, meta={"source": "replay"})
+    def part(self, keep: NDArray[np.bool_], length: int) -> Replay:
+        """The first `length` samples of some of the windows."""
+        cut = {name: getattr(self, name)[keep, :length] for name in ("joint_pos", "joint_vel", "measured_pos")}
+        return replace(self, start=self.start[keep], diverged=self.diverged[keep], time=self.time[:length], **cut)
 
 
 def joint_rmse(replays: Sequence[Replay]) -> FloatArray:

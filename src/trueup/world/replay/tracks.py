@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import common_rate, rate_of
 from trueup.robot.load import Robot
-from trueup.world.actuators.net_history import NetHistory
+from trueup.world.actuators.net_actuator import NetHistory
 from trueup.world.replay.playback import Recorded
 
 FloatArray = NDArray[np.float64]
@@ -73,18 +73,22 @@ class Tracks:
         first, last = self.first[start], self.last[start]
         rows = np.minimum(start[:, None] + np.arange(length), last[:, None] - 1)
         before = np.maximum(start[:, None] + np.arange(-past, 0), first[:, None])
-        kp, kd = self.kp[rows], self.kd[rows]
+
+        def at(values: FloatArray | None, where: Rows) -> FloatArray | None:
+            return None if values is None else values[where]
+
+        kp, kd = (gain[rows] if (gain[rows] != gain[rows[:, :1]]).any() else gain[start] for gain in (self.kp, self.kd))
         return Recorded(
             pos=self.pos[start],
             vel=self.vel[start],
             past=self.target[before],
             target=self.target[rows],
-            target_vel=None if self.target_vel is None else self.target_vel[rows],
-            torque=None if self.torque is None else self.torque[rows],
-            kp=kp if _changes(kp) else self.kp[start],
-            kd=kd if _changes(kd) else self.kd[start],
-            base_pos=None if self.base_pos is None else self.base_pos[start],
-            base_vel=None if self.base_vel is None else self.base_vel[start],
+            target_vel=at(self.target_vel, rows),
+            torque=at(self.torque, rows),
+            kp=kp,
+            kd=kd,
+            base_pos=at(self.base_pos, start),
+            base_vel=at(self.base_vel, start),
             history=NetHistory(self.rate_hz, self.pos, self.vel, self.target, self.target_vel, start, first),
         )
 
@@ -122,10 +126,6 @@ def require_finite(log: Log) -> None:
     for name in ("target_kp", "target_kd"):
         if name in log and (log[name] < 0.0).any():
             raise TrueupError(f"{name!r} holds gains below zero; run `trueup data check`", place=name)
-
-
-def _changes(gain: FloatArray) -> bool:
-    return bool((gain != gain[:, :1]).any())
 
 
 def _measured(log: Log) -> tuple[FloatArray, FloatArray]:

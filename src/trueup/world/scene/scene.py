@@ -159,9 +159,7 @@ class Scene:
             is_free = is_free or base == "free"
             spec = build_spec(one.robot, replace(cfg, base=base, floor=False))
             if spec.compiler.settotalmass > 0 and (self.objects or len(self.robots) > 1):
-                raise TrueupError(
-                    "settotalmass would change the masses of the whole scene: write masses", file=one.robot.model_path
-                )
+                raise TrueupError("settotalmass would change every mass: write masses", file=one.robot.model_path)
             if cfg.collisions == "light" and len(self.robots) > 1:
                 _touch_other_robots(spec, one.robot, k, len(self.robots))
             if k == 0 and not one.prefix:

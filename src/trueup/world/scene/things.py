@@ -54,9 +54,8 @@ class Object:
             raise TrueupError(f"object {self.name!r}: no shape {self.shape!r}{did_you_mean(self.shape, _SHAPES)}")
         wanted = _SHAPES[self.shape][1]
         if len(self.size) != wanted or not all(0.0 < number < math.inf for number in self.size):
-            raise TrueupError(
-                f"object {self.name!r}: the size of a {self.shape} is {wanted} positive numbers, found {self.size}"
-            )
+            size = f"the size of a {self.shape} is {wanted} positive numbers, found {self.size}"
+            raise TrueupError(f"object {self.name!r}: {size}")
         if not (0.0 < self.mass < math.inf and 0.0 <= self.friction < math.inf):
             raise TrueupError(f"object {self.name!r}: mass must be positive and friction not negative")
         check_pose(f"object {self.name!r}", self.pos, self.quat)
@@ -101,10 +100,8 @@ class SceneLink:
 
     def add_to(self, spec: mujoco.MjSpec) -> None:
         """Put the constraint into a model that has the bodies."""
-        known = [body.name for body in spec.bodies if body.name != "world"]
-        for body in (self.a, self.b):
-            if body is not None and body not in known:
-                raise TrueupError(f"link {self.name!r}: no body {body!r}{did_you_mean(body, known)}")
+        for body in (self.a, self.b or "world"):
+            _need_body(spec, body, f"link {self.name!r}")
         data = np.zeros(mujoco.mjNEQDATA)
         data[:3] = self.anchor if self.kind == "connect" else 0.0
         data[10] = self.kind == "weld"  # weight of turning against moving
@@ -134,10 +131,8 @@ class Camera:
 
     def add_to(self, spec: mujoco.MjSpec) -> None:
         """Put the camera into a model."""
-        known, name = [body.name for body in spec.bodies], self.body or "world"
-        if name not in known:
-            raise TrueupError(f"camera {self.name!r}: no body {name!r}{did_you_mean(name, known)}")
-        spec.body(name).add_camera(name=self.name, pos=self.pos, quat=self._quat(), fovy=self.fovy)
+        body = _need_body(spec, self.body or "world", f"camera {self.name!r}")
+        body.add_camera(name=self.name, pos=self.pos, quat=self._quat(), fovy=self.fovy)
 
     def _quat(self) -> list[float]:
         """A camera looks along its -z, with y up."""
@@ -149,6 +144,12 @@ class Camera:
         quat = np.zeros(4)
         mujoco.mju_mat2Quat(quat, (axes / np.linalg.norm(axes, axis=0)).ravel())
         return quat.tolist()
+
+
+def _need_body(spec: mujoco.MjSpec, name: str, what: str) -> mujoco.MjsBody:
+    if (body := spec.body(name)) is None:
+        raise TrueupError(f"{what}: no body {name!r}{did_you_mean(name, [one.name for one in spec.bodies])}")
+    return body
 
 
 def check_pose(of: str, pos: Sequence[float], quat: Sequence[float]) -> None:
