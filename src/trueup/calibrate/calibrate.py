@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup._version import __version__
 from trueup.calibrate.config import CalibrateCfg, Tie
@@ -26,6 +25,7 @@ from trueup.calibrate.judge.scores import Scored, alarms, predictive_check, scor
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
+from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import StateFile
 from trueup.core.verb_package import Shown
 from trueup.data.files import Logs, read_logs
@@ -43,7 +43,6 @@ from trueup.world.fitted.calibration import (
 )
 from trueup.world.fitted.fit_parameter import FitParameter
 
-FloatArray = NDArray[np.float64]
 _LOG = logging.getLogger(__name__)
 _FITTED, _JUDGED = 0.5, 0.9  # usual progress when the fit is done, and when intervals are
 

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
@@ -28,7 +28,6 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import Calibration, Estimate, write_calibration
 from trueup.world.parameters.able_to_set import able_to_set
 
-FloatArray = NDArray[np.float64]
 Format = Literal["mjcf", "urdf", "isaaclab", "mjlab"]
 LOSSES_FILE = "LOSSES.md"
 _JOINT_ATTRIBUTE = {"armature": "armature", "damping": "damping", "friction": "frictionloss", "stiffness": "stiffness"}

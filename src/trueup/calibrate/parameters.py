@@ -9,18 +9,17 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.config import Tie
 from trueup.calibrate.data.windows import Windows
 from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Rule
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.parameters.params import PARAMETERS
 
-FloatArray = NDArray[np.float64]
 _PUSHED_STOP = 0.1  # rad that a command must go beyond the furthest position for a stop to be suspected
 _NEAR_STOP = 0.3  # rad from its nominal stop: a joint that stays further away says nothing about it
 _STOP_DEPTH = 0.2  # rad that a soft stop is pressed in

@@ -24,10 +24,10 @@ from pathlib import Path
 import msgspec
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.parameters import parameters_for
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
@@ -42,7 +42,6 @@ from trueup.world.fitted.calibration import Calibration, Estimate, read_calibrat
 from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.replay.tracks import require_finite
 
-FloatArray = NDArray[np.float64]
 _RATE_HZ = 20.0  # rows a second that are weighed
 _ANGLE_ERROR = 0.02  # rad, of encoders: levers are wrong by so much
 _SLOW = 0.05  # rad/s around which dry friction turns its sign

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.data.log import SIGNALS, FloatArray, Log, signal_width
+from trueup.data.log import SIGNALS, Log, signal_width
 from trueup.data.tables import Table, read_table, table_format
 from trueup.data.tables.table import MIB, NOTE_KEY, NOTE_MARK, allowed_bytes, unpacked_bytes
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueup.data.check.view import FloatArray, LogView, smooth
+from trueup.core.arrays import FloatArray
+from trueup.data.check.view import LogView, smooth
 
 SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
 FEWEST_ROWS, FEWEST_CHANGES, REGULAR_SHARE = 60, 2, 0.8

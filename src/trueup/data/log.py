@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.hashes import sha256_of
 
-FloatArray = NDArray[np.float64]
 _ARRAYS = ("position_low", "position_high", "velocity_limit", "torque_limit", "kp", "kd", "default_pose")
 
 # signal -> (columns, unit): "joint" means one column per joint, a number that many columns

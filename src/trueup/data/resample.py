@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray, Log
+from trueup.data.log import Log
 
 # Clocks that differ by less count as one rate: stretching time by so little changes an inertia by 0.5 %, while
 # resampling would move held commands by up to a whole sample.

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
-from trueup.robot.spec import FloatArray, RobotSpec
+from trueup.robot.spec import RobotSpec
 
 
 @dataclass(frozen=True, kw_only=True)

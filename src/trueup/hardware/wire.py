@@ -25,8 +25,9 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import FloatArray, RobotState
+from trueup.hardware.driver import RobotState
 
 Message = TypeVar("Message")
 Rate = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]

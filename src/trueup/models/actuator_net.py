@@ -25,9 +25,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.models.friction import FrictionModel
-from trueup.models.values import FloatArray
 
 Float32 = NDArray[np.float32]
 Layer = tuple[Float32, Float32]  # weight (out, in), bias (out,)

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.models.values import FloatArray, require_positive
+from trueup.models.values import require_positive
 
 IntArray = NDArray[np.intp]
 _TAPE_LENGTHS = 4  # histories per tape: longer moves memory less often, shorter stays in cache

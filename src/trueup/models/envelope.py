@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup.models.values import FloatArray, Values, require_positive
+from trueup.core.arrays import FloatArray
+from trueup.models.values import Values, require_positive
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

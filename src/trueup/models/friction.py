@@ -23,8 +23,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.models.values import FloatArray, Values, require_positive
+from trueup.models.values import Values, require_positive
 
 FrictionModel = Literal["M1", "M2", "M3", "M4", "M5", "M6"]
 

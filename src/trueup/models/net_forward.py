@@ -15,12 +15,10 @@ from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.models.actuator_net import ActuatorNet, Float32
-from trueup.models.values import FloatArray
 
-Ids = NDArray[np.intp]
 BLOCK = 128  # columns: a hidden layer's block fits the second-level cache
 
 

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 
 Float32 = NDArray[np.float32]
-FloatArray = NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 
 

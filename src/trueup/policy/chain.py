@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from trueup.core.arrays import FloatArray
+
 Vector3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)

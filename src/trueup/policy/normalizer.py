@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
+
 Float32 = NDArray[np.float32]
-FloatArray = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[np.generic]]
 EPS = 1e-2  # added to the standard deviation: a column that hardly moves must not be blown up
 LIMIT = 10.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from trueup.core.arrays import FloatArray
+
 _TYPE = mujoco.mjtGeom
 
 

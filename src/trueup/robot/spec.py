@@ -15,12 +15,11 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.toml import read_toml
 
 SCHEMA = 1
-FloatArray = NDArray[np.float64]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _COMMENTS = {  # beside the fields of a spec that is written
     "control_hz": "the policy's rate",

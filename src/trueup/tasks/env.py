@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.policy.action import ActionMap, JointOrder
@@ -27,7 +28,6 @@ from trueup.world.fitted.calibration import read_calibration
 from trueup.world.fitted.posterior import Fitted
 
 __all__ = ["EnvCfg", "Obs", "Step", "TaskEnv"]
-Ids = NDArray[np.intp]
 _WATCH_EVERY = 8  # control steps from one look at the task's metrics to the next
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.rows import RowRandom
 from trueup.world.terrain import Terrain
 
-FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
-Ids = NDArray[np.intp]
 GRID_X = tuple(np.linspace(-0.5, 0.5, 11).tolist())  # m ahead of the base
 GRID_Y = tuple(np.linspace(-0.3, 0.3, 7).tolist())  # m to its left
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.tasks.task import Start
-from trueup.tasks.terrain import Climb, Float32, FloatArray, Ids
+from trueup.tasks.terrain import Climb, Float32
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.origins import origins
 from trueup.world.fitted.posterior import Fitted

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.hashes import sha256_of
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
@@ -22,7 +22,6 @@ from trueup.twin.truth.preset import preset_label, read_preset
 from trueup.twin.truth.truth import Truth
 from trueup.world.fitted.calibration import read_calibration
 
-FloatArray = NDArray[np.float64]
 _PLAUSIBLE = 1e6  # no target, gain or torque of a robot is beyond this
 _LIMIT_SLACK = 1e-6  # rounding of a target on its limit
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.hardware import wire
 from trueup.twin.physics.physics import Plant
 
-FloatArray = NDArray[np.float64]
 _BLOCK = 256  # readings whose noise is drawn at once
 
 

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-
-FloatArray = NDArray[np.float64]
 
 
 class Tap(NamedTuple):

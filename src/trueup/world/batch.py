@@ -17,6 +17,7 @@ import mujoco.batch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.delay import DelayLine
@@ -34,7 +35,6 @@ from trueup.world.scene.scene import Scene
 from trueup.world.sensors import Sensors
 
 __all__ = ["BatchSim", "SimCfg"]
-FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
 _CHUNK_NUMBERS = 8_000_000  # controls handed to the engine in one call (64 MB)
 

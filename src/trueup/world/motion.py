@@ -12,9 +12,9 @@ import mujoco.batch
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.policy.reading import gravity_in_body
 
-FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp] | None
 Columns = slice | NDArray[np.intp]
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.world.batch import BatchSim
-
-Ids = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.excitation.plan import Plan, scale_plan
 from trueup.robot.load import Robot
@@ -24,9 +24,6 @@ from trueup.robot.spec import RobotSpec
 from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.touch import Fault, TouchFinder
-
-FloatArray = NDArray[np.float64]
-
 
 BURST_SHARE = 0.005  # of the time beyond `torque_fraction`: a stiff servo answers every new row with a burst
 SHRINK = 0.85  # smallest factor of one step down

@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.policy.reading import Reading
@@ -21,7 +22,6 @@ from trueup.policy.reading import Reading
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
 
-FloatArray = NDArray[np.float64]
 _BLOCK = 4  # samples whose noise is drawn together
 
 

@@ -13,10 +13,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.model import FLOOR
 
-FloatArray = NDArray[np.float64]
 Float32 = NDArray[np.float32]
 _PLATFORM_M = 0.6  # half the width of the flat middle
 

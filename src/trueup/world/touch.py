@@ -7,12 +7,10 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.robot.load import Robot
 from trueup.robot.model import default_qpos, joint_index
-
-FloatArray = NDArray[np.float64]
 
 
 class Fault(NamedTuple):

@@ -13,16 +13,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.data.windows import Windows
 from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, window_products
 from trueup.calibrate.judge.valleys import along, widest_axes
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration, Misfit
 
-FloatArray = NDArray[np.float64]
 _SETTLE_S = 0.5  # the servos sag under gravity before a motion begins
 _PHYSICS_HZ = 200.0  # motions are compared, not fitted: a coarse step ranks them alike
 _MAX_DELAY_S = 0.04

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.fit.search import cma_es
+from trueup.core.arrays import FloatArray
 from trueup.robot.excitation.limits import Bounds, fit_into
 from trueup.robot.excitation.plan import min_jerk
 
-FloatArray = NDArray[np.float64]
 HARMONICS = (1, 2, 4, 8, 16, 32)  # of a segment's length: 0.2 to 6.4 Hz in 5 s
 NUMBERS = 1 + 2 * len(HARMONICS)  # per joint: pose, sines, cosines
 _RAMP_S = 0.5

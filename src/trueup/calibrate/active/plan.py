@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.active.forecast import Forecaster, deviations
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
 from trueup.calibrate.judge.scores import recorded_drivers
 from trueup.calibrate.judge.verdict import VISIBLE, is_close
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import same_twin
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
@@ -30,7 +30,6 @@ from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration, Estimate, Word
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
-FloatArray = NDArray[np.float64]
 BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
 _STILL_S = 0.25  # rest between segments
 _FARTHEST = 20  # times the time allowed: no longer plan is predicted

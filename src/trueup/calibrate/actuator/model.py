@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import Rung
 from trueup.calibrate.nets.net_design import stand_of
+from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet
 from trueup.models.envelope import Envelope, limit_torque
@@ -18,8 +18,6 @@ from trueup.world.actuators.net_actuator import NetActuator, put_settings, with_
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.parameters.able_to_set import able_to_set
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.data.cutting import gain_pieces
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
@@ -34,7 +34,6 @@ from trueup.world.batch import SimCfg
 from trueup.world.replay.playback import Recorded, begin, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
-FloatArray = NDArray[np.float64]
 Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
 _A, _B, MOST_RAD = 0.5, 2.0, 0.3  # of the outer loop: gains (1, 1/s) and most correction (rad)
 _RATE_HZ = 50.0

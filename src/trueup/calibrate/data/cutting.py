@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 
-FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 BASE_CHANNELS = 12  # position, rotation vector, velocity, angular velocity; three each
 _BASE_SIGNALS = ("base_pos", "base_quat", "base_vel", "imu_gyro")

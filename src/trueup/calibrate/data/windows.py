@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.config import WindowCfg
 from trueup.calibrate.data.cutting import Cut, need_base, sensed, window_rows
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, rate_of
@@ -22,7 +23,6 @@ from trueup.robot.load import Robot
 from trueup.world.replay.playback import Recorded
 from trueup.world.replay.tracks import lay_tracks, require_finite
 
-FloatArray = NDArray[np.float64]
 _WINDOWS = 8
 _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for

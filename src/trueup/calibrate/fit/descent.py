@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from trueup.calibrate.config import Loss
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
+from trueup.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 Watch = Callable[[FloatArray, float], None]
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with

@@ -16,17 +16,16 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.config import BASELINES, FitCfg
 from trueup.calibrate.fit.descent import Descent, Point
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
 from trueup.calibrate.fit.search import USUAL, FitState, Search, evolve, run_baseline
+from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 
-FloatArray = NDArray[np.float64]
 Progress = Callable[[float], None]
 OnBest = Callable[[FloatArray], None]
 _LOG = logging.getLogger(__name__)

@@ -15,19 +15,18 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.config import CalibrateCfg, WindowCfg
 from trueup.calibrate.data.windows import Windows, cut_windows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.residuals import Jacobian, Shooting, fit_sim_cfg
 from trueup.calibrate.parameters import near_stops, parameter_names, parameters_for
+from trueup.core.arrays import FloatArray
 from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.world.fitted.fit_parameter import FitParameter
 
-FloatArray = NDArray[np.float64]
 _ROUGH_WINDOWS = 4
 _LIMITS = frozenset({"torque_limit", "stall_torque", "no_load_speed"})
 _LEAST_ERRORS = 1.0  # standard errors: smaller effects of the step are not reported

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.data.cutting import BASE_CHANNELS, base_seen
 from trueup.calibrate.data.windows import Windows
+from trueup.core.arrays import FloatArray
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
@@ -28,7 +29,6 @@ from trueup.world.parameters.params import PARAMETERS
 from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
-FloatArray = NDArray[np.float64]
 Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
 _DIVERGED = 1e3  # residual of a simulation that blew up

@@ -19,13 +19,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from trueup.calibrate.fit.residuals import Shooting
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 
-FloatArray = NDArray[np.float64]
 Bounds = tuple[FloatArray, FloatArray]
 Costs = Callable[[FloatArray], FloatArray]  # of vectors (nvector, nparameter)
 STATE_FILE = "fit.safetensors"

@@ -34,9 +34,9 @@ from trueup.calibrate.judge.verdict import (
     ratio,
     unlike_joints,
 )
+from trueup.core.arrays import FloatArray
 from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
-FloatArray = NDArray[np.float64]
 _ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # commands that travel less than this, in all, excite nothing
 _NO_DELAY = 0.01  # prior widths from the bound
 _STRUCTURED = 2.0  # residual over noise

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
+from trueup.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 Turns = list[list[int]]
 SURE = 1.96  # standard errors to either end of a 95 % interval
 _ROUNDS = 2

@@ -25,8 +25,8 @@ from scipy.special import chdtri
 from trueup.calibrate.data.cutting import BASE_CHANNELS
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
 from trueup.calibrate.judge.uncertainty import Part, information
+from trueup.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 _STRETCHES = 4
 _FEWEST_WINDOWS = 8  # for stretches of two windows and more
 _SMOOTH_S = 0.25  # low frequencies: what a moving mean of this length leaves

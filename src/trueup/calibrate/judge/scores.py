@@ -22,6 +22,7 @@ from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
 from trueup.calibrate.judge.judge import Judged
+from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.hardware.drivers.open import same_twin
@@ -30,7 +31,6 @@ from trueup.world.batch import SimCfg
 from trueup.world.fitted.calibration import Calibration, Predictive, Score
 from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, at_rate, block_squares, joint_rmse, replay_logs
 
-FloatArray = NDArray[np.float64]
 DRAWS = 40
 SCORE_WINDOW_S = 0.5
 _BLOCK_S = 1.0

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.fit.residuals import Jacobian
+from trueup.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 _MEMORY_S = 0.5  # residuals further apart than this are taken as independent
 _FEWEST_WINDOWS = 6
 _REPLAYS = 0.4  # of the mean square: draws replay with at most some 1.2 times the error

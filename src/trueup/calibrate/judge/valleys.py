@@ -23,8 +23,8 @@ from trueup.calibrate.config import Loss
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Jacobian, Shooting, window_products
+from trueup.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 _CANCELS = 0.1  # of the columns' own information: directions with less are differenced again
 _MATTERS = 0.01  # prior widths: smaller standard errors need no correction
 _WIDE = 0.1  # prior widths: standard error of a weak direction of an earlier fit

@@ -31,11 +31,11 @@ from trueup.calibrate.judge.profile import SURE
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.parameters import tied
 from trueup.calibrate.rules import NEVER_TIED, SEPARATES, SHOWS
+from trueup.core.arrays import FloatArray
 from trueup.world.fitted.calibration import Estimate, Ratio, Word
 from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.parameters.params import PARAMETERS
 
-FloatArray = NDArray[np.float64]
 RATIOS, SUMS = (("kp", "armature"), ("kp", "mass_scale")), (("kd", "damping"),)
 VISIBLE = 0.6  # standard error over prior width
 _CLOSE = 0.05  # half the 95 % interval of an identified parameter over its value (linear scale: over its prior width)

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Setting
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.fitted.fit_parameter import belongs_to_stand
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, friction_model
 
-FloatArray = NDArray[np.float64]
 _FLOOR = 1e-6  # of a normalisation: a signal that never moves
 
 

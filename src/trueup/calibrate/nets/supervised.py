@@ -28,7 +28,6 @@ from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import smooth
 
-FloatArray = NDArray[np.float64]
 Form = Literal["fir", "net", "long"]
 _HELD = 0.1  # of every log, at its end
 _PATIENCE = 15  # passes without progress

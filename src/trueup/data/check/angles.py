@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, make_finding
-from trueup.data.check.view import FloatArray, correlation, delayed, spread
+from trueup.data.check.view import correlation, delayed, spread
 from trueup.data.log import Reference
 
 DEGREE = 180.0 / np.pi

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.angles import DEGREE, check_units, degree_columns
 from trueup.data.check.clock import GAP, UNITS, check_streams, check_time, row_time, time_unit
 from trueup.data.check.columns import check_frozen, check_jumps, check_presence, check_quantisation, check_stale
@@ -16,7 +17,7 @@ from trueup.data.check.pairing import check_pairing
 from trueup.data.check.ranges import check_clipping, check_excitation, check_saturation
 from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
 from trueup.data.check.velocity import check_velocity
-from trueup.data.check.view import FloatArray, LogView, column, hold_rows, position_noise, position_quantum, spread
+from trueup.data.check.view import LogView, column, hold_rows, position_noise, position_quantum, spread
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
 from trueup.data.log import Log, Reference
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import BoolArray, FloatArray
+from trueup.data.check.view import BoolArray
 from trueup.data.log import Reference
 
 # a row every half second or slower is no robot log: the column is in another unit

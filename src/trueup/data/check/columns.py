@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import FloatArray, LogView, position_quantum, runs, spread
+from trueup.data.check.view import LogView, position_quantum, runs, spread
 from trueup.data.log import Log
 
 ANSWER_S = 0.1  # a joint may stand still this long after its command moved: delay and stiction

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.check.view import BoolArray, FloatArray, LogView, correlation, delayed, smooth
+from trueup.data.check.view import BoolArray, LogView, correlation, delayed, smooth
 from trueup.data.log import SIGNALS, Reference
 
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Set
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level
-from trueup.data.check.view import FloatArray, LogView, runs, smooth, spread
+from trueup.data.check.view import LogView, runs, smooth, spread
 
 AT_LIMIT = 0.98
 SATURATED_SHARE, HARMFUL_SHARE = 0.01, 0.03  # below the second a fit can leave the rows out

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding
-from trueup.data.check.view import FloatArray, LogView, smooth
+from trueup.data.check.view import LogView, smooth
 
 FEWEST_ROWS, MOST_ROWS = 60, 3000
 SIGN_ROUNDS = 5

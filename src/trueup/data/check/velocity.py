@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level
-from trueup.data.check.view import FloatArray, LogView, correlation, sliding_correlation, smooth
+from trueup.data.check.view import LogView, correlation, sliding_correlation, smooth
 
 RELATED = 0.6  # correlation below which the columns have nothing to do with each other
 SCALE = 1.35  # ratio of sizes that is still filtering, not a wrong unit

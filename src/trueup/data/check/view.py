@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.log import Log, Reference
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 # beyond this no quantity of a robot joint is meant; clipping keeps squares and sums finite

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray, Log
+from trueup.data.log import Log
 from trueup.data.mcap.ros2 import IMU, STATES, TARGETS
 from trueup.data.mcap.streams import Stream
 from trueup.data.resample import held, interpolated

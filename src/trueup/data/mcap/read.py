@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray, Log, signal_width
+from trueup.data.log import Log, signal_width
 from trueup.data.mcap.assemble import assemble
 from trueup.data.mcap.bags import collect
 from trueup.data.mcap.ros2 import EXTRA_PREFIX, PLACES, QUATERNIONS, STATE_TOPIC

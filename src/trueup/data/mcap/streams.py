@@ -14,8 +14,8 @@ from mcap.records import Channel, Metadata, Schema
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.log import FloatArray
 from trueup.data.mcap.cdr import PARSERS, find_layout
 from trueup.data.mcap.records import Item, MalformedError, Messages
 

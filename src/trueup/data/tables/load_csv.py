@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import NOTE_MARK, FloatArray, Table, check_names, unpacked_bytes
+from trueup.data.tables.table import NOTE_MARK, Table, check_names, unpacked_bytes
 
 _BLOCK = 1 << 30
 _LIST = r"^[\[(][^\[\]()]*[\])]$"

@@ -9,8 +9,9 @@ from typing import Any
 
 import h5py
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import MAX_COLUMNS, FloatArray, Table, allowed_bytes, as_float, check_names, not_numbers
+from trueup.data.tables.table import MAX_COLUMNS, Table, allowed_bytes, as_float, check_names, not_numbers
 
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as types
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.data.tables.table import NOTE_KEY, FloatArray, Table, check_names
+from trueup.data.tables.table import NOTE_KEY, Table, check_names
 
 _THRIFT_LIMIT = 16 << 20  # of one string and of one list inside the file's metadata
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-
-FloatArray = NDArray[np.float64]
 
 MIB = 1 << 20
 MAX_COLUMNS = 10_000

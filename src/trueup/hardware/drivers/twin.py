@@ -13,9 +13,10 @@ import time
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, FloatArray, RobotState
+from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Kind, Packet, TapCounts

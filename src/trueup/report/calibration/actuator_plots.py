@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.folder import RungResult
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import roll
+from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.report.page import Page
 from trueup.report.traces import COLOURS, chart, joint_traces, line_style
 
-FloatArray = NDArray[np.float64]
 _MRAD = 1e3
 _LOG = {"type": "log", "dtick": "D2", "exponentformat": "none"}
 _WHOLE_S = 20.0  # place of whole logs on the axis of horizons

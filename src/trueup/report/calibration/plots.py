@@ -7,13 +7,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.calibrate import Fit
+from trueup.core.arrays import FloatArray
 from trueup.report.traces import COLOURS, chart
 from trueup.world.fitted.calibration import Estimate
 
-FloatArray = NDArray[np.float64]
 _VERDICT = {"identified": "#10a37f", "bounded": "#2b7de9", "weak": "#b5831a", "not visible": "#e4572e"}
 _LONG_LIST = 80  # labels of more parameters than this would not be legible
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from trueup.robot.shapes import FloatArray, collision_geoms, lowest_place, lowest_point
+from trueup.core.arrays import FloatArray
+from trueup.robot.shapes import collision_geoms, lowest_place, lowest_point
 
 Limits = dict[int, tuple[float, float]]
 Pose = dict[int, float]

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
 from trueup.robot.excitation.limits import Bounds, LimitCfg, fit_into, joint_bounds
@@ -20,7 +20,6 @@ from trueup.robot.excitation.plan import Plan, clock, min_jerk
 from trueup.robot.excitation.waves import WAVES, Kind, Slot, WaveCfg
 from trueup.robot.spec import RobotSpec
 
-FloatArray = NDArray[np.float64]
 SHORTEST_S = 2.0  # of a joint's motion: less shows neither a slow tone nor a settled step
 
 

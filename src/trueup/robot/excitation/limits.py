@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import FloatArray, RobotSpec
+from trueup.robot.spec import RobotSpec
 
 RATES_HZ = (200.0, 400.0, 500.0)
 WALKING_PACE = 1.0  # rad/s

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.robot.spec import FloatArray, RobotSpec
+from trueup.robot.spec import RobotSpec
 
 PEAK_SPEED, PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 MAX_ROWS = 20_000_000

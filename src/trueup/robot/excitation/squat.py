@@ -12,8 +12,8 @@ from dataclasses import replace
 import msgspec
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.drafts.stance import stance_load
 from trueup.robot.excitation.excitation import ExcitationCfg, plain
@@ -21,7 +21,6 @@ from trueup.robot.excitation.plan import Plan, clock
 from trueup.robot.load import Robot
 from trueup.robot.model import JointIndex, ModelCfg, compile_model, default_qpos, joint_index
 
-FloatArray = NDArray[np.float64]
 DEPTH = 0.25  # of the standing height
 PERIOD_S = 4.0  # of one squat: accelerations of one hundredth of gravity
 SAG_RAD = 0.1

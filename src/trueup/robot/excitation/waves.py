@@ -14,12 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.robot.excitation.limits import Bounds, fit_into
 from trueup.robot.excitation.plan import min_jerk, move_distance, move_time
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["multisine", "chirp", "steps", "random_holds", "sine_ladder", "square_ladder", "hold", "squat"]
 FEWEST_TONES = 6
 STEPS = (1.0, -1.0, 0.5, -0.5, 0.0)

@@ -10,11 +10,12 @@ import msgspec
 import mujoco
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index, open_model
-from trueup.robot.shapes import FloatArray, inertia_diagonal
+from trueup.robot.shapes import inertia_diagonal
 from trueup.robot.spec import JointSpec
 
 LEVELS = ("error", "warning", "note")  # worst first

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
 from trueup.robot.model import ModelCfg, add_servos, build_spec, compile_spec, default_qpos, joint_index
-from trueup.robot.shapes import FloatArray, collision_geoms, geom_box, lowest_point
+from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
 
 OVERLAP_M = 1e-3
 SHOWN_PAIRS = 6

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.policy.reading import Reading, gravity_in_body
@@ -21,7 +22,6 @@ from trueup.tasks.sensing.frame import Frame, Sense
 from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
 from trueup.world.batch import BatchSim
 
-FloatArray = NDArray[np.float64]
 State = Mapping[str, NDArray[np.generic]]
 
 

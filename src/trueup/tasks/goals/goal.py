@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.rows import RowRandom
 from trueup.policy.chain import Chain
 from trueup.world.batch import BatchSim
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Frame
 
 Float32 = NDArray[np.float32]
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 
 class Slider(NamedTuple):

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
-from trueup.tasks.goals.goal import FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids, Slider
+from trueup.tasks.goals.goal import Goal, GoalCfg, GoalPlace, HeldGoal, Slider
 from trueup.tasks.goals.tool_pose import arm_chain
 from trueup.world.scene.access import free_at
 

@@ -13,9 +13,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.robot.spec import RobotSpec
-from trueup.tasks.goals.goal import Float32, FloatArray, Goal, GoalCfg, GoalPlace, Ids
+from trueup.tasks.goals.goal import Float32, Goal, GoalCfg, GoalPlace
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import ClassVar
 import mujoco
 import numpy as np
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain, Link
 from trueup.robot.load import Robot
-from trueup.tasks.goals.goal import FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids
+from trueup.tasks.goals.goal import Goal, GoalCfg, GoalPlace, HeldGoal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from trueup.tasks.goals.goal import Float32, FloatArray, Goal, GoalCfg, GoalPlace, HeldGoal, Ids, Slider
+from trueup.core.arrays import FloatArray, Ids
+from trueup.tasks.goals.goal import Float32, Goal, GoalCfg, GoalPlace, HeldGoal, Slider
 
 if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Frame

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.policy.chain import Chain
 from trueup.tasks.sensing.feet import Feet
-from trueup.tasks.sensing.signals import SIGNALS, Float32, Ids, Signal
+from trueup.tasks.sensing.signals import SIGNALS, Float32, Signal
 from trueup.tasks.terrain import Ground
 from trueup.world.batch import BatchSim
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Sense
 
 Float32 = NDArray[np.float32]
-Ids = NDArray[np.intp]
 Rows = Ids | None
 Values = NDArray[Any]
 # how a signal changes when left and right are exchanged: not at all; y of a vector; x and z of a rate or turn; joints

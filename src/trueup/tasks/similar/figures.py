@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
 from trueup.robot.shapes import inertia_diagonal, lowest_point
 
 GRAVITY = 9.81
-FloatArray = NDArray[np.float64]
 
 
 class JointFigures(NamedTuple):

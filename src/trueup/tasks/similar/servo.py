@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trueup.core.arrays import FloatArray
 from trueup.robot.load import Robot
 from trueup.tasks.build import with_servo
-from trueup.tasks.similar.figures import Figures, FloatArray
+from trueup.tasks.similar.figures import Figures
 from trueup.tasks.similar.laws import TORQUE, Laws, rounded
 from trueup.tasks.task import Rates, Servo
 from trueup.world.batch import BatchSim, SimCfg

@@ -14,9 +14,9 @@ import numpy as np
 from numpy import absolute, add, divide, exp, multiply, power, subtract
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.twin.truth.truth import FrictionTruth, TransmissionTruth
 
-FloatArray = NDArray[np.float64]
 Load = Callable[[FloatArray], object]  # writes the load through the gears into an array
 _STOP_SPEED = 1e-3  # rad/s, below which a joint counts as at rest
 

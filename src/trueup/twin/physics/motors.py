@@ -11,13 +11,12 @@ import math
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.robot.spec import RobotSpec
 from trueup.twin.truth.truth import HeatTruth, SupplyTruth, Truth
 from trueup.world.actuators.engine import DC_K, DC_KD, DC_KP, DC_R, DC_VMAX, PID_KD, PID_KP
 
-FloatArray = NDArray[np.float64]
 AMBIENT = 25.0  # deg C, reported by a twin without heat
 VOLTAGE = 24.0  # V, reported by a twin without supply
 

@@ -12,16 +12,14 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.robot.spec import RobotSpec
 from trueup.twin.physics.friction import Hysteresis, LuGreFriction, StribeckFriction, gear_load
 from trueup.twin.physics.motors import Motors
 from trueup.twin.physics.plant_model import PlantModel
 from trueup.world.scene.access import BAD_STATE
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 _WARM_S = 0.01  # between updates of battery and heat
 _FAR = 1 << 60
 _WHOLE = 1e-9  # of a physics step: rounding of a delay that is a whole number of steps

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, compile_spec, default_qpos, joint_index
@@ -29,8 +29,6 @@ from trueup.world.actuators.engine import ActuatorCfg, add_actuators
 from trueup.world.fitted.calibration import SimParams
 from trueup.world.scene.scene import Scene
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 _STICKING = 0.9999  # impedance of dry friction: at the engine's 0.9 a joint under half its friction creeps visibly
 SPRING_LIMIT = 0.8  # of inertia / dt^2; the integrator's own limit is 4
 ROTOR = "twin rotor "  # and the name of the joint

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.rows import RowRandom
 from trueup.robot.spec import RobotSpec
 from trueup.twin.truth import preset as sections
 from trueup.twin.truth import truth as truths
 from trueup.twin.truth.truth import Nominal, Truth
 
-FloatArray = NDArray[np.float64]
 STALL_SHARE = 0.3  # electrical power of a stalled motor at its torque limit, of torque limit x velocity limit
 
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.twin.truth.preset import SensorSection
-
-FloatArray = NDArray[np.float64]
 
 
 class Nominal(NamedTuple):

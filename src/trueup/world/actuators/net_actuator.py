@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.core.machine import usable_cores
 from trueup.models.actuator_net import ActuatorNet, Float32, Setting
@@ -25,8 +26,6 @@ from trueup.world.fitted.fit_parameter import ParamWriter
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim, SimCfg
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 _MOST_STRETCH = 0.2  # of dt_s that the physics step may force on the net
 _GUARD_SHARE = 0.01  # of inputs outside before it is worth a word
 

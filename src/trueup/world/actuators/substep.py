@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.models.friction import FrictionModel, FrictionParams, friction_budget
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
-
-FloatArray = NDArray[np.float64]
 
 
 class SubstepState(NamedTuple):

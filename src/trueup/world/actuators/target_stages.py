@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
-
-FloatArray = NDArray[np.float64]
 
 
 class TargetStage:

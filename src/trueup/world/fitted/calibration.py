@@ -12,14 +12,13 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
 
-FloatArray = NDArray[np.float64]
 SCHEMA = 2
 Word = Literal["identified", "bounded", "weak", "not visible"]
 PARAMS_FILE = "params.json"

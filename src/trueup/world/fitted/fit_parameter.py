@@ -18,13 +18,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.models.actuator_net import Setting
 from trueup.world.parameters.table import PARAMETERS
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
 
-FloatArray = NDArray[np.float64]
 Scale = Literal["log", "linear"]
 Mode = Literal["set", "times"]
 NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})

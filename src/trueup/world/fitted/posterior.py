@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.world.actuators.net_actuator import NetActuator
 from trueup.world.batch import BatchSim
@@ -20,7 +20,6 @@ from trueup.world.fitted.fit_parameter import ParamWriter, belongs_to_stand
 from trueup.world.parameters.able_to_set import NEEDS_MOTOR, able_to_set
 from trueup.world.parameters.table import GEAR_FRICTION
 
-FloatArray = NDArray[np.float64]
 _IN_A_TORQUE_NET = frozenset({"kp", "kd", "delay"})
 
 

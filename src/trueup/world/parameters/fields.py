@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.robot.model import MOUNT_JOINTS
 from trueup.world.actuators.engine import DC_K, DC_KD, DC_KP, DC_R, PID_KD, PID_KP, SUPPLY_V
@@ -25,8 +25,6 @@ from trueup.world.parameters.table import GEAR_FRICTION
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 Columns = Ids | slice
 ALL = slice(None)  # every column
 

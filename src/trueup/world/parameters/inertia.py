@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import matrices
 
-FloatArray = NDArray[np.float64]
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])  # where each entry of the tensor is among the six
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
+
 if TYPE_CHECKING:
     from trueup.world.randomization.randomize import Draw
-
-FloatArray = NDArray[np.float64]
 
 
 class JointPlan:

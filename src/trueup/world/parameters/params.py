@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.world.parameters.fields import ALL, Columns, Field, make_field
 from trueup.world.parameters.table import PARAMETERS, Parameter, Scope
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
 
 __all__ = ["PARAMETERS", "Parameter", "Params"]
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 
 class Params:

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.world.batch import BatchSim
 from trueup.world.parameters.fields import make_field
-
-FloatArray = NDArray[np.float64]
 
 
 class Writer(NamedTuple):

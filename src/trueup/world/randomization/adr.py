@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.world.randomization.randomize import Randomizer
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 _NARROW = 1e-3  # share of the full range that counts as no width, in the mean log width
 
 

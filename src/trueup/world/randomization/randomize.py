@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
 from trueup.world.batch import BatchSim
@@ -31,8 +32,6 @@ from trueup.world.fitted.posterior import Fitted
 from trueup.world.parameters.params import PARAMETERS
 from trueup.world.randomization.targets import STRENGTH, VIRTUAL, Targets
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 _TAIL = float(ndtr(-2.0))  # share of a normal distribution below two standard deviations
 Moment = Literal["startup", "reset", "interval", "step"]
 

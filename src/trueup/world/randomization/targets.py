@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.model import trunk_body
 from trueup.world.batch import BatchSim
@@ -26,8 +26,6 @@ from trueup.world.parameters.row_writer import Writer, row_writer
 if TYPE_CHECKING:
     from trueup.world.randomization.randomize import Draw
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.intp]
 STRENGTH, PAYLOAD, RESTITUTION = "motor_strength", "payload", "restitution"
 VIRTUAL = (STRENGTH, PAYLOAD, RESTITUTION)
 _DRIVEN = ("kp", "kd", "torque_limit")

@@ -16,13 +16,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.robot.model import MOUNT_JOINTS
 from trueup.world.actuators.net_actuator import NetActuator, NetHistory
 from trueup.world.batch import BatchSim
 
-FloatArray = NDArray[np.float64]
 _MOST_SAG = 0.3  # rad or m of a stand under the robot's weight: more is no stand
 
 

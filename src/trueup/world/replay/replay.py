@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import SAME_RATE, is_uniform, rate_of
@@ -25,7 +26,6 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.replay.playback import joint_seen, play, set_gains
 from trueup.world.replay.tracks import Start, lay_tracks
 
-FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Prepare = Callable[[BatchSim], None]
 Build = Callable[[Robot, SimCfg], BatchSim]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import savgol_filter  # type: ignore[attr-defined]
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import common_rate, rate_of
@@ -21,7 +22,6 @@ from trueup.robot.load import Robot
 from trueup.world.actuators.net_actuator import NetHistory
 from trueup.world.replay.playback import Recorded
 
-FloatArray = NDArray[np.float64]
 _SMOOTH_S = 0.03  # half width of the smoothing polynomial
 Rows = NDArray[np.intp]
 Start = Literal["smoothed", "measured"]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
 from trueup.robot.model import joint_index
 from trueup.world.motion import MotionReader, as_slice
 from trueup.world.scene.scene import Scene
 
-FloatArray = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
 BAD_STATE = [getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}").value for name in ("QPOS", "QVEL", "QACC", "CTRL")]
 _COUNT = 1  # column of a warning entry: (last info, number of times)

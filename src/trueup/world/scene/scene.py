@@ -10,8 +10,8 @@ from itertools import pairwise
 import msgspec
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import Base, ModelCfg, add_floor, base_mode, build_spec, compile_spec
@@ -19,7 +19,6 @@ from trueup.world.scene.things import IDENTITY, Camera, Object, Quat, SceneLink,
 from trueup.world.terrain import Terrain
 
 __all__ = ["Camera", "Mounted", "Object", "Scene", "SceneLink"]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

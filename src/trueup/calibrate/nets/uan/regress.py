@@ -30,13 +30,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from trueup.calibrate.nets.net_learner import NetLearner, Regression, State, falling
 from trueup.calibrate.nets.uan.rollout import NetRollout, Rollouts, Rows, joint_inertia, no_range, with_range
+from trueup.core.arrays import FloatArray
 from trueup.models.actuator_net import ActuatorNet, Float32
 
-FloatArray = NDArray[np.float64]
 Way = Literal["corrected", "simulated"]
 HELD = 0.15  # of every replay, at its end: to choose the weights by
 _AT_ONCE = 100  # steps of one `iterate`

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from trueup.calibrate.nets.net_learner import State
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, no_range, wider, with_range
+from trueup.core.arrays import FloatArray
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_net import ActuatorNet, Float32, Layer
 from trueup.policy.normalizer import EPS
@@ -27,7 +28,6 @@ from trueup.rl.env import Obs, Step
 from trueup.rl.ppo import Ppo
 from trueup.rl.settings import NetCfg, PpoCfg
 
-FloatArray = NDArray[np.float64]
 _UNIT_RAD = 0.05  # the base's error is scaled to the middle of the published kernels
 _STD = 0.3  # of the first actions, in torque scales
 PUBLISHED = PpoCfg(steps=96, epochs=5, gamma=0.995, lam=0.95, entropy=0.0, kl_target=0.01, critic_learning_rate=5e-4)

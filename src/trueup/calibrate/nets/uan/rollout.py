@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trueup.calibrate.data.cutting import position_noise
 from trueup.calibrate.data.logs import by_gain, in_order
 from trueup.calibrate.fit.residuals import fit_sim_cfg
+from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate
 from trueup.models.actuator_net import ActuatorNet, Float32, NetSpec, Setting
@@ -27,7 +28,6 @@ from trueup.world.batch import BatchSim
 from trueup.world.replay.playback import FollowedGains, begin, set_gains
 from trueup.world.replay.tracks import Tracks, lay_tracks
 
-FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 _MARGIN = 0.1  # of the width of the fitted range
 

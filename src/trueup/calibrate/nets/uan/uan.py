@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup.calibrate.actuator.rungs import UanMethod
 from trueup.calibrate.fit.fit import Progress
@@ -27,6 +26,7 @@ from trueup.calibrate.nets.net_learner import NetLearner
 from trueup.calibrate.nets.uan.regress import HELD, Race, RegressCfg, RegressTrainer, late_error
 from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, make_tracks
+from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
 from trueup.core.hashes import sha256_of
@@ -37,7 +37,6 @@ from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import Tracks
 
-FloatArray = NDArray[np.float64]
 STATE_FILE = "uan.safetensors"
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _LIMIT = 0.3  # largest residual torque, of the torque limit
