@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +94,17 @@ def test_real_time_keeps_the_clock(tmp_path: Path) -> None:
     spent = log.time[last - 1] - log.time[first]
     assert spent == pytest.approx(plan.seconds, abs=0.01 + result.loop.late_max_s)
     assert result.rows + result.loop.missed + result.stale_ticks >= len(plan)
+
+
+def test_the_first_row_of_a_recording_costs_no_more_than_a_tick(tmp_path):
+    code = f"""
+import time
+from pathlib import Path
+from trueup.record.session import _WriterOnFirstRow
+writer = _WriterOnFirstRow(Path({str(tmp_path / "log.mcap")!r}), ("a", "b"), {{}})
+used = time.process_time()
+writer.append(0.0, joint_pos=[0.0, 0.0], target_pos=[0.0, 0.0])
+print(time.process_time() - used)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 0.05

@@ -9,8 +9,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from trueup.core.errors import TrueupError
-from trueup.data.log import Log
+from trueup.data.log import SIGNALS, Log
 from trueup.data.mcap.read import read_mcap
+from trueup.data.mcap.ros2 import row_layout
 from trueup.data.mcap.write import LogWriter
 from trueup.hardware.drivers.open import open_driver
 from trueup.record.record import RecordCfg, RecordResult, record_meta
@@ -110,6 +111,7 @@ class _WriterOnFirstRow:
     def __init__(self, path: Path, joint_names: tuple[str, ...], meta: dict[str, object]) -> None:
         self._path, self._joint_names, self._meta = path, joint_names, meta
         self._writer: LogWriter | None = None
+        row_layout(joint_names, tuple(SIGNALS))  # loads message types, 0.2 s that a timed loop does not have
 
     @property
     def rows(self) -> int:
