@@ -16,7 +16,7 @@ import tyro
 
 from trueup._version import __version__
 from trueup.core.errors import TrueupError
-from trueup.core.outputs import check_outputs
+from trueup.core.files import check_outputs
 
 # in the order of the loop
 _VERBS = {

@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 
 from trueup.cli import _VERBS, _load, main
-from trueup.core.outputs import _marks
+from trueup.core.files import _marks
 
 # what goes in does not exist either: an error about the output shows that it was looked at first
 FILES = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.core.outputs import OutEither, OutFile, OutFolder, check_outputs, check_writable
+from trueup.core.files import OutEither, OutFile, OutFolder, check_outputs, check_writable
 
 
 @dataclass

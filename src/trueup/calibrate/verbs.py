@@ -16,7 +16,7 @@ import tyro
 from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.config import CalibrateCfg
 from trueup.core.errors import TrueupError
-from trueup.core.outputs import OutFolder
+from trueup.core.files import OutFolder
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from trueup.core.outputs import OutEither, OutFile
+from trueup.core.files import OutEither, OutFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from trueup.core.outputs import OutFile
+from trueup.core.files import OutFile
 from trueup.robot.excitation.waves import Kind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from trueup.core.outputs import OutFolder
+from trueup.core.files import OutFolder
 
 
 @dataclass(frozen=True, kw_only=True)

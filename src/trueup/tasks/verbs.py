@@ -7,7 +7,7 @@ from typing import Literal
 
 import tyro
 
-from trueup.core.outputs import OutFile
+from trueup.core.files import OutFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import tyro
 
 from trueup.core.errors import TrueupError
-from trueup.core.outputs import OutFolder
+from trueup.core.files import OutFolder
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their names

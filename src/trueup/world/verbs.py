@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from trueup.core.errors import TrueupError
-from trueup.core.outputs import OutFile
+from trueup.core.files import OutFile
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their files
     from trueup.robot.model import Base

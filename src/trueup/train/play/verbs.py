@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from trueup.core.outputs import OutFile
+from trueup.core.files import OutFile
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their files
