@@ -131,7 +131,7 @@ def test_tool_terms():
     f = frame(tool_error=[[0.03, 0, 0, 0, 0.7, 0], [0, 0, 0, 0, 0, 0]])
     np.testing.assert_allclose(r.tool_distance(f), [0.03, 0.0], atol=1e-7)
     f.command_age = np.array([2.0, 1.0], np.float32)
-    np.testing.assert_allclose(r.settled_distance(f), [0.03], atol=1e-7)
+    np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.03], atol=1e-7)  # of the first, in every row
     f.command_age[:] = 0.0
     np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.0], atol=1e-7)
     np.testing.assert_allclose(r.Near(r.tool_distance, 0.03)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)

@@ -116,7 +116,9 @@ def test_rotating_back_is_the_transposed_rotation():
     quat, vectors = rng.normal(size=(20, 4)), rng.normal(size=(20, 3))
     quat /= np.linalg.norm(quat, axis=1, keepdims=True)
     expected = np.einsum("nji,nj->ni", matrices(quat), vectors)
-    np.testing.assert_allclose(rotate_back(*(part.T.astype(np.float32) for part in (quat, vectors))), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        rotate_back(*(part.T.astype(np.float32) for part in (quat, vectors))), expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", LEGGED)

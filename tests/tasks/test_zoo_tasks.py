@@ -29,7 +29,13 @@ def test_the_distance_of_a_cube_is_that_over_the_ground():
 
 @pytest.mark.parametrize(
     ("velocity", "wanted"),
-    [((0.05, 0.0, 0.0), 0.5), ((-0.02, 0.0, 0.0), -0.2), ((0.0, 0.3, 0.0), 0.0), ((9.0, 0, 0), 1.0), ((-9.0, 0, 0), -1.0)],
+    [
+        ((0.05, 0.0, 0.0), 0.5),
+        ((-0.02, 0.0, 0.0), -0.2),
+        ((0.0, 0.3, 0.0), 0.0),
+        ((9.0, 0, 0), 1.0),
+        ((-9.0, 0, 0), -1.0),
+    ],
 )
 def test_pushing_on_is_the_speed_towards_the_target(velocity, wanted):
     frame = pushing((0.2, 0.0, 0.02), (0.3, 0.0), velocity)
@@ -143,7 +149,17 @@ def test_a_task_is_known_by_its_own_name_and_measures_the_error_of_its_goal(name
 def test_costs_have_negative_weights_and_the_score_a_positive_one(name):
     task = load_task(name)
     assert task.rewards[task.score].weight > 0.0
-    costs = {"tilt", "energy", "action_rate", "joint_speed", "joint_limits", "fall", "collision", "slip", "tool_distance"}
+    costs = {
+        "tilt",
+        "energy",
+        "action_rate",
+        "joint_speed",
+        "joint_limits",
+        "fall",
+        "collision",
+        "slip",
+        "tool_distance",
+    }
     assert all(reward.weight < 0.0 for key, reward in task.rewards.items() if key in costs)
 
 
