@@ -282,10 +282,10 @@ def test_actions_are_remembered_for_one_step_and_forgotten_with_the_episode(go2)
 # --- the ground around a robot ---
 @pytest.fixture(scope="module")
 def slope():
-    """Ground that rises by 0.1 m with each metre along x."""
+    """Ground that rises by 0.1 m with each metre along x and by 0.02 m with each along y."""
     terrain = Terrain(TerrainCfg(kinds=("flat",), levels=1))
-    rows = np.arange(terrain.heights.shape[0])[:, None] * terrain.cfg.cell_m - terrain.cfg.border_m
-    terrain.heights[:] = 0.1 * rows
+    x, y = (np.arange(n) * terrain.cfg.cell_m - terrain.cfg.border_m for n in terrain.heights.shape)
+    terrain.heights[:] = 0.1 * x[:, None] + 0.02 * y
     terrain._flat = terrain.heights.ravel().astype(np.float32)
     return Ground(terrain)
 
@@ -294,11 +294,12 @@ def test_heights_around_a_robot_follow_its_heading(slope):
     position = np.array([[3.0, 3.0], [3.0, 3.0]], np.float32)
     quat = tuple(np.array([[1.0, 0.0, 0.0, 0.0], LEFT], np.float32).T)
     below = slope.below(*position)
-    np.testing.assert_allclose(below, 0.3, atol=1e-5)
-    straight, left = slope.around(position, quat, below).reshape(2, 11, 7)
-    np.testing.assert_allclose(straight, np.tile(0.1 * np.linspace(-0.5, 0.5, 11)[:, None], (1, 7)), atol=1e-5)
-    # turned to the left, the slope rises to the robot's right
-    np.testing.assert_allclose(left, np.tile(-0.1 * np.linspace(-0.3, 0.3, 7), (11, 1)), atol=1e-5)
+    np.testing.assert_allclose(below, 0.36, atol=1e-5)
+    straight, turned = slope.around(position, quat, below).reshape(2, 11, 7)
+    ahead, left = np.linspace(-0.5, 0.5, 11)[:, None], np.linspace(-0.3, 0.3, 7)
+    np.testing.assert_allclose(straight, 0.1 * ahead + 0.02 * left, atol=1e-5)
+    # turned to the left, the robot has y ahead of it and x to its right
+    np.testing.assert_allclose(turned, 0.02 * ahead - 0.1 * left, atol=1e-5)
 
 
 def test_flat_ground_is_at_zero_and_has_no_map():
