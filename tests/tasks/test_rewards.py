@@ -2,35 +2,9 @@
 
 import numpy as np
 import pytest
+from hand_frames import frame
 
-from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.terms import rewards as r
-
-
-def frame(**fields):
-    """Two quadrupeds: both stand still in the default pose, asked to walk and to stand."""
-    f = Frame(2, {}, None)
-    f.dt = 0.02
-    f.joint_pos = np.zeros((2, 12), np.float32)
-    f.joint_vel = np.zeros((2, 12), np.float32)
-    f.joint_torque = np.zeros((2, 12), np.float32)
-    f.joint_low, f.joint_high = np.full(12, -1.0, np.float32), np.full(12, 1.0, np.float32)
-    f.torque_limit, f.default_pose = np.full(12, 20.0, np.float32), np.zeros(12, np.float32)
-    f.action, f.last_action = np.zeros((2, 12), np.float32), np.zeros((2, 12), np.float32)
-    f.command = np.array([[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
-    f.asked = f.command.copy()
-    f.base_vel, f.base_spin = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
-    f.gravity = np.tile(np.array([0, 0, -1], np.float32), (2, 1))
-    f.base_height = np.full(2, 0.3, np.float32)
-    f.foot_contact, f.touchdown = np.ones((2, 4), bool), np.zeros((2, 4), bool)
-    f.foot_height, f.foot_vel = np.zeros((2, 4), np.float32), np.zeros((2, 4, 3), np.float32)
-    f.air_time, f.duty = np.zeros((2, 4), np.float32), np.ones((2, 4), np.float32)
-    f.swing_peak = np.zeros((2, 4), np.float32)
-    f.body_contact = np.zeros(2, bool)
-    f.tool_error = np.zeros((2, 6), np.float32)
-    for name, values in fields.items():
-        getattr(f, name)[...] = values
-    return f
 
 
 def test_tracking_is_one_when_right_and_falls_with_the_error():
@@ -131,7 +105,7 @@ def test_tool_terms():
     f = frame(tool_error=[[0.03, 0, 0, 0, 0.7, 0], [0, 0, 0, 0, 0, 0]])
     np.testing.assert_allclose(r.tool_distance(f), [0.03, 0.0], atol=1e-7)
     f.command_age = np.array([2.0, 1.0], np.float32)
-    np.testing.assert_allclose(r.settled_distance(f), [0.03], atol=1e-7)
+    np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.03], atol=1e-7)  # of the first, in every row
     f.command_age[:] = 0.0
     np.testing.assert_allclose(r.settled_distance(f), [0.03, 0.0], atol=1e-7)
     np.testing.assert_allclose(r.Near(r.tool_distance, 0.03)(f), [1 - np.tanh(1.0), 1.0], rtol=1e-5)

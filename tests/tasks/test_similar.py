@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 from foreign_robots import locate
+from made_figures import figures
 
 from trueup.core.errors import TrueupError
 from trueup.robot.drafts.init import init_robot
 from trueup.robot.load import ZOO, Robot, load_robot
 from trueup.tasks.build import with_servo
 from trueup.tasks.load import EnvCfg, described_tasks, load_task, make_env
-from trueup.tasks.similar.figures import Figures, JointFigures, measure
+from trueup.tasks.similar.figures import Figures, measure
 from trueup.tasks.similar.init import init_task
 from trueup.tasks.similar.laws import LENGTH, POWER, SPEED, TERMS, TORQUE, Laws, unit_of
 from trueup.tasks.similar.scale import scale_task, scale_term
@@ -24,17 +25,6 @@ from trueup.tasks.task import Rates, Start
 from trueup.tasks.terms import rewards as r
 
 GO2 = "go2-velocity"
-
-
-def figures(**changes: object) -> Figures:
-    """A robot of 10 kg on legs of 0.3 m; what is not of interest is as in the reference."""
-    joint = JointFigures(kind=0, torque=20.0, inertia=0.02, damping=0.1, kp=30.0, kd=0.5)
-    plain: dict[str, object] = {
-        "name": "a", "base": "base", "mass": 10.0, "leg": 0.3, "stand_height": 0.3, "lightest": 0.01,
-        "joints": {f"j{k}": joint._replace(kind=k % 3) for k in range(12)}, "others": (), "feet": 4, "rotors": True,
-        "forward": True, "diagonal": True, "trunk": True,
-    }  # fmt: skip
-    return Figures(**(plain | changes))
 
 
 def grown(mass: float, length: float, reference: Figures) -> Figures:

@@ -197,9 +197,12 @@ def tool_distance(frame: Frame) -> Float32:
 
 
 def settled_distance(frame: Frame) -> Float32:
-    """Distance from tool to command where there were 1.5 s to get there; of all rows as long as there is none."""
-    settled = frame.command_age > _SETTLE_S
-    return tool_distance(frame)[settled] if settled.any() else tool_distance(frame)
+    """Distance from tool to command where there were 1.5 s to get there; of all rows as long as there is none.
+
+    Rows that had less time are filled with the mean of those that had it, so that the mean over rows is theirs.
+    """
+    distance, settled = tool_distance(frame), frame.command_age > _SETTLE_S
+    return np.where(settled, distance, distance[settled].mean()) if settled.any() else distance
 
 
 def tool_angle(frame: Frame) -> Float32:
