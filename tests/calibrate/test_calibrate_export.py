@@ -9,7 +9,7 @@ import pytest
 from made_calibration import made_calibration
 from planted_logs import planted_log
 
-from trueup.calibrate.export import export_calibration, export_robot
+from trueup.calibrate.export import REASONS, calibrated_spec, export_calibration, export_robot, reason
 from trueup.calibrate.rules import RULES
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
@@ -145,3 +145,53 @@ def test_a_result_of_other_joints_is_refused(result):
     other = msgspec.structs.replace(result, joint_names=("a", "b"))
     with pytest.raises(TrueupError, match="other joints"):
         other.apply(BatchSim(ROBOT, CFG))
+
+
+def test_an_export_that_holds_everything_says_so(tmp_path):
+    held = made_calibration(ROBOT, ("armature", "damping", "friction"))
+    export = export_calibration(ROBOT, held, "mjcf", tmp_path / "robot")
+    assert export.losses == ()
+    assert "Nothing was lost." in (export.folder / "LOSSES.md").read_text()
+
+
+@pytest.mark.parametrize(("rate", "steps", "off"), [(100.0, 1, "-3.00"), (1000.0, 13, ""), (400.0, 5, "-0.50")])
+def test_a_delay_is_rounded_to_steps_and_the_rest_declared(rate, steps, off, tmp_path):
+    pendulum = load_robot("pendulum")
+    held = made_calibration(pendulum, ("delay",), x=0.3)  # 10 ms and 0.3 widths of 10 ms: 13 ms
+    export = export_calibration(pendulum, held, "isaaclab", tmp_path / "lab", rate)
+    found = numbers((export.folder / "actuators_isaaclab.py").read_text())
+    assert found["min_delay"] == found["max_delay"] == steps
+    lost = [loss for loss in export.losses if loss.startswith("delay")]
+    if off:
+        assert lost == [f"delay: 13.00 ms is {0.013 * rate:.2f} steps at {rate:g} Hz; rounded to {steps} ({off} ms)"]
+    else:
+        assert lost == []
+
+
+def test_gains_and_limits_of_the_spec_are_multiplied_joint_by_joint():
+    pendulum = load_robot("pendulum")
+    held = made_calibration(pendulum, ("kp", "torque_limit"), x=0.5)
+    spec = calibrated_spec(pendulum.spec, held)
+    np.testing.assert_allclose(spec.kp, np.exp(0.15) * pendulum.spec.kp)  # width 0.3 on the logarithm
+    np.testing.assert_allclose(spec.torque_limit, np.exp(0.15) * pendulum.spec.torque_limit)
+    np.testing.assert_array_equal(spec.kd, pendulum.spec.kd)
+
+
+def test_a_robot_s_options_are_a_declared_loss(tmp_path):
+    loaded = load_robot("pendulum:load_mass=0.3")
+    export = export_robot(loaded, made_calibration(loaded, ("damping",)), tmp_path / "robot")
+    assert [loss for loss in export.losses if "load_mass=0.3" in loss]
+
+
+def test_formats_and_rates_that_do_not_exist_are_refused(result, tmp_path):
+    with pytest.raises(TrueupError, match="no export called 'sdf'; there are mjcf, urdf, isaaclab, mjlab"):
+        export_calibration(ROBOT, result, "sdf", tmp_path / "a")
+    with pytest.raises(TrueupError, match="physics_hz must be positive"):
+        export_calibration(ROBOT, result, "mjlab", tmp_path / "b", -200.0)
+    assert not (tmp_path / "a" / "params.json").exists()
+
+
+def test_every_reason_is_of_a_parameter_and_an_unknown_one_points_to_the_whole_file():
+    assert set(REASONS) <= set(RULES)
+    assert "params.json" in reason("something_new")
+    assert "constant part" in reason("friction_kms")

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate.parameters import make_parameters, parameter_names, tied
-from trueup.calibrate.rules import FULL, PACE
+from trueup.calibrate.config import WindowCfg
+from trueup.calibrate.data.windows import cut_windows
+from trueup.calibrate.parameters import make_parameters, near_stops, parameter_names, tied
+from trueup.calibrate.rules import FULL, PACE, STOPS
 from trueup.core.errors import TrueupError
+from trueup.data.log import Log
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
 from trueup.world.actuators.engine import ActuatorCfg
@@ -105,3 +108,82 @@ def test_the_stand_of_the_recording_is_left_behind_and_the_rest_carried_over():
     np.testing.assert_allclose(free.params.get("armature"), stand.params.get("armature"))
     np.testing.assert_allclose(free.params.get("torque_offset"), stand.params.get("torque_offset"))
     assert free.params.get("tilt")[0].tolist() == [0.0, 0.0]
+
+
+def test_a_delay_is_one_for_all_and_what_is_set_by_hand_is_never_tied():
+    sim = held()
+    assert [entry.of for entry in make_parameters(sim, ("delay",))] == [sim.robot.spec.joint_names]
+    assert len(make_parameters(sim, ("encoder_bias",), tie="all")) == 12
+    (armature,) = make_parameters(sim, ("armature",), tie="all")
+    assert armature.of == sim.robot.spec.joint_names
+    assert armature.label == "armature of 12: FL_hip_joint, ..."
+
+
+@pytest.mark.parametrize(("tie", "count"), [("none", 12), ("side", 6), ("kind", 3), ("all", 1)])
+def test_ties_share_values_by_side_by_kind_or_all(tie, count):
+    groups = [entry.of for entry in make_parameters(held(), ("damping",), tie=tie)]
+    assert len(groups) == count
+    assert sorted(name for group in groups for name in group) == sorted(load_robot("go2").spec.joint_names)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ("L_knee", "R_knee", True),
+        ("knee_l", "knee_r", True),
+        ("arm_left_1", "arm_right_1", True),
+        ("wheel", "reel", False),
+        ("left_knee", "left_hip", False),
+    ],
+)
+def test_sides_are_told_by_whole_words_and_single_letters(one, other, together):
+    assert (tied((one, other), "side") == [(one, other)]) == together
+
+
+def test_ties_of_nothing_are_nothing():
+    assert tied((), "all") == tied((), "side") == tied((), "none") == []
+
+
+def test_bounds_follow_the_torque_limit_the_nominal_stop_and_a_nominal_value_beyond_them():
+    sim = held()
+    spec = sim.robot.spec
+    offsets = make_parameters(sim, ("torque_offset",))
+    np.testing.assert_allclose([entry.high for entry in offsets], 0.1 * spec.torque_limit)
+    np.testing.assert_allclose([entry.width for entry in offsets], 0.015 * spec.torque_limit)
+    stops = make_parameters(sim, ("stop_high",))
+    np.testing.assert_allclose([entry.low for entry in stops], spec.position_high - 0.5)
+    np.testing.assert_allclose([entry.prior for entry in stops], spec.position_high)
+    sim.params.set("armature", 1.0)  # five times the upper bound of the rule
+    heavy = make_parameters(sim, ("armature",))[0]
+    assert heavy.high == 5.0
+    assert heavy.prior == pytest.approx(0.0)  # log 1
+
+
+def test_a_servo_s_gain_is_a_factor_on_the_gain_under_its_own_prior():
+    servo, plain = (make_parameters(held(), (name,))[0] for name in ("servo_kp", "kp"))
+    assert servo.name == plain.name == "kp"
+    assert servo.mode == plain.mode == "times"
+    assert float(servo.to_value(np.array(0.0))) == pytest.approx(0.2)
+    assert float(plain.to_value(np.array(0.0))) == pytest.approx(1.0)
+
+
+def pushed(beyond: float, short: float = 0.05):
+    """Windows of a go2 whose first hip comes within `short` of its upper stop, commanded `beyond` it."""
+    robot, time = load_robot("go2"), np.arange(800) / 200
+    wave = np.sin(2 * np.pi * time)
+    pos, target = (np.tile(robot.spec.default_pose, (800, 1)) for _ in range(2))
+    high = robot.spec.position_high[0]
+    pos[:, 0], target[:, 0] = (high - short) * wave.clip(0), (high + beyond) * wave.clip(0)
+    log = Log(time=time, joint_names=robot.spec.joint_names, signals={"joint_pos": pos, "target_pos": target})
+    return cut_windows(robot, [log], WindowCfg(window_s=1.0), mask_saturated=False)
+
+
+def test_only_stops_that_were_pushed_against_are_fitted_from_where_the_joint_was_held():
+    parameters, high = make_parameters(held(), STOPS), load_robot("go2").spec.position_high[0]
+    left = near_stops(parameters, pushed(0.2))
+    assert sorted(entry.name for entry in left) == ["stop_damping", "stop_high", "stop_stiffness"]
+    assert {entry.of for entry in left} == {("FL_hip_joint",)}
+    (stop,) = [entry for entry in left if entry.name == "stop_high"]
+    assert stop.prior == pytest.approx(high - 0.05 - 0.2)  # a soft stop is pressed in by 0.2 rad
+    assert near_stops(parameters, pushed(-0.1)) == ()  # held short of it by its own command
+    assert near_stops(parameters, pushed(0.2, short=0.4)) == ()

@@ -3,6 +3,7 @@
 from dataclasses import replace as with_field
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 from made_params import made_params, one
@@ -15,7 +16,8 @@ from trueup.record.session import SessionCfg, run_session
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.load import load_robot
-from trueup.robot.model import compile_model
+from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index, trunk_body
+from trueup.robot.shapes import lowest_place
 from trueup.twin.truth.seal import reveal
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import Calibration, read_calibration, write_calibration
@@ -118,3 +120,81 @@ def test_from_the_command_line_squats_are_recorded_weighed_and_handed_on(calibra
         assert ended.value.code == 0
     assert "a load of" in capsys.readouterr().out
     assert read_calibration("loaded").find("mass_scale", "base").value > 1.0
+
+
+def stood(extra: float, place: tuple[float, float], *, rows: int = 651, rate: float = 50.0) -> Log:
+    """A go2 that stands still under a load: its servos' commands from the statics, worked out without the scale."""
+    model, spec = compile_model(GO2, ModelCfg(base="free")), GO2.spec
+    trunk = model.body(trunk_body(model, GO2)).id
+    own, total = model.body_mass[trunk], model.body_mass[trunk] + extra
+    model.body_ipos[trunk][:2] += extra / total * (np.array(place) - model.body_ipos[trunk][:2])
+    model.body_mass[trunk] = own + extra
+    data, index = mujoco.MjData(model), joint_index(model, GO2)
+    data.qpos[:] = default_qpos(model, GO2)
+    mujoco.mj_forward(model, data)
+    jacobian = np.zeros((len(spec.feet), 3, model.nv))
+    for k, name in enumerate(spec.feet):
+        geom = model.geom(name).id
+        mujoco.mj_jac(model, data, jacobian[k], None, lowest_place(model, data, geom), int(model.geom_bodyid[geom]))
+    flat = jacobian.reshape(-1, model.nv)
+    force = np.linalg.lstsq(flat[:, :6].T, data.qfrc_bias[:6], rcond=None)[0]  # the feet carry trunk and load
+    torque = data.qfrc_bias[index.dof] - flat[:, index.dof].T @ force
+    pos = np.tile(spec.default_pose, (rows, 1))
+    signals = {"joint_pos": pos, "target_pos": pos + torque / spec.kp}
+    meta = {"excitation": {"kind": "squat"}, "phases": {"plan": 0}}
+    return Log(time=np.arange(rows) / rate, joint_names=spec.joint_names, signals=signals, meta=meta)
+
+
+@pytest.mark.parametrize(("extra", "place"), [(3.0, (0.1, -0.05)), (5.0, (-0.08, 0.02)), (0.0, (0.0, 0.0))])
+def test_statics_by_hand_give_the_load_and_its_place(extra, place):
+    found = weigh(GO2, [stood(extra, place)])
+    assert found.mass == pytest.approx(extra, abs=1e-3)
+    assert found.squats == 2  # three, less the first, which settles
+    assert found.is_seen == (extra > 0.0)
+    if extra:
+        np.testing.assert_allclose(found.place, place, atol=1e-3)
+        carried = found.robot + extra
+        assert found.standard_error == pytest.approx(carried * 0.02 / 2.0, rel=1e-3)  # levers of four legs
+
+
+def test_torques_smaller_than_the_gains_say_look_like_a_load():
+    log = stood(0.0, (0.0, 0.0))
+    offset = log["target_pos"] - log["joint_pos"]
+    weak = with_field(log, signals={**log.signals, "target_pos": log["joint_pos"] + 1.25 * offset})
+    found = weigh(GO2, [weak])  # motors that give 80 % need commands 1/0.8 as far away
+    # a quarter of the robot, but for what the legs weigh themselves: their weight does not grow with the torques
+    assert 0.2 * found.robot < found.mass < 0.25 * found.robot
+    assert "less than their gains say look the same" in str(found)
+
+
+def test_one_whole_squat_is_not_enough():
+    with pytest.raises(TrueupError, match="1 whole squats were found after the first, two are needed"):
+        weigh(GO2, [stood(0.0, (0.0, 0.0), rows=451)])
+    assert weigh(GO2, [stood(0.0, (0.0, 0.0), rows=451)] * 2).squats == 2  # of two logs together
+
+
+def test_a_load_is_seen_from_two_standard_errors_on():
+    assert not with_field(LOAD, mass=1.0).is_seen
+    assert with_field(LOAD, mass=1.01).is_seen
+    assert with_field(LOAD, mass=-1.01).is_seen
+
+
+def test_more_taken_away_than_the_trunk_has_is_refused(calibration):
+    with pytest.raises(TrueupError, match="is this the right robot model"):
+        with_load(GO2, calibration, with_field(LOAD, mass=-6.9))
+
+
+def test_what_was_weighed_joins_the_estimates_with_its_own_certainty(calibration):
+    loaded = with_load(GO2, calibration, LOAD)
+    own = float(compile_model(GO2).body("base").mass[0])
+    mass, *shift, height = loaded.estimates[1:]
+    assert mass.standard_error == pytest.approx(0.5 / own)
+    assert [one.parameter.axis for one in (*shift, height)] == [0, 1, 2]
+    assert height.verdict == "not visible"
+    assert mass.nominal_excluded
+    assert not height.nominal_excluded
+    covariance = np.array(loaded.covariance)
+    np.testing.assert_allclose(covariance[0], [1, 0, 0, 0, 0])  # what was fitted before stands, alone
+    np.testing.assert_allclose(np.diag(covariance)[1:], [one.ratio**2 for one in loaded.estimates[1:]])
+    for estimate, x in zip(loaded.estimates, loaded.x, strict=True):
+        assert float(estimate.parameter.to_value(np.array(x))) == pytest.approx(estimate.value)

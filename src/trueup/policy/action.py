@@ -41,7 +41,12 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("an action spec needs one number for each joint")
         if isinstance(self.clip, tuple) and len(self.clip) != len(self.moved):
             raise ValueError("clip needs one (low, high) for each action")
+        clips = self.clip if isinstance(self.clip, tuple) else () if self.clip is None else ((-self.clip, self.clip),)
+        if any(low > high for low, high in (*clips, *zip(self.low, self.high, strict=False))):
+            raise ValueError("clip, low and high: an upper bound lies below its lower one")
         for name in self.moved:
+            if self.moved.count(name) > 1:
+                raise ValueError(f"moved has the joint {name!r} twice")
             if name not in self.joint_names:
                 raise ValueError(f"moved joint {name!r} is not a joint{did_you_mean(name, self.joint_names)}")
 

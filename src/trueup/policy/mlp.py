@@ -5,6 +5,7 @@ On disk it is a folder: `policy.json` (specs, rate, kind of policy) and `policy.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,11 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:
             raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
+        if not 0.0 < self.control_hz < math.inf:
+            raise ValueError(f"control_hz must be positive, found {self.control_hz:g}")
+        for name, count in (("kp", len(self.kp)), ("kd", len(self.kd))):
+            if count != len(self.action.joint_names):
+                raise ValueError(f"{name}: {count} numbers for {len(self.action.joint_names)} joints")
 
 
 class MlpPolicy(PolicyRunner):
@@ -75,5 +81,7 @@ def load_policy(folder: str | Path, nrow: int = 1) -> MlpPolicy:
         return MlpPolicy(spec, read_net(spec.net, arrays), nrow)
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None
-    except TypeError as error:  # an array without rows
+    except TrueupError as error:
+        raise TrueupError(error.message, file=weights_file) from None
+    except (TypeError, IndexError) as error:  # an array without rows, or without numbers
         raise TrueupError(f"is not a policy's weights: {error}", file=weights_file) from None

@@ -81,6 +81,7 @@ class PolicyNet:
         """Refuse weights that do not fit observations (nobs,) and actions (naction,), or are not finite."""
         kind, past = self.spec.kind, self.spec.steps * (nobs + naction)
         hidden = 0 if self.privileged_normalizer is None else len(self.privileged_normalizer.mean)
+        statistics = [one for one in (self.normalizer, self.privileged_normalizer) if one is not None]
         latent = _width(self.encoder, {"privileged": hidden, "latent": past}.get(kind, 0))
         fits = (
             _width(self.actor, past if kind == "action" else nobs + latent) == naction
@@ -88,14 +89,18 @@ class PolicyNet:
             and bool(self.actor)
             and bool(self.encoder) == (kind in ("privileged", "latent"))
             and bool(self.spec.steps) == (kind in ("latent", "action"))
-            and len(self.normalizer.mean) == nobs
+            and self.normalizer.mean.shape == (nobs,)
+            and all(one.var.shape == one.mean.shape for one in statistics)
         )
         layers = (*self.encoder, *self.actor)
+        numbers = [part for layer in layers for part in layer] + [
+            part for one in statistics for part in (one.mean, one.var)
+        ]
         if not fits:
             shapes = [weight.shape for weight, _ in layers]
             raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {shapes}")
-        if not all(np.isfinite(part).all() for layer in layers for part in layer):
-            raise TrueupError("this policy has weights that are not finite")
+        if not all(np.isfinite(part).all() for part in numbers) or any((one.var < 0).any() for one in statistics):
+            raise TrueupError("this policy has weights or statistics that are not finite")
 
 
 def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
@@ -112,7 +117,7 @@ def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
 def _width(layers: Sequence[Layer], ninput: int) -> int:
     """Width of the output of layers on `ninput` columns, -1 where layers do not fit each other."""
     for weight, bias in layers:
-        if weight.shape != (len(bias), ninput):
+        if weight.shape != (len(bias), ninput) or bias.ndim != 1:
             return -1
         ninput = len(bias)
     return ninput

@@ -23,6 +23,8 @@ Reader = Callable[[Reading, Float32, Float32], FloatArray]  # of a reading, the 
 # what the builder itself computes from encoders, IMU, command and action; any other signal comes with the reading
 OWN_SIGNALS = ("joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error")
 
+_MOST_FRAMES, _MOST_COLUMNS = 1000, 1_000_000  # a file must not ask for all memory
+
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One signal times a scale that brings it near one.
@@ -70,17 +72,21 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("default_pose needs one number for each joint")
         if self.command_step and len(self.command_step) != self.ncommand:
             raise ValueError("command_step needs one number for each column of the command")
-        if self.history < 1:
-            raise ValueError(f"history must be at least 1, found {self.history}")
+        if not 1 <= self.history <= _MOST_FRAMES:
+            raise ValueError(f"history must lie in 1..{_MOST_FRAMES}, found {self.history}")
         if self.chain is None and any(term.signal == "tool_error" for term in self.terms):
             raise ValueError("tool_error needs a chain")
         if any(not 0 <= age < self.history for age in self.ages):
             raise ValueError(f"ages must lie in 0..{self.history - 1}, found {self.ages}")
         for term in self.terms:
             self._check(term)
+        if self.history * self.nframe > _MOST_COLUMNS:
+            raise ValueError(f"an observation has at most {_MOST_COLUMNS} columns with its history")
 
     def _check(self, term: Term) -> None:
         width = self.width(term.signal)
+        if width < 0:
+            raise ValueError(f"{term.signal}: {width} columns")
         if isinstance(term.scale, tuple) and len(term.scale) != width:
             raise ValueError(f"{term.signal}: {len(term.scale)} scales for {width} columns")
         if len(term.clip) not in (0, 1, width) or any(low > high for low, high in term.clip):

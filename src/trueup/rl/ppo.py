@@ -155,7 +155,7 @@ class Ppo(Learner):
         if self.cfg.noise_schedule is None:
             return math.inf
         (std, first, last), start = self.cfg.noise_schedule, self.cfg.net.std
-        share = min(1.0, max(0.0, (self.iteration - first) / (last - first)))
+        share = 1.0 if self.iteration >= last else max(0.0, (self.iteration - first) / max(1, last - first))
         return float(start * (std / start) ** share)
 
     def _update_critic(self, minibatches: list[Tensor]) -> dict[str, float]:

@@ -1,12 +1,14 @@
 """Active excitation: motions inside their bounds, information that adds up, a plan that says what it gains."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_calibration import made_calibration
 
 from trueup.calibrate.active.forecast import Forecaster, deviations, worth
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
-from trueup.calibrate.active.plan import BASELINES, ActiveCfg, plan_active
+from trueup.calibrate.active.plan import BASELINES, ActiveCfg, ActivePlan, Expected, plan_active
 from trueup.core.errors import TrueupError
 from trueup.record.record import check_plan
 from trueup.robot.excitation.limits import LimitCfg, joint_bounds
@@ -118,3 +120,51 @@ def test_settings_that_cannot_work_are_refused():
         ActiveCfg(seconds=3.0)
     with pytest.raises(TrueupError, match="population"):
         ActiveCfg(population=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"segment_s": 1.5}, "segments of 1.5 s"),
+        ({"seconds": 4.0, "segment_s": 4.5}, "4 s were allowed"),
+        ({"generations": 0}, "generations"),
+        ({"draws": 0}, "draws"),
+        ({"population": 3}, "population 4"),
+        ({"target": 0.0}, "target between 0 and 1"),
+        ({"target": 1.0}, "target between 0 and 1"),
+    ],
+)
+def test_each_setting_that_cannot_work_is_named(settings, named):
+    with pytest.raises(TrueupError, match=named):
+        ActiveCfg(**settings)
+
+
+def test_what_is_expected_is_said_in_the_parameter_s_unit_and_as_a_verdict():
+    estimate = made_calibration(ANKLE, ("friction",), x=0.0, deviation={"friction": 0.5}).estimates[0]
+    # identified: 1.96 standard errors of the logarithm, 1.2 widths each, within 5 %: below 0.021
+    words = [Expected(estimate=estimate, after=after).word for after in (0.02, 0.59, 0.6, 0.9)]
+    assert words == ["identified", "weak", "not visible", "not visible"]
+    # on a logarithmic scale with offset 0.02 and width 1.2 a prior width is 1.2 (value + 0.02)
+    expected = 0.5 * 1.2 * (estimate.value + 0.02)
+    assert Expected(estimate=estimate, after=0.5).standard_error == pytest.approx(expected)
+
+
+def test_a_plan_s_gain_is_over_the_best_of_the_usual_excitations():
+    plan = ActivePlan(
+        rehearsal=None, expected=(), reached=False, seconds_needed=None, before=0.8, after=0.2,
+        others={"multisine": 0.5, "chirp": 0.4},
+    )  # fmt: skip
+    assert plan.gain == pytest.approx(2.0)
+    assert replace(plan, others={}).gain == 1.0
+
+
+def test_a_joint_that_may_not_move_stays_in_its_pose():
+    robot = load_robot("so101")
+    bounds = [
+        replace(one, amplitude=0.0) if j == 2 else one
+        for j, one in enumerate(joint_bounds(robot.spec, LimitCfg(), rate_hz=200.0))
+    ]
+    space = MotionSpace(pose=robot.spec.default_pose, bounds=bounds, rows=600, rate_hz=200.0)
+    away = space.targets(np.ones((1, robot.spec.njoint, NUMBERS))) - robot.spec.default_pose
+    assert np.ptp(away[0, :, 2]) == 0.0
+    assert all(np.ptp(away[0, :, j]) > 0.0 for j in range(robot.spec.njoint) if j != 2)

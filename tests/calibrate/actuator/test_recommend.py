@@ -1,6 +1,9 @@
 """The rule in words: simplest within one standard error of the best."""
 
+import msgspec
+
 from trueup.calibrate.actuator.recommend import StepCheck, in_question, overfits, recommend
+from trueup.calibrate.actuator.rungs import choose, params_of, rung_named
 from trueup.calibrate.actuator.score import PositionError, Scores
 
 
@@ -62,3 +65,39 @@ def test_a_rung_that_learned_its_data_by_heart_is_named_with_the_simpler_one_tha
 
 def test_nothing_bounded_is_said_so():
     assert "no rung stayed bounded" in recommend({"pd": made(1.0)}, unbounded=["pd"]).reason
+
+
+def test_a_rung_exactly_one_standard_error_away_is_as_good_and_one_beyond_is_not():
+    assert recommend({"pd": made(2.5, se=0.5), "pace": made(2.0, se=0.5)}).rung == "pd"
+    assert recommend({"pd": made(2.51, se=0.5), "pace": made(2.0, se=0.5)}).rung == "pace"
+    # the standard error that counts is that of the best
+    assert recommend({"pd": made(2.5, se=9.0), "pace": made(2.0, se=0.1)}).rung == "pace"
+
+
+def test_a_finer_step_changes_nothing_where_no_net_was_about_to_win():
+    finer = StepCheck(rung="pace", physics_hz=400.0, whole=made(0.1).whole)
+    found = recommend({"pd": made(9.0), "pace": made(3.0), "M2": made(1.0), "uan": made(1.5)}, finer=finer)
+    assert found.rung == found.best == "M2"
+
+
+def test_overfitting_is_told_on_new_motion_where_that_is_known():
+    seen = made(1.0, train=0.5)
+    new = {"motion": made(3.0).whole}
+    assert overfits({"pace": made(2.0, train=1.8), "net": msgspec.structs.replace(seen, groups=new)}) == {"net": "pace"}
+    assert overfits({"pace": made(2.0, train=1.8), "net": seen}) == {}
+    # worse on unseen data and on its own: it is a bad model, not an overfitted one
+    assert overfits({"pace": made(2.0, train=1.8), "net": made(3.0, train=1.9)}) == {}
+
+
+def test_the_whole_log_error_is_the_last_horizon():
+    short, whole = (PositionError(seconds=s, mean=m, se=0.0, joints=[m]) for s, m in ((0.1, 9.0), (None, 1.0)))
+    scores = Scores(held=[short, whole], train=whole)
+    assert scores.whole.mean == scores.motion.mean == 1.0
+
+
+def test_rungs_named_twice_or_by_their_set_are_chosen_once():
+    assert [rung.name for rung in choose("quick,pd,uan")] == ["pd", "delay", "pace", "motor", "fir", "uan"]
+    assert {rung.kind for rung in choose("parametric")} == {"ideal", "params"}
+    assert params_of(rung_named("delay"), "pace") == "delay"
+    assert params_of(rung_named("pace"), "servo") == "servo"
+    assert params_of(rung_named("M3"), "servo") == "servo,friction:M3"

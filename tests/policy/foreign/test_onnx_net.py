@@ -89,3 +89,43 @@ def test_a_wrong_width_and_actions_that_are_not_finite_are_refused(tmp_path):
         net(OBS[:, :2])
     with pytest.raises(TrueupError, match="not finite"):
         net(np.full((2, 3), np.nan, np.float32))
+
+
+def lstm_net(path, weights):
+    """actions = h' of one LSTM cell on (1, batch, 2) states h and c."""
+    floats, names = TensorProto.FLOAT, ("W", "R", "B")
+    nodes = [
+        helper.make_node("Constant", [], ["axis"], value=helper.make_tensor("v", TensorProto.INT64, [1], [0])),
+        helper.make_node("Unsqueeze", ["obs", "axis"], ["sequence"]),
+        helper.make_node(
+            "LSTM", ["sequence", *names, "", "h_in", "c_in"], ["", "h_out", "c_out"], hidden_size=2, name="lstm"
+        ),
+        helper.make_node("Squeeze", ["h_out", "axis"], ["actions"]),
+    ]
+    state, flat = [1, "n", 2], ["n", 2]
+    graph = helper.make_graph(
+        nodes,
+        "lstm",
+        [helper.make_tensor_value_info("obs", floats, ["n", 3])]
+        + [helper.make_tensor_value_info(name, floats, state) for name in ("h_in", "c_in")],
+        [helper.make_tensor_value_info("actions", floats, flat)]
+        + [helper.make_tensor_value_info(name, floats, state) for name in ("h_out", "c_out")],
+        [onnx.numpy_helper.from_array(values, name) for name, values in zip(names, weights, strict=True)],
+    )
+    return save_graph(path, graph)
+
+
+def test_an_lstm_carries_both_states_as_its_equations_say(tmp_path):
+    rng = np.random.default_rng(3)
+    weights = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 8, 3), (1, 8, 2), (1, 16))]
+    net, (w, r, b) = OnnxNet(lstm_net(tmp_path / "net.onnx", weights), 2), (part[0] for part in weights)
+    h, c = np.zeros((2, 2)), np.zeros((2, 2))
+    for k, obs in enumerate(rng.normal(size=(4, 2, 3)).astype(np.float32)):
+        if k == 2:
+            net.restart(np.array([0]))
+            h[0] = c[0] = 0.0
+        gates = obs @ w.T + h @ r.T + b[:8] + b[8:]
+        i, o, f = (1.0 / (1.0 + np.exp(-gates[:, 2 * g : 2 * g + 2])) for g in range(3))  # ONNX orders i, o, f, c
+        c = f * c + i * np.tanh(gates[:, 6:])
+        h = o * np.tanh(c)
+        np.testing.assert_allclose(net(obs), h, rtol=1e-4, atol=1e-5)

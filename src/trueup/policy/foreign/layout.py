@@ -82,6 +82,8 @@ def joints_in_order(key: str, motors: tuple[int, ...], names: tuple[str, ...]) -
     """Joint names in the policy's order, whose slot i is motor `motors[i]`; `key` is where a file says so."""
     if sorted(motors) != list(range(len(names))):
         raise ValueError(f"{key}: must hold each of 0..{len(names) - 1} once, for {len(names)} joint names")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"joint names: {twice[0]!r} stands twice")
     return tuple(names[motor] for motor in motors)
 
 

@@ -41,7 +41,7 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The keys of both files; those of the second half say nothing about a policy that runs."""
 
     dt: Annotated[float, msgspec.Meta(gt=0.0)]
-    decimation: Annotated[int, msgspec.Meta(ge=1)]
+    decimation: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
     num_of_dofs: int
     num_observations: int
     joint_names: tuple[str, ...]

@@ -31,12 +31,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     import yaml
 
     file = Path(path)
+    data = read_bounded(file, MAX_BYTES, "a layout is a small text file and")
     try:
-        found = yaml.load(read_bounded(file, MAX_BYTES, "a layout is a small text file and").decode(), Loader=_loader())
-    except (yaml.YAMLError, ValueError) as error:  # also text that is not UTF-8
-        raise TrueupError(f"is not plain YAML: {' '.join(str(error).split())[:300]}", file=file) from None
+        found = yaml.load(data.decode(), Loader=_loader())
     except RecursionError:
         raise TrueupError("is nested too deeply", file=file) from None
+    except Exception as error:  # text that is not UTF-8; a tag on what it does not fit raises whatever comes
+        raise TrueupError(f"is not plain YAML: {' '.join(str(error).split())[:300]}", file=file) from None
     _count(found, MAX_VALUES, 0, file)
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise TrueupError("must be a mapping of names", file=file)
