@@ -11,8 +11,8 @@ are those of the servo (kp, kd and the command in the log, or fitted), less fitt
 friction turns its sign between lowering and raising, so only whole squats are averaged.
 
 A load and weak motors cannot be told apart here: torques that are all a factor s smaller than the gains say weigh a
-robot about 1/s too heavy. In the air the same factor makes armature, damping and friction 1/s too large, so that a simulation
-with all four moves as the robot does. Standard errors are those of the load under the gains as they are written.
+robot about 1/s too heavy. In the air the same factor makes armature, damping and friction 1/s too large, so that a
+simulation with all four moves as the robot does. Standard errors are those of the load under the gains as written.
 """
 
 from __future__ import annotations

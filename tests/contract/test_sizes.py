@@ -1,0 +1,34 @@
+"""Sizes of the code: folders and modules that a reader can hold in mind. `pytest -s` prints the count."""
+
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[2]
+MOST_LINES = 38_500  # it may shrink, not grow
+MOST_MODULES = 12  # of a folder
+
+
+def lines_of(folder: Path) -> dict[Path, int]:
+    return {path: len(path.read_text().splitlines()) for path in folder.rglob("*.py")}
+
+
+def test_the_source_does_not_grow_and_tests_are_more_than_half_of_it():
+    source, tests = (sum(lines_of(ROOT / name).values()) for name in ("src", "tests"))
+    print(f"\n{source} lines of source, {tests} of tests")
+    assert source <= MOST_LINES
+    assert tests >= 0.55 * source
+
+
+def test_tasks_policies_and_calibration_are_tested_by_half_their_lines():
+    for name in ("tasks", "policy", "calibrate"):
+        source, tests = (sum(lines_of(ROOT / part).values()) for part in (f"src/trueup/{name}", f"tests/{name}"))
+        assert tests >= 0.5 * source, name
+
+
+def test_folders_and_modules_stay_small():
+    found = lines_of(ROOT / "src" / "trueup")
+    modules = [path for path in found if path.name != "__init__.py"]
+    for folder in {path.parent for path in modules}:
+        assert sum(path.parent == folder for path in modules) <= MOST_MODULES, folder
+    assert 80 <= median(found[path] for path in modules) <= 160
+    assert max(found.values()) <= 310
