@@ -1,9 +1,32 @@
-"""Names of array types that every folder uses."""
+"""Arrays: names of their types that every folder uses, and hashes of arrays, text and files.
+
+A hash says what an artifact or a resumed computation belongs to.
+"""
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
+
+
+def sha256_of(parts: Iterable[str | bytes | NDArray[np.generic]]) -> str:
+    """SHA-256 of parts one after another, as hexadecimal text."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part = np.ascontiguousarray(part).tobytes()
+        digest.update(part.encode() if isinstance(part, str) else part)
+    return digest.hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's content, as hexadecimal text."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
+from trueup.core.arrays import sha256_of
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.core.hashes import sha256_of
 
 Arrays = dict[str, NDArray[np.generic]]
 _ARRAYS, _MANIFEST, _SCHEMA = "arrays.safetensors", "manifest.json", 1

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, sha256_of_file
 from trueup.core.errors import TrueupError
-from trueup.core.hashes import sha256_of_file
 from trueup.data.log import Log
 from trueup.data.mapping import BIASES, TIME_UNITS, FileMap, Mapping, SignalMap, each
 from trueup.data.recordings import find_recordings

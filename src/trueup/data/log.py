@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, sha256_of
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.hashes import sha256_of
 
 _ARRAYS = ("position_low", "position_high", "velocity_limit", "torque_limit", "kp", "kd", "default_pose")
 

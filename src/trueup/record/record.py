@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 
 from trueup._version import __version__
+from trueup.core.arrays import sha256_of, sha256_of_file
 from trueup.core.errors import TrueupError
-from trueup.core.hashes import sha256_of, sha256_of_file
 from trueup.hardware.driver import Driver, RobotState
 from trueup.hardware.loop import LoopReport, run_loop
 from trueup.record.recording import Ended, RecordCfg, Recording, RecordingProgress, RecordResult

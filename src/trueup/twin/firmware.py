@@ -8,8 +8,7 @@ from dataclasses import asdict
 import msgspec
 import numpy as np
 
-from trueup.core.arrays import FloatArray
-from trueup.core.hashes import sha256_of
+from trueup.core.arrays import FloatArray, sha256_of
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.hardware.wire import StateReport, TapCounts

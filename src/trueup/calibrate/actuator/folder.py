@@ -18,9 +18,9 @@ from trueup.calibrate.actuator.recommend import Recommendation, StepCheck
 from trueup.calibrate.actuator.rungs import Rung, rung_named
 from trueup.calibrate.actuator.score import Scores
 from trueup.calibrate.actuator.trials import LongRun, Tracked
+from trueup.core.arrays import sha256_of
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
 from trueup.world.fitted.calibration import PARAMS_FILE, read_calibration, write_calibration

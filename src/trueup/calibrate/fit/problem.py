@@ -21,8 +21,7 @@ from trueup.calibrate.data.windows import Windows, cut_windows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.residuals import Jacobian, Shooting, fit_sim_cfg
 from trueup.calibrate.parameters import near_stops, parameter_names, parameters_for
-from trueup.core.arrays import FloatArray
-from trueup.core.hashes import sha256_of
+from trueup.core.arrays import FloatArray, sha256_of
 from trueup.data.log import Log
 from trueup.robot.load import Robot
 from trueup.world.fitted.fit_parameter import FitParameter

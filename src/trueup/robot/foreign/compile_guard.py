@@ -10,8 +10,8 @@ import msgspec
 import mujoco
 import numpy as np
 
+from trueup.core.arrays import sha256_of
 from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
-from trueup.core.hashes import sha256_of
 
 MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
 _BOUND = f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2"

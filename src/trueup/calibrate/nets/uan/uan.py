@@ -26,10 +26,9 @@ from trueup.calibrate.nets.net_learner import NetLearner
 from trueup.calibrate.nets.uan.regress import HELD, Race, RegressCfg, RegressTrainer, late_error
 from trueup.calibrate.nets.uan.rl import PUBLISHED, RlTrainer
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, make_tracks
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, sha256_of
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
-from trueup.core.hashes import sha256_of
 from trueup.data.log import Log
 from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
 from trueup.rl.settings import PpoCfg

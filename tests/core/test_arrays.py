@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from trueup.core.hashes import sha256_of, sha256_of_file
+from trueup.core.arrays import sha256_of, sha256_of_file
 
 
 def test_parts_are_hashed_as_their_bytes_one_after_another(tmp_path):
