@@ -83,7 +83,7 @@ def test_an_error_of_the_function_is_told_about_the_file(process: GuardedProcess
         ("stop", None, {"wall_s": 0.3}, "wall_time", ""),
         ("sleep", 60.0, {"wall_s": 0.3}, "wall_time", ""),
         ("crash", None, {}, "crash", "SIGTRAP"),
-        ("allocate", 200 << 20, {}, "memory", ""),
+        ("allocate", 8 << 30, {}, "memory", ""),
         ("large", 2 << 20, {}, "size", ""),
     ],
 )

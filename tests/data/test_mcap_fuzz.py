@@ -17,7 +17,7 @@ FUZZ = Path(__file__).parents[1] / "helpers" / "mcap_fuzz.py"
 def test_a_thousand_mutated_files_are_read_or_refused() -> None:
     search = os.pathsep.join([str(FUZZ.parent), *sys.path])
     done = subprocess.run(
-        [sys.executable, str(FUZZ), "1000", "0"],
+        [sys.executable, str(FUZZ), "1000", os.environ.get("TRUEUP_FUZZ_SEED", "0")],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": search},

@@ -166,12 +166,12 @@ def serve(function: str, *preload: str) -> None:
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
     for module in preload:
         with contextlib.suppress(ImportError):  # the caller has checked for the one that it needs
             importlib.import_module(module)
     run = _find(function)
+    with tempfile.TemporaryDirectory() as folder:  # after the imports: torch's own need a folder that exists
+        os.chdir(folder)
     while (data := _receive(sys.stdin.buffer)) is not None:
         limits, request = msgspec.msgpack.decode(data)
         del data

@@ -42,9 +42,37 @@ class _Stream(NamedTuple):
     parts: list[tuple[SignalMap, FloatArray]]
 
 
+def log_of_table(table: Table, mapping: Mapping, meta: dict[str, object]) -> Log:
+    """One recording out of a table that is read already, by a mapping of a single file."""
+    if len(mapping.files) != 1:
+        raise TrueupError(f"mapping {mapping.name!r} is for {len(mapping.files)} files; here is one", file=table.file)
+    return _joined([_stream(table, mapping.files[0], mapping)], mapping, meta)
+
+
+def column_names(entry: FileMap, mapping: Mapping) -> list[str]:
+    """Columns that a mapping reads of one file, each once."""
+    wanted = list(entry.time.columns) if entry.time else []
+    for signal in entry.signals:
+        wanted += mapping.column_names(signal)
+    return list(dict.fromkeys(wanted))
+
+
 def _import(name: str, files: tuple[Path, ...], mapping: Mapping) -> Log:
     """Import one recording whose files are known."""
     streams = [_read_stream(path, entry, mapping) for path, entry in zip(files, mapping.files, strict=True)]
+    meta: dict[str, object] = {
+        "robot": mapping.robot,
+        "recording": name,
+        "mapping": mapping.name,
+        "source": [path.name for path in files],
+        "source_sha256": [sha256_of_file(path) for path in files],
+        "notes": list(mapping.notes),
+    }
+    return _joined(streams, mapping, meta)
+
+
+def _joined(streams: list[_Stream], mapping: Mapping, meta: dict[str, object]) -> Log:
+    """All files of a recording on the clock of the first."""
     base, others = streams[0], streams[1:]
     keep = np.ones(len(base.time), bool)
     for other in others:
@@ -61,32 +89,25 @@ def _import(name: str, files: tuple[Path, ...], mapping: Mapping) -> Log:
                 continue
             whole = signals.setdefault(entry.signal, np.full((len(time), len(mapping.joints)), np.nan))
             whole[:, [mapping.joints.index(joint) for joint in joints]] = here
-    meta: dict[str, object] = {
-        "robot": mapping.robot,
-        "recording": name,
-        "mapping": mapping.name,
-        "source": [path.name for path in files],
-        "source_sha256": [sha256_of_file(path) for path in files],
-        "notes": list(mapping.notes),
-        "rows_left_out": int(np.count_nonzero(~keep)),  # before the first row of a joined file
-    }
-    return Log(time=time, joint_names=mapping.joints, signals=signals, meta=meta)
+    left_out = {"rows_left_out": int(np.count_nonzero(~keep))}  # before the first row of a joined file
+    return Log(time=time, joint_names=mapping.joints, signals=signals, meta=meta | left_out)
 
 
 def _read_stream(path: Path, entry: FileMap, mapping: Mapping) -> _Stream:
-    wanted = list(entry.time.columns) if entry.time else []
-    for signal in entry.signals:
-        wanted += mapping.column_names(signal)
-    names = list(dict.fromkeys(wanted))
+    names = column_names(entry, mapping)
     if not names:
         raise TrueupError("the mapping reads no column of this file", file=path)
     table = read_table(path, names, delimiter=entry.delimiter, header=entry.header)
     table.check_lengths()
     if len(table) == 0:
         raise TrueupError("has no rows", file=path)
+    return _stream(table, entry, mapping)
+
+
+def _stream(table: Table, entry: FileMap, mapping: Mapping) -> _Stream:
     _check_finite(table, entry)
     parts = [(signal, _values(table, signal, mapping)) for signal in entry.signals]
-    return _Stream(path, entry, _time(table, entry), parts)
+    return _Stream(table.file, entry, _time(table, entry), parts)
 
 
 def _check_finite(table: Table, entry: FileMap) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
@@ -27,15 +28,22 @@ class CheckVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportVerb:
-    """Import tables (CSV, NPZ, Parquet, HDF5) as a log.
+    """Import tables (CSV, NPZ, Parquet, HDF5) or a LeRobot dataset as logs.
 
-    In: files or a folder, and a mapping that says which column is which. Out: an MCAP log (a folder of them for a
-    folder of recordings).
+    In: files or a folder, and a mapping that says which column is which; or the folder of a LeRobot dataset (v2.0, v2.1
+    or v3.0), its robot and its units. Out: an MCAP log (a folder of them for several recordings or episodes).
     """
 
-    files: tyro.conf.Positional[tuple[Path, ...]]  # Files of one recording, or a folder of recordings.
-    mapping: str  # A shipped mapping's name (go2_air, so101) or your own TOML.
+    files: tyro.conf.Positional[tuple[Path, ...]]  # Files of one recording, a folder of recordings, or a dataset.
     out: OutEither  # File to write (.mcap, .parquet, .csv, .npz), or a folder for several recordings.
+    mapping: str | None = None  # A shipped mapping's name (go2_air, so101) or your own TOML; tables need one.
+    robot: str | None = None  # LeRobot dataset: whose joints they are (so101).
+    units: Literal["degrees", "normalised", "radians"] | None = None
+    """LeRobot dataset: degrees (use_degrees=true), normalised (-100..100), or radians; the dataset does not say."""
+    joints: tuple[str, ...] = ()
+    """LeRobot dataset: names of its columns in order, if it has none (- for a column that is no joint)."""
+    calibration: Path | None = None  # LeRobot dataset: the arm's calibration file, for normalised units.
+    episodes: tuple[int, ...] = ()  # LeRobot dataset: which episodes; all if none is named.
 
 
 @dataclass(frozen=True, kw_only=True)

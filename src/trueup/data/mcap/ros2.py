@@ -10,8 +10,8 @@ A signal that a log does not have is an empty array in a JointState and has -1 a
 Imu and Odometry, both as ROS prescribes. ROS writes quaternions x y z w, a Log w x y z.
 
 For a given list of joints and signals every row has the same size, so the bytes of a row are laid out once (by
-mcap-ros2-support, from the message types of rosbags) and only stamps and numbers are filled in: that is what makes
-a row cheap enough for a 500 Hz loop.
+mcap-ros2-support, from the message types in definitions.json) and only stamps and numbers are filled in: that is what
+makes a row cheap enough for a 500 Hz loop.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from mcap_ros2.writer import serialize_dynamic
 
 from trueup.data.log import signal_width
@@ -44,10 +46,14 @@ QUATERNIONS = ("base_quat", "imu_quat")
 @cache
 def definition(message_type: str) -> str:
     """The `ros2msg` schema text: the definition and, after separators, those of the types it uses."""
-    from rosbags.typesys import Stores, get_typestore
+    found: str = _definitions()[message_type]
+    return found
 
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    return store.generate_msgdef(message_type.replace("/", "/msg/"), ros_version=2)[0]
+
+@cache
+def _definitions() -> dict[str, str]:
+    """Those of the types that logs are made of, as rosbags has them; a robot's computer records without rosbags."""
+    return msgspec.json.decode((Path(__file__).parent / "definitions.json").read_bytes(), type=dict[str, str])
 
 
 def _message(message_type: str, fields: Mapping[str, int], joint_names: Sequence[str]) -> bytes:
