@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
-from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,11 @@ class PushCfg:
 class Pushes:
     """Writes pushes into a simulation's external forces; call `reset` and `advance` with the episodes."""
 
-    def __init__(self, sim: BatchSim, cfg: PushCfg) -> None:
+    def __init__(self, sim: Simulation, cfg: PushCfg) -> None:
         self.cfg = cfg
         self.share = 1.0  # of the force
         self._dt = sim.control_dt
-        self._force = sim.batch.bind("xfrc_applied")[:, sim.model.body(sim.robot.spec.base.body).id, :2]
+        self._force = sim.base_force[:, :2]
         self._random = RowRandom(sim.cfg.seed, "push", sim.nsim, sim.cfg.first_row)
         self._wait = np.zeros(sim.nsim, np.int64)  # control steps until the next push begins
         self._hold = round(cfg.seconds / sim.control_dt)

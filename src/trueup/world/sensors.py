@@ -20,7 +20,7 @@ from trueup.core.rows import RowRandom
 from trueup.policy.reading import Reading
 
 if TYPE_CHECKING:
-    from trueup.world.batch import BatchSim
+    from trueup.world.engines.simulation import Simulation
 
 _BLOCK = 4  # samples whose noise is drawn together
 
@@ -44,9 +44,14 @@ class SensorCfg:
 
 
 class Sensors:
-    """The sensors of one BatchSim: a short history of noisy samples and a latency per simulation."""
+    """The sensors of one simulation: a short history of noisy samples and a latency per simulation.
 
-    def __init__(self, sim: BatchSim, cfg: SensorCfg) -> None:
+    noise_scale  (nsim, 1) times the config's noise; None: one for all
+    """
+
+    noise_scale: FloatArray | None = None
+
+    def __init__(self, sim: Simulation, cfg: SensorCfg) -> None:
         self._sim, self._cfg = sim, cfg
         n = sim.robot.spec.njoint
         base = [cfg.gyro_rad_s] * 3 + [cfg.gravity] * 3 if sim.free_base else []
@@ -71,7 +76,8 @@ class Sensors:
         samples = np.empty((len(rows), len(self._sigma)))
         self._measure(ids, samples)
         if self._noisy:
-            samples = samples + self._sigma * self._first_noise.normal(len(self._sigma), ids)
+            noise = self._sigma * self._first_noise.normal(len(self._sigma), ids)
+            samples = samples + (noise if self.noise_scale is None else self.noise_scale[rows] * noise)
         self._ring[:, rows] = samples
 
     def sample(self) -> None:
@@ -84,7 +90,7 @@ class Sensors:
                 drawn = self._noise.normal(_BLOCK * len(self._sigma)).reshape(self._block.shape)
                 np.multiply(drawn, self._sigma, out=self._block, casting="same_kind")
                 used = 0
-            sample += self._block[:, used]
+            sample += self._block[:, used] if self.noise_scale is None else self.noise_scale * self._block[:, used]
             used += 1
         self._at[:] = newest, used
 
@@ -134,7 +140,7 @@ class Sensors:
             out[:, 2 * n + 3 :] = _rotate(self._imu, motion.gravity)
 
 
-def _imu_rotation(sim: BatchSim) -> FloatArray | None:
+def _imu_rotation(sim: Simulation) -> FloatArray | None:
     """imu_from_base as a matrix; None where the IMU is aligned with the base."""
     name = sim.robot.spec.imu
     if name is None:

@@ -19,6 +19,17 @@ from trueup.robot.model import FLOOR
 
 Float32 = NDArray[np.float32]
 _PLATFORM_M = 0.6  # half the width of the flat middle
+# of difficulty 0 and 1: slope; height of steps, bumps and blocks (m); width of gaps and between stones (m)
+SIZES = {
+    "slope_up": (0.05, 0.40),
+    "slope_down": (0.05, 0.40),
+    "stairs_up": (0.03, 0.15),
+    "stairs_down": (0.03, 0.15),
+    "noise": (0.01, 0.05),
+    "obstacles": (0.03, 0.15),
+    "gaps": (0.1, 0.4),
+    "stones": (0.1, 0.2),
+}
 
 
 def patch(kind: str, n: int, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
@@ -28,25 +39,38 @@ def patch(kind: str, n: int, cell_m: float, difficulty: float, rng: np.random.Ge
     return np.where(r <= _PLATFORM_M, 0.0, KINDS[kind](r, cell_m, difficulty, rng))
 
 
+def _size(kind: str, difficulty: float) -> float:
+    low, high = SIZES[kind]
+    return low + (high - low) * difficulty
+
+
+def difficulty_of(kind: str, size: float) -> float:
+    """The difficulty at which a kind has this size (`SIZES`): above 1 beyond the hardest level, 0 of flat ground."""
+    if kind not in SIZES:
+        return 0.0
+    low, high = SIZES[kind]
+    return (size - low) / (high - low)
+
+
 def _slope(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """A bowl: up to 0.4 of slope on the way out."""
-    return (0.05 + 0.35 * difficulty) * np.maximum(r - _PLATFORM_M, 0.0)
+    return _size("slope_up", difficulty) * np.maximum(r - _PLATFORM_M, 0.0)
 
 
 def _stairs(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """Steps of 0.3 m, 3 to 15 cm high, up on the way out."""
-    return (0.03 + 0.12 * difficulty) * np.ceil(np.maximum(r - _PLATFORM_M, 0.0) / 0.3 - 1e-9)
+    return _size("stairs_up", difficulty) * np.ceil(np.maximum(r - _PLATFORM_M, 0.0) / 0.3 - 1e-9)
 
 
 def _noise(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """Uniform bumps of +-1 to +-5 cm at each point."""
-    size = 0.01 + 0.04 * difficulty
+    size = _size("noise", difficulty)
     return rng.uniform(-size, size, r.shape)
 
 
 def _obstacles(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """Blocks of 0.3 to 1 m, up to 3 to 15 cm high or deep."""
-    height, n, out = 0.03 + 0.12 * difficulty, len(r), np.zeros_like(r)
+    height, n, out = _size("obstacles", difficulty), len(r), np.zeros_like(r)
     for _ in range(round(1.2 * (n * cell_m) ** 2)):
         width, depth = (rng.uniform(0.3, 1.0, 2) / cell_m).astype(int)
         x, y = rng.integers(0, n, 2)
@@ -56,23 +80,23 @@ def _obstacles(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.G
 
 def _gaps(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """Two square ditches around the middle, 0.1 to 0.4 m wide and 5 to 50 cm deep."""
-    width = 0.1 + 0.3 * difficulty
+    width = _size("gaps", difficulty)
     inside = [(r > start) & (r <= start + width + 1e-9) for start in (0.8, 1.8)]
-    return np.where(inside[0] | inside[1], -_depth(difficulty), 0.0)
+    return np.where(inside[0] | inside[1], -gap_depth(difficulty), 0.0)
 
 
 def _stones(r: FloatArray, cell_m: float, difficulty: float, rng: np.random.Generator) -> FloatArray:
     """Stepping stones of 0.6 to 0.3 m, 0.1 to 0.2 m apart and 5 to 50 cm high, of slightly different height."""
     n, stone = len(r), max(1, round((0.6 - 0.3 * difficulty) / cell_m))
-    pitch = stone + max(1, round((0.1 + 0.1 * difficulty) / cell_m))
+    pitch = stone + max(1, round(_size("stones", difficulty) / cell_m))
     place = np.arange(n) % pitch < stone
     count = -(-n // pitch)
     lift = np.kron(rng.uniform(-0.02, 0.02, (count, count)) * difficulty, np.ones((pitch, pitch)))[:n, :n]
-    return np.where(place[:, None] & place[None, :], lift, -_depth(difficulty))
+    return np.where(place[:, None] & place[None, :], lift, -gap_depth(difficulty))
 
 
-def _depth(difficulty: float) -> float:
-    """Depth of gaps in metres: shallow at first, so that a foot that misses can be lifted out again."""
+def gap_depth(difficulty: float) -> float:
+    """Depth of gaps and between stones, m: shallow at first, so that a foot that misses can be lifted out again."""
     return 0.05 + 0.45 * difficulty
 
 
@@ -91,13 +115,17 @@ KINDS: dict[str, Callable[[FloatArray, float, float, np.random.Generator], Float
 
 @dataclass(frozen=True, kw_only=True)
 class TerrainCfg:
-    """Kinds of ground side by side (along y), levels of difficulty one behind the other (along x)."""
+    """Kinds of ground side by side (along y), levels of difficulty one behind the other (along x).
+
+    hardest  difficulty of the last level; of the only one, if `levels` is 1
+    """
 
     kinds: tuple[str, ...] = tuple(KINDS)
     levels: int = 8
     patch_m: float = 6.0
     cell_m: float = 0.1
     border_m: float = 2.0
+    hardest: float | None = None
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -105,6 +133,12 @@ class TerrainCfg:
                 raise TrueupError(f"no terrain {kind!r}{did_you_mean(kind, KINDS)}")
         if not self.kinds or self.levels < 1 or not 0 < self.cell_m < self.patch_m:
             raise TrueupError("terrain needs a kind, a level and 0 < cell_m < patch_m")
+
+    def difficulty(self, level: int) -> float:
+        """Of a level: from 0, or `hardest` if it is the only one, to `hardest`."""
+        if self.levels == 1:
+            return self.hardest or 0.0
+        return level / (self.levels - 1) * (1.0 if self.hardest is None else self.hardest)
 
 
 class Terrain:
@@ -117,7 +151,7 @@ class Terrain:
         heights = np.zeros((cfg.levels * n + 2 * edge + 1, len(cfg.kinds) * n + 2 * edge + 1))
         for level in range(cfg.levels):
             for k, kind in enumerate(cfg.kinds):
-                difficulty = level / max(cfg.levels - 1, 1)
+                difficulty = cfg.difficulty(level)
                 x, y = edge + level * n, edge + k * n
                 # a patch has one point more than cells, so that it is symmetric about its middle
                 heights[x : x + n + 1, y : y + n + 1] = patch(kind, n + 1, cfg.cell_m, difficulty, rng)

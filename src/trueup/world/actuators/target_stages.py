@@ -16,17 +16,17 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 
 if TYPE_CHECKING:
-    from trueup.world.batch import BatchSim
+    from trueup.world.engines.simulation import Simulation
 
 
 class TargetStage:
     """One link of the action chain; a stage with a past overrides all three."""
 
-    def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
+    def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
         """Return the targets (nsim, njoint) that go on; `targets` itself must stay as it is."""
         raise NotImplementedError
 
-    def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
+    def reset(self, sim: Simulation, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
@@ -42,6 +42,6 @@ class ConstantDelta(TargetStage):
         if not np.isfinite(self.offset).all():
             raise TrueupError("a delta action needs finite offsets")
 
-    def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
+    def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
         out: FloatArray = targets + self.offset
         return out

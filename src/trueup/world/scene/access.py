@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import mujoco
@@ -14,7 +15,8 @@ from scipy.spatial.transform import Rotation
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
-from trueup.robot.model import joint_index
+from trueup.robot.model import default_qpos, joint_index
+from trueup.world.engines.foot_sensors import FootSensors
 from trueup.world.motion import MotionReader, as_slice
 from trueup.world.scene.scene import Scene
 
@@ -77,6 +79,18 @@ class SceneAccess:
     def joint_torque(self) -> FloatArray:
         """Servo torque of the last physics step, after limits."""
         return self._qfrc_actuator[:, self._joint_dof]
+
+    @cached_property
+    def feet(self) -> FootSensors:
+        """Feet and trunk of a free base, watched by sensors that a task adds (`add_foot_sensors`)."""
+        feet = self.robot.spec.feet if self.free_base else ()
+        return FootSensors(self.model, feet, default_qpos(self.model, self.robot), self._sensordata)
+
+    @cached_property
+    def base_force(self) -> FloatArray:
+        """Force (nsim, 3) on the base at its centre of mass, world frame, N: live, until it is changed or reset."""
+        forces: FloatArray = self.batch.bind("xfrc_applied")[:, self.model.body(self.robot.spec.base.body).id, :3]
+        return forces
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
