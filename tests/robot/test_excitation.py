@@ -40,7 +40,7 @@ def assert_safe(spec: RobotSpec, plan: Plan, limits: LimitCfg) -> None:
     assert (plan.target_pos <= spec.position_high).all()
     assert (np.abs(plan.velocity()) <= limits.velocity_fraction * spec.velocity_limit * (1 + 1e-6)).all()
     for end in (plan.target_pos[:2], plan.target_pos[-2:]):
-        assert (end == spec.default_pose).all()
+        assert (end == spec.excitation_pose).all()
 
 
 @settings(max_examples=60, deadline=None)

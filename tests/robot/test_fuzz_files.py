@@ -22,6 +22,7 @@ from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import compile_model
 
 FILES = 1000
+SEED = int(os.environ.get("TRUEUP_FUZZ_SEED", "0"))
 SECONDS = 2.0  # of processor time
 MEGABYTES = 512.0
 
@@ -293,7 +294,7 @@ def run(nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], t
     load(file)  # starts the guard; the seed itself must pass
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(FILES):
-        rng = random.Random(number)
+        rng = random.Random(SEED + number)
         file.write_bytes(mutate(rng.choice(seeds), rng))
         start, before = time.thread_time(), len(trials)
         try:

@@ -14,8 +14,9 @@ from trueup.world.parameters.inertia import compose
 
 ROBOTS = zoo_names()
 FIGURES = Path(__file__).resolve().parents[3] / "shared" / "robots"
-FIGURE_FILE = {"go2": "go2", "so101": "so101", "z1": "z1_gripper"}
-FITTED = {"go2", "so101"}  # joint dynamics fitted to recordings of the robots: see their SOURCES.md
+FIGURE_FILE = {"g1": "g1", "go2": "go2", "so101": "so101", "z1": "z1_gripper"}
+FITTED = {"g1", "go2", "so101"}  # joint dynamics from recordings or from figures of the motors: see their SOURCES.md
+BALANCED = {"g1": 12.0}  # a policy balances it; alone it stands with servos this much stiffer than its own
 
 
 def source_table(name: str) -> dict[str, tuple[float, np.ndarray, np.ndarray]]:
@@ -47,8 +48,8 @@ def assert_same_inertials(found, wanted) -> None:
         np.testing.assert_allclose(found[body][2], inertia, rtol=1e-5, atol=1e-11, err_msg=body)
 
 
-def test_the_zoo_has_the_four_robots():
-    assert set(ROBOTS) >= {"go2", "pendulum", "so101", "z1"}
+def test_the_zoo_has_the_five_robots():
+    assert set(ROBOTS) >= {"g1", "go2", "pendulum", "so101", "z1"}
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -100,6 +101,40 @@ def test_go2_has_the_joint_dynamics_that_its_sources_state():
     assert load_robot("go2").spec.delay_s == pytest.approx(1e-3 * float(delay[2]))
 
 
+def test_g1_has_the_motors_that_its_sources_state_and_gains_by_the_rule():
+    spec, model = load_robot("g1").spec, compile_model(load_robot("g1"))
+    lines = (ZOO / "g1" / "SOURCES.md").read_text().splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("| motor |"))
+    found = {}
+    for line in lines[start + 2 : start + 7]:
+        _, kinds, _, speeds, *numbers = (cell.strip() for cell in line.strip("| ").split("|"))
+        row = [float(speeds.split("/")[1]), *map(float, numbers)]
+        found |= dict.fromkeys(kinds.split(", "), row)
+    for joint in spec.joints:
+        kind = joint.name.removeprefix("left_").removeprefix("right_").removesuffix("_joint")
+        no_load, friction, damping, armature, limit, knee = found[kind]
+        view = model.joint(joint.name)
+        assert (view.frictionloss[0], view.damping[0]) == (friction, damping)
+        assert view.armature[0] == pytest.approx(armature)
+        assert (joint.velocity, joint.torque, joint.knee_speed) == (no_load, limit, knee)
+        rate = 2 * np.pi * 10.0
+        assert joint.kp == pytest.approx(armature * rate**2, rel=5e-4)
+        assert joint.kd == pytest.approx(4 * armature * rate, rel=5e-4)
+
+
+def test_joints_of_g1_are_in_the_order_of_its_sdk():
+    names = load_robot("g1").spec.joint_names
+    assert names[:6] == tuple(name.replace("right", "left") for name in names[6:12])
+    assert names[12:15] == ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
+    assert names[15:22] == tuple(name.replace("right", "left") for name in names[22:])
+    assert (names[0], names[5], names[15], names[28]) == (
+        "left_hip_pitch_joint",
+        "left_ankle_roll_joint",
+        "left_shoulder_pitch_joint",
+        "right_wrist_yaw_joint",
+    )
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_specs_numbers_reach_the_compiled_model(name):
     robot = load_robot(name)
@@ -137,6 +172,9 @@ def test_no_contact_in_the_default_pose_in_the_air(name, collisions):
 def test_the_default_pose_stands_or_holds_for_five_seconds(name):
     robot = load_robot(name)
     sim = BatchSim(robot, SimCfg(nsim=1))
+    stiffer = BALANCED.get(name, 1.0)
+    sim.params.set("kp", stiffer * robot.spec.kp)
+    sim.params.set("kd", np.sqrt(stiffer) * robot.spec.kd)
     start_height = sim.qpos[0, 2] if sim.free_base else None
     for _ in range(round(5 / sim.control_dt)):
         sim.step(robot.spec.default_pose)
@@ -151,7 +189,21 @@ def test_the_default_pose_stands_or_holds_for_five_seconds(name):
     data, model = sim.batch.get_data(0), sim.batch.get_model(0)
     mujoco.mj_forward(model, data)
     touching = {model.geom(geom).name for contact in data.contact for geom in contact.geom}
-    assert touching == {*robot.spec.feet, "floor"}
+    soles = {model.geom_bodyid[model.geom(foot).id] for foot in robot.spec.feet}  # with all their points
+    points = {geom for geom in robot.spec.contact_geoms if model.geom_bodyid[model.geom(geom).id] in soles}
+    assert touching == {*robot.spec.feet, *points, "floor"}
+
+
+def test_g1_holds_its_pose_in_the_air_and_does_not_stand_on_constant_targets():
+    """Two ankles of 28.5 N m/rad under a pendulum of 209: only a policy balances it."""
+    robot = load_robot("g1")
+    held, free = (BatchSim(robot, SimCfg(nsim=1, model=ModelCfg(base=base))) for base in ("fixed", "free"))
+    for _ in range(round(3 / held.control_dt)):
+        held.step(robot.spec.default_pose)
+        free.step(robot.spec.default_pose)
+    assert np.abs(held.joint_vel).max() < 0.05
+    assert np.abs(held.joint_pos[0] - robot.spec.default_pose).max() < 0.1
+    assert free.observe().gravity[0, 2] > -0.5
 
 
 def gravity_torque(robot, pose) -> np.ndarray:
@@ -179,8 +231,9 @@ def test_so101_sags_under_its_own_weight_as_the_real_arm_does():
     assert np.abs(off - (measured - command)).max() < 0.05
 
 
-def test_standing_height_is_where_the_feet_touch():
-    robot = load_robot("go2")
+@pytest.mark.parametrize("name", ["go2", "g1"])
+def test_standing_height_is_where_the_feet_touch(name):
+    robot = load_robot(name)
     model = compile_model(robot)
     data = mujoco.MjData(model)
     data.qpos[:] = default_qpos(model, robot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trueup.core.arrays import sha256_of
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.spec import RobotSpec, read_spec
 
@@ -22,6 +23,12 @@ class Robot:
     root: Path | None = None  # folder that the model's assets may be read from; None: the model's own
     built_in: bool = False
     options: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def model_sha256(self) -> str:
+        """Of the model file's bytes and of the options, `name=value` sorted by name; files that it includes are not."""
+        options = ",".join(f"{name}={value:g}" for name, value in sorted(self.options.items()))
+        return sha256_of([self.model_path.read_bytes(), options])
 
 
 def zoo_names() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from trueup.data.check import check
@@ -14,17 +15,7 @@ from trueup.robot.spec import RobotSpec
 
 def log_reference(spec: RobotSpec) -> Reference:
     """The facts of a spec that a log can be compared with."""
-    return Reference(
-        joint_names=spec.joint_names,
-        position_low=spec.position_low,
-        position_high=spec.position_high,
-        velocity_limit=spec.velocity_limit,
-        torque_limit=spec.torque_limit,
-        kp=spec.kp,
-        kd=spec.kd,
-        default_pose=spec.default_pose,
-        control_hz=spec.control_hz,
-    )
+    return Reference(**{field.name: getattr(spec, field.name) for field in fields(Reference)})
 
 
 def check_log(log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None) -> Report:

@@ -50,6 +50,8 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
 
     knee_speed  rad/s up to which the motor gives its full torque; beyond, what it gives falls linearly to zero at
                 `velocity`. None: full torque at any speed
+    excited_at  position about which the joint is excited, rad; None: the default. A humanoid's arms hang beside its
+                hips: they must be held away from them to be moved freely
     """
 
     name: str
@@ -60,6 +62,7 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
     kd: float
     default: float = 0.0
     knee_speed: float | None = None
+    excited_at: float | None = None
 
     def __post_init__(self) -> None:
         low, high = self.position
@@ -73,7 +76,13 @@ class JointSpec(_Entry, frozen=True, kw_only=True):
             (self.kp >= 0 and self.kd >= 0, "kp and kd must not be negative"),
             (slow_knee, f"knee_speed must lie between 0 and velocity {self.velocity}, found {self.knee_speed}"),
             (low <= self.default <= high, f"default {self.default} is outside position [{low}, {high}]"),
+            (low <= self.middle <= high, f"excited_at {self.excited_at} is outside position [{low}, {high}]"),
         )
+
+    @property
+    def middle(self) -> float:
+        """Position about which the joint is excited, rad."""
+        return self.default if self.excited_at is None else self.excited_at
 
     @property
     def stall_torque(self) -> float:
@@ -169,6 +178,7 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     kd = _Column(lambda joint: joint.kd)
     stall_torque = _Column(lambda joint: joint.stall_torque)
     default_pose = _Column(lambda joint: joint.default)
+    excitation_pose = _Column(lambda joint: joint.middle)
 
     @property
     def has_envelope(self) -> bool:

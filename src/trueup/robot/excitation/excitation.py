@@ -1,7 +1,8 @@
 """Excitation: a spec and a config in, a plan that shows the joints' physics out. Deterministic for a seed.
 
-Every plan starts and ends at rest at the default pose and stays inside the parts of the position and velocity
-limits that `LimitCfg` grants. Torque and self-collision need a model: see `world.rehearse`.
+Every plan starts and ends at rest at the spec's excitation pose (the default, unless `excited_at` says otherwise) and
+stays inside the parts of the position and velocity limits that `LimitCfg` grants. Torque and self-collision need a
+model: see `world.rehearse`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SHORTEST_S = 2.0  # of a joint's motion: less shows neither a slow tone nor a se
 class ExcitationCfg:
     """What to play.
 
-    seconds        of the whole plan, from rest to rest (the way to the default pose comes on top)
+    seconds        of the whole plan, from rest to rest (the way to its first pose comes on top)
     rate_hz        rows a second: the rate of commands and of the log
     order          "together": all joints at once; "one_by_one": each in an equal share of the time, the
                    others hold
@@ -77,7 +78,7 @@ def excite(spec: RobotSpec, cfg: ExcitationCfg | None = None) -> Plan:
             f"ask for at least {np.ceil(need + shares / cfg.rate_hz):.0f} s, or for fewer joints"
         )
     bounds = joint_bounds(spec, cfg.limits, rate_hz=cfg.rate_hz)
-    target = np.tile(spec.default_pose, (rows, 1))
+    target = np.tile(spec.excitation_pose, (rows, 1))
     for place, joint in enumerate(moving if length > 0 else ()):
         start = still + (place * (length + still) if shares > 1 else 0)
         slot = _slot(cfg, joint, length, (0, 1) if shares > 1 else (place, len(moving)))
@@ -106,7 +107,7 @@ def _slot(cfg: ExcitationCfg, joint: int, rows: int, place: tuple[int, int]) -> 
 
 def _motion(slot: Slot, bounds: Bounds, cfg: ExcitationCfg) -> FloatArray:
     """A wave that swells from rest and fades to rest, (rows,); first and last row are zero."""
-    if bounds.amplitude <= 0.0:  # the default pose lies on a limit: there is nowhere to go
+    if bounds.amplitude <= 0.0:  # the excitation pose lies on a limit: there is nowhere to go
         return np.zeros(slot.rows)
     wave = WAVES[cfg.kind](slot, bounds, cfg.wave)
     ramp = min(cfg.ramp_s / slot.dt, slot.rows / 4)

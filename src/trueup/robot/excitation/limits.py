@@ -22,8 +22,8 @@ WALKING_PACE = 1.0  # rad/s
 class LimitCfg:
     """Parts of the spec's limits that an excitation may use.
 
-    amplitude_rad      largest distance from the default pose
-    range_fraction     and at most this part of the way from the default pose to the nearer position limit
+    amplitude_rad      largest distance from the excitation pose
+    range_fraction     and at most this part of the way from that pose to the nearer position limit
     velocity_fraction  part of the velocity limit
     burst_fraction     part of the torque limit with which a servo may answer a new row: at a velocity v the target
                        jumps by v dt from row to row, and torque swings by kp v dt / 2 about its mean
@@ -45,7 +45,7 @@ class LimitCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What one joint's deviation from its default may do: rad, rad/s, rad/s^2."""
+    """What one joint's deviation from the excitation pose may do: rad, rad/s, rad/s^2."""
 
     amplitude: float
     velocity: float
@@ -58,9 +58,9 @@ class Bounds:
 
 
 def joint_bounds(spec: RobotSpec, cfg: LimitCfg, *, rate_hz: float) -> tuple[Bounds, ...]:
-    """Bounds of every joint in spec order; a joint whose default lies on a limit gets no room."""
+    """Bounds of every joint in spec order; a joint whose middle lies on a limit gets no room."""
     smooth = 2.0 * rate_hz * cfg.burst_fraction * spec.torque_limit / np.maximum(spec.kp, 1e-9)
-    rooms = np.minimum(spec.default_pose - spec.position_low, spec.position_high - spec.default_pose)
+    rooms = np.minimum(spec.excitation_pose - spec.position_low, spec.position_high - spec.excitation_pose)
     return tuple(
         Bounds(
             amplitude=min(cfg.amplitude_rad, cfg.range_fraction * float(room)),
