@@ -10,9 +10,10 @@ import pytest
 from safetensors.numpy import load, save
 
 from trueup.core.errors import TrueupError
+from trueup.core.layers import forward
 from trueup.policy.action import ActionSpec
 from trueup.policy.mlp import MlpPolicy, PolicySpec, load_policy
-from trueup.policy.net import PolicyNet, Wiring, forward, read_layers, read_net
+from trueup.policy.net import PolicyNet, Wiring, read_layers, read_net
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.observation import ObservationSpec, Term
 from trueup.policy.runner import PolicyRunner

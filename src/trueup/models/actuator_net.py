@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -27,14 +27,12 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
+from trueup.core.layers import Activation, AnyFloat, Layer, forward
 from trueup.models.friction import FrictionModel
 
 Float32 = NDArray[np.float32]
-Layer = tuple[Float32, Float32]  # weight (out, in), bias (out,)
 Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
 Kind = Literal["torque", "residual"]
-Activation = Literal["elu", "softsign"]
-AnyFloat = TypeVar("AnyFloat", np.float32, np.float64)
 SCHEMA = 1
 
 
@@ -164,7 +162,7 @@ class ActuatorNet:
         for k, group in enumerate(self.spec.groups):
             columns, x = list(group), self.group_inputs(k, inputs)
             seen = np.broadcast_to(self.context[columns], (*x.shape[:-1], self.context.shape[1]))
-            y = _forward(np.concatenate([x, seen], axis=-1), self.layers[k], self.spec.activation)
+            y = forward(self.layers[k], np.concatenate([x, seen], axis=-1), self.spec.activation)
             out[..., columns] = y[..., 0] * self.scale[columns]
         if not self.spec.limit:
             return out
@@ -184,11 +182,3 @@ def _checked(layer: Sequence[Float32]) -> Layer:
     if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
         raise TrueupError("this actuator net has weights that are not finite")
     return weight, bias
-
-
-def _forward(x: FloatArray, layers: Sequence[Layer], activation: Activation) -> FloatArray:
-    for k, (weight, bias) in enumerate(layers):
-        x = x @ weight.T.astype(np.float64) + bias
-        if k < len(layers) - 1:
-            x = np.where(x > 0, x, np.expm1(np.minimum(x, 0))) if activation == "elu" else x / (1 + np.abs(x))
-    return x

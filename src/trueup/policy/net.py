@@ -14,18 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.policy.normalizer import Arrays, Float32, Normalizer, read_normalizer
-
-Layer = tuple[Float32, Float32]
-
-
-def forward(layers: Sequence[Layer], x: Float32) -> Float32:
-    """W_n elu(... elu(W_1 x + b_1)) + b_n for rows x (n, in), with elu(x) = max(x, exp(min(x, 0)) - 1)."""
-    for k, (weight, bias) in enumerate(layers):
-        x = x @ weight.T + bias
-        if k < len(layers) - 1:
-            x = np.maximum(x, np.exp(np.minimum(x, np.float32(0.0))) - np.float32(1.0))
-    return x
+from trueup.core.layers import Layer
+from trueup.policy.normalizer import Arrays, Normalizer, read_normalizer
 
 
 def read_layers(arrays: Arrays, name: str) -> tuple[Layer, ...]:

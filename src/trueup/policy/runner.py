@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.policy.net import PolicyNet, forward
+from trueup.core.layers import forward
+from trueup.policy.net import PolicyNet
 from trueup.policy.normalizer import Float32
 from trueup.policy.reading import History
 

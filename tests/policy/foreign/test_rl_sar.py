@@ -80,3 +80,29 @@ def test_a_base_file_of_another_robot_is_named_with_the_nearest(tmp_path):
     (tmp_path / "base.yaml").write_text(yaml.safe_dump({"toi": {"dt": 0.005}}))
     with pytest.raises(TrueupError, match=r"base\.yaml: has no robot 'toy'.*did you mean 'toi'"):
         read_layout(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"command_mapping": [0, 1, 2], "state_mapping": [0, 1, 2]}, "command_mapping: this is an earlier format"),
+        ({"hip_scale_reduction": 0.5}, "hip_scale_reduction: this is an earlier format.*joint_mapping"),
+        ({"observations": ["ang_vel", "g1_phase"]}, "'g1_phase' is not understood"),
+        ({"observations": ["ang_vel", "g1_mimic_phase"]}, "'g1_mimic_phase' is not understood"),
+        ({"use_pmtg_controller": True}, "use_pmtg_controller"),
+        ({"wheel_indices": [2]}, "has wheels"),
+    ],
+)
+def test_other_policies_of_the_project_are_refused_by_what_is_not_understood(tmp_path, changes, named):
+    with pytest.raises(TrueupError, match=named):
+        read_layout(rl_sar_files(tmp_path, changes))
+
+
+def test_the_simulator_that_an_older_file_names_does_not_matter(tmp_path):
+    assert read_layout(rl_sar_files(tmp_path, {"framework": "isaacgym"})).joint_names == ("c", "a", "b")
+
+
+def test_six_frames_newest_first_stand_as_in_himloco(tmp_path):
+    layout = read_layout(rl_sar_files(tmp_path, {"observations_history": [0, 1, 2, 3, 4, 5]}))
+    assert layout.observation.nactor == 6 * 18
+    assert layout.observation.columns[:2].tolist() == [5 * 18, 5 * 18 + 1]  # the newest frame is the last that is kept

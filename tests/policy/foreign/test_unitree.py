@@ -69,3 +69,28 @@ def test_names_of_another_robot_are_refused(tmp_path):
         read_layout(deploy_file(tmp_path), joint_names=(*MOTORS, "d"))
     with pytest.raises(TrueupError, match="'a' stands twice"):
         read_layout(deploy_file(tmp_path), joint_names=("a", "a", "b"))
+
+
+def test_motion_tracking_is_read_and_asks_for_its_reference(tmp_path):
+    entry = {"params": {"command_name": "motion"}, "clip": None, "scale": [1.0] * 6, "history_length": 1}
+    terms = {"motion_command": entry, "motion_anchor_ori_b": entry, "velocity_commands": "absent"}
+    layout = read_layout(deploy_file(tmp_path, {"commands": {}}, terms), joint_names=MOTORS)
+    signals = {term.signal: layout.observation.width(term.signal) for term in layout.observation.terms}
+    assert (signals["reference"], signals["reference_rotation"]) == (6, 6)
+    assert (layout.observation.ncommand, layout.command_low) == (0, ())
+
+
+def test_groups_of_observations_are_refused_by_name(tmp_path):
+    group = {"use_gym_history": True, "base_ang_vel": {"params": {}, "scale": [0.25] * 3, "history_length": 6}}
+    with pytest.raises(TrueupError, match=r"observations.base_ang_vel: is a group"):
+        read_layout(deploy_file(tmp_path, {}, {"base_ang_vel": group}), joint_names=MOTORS)
+
+
+def test_ranges_of_the_command_are_kept(tmp_path):
+    layout = read_layout(deploy_file(tmp_path), joint_names=MOTORS)
+    assert (layout.command_low, layout.command_high) == ((-0.5, -0.3, -0.2), (1.0, 0.3, 0.2))
+
+
+def test_a_robot_with_fewer_joints_than_the_sdk_numbers_is_refused(tmp_path):
+    with pytest.raises(TrueupError, match=r"joint_ids_map: must hold each of 0..3 once, for 4 joint names"):
+        read_layout(deploy_file(tmp_path, {"joint_ids_map": [3, 0, 1]}), joint_names=(*MOTORS, "d"))

@@ -1,6 +1,7 @@
 """Layout: everything that is written about a policy trained elsewhere, in one form for all sources.
 
-A reader of each format fills it (`rl_sar`, `unitree`); what a format leaves open is asked for by name.
+A reader of each format fills it (`rl_sar`, `unitree`, `toml_layout`, `metadata`); what one leaves open is asked for by
+name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from trueup.core.errors import TrueupError
+from trueup.core.toml import read_toml
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import ObservationSpec
 
@@ -22,6 +24,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name     of the policy, as its file calls it
     kp, kd   gains of the servo that it was trained with
     torque   limits that its file names, N m; for information, since a robot has its own. Empty: none named
+    signs    direction of each joint against the robot's, already in poses, scales and limits; empty: all alike
+    command_low, command_high  range of each column of the command in training; empty: not said
+    notes    what was taken for granted, in words
 
     Gyro and gravity are in the IMU frame, as the deployments of both formats take them; gravity is the unit vector
     that points down.
@@ -35,6 +40,10 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     observation: ObservationSpec
     action: ActionSpec
     torque: tuple[float, ...] = ()
+    signs: tuple[int, ...] = ()
+    command_low: tuple[float, ...] = ()
+    command_high: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.control_hz <= 10_000.0:
@@ -45,7 +54,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             values = getattr(self, name)
             if len(values) != len(self.joint_names) and (values or name != "torque"):
                 raise ValueError(f"{name}: {len(values)} numbers for {len(self.joint_names)} joints")
-        if not _is_finite(msgspec.to_builtins(self)):
+        if not is_finite(msgspec.to_builtins(self)):
             raise ValueError("a layout needs finite numbers")
 
     @property
@@ -54,17 +63,20 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: str | Path | None = None) -> Layout:
-    """Read a policy's layout file; the format is told by its keys.
+    """Read a policy's layout file; the format is told by its ending (.toml) or its keys.
 
     joint_names  names in the SDK's order, for formats that number joints only (deploy.yaml)
     base         rl_sar's base.yaml; None: beside the file or one folder up, where rl_sar keeps it
     """
-    from trueup.policy.foreign import rl_sar, unitree
+    from trueup.policy.foreign import rl_sar, toml_layout, unitree
     from trueup.policy.foreign.yaml_file import read_yaml
 
     file = Path(path)
-    found = read_yaml(file)
+    said = read_toml(file, toml_layout.LayoutFile, "layout") if file.suffix == ".toml" else None
+    found = read_yaml(file) if said is None else {}
     try:
+        if said is not None:
+            return toml_layout.build(said, toml_layout.FORMAT)
         if "joint_ids_map" in found or "step_dt" in found:
             return unitree.read(file.resolve().parent.name, found, joint_names)
         if len(found) == 1 and isinstance(next(iter(found.values())), dict):
@@ -73,7 +85,7 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
         raise TrueupError(str(error)[:500], file=file) from None
     raise TrueupError(
         "is no layout that trueup knows: rl_sar's config.yaml has one policy as its only key, "
-        "unitree_rl_lab's deploy.yaml has joint_ids_map and step_dt",
+        "unitree_rl_lab's deploy.yaml has joint_ids_map and step_dt, and our own ends in .toml",
         file=file,
     )
 
@@ -92,7 +104,8 @@ def each(values: float | tuple[float, ...], count: int) -> tuple[float, ...]:
     return values if isinstance(values, tuple) else (values,) * count
 
 
-def _is_finite(value: object) -> bool:
+def is_finite(value: object) -> bool:
+    """Whether every number in nested lists and dicts is finite."""
     if isinstance(value, (dict, list, tuple)):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+        return all(map(is_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or math.isfinite(value)

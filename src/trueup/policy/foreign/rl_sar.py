@@ -34,6 +34,7 @@ _SIGNALS: dict[str, str] = {
     "whole_body_tracking/motion_command": "reference",
     "whole_body_tracking/motion_anchor_ori_b": "reference_rotation",
 }
+_EARLIER = ("command_mapping", "state_mapping", "hip_scale_reduction", "action_scale_wheel", "rows", "cols")
 _OF_JOINTS = ("rl_kp", "rl_kd", "torque_limits", "default_dof_pos", "action_scale", "clip_actions_lower")
 
 
@@ -64,6 +65,7 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wheel_indices: tuple[int, ...] | None = ()
 
     model_name: str = ""
+    framework: Any = None
     motion_file: str = ""
     fixed_kp: Any = None
     fixed_kd: Any = None
@@ -75,6 +77,13 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def read(found: dict[str, Any], base: dict[str, Any]) -> Layout:
     """Make a layout of config.yaml, whose only key is the policy's name, and what base.yaml says of its robot."""
     ((name, config),) = found.items()
+    earlier = [key for key in _EARLIER if key in config or key in base]
+    if earlier:
+        raise ValueError(
+            f"{earlier[0]}: this is an earlier format of rl_sar, which says the order of joints in another way: write "
+            "joint_mapping (slot i of the policy is joint_names[joint_mapping[i]]) and take out "
+            f"{', '.join(earlier)}"
+        )
     said = msgspec.convert(_merged(config, base), RlSarFile, strict=False)
     if said.wheel_indices:
         raise ValueError("wheel_indices: has wheels, which take speeds: not understood")

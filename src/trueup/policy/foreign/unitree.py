@@ -26,6 +26,8 @@ _SIGNALS: dict[str, str] = {
     "joint_pos_rel": "joint_pos",
     "joint_vel_rel": "joint_vel",
     "last_action": "action",
+    "motion_command": "reference",
+    "motion_anchor_ori_b": "reference_rotation",
 }
 _SWITCHES = ("scale_first", "use_gym_history")
 _COMMANDS = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
@@ -74,6 +76,7 @@ class DeployFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout:
     """Make a layout of deploy.yaml and the names of the SDK's joints."""
+    _refuse_groups(found)
     said = msgspec.convert(found, DeployFile, strict=False)
     ids, action = said.joint_ids_map, said.actions.get("JointPositionAction")
     if not sdk_names:
@@ -81,7 +84,7 @@ def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout
             f"joint_ids_map: numbers its {len(ids)} joints and does not name them: give their names in the SDK's order "
             "(joint_names, --joints)"
         )
-    joints = joints_in_order("joint_ids_map", ids, sdk_names)
+    joints, ranges = joints_in_order("joint_ids_map", ids, sdk_names), _ranges(said)
     for key in ("stiffness", "damping", "default_joint_pos"):
         if len(getattr(said, key)) != len(ids):
             raise ValueError(f"{key}: {len(getattr(said, key))} numbers for {len(ids)} joints")
@@ -99,8 +102,9 @@ def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout
             joint_names=joints,
             default_pose=said.default_joint_pos,
             terms=_terms(said),
-            ncommand=len(_COMMANDS),
+            ncommand=len(_COMMANDS) if said.commands else 0,
             naction=len(ids),
+            widths={"reference": 2 * len(ids), "reference_rotation": 6},
             history=max((entry.history_length for entry in said.terms.values()), default=1),
             by_term=not said.switch("use_gym_history"),
         ),
@@ -113,7 +117,27 @@ def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout
             scale=each(action.scale, len(ids)),
             clip=None,
         ),
+        command_low=tuple(low for low, _ in ranges),
+        command_high=tuple(high for _, high in ranges),
     )
+
+
+def _refuse_groups(found: dict[str, Any]) -> None:
+    """Networks with several inputs have groups of observations in place of observations."""
+    terms = found.get("observations")
+    for name, entry in (terms if isinstance(terms, dict) else {}).items():
+        if isinstance(entry, dict) and "params" not in entry and any(isinstance(part, dict) for part in entry.values()):
+            raise ValueError(f"observations.{name}: is a group: networks with several observations are not understood")
+
+
+def _ranges(said: DeployFile) -> tuple[Pair, ...]:
+    """Ranges of the velocity command; none where the policy does not see one."""
+    if "velocity_commands" not in said.terms:
+        return ()
+    ranges = ((said.commands or {}).get("base_velocity") or {}).get("ranges")
+    if not isinstance(ranges, dict) or any(key not in ranges for key in _COMMANDS):
+        raise ValueError(f"commands.base_velocity.ranges: must name {', '.join(_COMMANDS)}")
+    return msgspec.convert([ranges[key] for key in _COMMANDS], tuple[Pair, ...], strict=False)
 
 
 def _terms(said: DeployFile) -> tuple[Term, ...]:
@@ -142,9 +166,6 @@ def _clip(said: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
     own = () if entry.clip is None else (entry.clip,)
     if name != "velocity_commands":
         return own
-    ranges = ((said.commands or {}).get("base_velocity") or {}).get("ranges")
-    if not isinstance(ranges, dict) or any(key not in ranges for key in _COMMANDS):
-        raise ValueError(f"commands.base_velocity.ranges: must name {', '.join(_COMMANDS)}")
     if own or said.switch("scale_first"):
         raise ValueError(f"observations.{name}: a command with clip or scale_first is not understood")
-    return msgspec.convert([ranges[key] for key in _COMMANDS], tuple[Pair, ...], strict=False)
+    return _ranges(said)

@@ -1,0 +1,1 @@
+"""PolicyBundle: a policy that travels with its passport, its network and proof that both belong together."""

@@ -1,0 +1,9 @@
+"""ALLOWED: the one list of operators that a policy's network may have, with what computes each."""
+
+from __future__ import annotations
+
+from trueup.policy.graph.operators import MATHS, Operator
+from trueup.policy.graph.recurrent import RECURRENT
+from trueup.policy.graph.shapes import SHAPES
+
+ALLOWED: dict[str, Operator] = {**MATHS, **SHAPES, **RECURRENT}
