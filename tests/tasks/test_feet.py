@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from trueup.robot.load import load_robot
-from trueup.tasks.sensing.feet import Feet, add_foot_sensors
+from trueup.tasks.sensing.feet import Feet
 from trueup.tasks.sensing.frame import Frame
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.engines.foot_sensors import add_foot_sensors
 
 DT = 0.02
 
@@ -103,3 +104,53 @@ def test_a_robot_without_feet_has_none_to_follow():
     frame = Frame(1, {}, None)
     Feet(sim, frame).follow(frame)
     assert frame.air_time.shape == (1, 0)
+
+
+# --- soles of several points ---
+@pytest.fixture(scope="module")
+def humanoid():
+    robot = load_robot("g1")
+    return BatchSim(robot, SimCfg(nsim=1, threads=1), prepare=lambda spec: add_foot_sensors(spec, robot))
+
+
+def posed(sim, height=0.0, pitch=0.0, **joints):
+    """Contacts of feet and trunk of a g1 whose soles are `height` above the ground, pitched by `pitch` (nose down)."""
+    qpos = sim.default_qpos.copy()
+    qpos[2] += height
+    qpos[3:7] = np.cos(pitch / 2), 0.0, np.sin(pitch / 2), 0.0
+    for name, angle in joints.items():
+        qpos[sim.index.qpos[sim.robot.spec.joint_names.index(f"{name}_joint")]] += angle
+    sim.reset(qpos=qpos[None])
+    sim.batch.forward()
+    feet = sim.feet
+    return feet.contact(slice(None))[0].tolist(), bool(feet.trunk_contact(slice(None))[0]), feet
+
+
+def test_a_sole_touches_where_any_of_its_points_does(humanoid):
+    assert posed(humanoid, -0.001)[:2] == ([True, True], False)
+    assert posed(humanoid, 0.02)[:2] == ([False, False], False)
+    # toes up by 0.2 rad: heels, 0.05 m behind the ankle, reach 1 cm lower and are what touches
+    assert posed(humanoid, 0.005, left_ankle_pitch=-0.2, right_ankle_pitch=-0.2)[0] == [True, True]
+    # toes of the left foot down by 0.2 rad: only they reach the ground
+    assert posed(humanoid, 0.01, left_ankle_pitch=0.2)[0] == [True, False]
+
+
+def test_points_of_a_sole_are_no_trunk_and_other_shapes_are(humanoid):
+    kinds = [humanoid.model.sensor(k).name for k in range(humanoid.model.nsensor)]
+    watched = [name.removesuffix("_mjSENS_CONTACT") for name in kinds if name.endswith("_mjSENS_CONTACT")]
+    assert watched[:2] == ["left_toe", "right_toe"]
+    assert {"pelvis", "torso", "head", "left_shin", "right_hand"} <= set(watched[2:])
+    assert not any("heel" in name or "inside" in name for name in watched)
+    _, trunk, _ = posed(humanoid, -0.72, pitch=np.pi / 2)
+    assert trunk
+
+
+def test_place_and_speed_of_a_sole_are_those_of_the_named_point(humanoid):
+    _, _, feet = posed(humanoid, 0.03)
+    assert feet.sole == pytest.approx([0.005, 0.005])
+    _, y, z = (values[0] for values in feet.position(slice(None)))
+    np.testing.assert_allclose(z - feet.sole, 0.03, atol=1e-4)
+    np.testing.assert_allclose(y, [0.1485, -0.1485], atol=1e-3)
+    humanoid.qvel[0, 0] = 0.4
+    humanoid.batch.forward()
+    np.testing.assert_allclose(feet.velocity(slice(None))[0], [[0.4, 0.0, 0.0]] * 2, atol=1e-6)

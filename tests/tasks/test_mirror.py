@@ -19,14 +19,16 @@ _MOTION = np.array([1, -1, 1, -1, 1, -1.0])
 
 
 def mirrored(env, values, head):
-    """qpos or qvel mirrored: the base's part by `head`, the joints by the environment's own mirror."""
-    joints = values[:, len(head) :][:, env.mirror.action_index] * env.mirror.action_sign
-    return np.concatenate([values[:, : len(head)] * head, joints], axis=1)
+    """qpos or qvel mirrored: the base's part by `head`, the joints by their pairs."""
+    joints, _ = pair_limbs(env.sim)
+    return np.concatenate(
+        [values[:, : len(head)] * head, values[:, len(head) :][:, joints.columns] * joints.sign], axis=1
+    )
 
 
-@pytest.fixture
-def env():
-    return make_env(load_task("go2-velocity"), EnvCfg(nenv=2, threads=1, seed=5, randomize=False, pushes=False))
+@pytest.fixture(params=["go2-velocity", "g1-velocity"])
+def env(request):
+    return make_env(load_task(request.param), EnvCfg(nenv=2, threads=1, seed=5, randomize=False, pushes=False))
 
 
 def test_mirroring_twice_gives_back_what_was(env):
@@ -73,6 +75,18 @@ def test_observations_of_mirror_images_are_mirror_images(env):
         (critic, env.mirror.critic_index, env.mirror.critic_sign),
     ):
         np.testing.assert_allclose(values[1], values[0, index] * sign, atol=1e-3)
+
+
+def test_sides_of_a_humanoid_are_exchanged_and_its_waist_stays():
+    robot = load_robot("g1")
+    joints, feet = pair_limbs(BatchSim(robot, SimCfg(nsim=1, threads=1)))
+    names, swap = robot.spec.joint_names, {"left": "right", "right": "left"}
+    mates = [re.sub("left|right", lambda side: swap[side[0]], name) for name in names]
+    assert [names[k] for k in joints.columns] == mates
+    np.testing.assert_array_equal(
+        joints.sign, [1 if "pitch" in name or name[-11:-6] in ("_knee", "elbow") else -1 for name in names]
+    )
+    np.testing.assert_array_equal(feet.columns, [1, 0])
 
 
 def renamed(folder, change):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from trueup.robot.load import ZOO, Robot, load_robot
-from trueup.tasks.sensing.feet import add_foot_sensors
 from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.terrain import Ground
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.engines.foot_sensors import add_foot_sensors
 
 
 def sense_of(robot: Robot) -> Sense:

@@ -9,11 +9,11 @@ from trueup.policy.chain import matrices
 from trueup.robot.load import load_robot
 from trueup.tasks.build import EnvCfg, build
 from trueup.tasks.load import load_task
-from trueup.tasks.sensing.feet import add_foot_sensors
 from trueup.tasks.sensing.frame import Frame, Sense
 from trueup.tasks.sensing.signals import SIGNALS, Signal, object_signals, rotate_back, signal
 from trueup.tasks.terrain import Ground
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.engines.foot_sensors import add_foot_sensors
 from trueup.world.terrain import Terrain, TerrainCfg
 
 HALF = np.sqrt(0.5)

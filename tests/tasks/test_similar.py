@@ -138,7 +138,10 @@ def test_numbers_of_reward_terms_are_scaled_by_the_unit_in_their_names() -> None
 
 def test_every_reward_of_the_tasks_that_scale_has_a_unit() -> None:
     laws = Laws(figures(), figures())
-    for name in (task.name for task in described_tasks() if task.scalable):
+    scalable = [task.name for task in described_tasks() if task.scalable]
+    assert "go2-velocity" in scalable
+    assert "g1-velocity" not in scalable  # terms of its own name joints
+    for name in scalable:
         for reward in load_task(name).rewards.values():
             term = scale_term(reward.function, laws)
             assert term.code is not None, term.name

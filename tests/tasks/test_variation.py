@@ -47,6 +47,14 @@ def test_without_noise_an_episode_begins_in_the_default_pose_at_rest(go2):
     assert not qvel.any()
 
 
+def test_joints_of_a_start_pose_begin_there_and_the_others_in_the_default_pose(go2):
+    default, names = go2.robot.spec.default_pose, go2.robot.spec.joint_names
+    qpos, _ = drawn(go2, Start(pose={names[1]: 0.7}, joint_pos=0.1), joints=1.0)
+    np.testing.assert_allclose(qpos[go2.index.qpos], np.where(np.arange(12) == 1, 0.7, default) + 0.1)
+    with pytest.raises(TrueupError, match="'knee'.*'go2' lacks"):
+        Starts(Start(pose={"knee": 0.7}), go2, GivenRandom(1))
+
+
 def test_noise_of_joints_is_their_half_width(go2):
     qpos, qvel = drawn(go2, NOISY, joints=0.75, speeds=0.0)
     np.testing.assert_allclose(qpos[go2.index.qpos], go2.robot.spec.default_pose + 0.05)

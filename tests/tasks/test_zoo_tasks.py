@@ -1,5 +1,6 @@
 """The built-in tasks: their own terms on frames made by hand, and what their docstrings claim."""
 
+import re
 from dataclasses import replace
 
 import mujoco
@@ -9,10 +10,11 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot
 from trueup.robot.model import compile_model, joint_index
-from trueup.tasks.load import load_task, task_names
+from trueup.tasks.build import EnvCfg, build
+from trueup.tasks.load import load_task, make_env, task_names
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import error_metric
-from trueup.tasks.zoo import go2_clip, so101_push
+from trueup.tasks.zoo import g1_velocity, go2_clip, so101_push
 
 
 # --- so101-push ---
@@ -48,10 +50,23 @@ def test_pushing_on_fades_within_two_centimetres_of_the_target():
 
 
 def test_the_tool_belongs_behind_the_cube_as_seen_from_the_target():
-    behind = (0.17, 0.0, 0.02)  # 3 cm from the middle of a cube whose target lies ahead
+    behind = (0.165, 0.0, 0.02)  # 3.5 cm from the middle of a cube whose target lies ahead
     assert so101_push.tool_from_behind(pushing((0.2, 0, 0.02), (0.3, 0.0), tool=behind))[0] < 1e-6
     other = so101_push.tool_from_behind(pushing((0.2, 0, 0.02), (0.2, 0.1), tool=behind))
-    np.testing.assert_allclose(other, [np.hypot(0.03, 0.03)], rtol=1e-5)
+    np.testing.assert_allclose(other, [np.hypot(0.035, 0.035)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("tip", ["jaw_fixed_tip", "jaw_moving"])
+def test_a_cube_touches_the_tips_of_the_jaws(tip):
+    """Light collisions leave shapes out; through the tips an arm would reach without moving anything."""
+    sim = build(load_task("so101-push"), EnvCfg(nenv=1, threads=1)).sim
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = sim.default_qpos
+    mujoco.mj_forward(sim.model, data)
+    data.joint("cube").qpos[:3] = data.geom(tip).xpos - np.array([0.0, 0.0, 0.02])  # upper face at mid-tip
+    mujoco.mj_forward(sim.model, data)
+    pairs = [{sim.model.geom(int(k)).name for k in contact.geom} for contact in data.contact]
+    assert {tip, "cube"} in pairs
 
 
 def test_looking_behind_the_cube_leaves_the_cube_where_it_is():
@@ -66,6 +81,67 @@ def test_looking_behind_the_cube_leaves_the_cube_where_it_is():
 )
 def test_a_cube_out_of_reach_or_off_the_ground_ends_the_episode(cube, away):
     assert so101_push.pushed_away(pushing(cube, (0.2, 0.0)))[0] == away
+
+
+# --- g1-velocity ---
+def walking(height=0.78, contact=(True, False), command=(0.5, 0.0, 0.0), down=-1.0, touches=False, air=0.2):
+    f = Frame(1, {}, None)
+    f.base_height = np.array([height], np.float32)
+    f.foot_contact = np.array([contact])
+    f.command = np.array([command], np.float32)
+    f.gravity = np.array([[0.0, 0.0, down]], np.float32)
+    f.body_contact = np.array([touches])
+    f.air_time = np.array([[0.0, air]], np.float32)
+    return f
+
+
+@pytest.mark.parametrize(
+    ("frame", "falls"),
+    [
+        (walking(), 0.0),
+        (walking(height=0.44), 1.0),
+        (walking(height=0.46), 0.0),
+        (walking(down=-0.4), 1.0),
+        (walking(touches=True), 1.0),
+    ],
+)
+def test_a_humanoid_falls_by_tilting_touching_or_sinking(frame, falls):
+    assert g1_velocity.fall(frame)[0] == falls
+    assert g1_velocity.upright(frame)[0] == 1.0 - falls
+
+
+def test_one_foot_carries_a_walking_humanoid():
+    assert g1_velocity.one_foot(walking())[0] == pytest.approx(0.5)  # the other has been up for 0.2 of 0.4 s
+    assert g1_velocity.one_foot(walking(air=9.0))[0] == 1.0
+    assert g1_velocity.one_foot(walking(contact=(True, True)))[0] == 0.0
+    assert g1_velocity.one_foot(walking(contact=(False, False)))[0] == 0.0
+    assert g1_velocity.one_foot(walking(command=(0.0, 0.0, 0.0)))[0] == 0.0  # asked to stand
+
+
+def test_joints_of_a_group_are_told_by_their_distance_from_the_pose():
+    f = Frame(1, {}, None)
+    f.default_pose = np.array([0.1, 0.2, 0.3], np.float32)
+    f.joint_pos = np.array([[0.2, 9.0, 0.0]], np.float32)
+    np.testing.assert_allclose(g1_velocity.Away((0, 2))(f), [0.4], rtol=1e-5)
+    task = load_task("g1-velocity")
+    assert [len(task.rewards[name].function.joints) for name in ("hips", "waist")] == [4, 3]
+
+
+def test_a_humanoid_walks_with_legs_and_waist():
+    task = load_task("g1-velocity")
+    assert not [name for name in task.actions.moved if not re.search("hip|knee|ankle|waist", name)]
+    assert len(task.actions.moved) == 15
+
+
+def test_a_humanoid_steps_and_falls_when_it_is_left_to_itself():
+    env = make_env(load_task("g1-velocity"), EnvCfg(nenv=4, threads=1, seed=1, stagger=False))
+    fell = np.zeros(4, bool)
+    for _ in range(150):
+        step = env.step(np.zeros((4, 15), np.float32))
+        fell |= step.terminated
+        assert np.isfinite(step.reward).all()
+        assert np.isfinite(step.obs.actor).all()
+    assert fell.all()
 
 
 # --- go2-clip ---
@@ -88,7 +164,7 @@ def test_a_robot_that_is_where_the_clip_is_has_no_error_and_full_reward():
 
 def test_rewards_for_following_fall_with_squared_errors():
     np.testing.assert_allclose(go2_clip.pose_error(following(joints=-0.2)), [0.2], rtol=1e-5)
-    np.testing.assert_allclose(go2_clip.follow_pose(following(joints=-0.2)), [np.exp(-2.0 * 4 * 0.04)], rtol=1e-5)
+    np.testing.assert_allclose(go2_clip.follow_pose(following(joints=-0.2)), [np.exp(-5.0 * 4 * 0.04)], rtol=1e-5)
     frame = following(speed=(0.03, -0.04))
     np.testing.assert_allclose(go2_clip.speed_error(frame), [0.05], rtol=1e-4)
     np.testing.assert_allclose(go2_clip.follow_base(frame), [np.exp(-10.0 * 0.0025)], rtol=1e-5)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trueup.tasks.evaluation.measure import Measure
 from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.train.play.assess import assess
-from trueup.train.play.measure import Measure
 
 QUIET = {"threads": 1, "randomize": False, "pushes": False, "stagger": False}
 

@@ -53,6 +53,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
         assert whole["reward"] == parts["reward"]
 
 
+def test_snapshots_of_the_policy_are_kept_along_the_way_and_thinned(tmp_path):
+    train(replace(CFG, nenv=4), tmp_path / "run", Budget(steps=55 * 4 * 8))
+    folder = RunFolder(tmp_path / "run")
+    assert folder.snapshot_iterations() == [25, 50]
+    early, late, last = folder.policy_at(25), folder.policy_at(50), folder.newest_policy()
+    assert early.spec == late.spec == last.spec
+    assert not np.array_equal(early.actor[0][0], late.actor[0][0])
+    one = folder.snapshots.newest()
+    for iteration in range(51, 1701):
+        folder.keep_snapshot(iteration, lambda: one)
+    assert folder.snapshot_iterations() == list(range(100, 1701, 100))  # every 25, then 50, then 100 iterations
+
+
 def test_a_checkpoint_of_another_version_is_refused_by_name(tmp_path):
     train(CFG, tmp_path, Budget(steps=2 * STEP))
     checkpoints = RunFolder(tmp_path).checkpoints

@@ -16,9 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from trueup.core.errors import TrueupError
 from trueup.policy.foreign.layout import read_layout
 from trueup.policy.foreign.onnx_net import OnnxNet
-from trueup.robot.load import ZOO
+from trueup.robot.load import ZOO, load_robot
+from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import EnvCfg, load_task, make_env
-from trueup.train.play.witness import assess_witness, open_witness, witness_task
+from trueup.train.play.witness import assess_witness, open_witness
 from trueup.world.sensors import SensorCfg
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "policies"
@@ -74,7 +75,7 @@ def write_net(path, nobs=45):
 def test_gains_rate_and_pose_are_the_policys_the_rest_is_the_tasks(tmp_path):
     task = load_task("go2-velocity")
     layout = read_layout(write_layout(tmp_path, rl_kd=[0.1 * k for k in range(12)]))
-    env = make_env(witness_task(task, layout), QUIET)
+    env = make_env(with_layout(task, layout), QUIET)
     names = env.robot.spec.joint_names
     assert env.robot.spec.kp[names.index("FL_hip_joint")] == 23.0  # the policy's fourth
     assert env.robot.spec.kd[names.index("RL_calf_joint")] == pytest.approx(1.1)  # its last
@@ -125,15 +126,15 @@ def test_what_a_task_does_not_have_is_named(tmp_path):
     tracking = ["whole_body_tracking/motion_command", "commands"]
     layout = read_layout(write_layout(tmp_path, observations=tracking, num_observations=27))
     with pytest.raises(TrueupError, match="'reference'"):
-        witness_task(load_task("go2-velocity"), layout)
+        with_layout(load_task("go2-velocity"), layout)
     with pytest.raises(TrueupError, match="different joints"):
-        witness_task(load_task("z1-reach"), layout)
+        with_layout(load_task("z1-reach"), layout)
 
 
 def test_another_rate_keeps_the_physics_at_least_as_fine(tmp_path):
     layout = read_layout(write_layout(tmp_path))
     for hz, physics in ((50.0, 200.0), (60.0, 240.0), (400.0, 400.0)):
-        task = witness_task(load_task("go2-velocity"), msgspec.structs.replace(layout, control_hz=hz))
+        task = with_layout(load_task("go2-velocity"), msgspec.structs.replace(layout, control_hz=hz))
         assert (task.rates.control_hz, task.rates.physics_hz) == (hz, physics)
 
 
@@ -150,8 +151,43 @@ def test_a_witness_is_assessed_like_our_own(tmp_path):
 def test_the_command_line_asks_for_what_a_network_needs():
     from trueup.train.play.verbs import PlayVerb, run
 
-    with pytest.raises(TrueupError, match="--layout and --task"):
+    with pytest.raises(TrueupError, match="--onnx with --layout and --task"):
         run(PlayVerb(onnx=Path("net.onnx")))
+
+
+def write_deploy(folder):
+    """deploy.yaml of a G1: the policy's joints go left, right, left, ... as Isaac's breadth-first order does."""
+    ids = [0, 6, 12, 1, 7, 13, 2, 8, 14, 3, 9, 15, 22, 4, 10, 16, 23, 5, 11, 17, 24, 18, 25, 19, 26, 20, 27, 21, 28]
+    term = {"params": {}, "clip": None, "history_length": 2}
+    ranges = {"lin_vel_x": [-0.5, 1.0], "lin_vel_y": [-0.3, 0.3], "ang_vel_z": [-0.2, 0.2]}
+    written = {
+        "joint_ids_map": ids,
+        "step_dt": 0.02,
+        "stiffness": [100.0 + k for k in range(29)],
+        "damping": [1.0 + k for k in range(29)],
+        "default_joint_pos": [0.01 * k for k in range(29)],
+        "commands": {"base_velocity": {"ranges": ranges}},
+        "actions": {"JointPositionAction": {"clip": None, "scale": 0.25, "offset": 0.0}},
+        "observations": dict.fromkeys(("base_ang_vel", "velocity_commands", "joint_pos_rel", "last_action"), term),
+    }
+    (folder / "deploy.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+    return folder / "deploy.yaml", ids
+
+
+def test_a_humanoids_layout_by_numbers_meets_the_right_joints(tmp_path):
+    file, ids = write_deploy(tmp_path)
+    names = load_robot("g1").spec.joint_names
+    layout = read_layout(file, joint_names=names)
+    task = with_layout(replace(load_task("g1-velocity"), sensors=SensorCfg()), layout)
+    env = make_env(task, QUIET)
+    np.testing.assert_array_equal(env.robot.spec.kp, 100.0 + np.arange(29))  # lists of gains are the SDK's
+    np.testing.assert_array_equal(env.robot.spec.kd, 1.0 + np.arange(29))
+    seen = env.reset().actor  # two frames of gyro and command, then of joints
+    expected = env.sim.joint_pos[:, ids] - 0.01 * np.arange(29)
+    np.testing.assert_allclose(seen[:, 12 : 12 + 29], expected, atol=1e-6)
+    np.testing.assert_allclose(seen[:, 41 : 41 + 29], expected, atol=1e-6)
+    env.step(np.tile(np.arange(29, dtype=np.float32), (3, 1)))
+    np.testing.assert_allclose(env._target[:, ids], np.tile(0.25 * np.arange(29), (3, 1)), atol=1e-6)
 
 
 @needs_policies
@@ -193,3 +229,16 @@ def test_a_public_policy_walks_as_it_is_known_to(tmp_path):
     assert result.power_w == pytest.approx(82.0, abs=12.0)
     assert result.swing_m == pytest.approx(0.049, abs=0.006)
     assert result.metrics["flag/shuffling"] == pytest.approx(0.116, abs=0.03)
+
+
+@needs_policies
+@pytest.mark.medium
+def test_a_public_policy_walks_in_our_humanoid():
+    folder, task = POLICIES / "g1_velocity", load_task("g1-velocity")
+    layout = read_layout(folder / "deploy.yaml", joint_names=load_robot("g1").spec.joint_names)
+    task = replace(task, goal=replace(task.goal, turn=(-0.2, 0.2)))  # its own range
+    result = assess_witness(folder / "policy.onnx", layout, task, episodes=20, seconds=10.0, threads=1)
+    assert result.falls == 0
+    assert result.error < 0.2
+    assert result.turn_error < 0.12
+    assert result.metrics["flag/hopping"] == 0.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import mujoco
 
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
@@ -15,15 +17,17 @@ from trueup.policy.action import ActionSpec
 from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.goals.goal import Goal, GoalPlace
-from trueup.tasks.sensing.feet import add_foot_sensors
 from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.terrain import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net
 from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.engines.foot_sensors import add_foot_sensors
+from trueup.world.engines.simulation import Simulation
 from trueup.world.fitted.calibration import SimParams
 from trueup.world.fitted.posterior import sim_for_fit
 from trueup.world.randomization.adr import AdrCfg
+from trueup.world.scene.scene import Scene
 from trueup.world.terrain import Terrain
 
 
@@ -67,12 +71,31 @@ class Parts(NamedTuple):
     sense: Sense
 
 
-def build(task: Task, env: EnvCfg, fit: SimParams | None = None) -> Parts:
-    """Make the parts of a task; `fit` has parameters to be set later."""
+class Changed(NamedTuple):
+    """What of a simulation is not the task's own.
+
+    max_delay_s  longest command delay that parameters may ask for
+    terrain      in the place of the task's
+    prepare      changes MuJoCo's model before it is compiled
+    """
+
+    max_delay_s: float = SimCfg.max_delay_s
+    terrain: Terrain | None = None
+    prepare: Callable[[mujoco.MjSpec], None] | None = None
+
+
+_AS_IT_IS = Changed()
+
+
+def sim_setup(
+    task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Changed = _AS_IT_IS
+) -> tuple[Scene, SimCfg]:
+    """Scene and settings of a task's simulation, for any engine."""
     scene = task.scene.with_robot(with_servo(load_robot(task.robot), task.servo))
-    if task.terrain is not None:
+    if changed.terrain is not None:
+        scene = replace(scene, terrain=changed.terrain)
+    elif task.terrain is not None:
         scene = replace(scene, terrain=Terrain(task.terrain, env.seed))
-    robot = scene.robot
     cfg = SimCfg(
         nsim=env.nenv,
         threads=env.threads,
@@ -81,19 +104,36 @@ def build(task: Task, env: EnvCfg, fit: SimParams | None = None) -> Parts:
         control_hz=task.rates.control_hz,
         physics_hz=task.rates.physics_hz,
         sensors=task.sensors,
+        max_delay_s=changed.max_delay_s,
     )
-    cfg = cfg if fit is None else sim_for_fit(cfg, fit)
-    actuator = None
+    return scene, cfg if fit is None else sim_for_fit(cfg, fit)
+
+
+def build(task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Changed = _AS_IT_IS) -> Parts:
+    """Make the parts of a task; `fit` has parameters to be set later."""
+    scene, cfg = sim_setup(task, env, fit, changed)
+    robot, actuator = scene.robot, None
     if env.actuator is not None:
         net = load_actuator(env.actuator)
         cfg, actuator = with_net(cfg, net), NetActuator(net)
-    sim = BatchSim(scene, cfg, actuator, lambda spec: add_foot_sensors(spec, robot), task.target_stages)
+
+    def prepare(spec: mujoco.MjSpec) -> None:
+        add_foot_sensors(spec, robot)
+        if changed.prepare is not None:
+            changed.prepare(spec)
+
+    sim = BatchSim(scene, cfg, actuator, prepare, task.target_stages)
     if actuator is not None:
         actuator.prepare(sim)
-    action = _action_spec(task, robot) if task.layout is None else task.layout.action
+    return Parts(sim, *sensing(task, env, sim))
+
+
+def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, ActionSpec, Goal, Sense]:
+    """What a task puts around a simulation."""
+    action = _action_spec(task, sim.robot) if task.layout is None else task.layout.action
     goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(env.seed, "command", env.nenv, env.first_row)))
-    sense = Sense(sim, Ground(scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
-    return Parts(sim, _observation_spec(task, action, goal, sense), action, goal, sense)
+    sense = Sense(sim, Ground(sim.scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
+    return _observation_spec(task, action, goal, sense), action, goal, sense
 
 
 def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) -> ObservationSpec:

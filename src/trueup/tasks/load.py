@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code, own_function
@@ -16,6 +16,7 @@ from trueup.robot.load import load_robot
 from trueup.tasks import zoo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
+from trueup.tasks.terms import rewards
 
 __all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "name_object", "task_names"]
 
@@ -91,8 +92,14 @@ def described_tasks() -> list[DescribedTask]:
     out = []
     for name, make in _makers().items():
         task, what = make(), inspect.getdoc(make) or ""
-        out.append(DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales)))
+        # terms of the task's own module may name joints of its robot
+        general = all(inspect.getmodule(_maker(one.function)) is rewards for one in task.rewards.values())
+        out.append(DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales) and general))
     return out
+
+
+def _maker(term: Callable[..., Any]) -> Callable[..., Any]:
+    return term if inspect.isfunction(term) else type(term)
 
 
 make_env = TaskEnv  # of a task and an EnvCfg

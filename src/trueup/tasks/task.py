@@ -83,9 +83,11 @@ class Start:
     """Half-widths of the uniform noise on the state an episode begins in.
 
     joint_pos about the default pose (rad), joint_vel (rad/s); of a floating base: tilt (rad) about x and y, vel (m/s)
-    and spin (rad/s) on each axis; `any_yaw`: heading drawn from the whole circle.
+    and spin (rad/s) on each axis; `any_yaw`: heading drawn from the whole circle. `pose`: joints that begin elsewhere
+    than in the default pose, rad.
     """
 
+    pose: Mapping[str, float] = field(default_factory=dict)
     joint_pos: float = 0.0
     joint_vel: float = 0.0
     tilt: float = 0.0

@@ -11,6 +11,7 @@ from trueup.core.rows import RowRandom
 from trueup.tasks.task import Start
 from trueup.tasks.terrain import Climb, Float32
 from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 from trueup.world.fitted.origins import origins
 from trueup.world.fitted.posterior import Fitted
 from trueup.world.push import PushCfg, Pushes
@@ -105,8 +106,14 @@ class Variation:
 class Starts:
     """Draws start states; `random` is all that a checkpoint needs of it."""
 
-    def __init__(self, start: Start, sim: BatchSim, random: RowRandom) -> None:
+    def __init__(self, start: Start, sim: Simulation, random: RowRandom) -> None:
         self._start, self._sim, self.random = start, sim, random
+        names = sim.robot.spec.joint_names
+        for name in start.pose:
+            if name not in names:
+                raise TrueupError(f"the start pose names joint {name!r}, which robot {sim.robot.spec.name!r} lacks")
+        default = sim.robot.spec.default_pose
+        self._pose = np.array([start.pose.get(name, at) for name, at in zip(names, default, strict=True)])
 
     def draw(self, ids: Ids, climb: Climb | None = None) -> tuple[FloatArray, FloatArray]:
         """Return qpos (rows, nq), qvel (rows, nv) about the default pose at rest, in the middle of each row's patch."""
@@ -124,7 +131,7 @@ class Starts:
         qpos = np.repeat(sim.default_qpos[None], len(ids), axis=0)
         qvel = np.zeros((len(ids), sim.model.nv))
         low, high = sim.robot.spec.position_low, sim.robot.spec.position_high
-        pose = qpos[:, sim.index.qpos] + start.joint_pos * unit[:, :njoint]
+        pose = self._pose + start.joint_pos * unit[:, :njoint]
         qpos[:, sim.index.qpos] = np.clip(pose, low, high)
         qvel[:, sim.index.dof] = start.joint_vel * unit[:, njoint : 2 * njoint]
         if sim.free_base:

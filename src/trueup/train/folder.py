@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from trueup.core.checkpoint import Checkpoint, Checkpoints
+from trueup.core.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
 from trueup.policy.net import PolicyNet, Wiring, read_net
@@ -19,14 +21,20 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 POLICY = "policy"  # in checkpoints: the fact that declares the policy's kind, and the prefix of its arrays
+_SNAPSHOT_EVERY, _MOST_SNAPSHOTS = 25, 32
 
 
 class RunFolder:
-    """runs/NAME: config.json, checkpoints/, metrics.jsonl, tensorboard/, films/, policy/."""
+    """runs/NAME: config.json, checkpoints/, metrics.jsonl, tensorboard/, films/, policy/.
+
+    snapshots/  policies along the way to choose from (`trueup verify --select`), by iteration: one every 25 iterations,
+                thinned to every 50, 100, ... so that at most 32 are kept
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self.snapshots = Checkpoints(self.path / "snapshots")
         self.metrics = self.path / "metrics.jsonl"
         self.films = self.path / "films"
         self.policy = self.path / "policy"
@@ -52,10 +60,33 @@ class RunFolder:
 
     def newest_policy(self) -> PolicyNet:
         """The policy of the newest whole checkpoint."""
-        found = self.newest()
+        return self.policy_in(self.newest())
+
+    def policy_at(self, iteration: int) -> PolicyNet:
+        """The policy of a snapshot."""
+        return self.policy_in(read_checkpoint(self.snapshots.root / f"{iteration:08d}"))
+
+    def policy_in(self, found: Checkpoint) -> PolicyNet:
+        """The policy of a checkpoint."""
         if POLICY not in found.facts:
             raise TrueupError("its checkpoint is of an earlier version of trueup: train anew", file=self.path)
         return read_net(msgspec.convert(found.facts[POLICY], Wiring), part(found.arrays, f"{POLICY}/"))
+
+    def snapshot_iterations(self) -> list[int]:
+        """Iterations of the snapshots, oldest first."""
+        return sorted(int(folder.name) for folder in self.snapshots.folders())
+
+    def keep_snapshot(self, iteration: int, policy: Callable[[], Checkpoint]) -> None:
+        """Keep the policy of this iteration, if it is one of those that are kept, and thin out older ones."""
+        every = _SNAPSHOT_EVERY
+        while iteration > every * _MOST_SNAPSHOTS:
+            every *= 2
+        if iteration % every:
+            return
+        write_checkpoint(self.snapshots.root / f"{iteration:08d}", policy())
+        for folder in self.snapshots.folders():
+            if int(folder.name) % every:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def read_metrics(self) -> list[dict[str, float]]:
         """One record an iteration; a torn last line is left out."""

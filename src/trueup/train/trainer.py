@@ -107,6 +107,7 @@ class Trainer:
                     pace = 0.8 * pace + 0.2 * newest if pace else newest  # smoothed over some iterations
                     progress = self._progress(budget, pace, metrics)
                     scalars.add(progress.record())
+                    self.folder.keep_snapshot(learner.iteration, self._policy)
                     show(progress)
                     reason = "interrupted" if stop_requested.is_set() else self._extras(metrics) or self._spent(budget)
                     if reason is not None or time.monotonic() - self._saved >= budget.save_s:
@@ -124,6 +125,13 @@ class Trainer:
 
     def save(self) -> Path:
         """Write a checkpoint: the learner's state, and its policy with the declared kind."""
+        policy = self._policy()
+        whole = Checkpoint(arrays=self.learner.state() | policy.arrays, facts=policy.facts)
+        path = self.folder.checkpoints.save(self.learner.iteration, whole)
+        self._saved = time.monotonic()
+        return path
+
+    def _policy(self) -> Checkpoint:
         net = self.learner.policy()
         facts = {
             POLICY: msgspec.to_builtins(net.spec),
@@ -131,10 +139,7 @@ class Trainer:
             "steps": self.learner.steps_done,
             "elapsed_s": self.elapsed_s,
         }
-        arrays = self.learner.state() | {f"{POLICY}/{name}": values for name, values in net.arrays().items()}
-        path = self.folder.checkpoints.save(self.learner.iteration, Checkpoint(arrays=arrays, facts=facts))
-        self._saved = time.monotonic()
-        return path
+        return Checkpoint(arrays={f"{POLICY}/{name}": value for name, value in net.arrays().items()}, facts=facts)
 
     def _iterate(self) -> dict[str, float]:
         """An iteration; where a number is not finite, the step in which it appeared is written to RUN/nan."""

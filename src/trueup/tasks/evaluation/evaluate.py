@@ -19,6 +19,7 @@ from trueup.tasks.task import Task
 from trueup.tasks.terms.rewards import energy
 
 Function = Callable[[Frame], NDArray[np.generic]]
+Watch = Callable[[Frame, Float32, NDArray[np.bool_]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +54,23 @@ def evaluate(
     task: Task,
     goal: Goal,
     seconds: float,
+    *,
+    command: NDArray[np.floating] | None = None,
+    watch: Watch | None = None,
+    begun: bool = False,
 ) -> Played:
-    """Run `act` (observations to actions, both float32) in every row of a world, which is where its robots are now."""
+    """Run `act` (observations to actions, both float32) in every row of a world, which is where its robots are now.
+
+    command  held throughout, (ncommand,) or (nrow, ncommand); None: as the goal draws it
+    watch    called after every control step with the frame, the observations (nrow, nactor) that led to it and the rows
+             (nrow,) in which no termination has come
+    begun    the goal was drawn together with the start states
+    """
     rows, frame = np.arange(world.nrow), world.frame
-    goal.reset(rows)
+    if not begun:
+        goal.reset(rows)
+    if command is not None:
+        goal.hold(command)
     builder, mapping = ObservationBuilder(spec.observation, world.nrow), ActionMap(spec.action)
     order = JointOrder(spec.observation.joint_names, world.robot.joint_names)
     action = np.zeros((world.nrow, len(spec.action.moved)), np.float32)
@@ -78,6 +92,8 @@ def evaluate(
         kept.append({name: np.asarray(function(frame), np.float32) for name, function in known.items()})
         standing.append(standing[-1] & ~np.any([kept[-1][name] for name in ends], axis=0))
         commands.append(goal.values.copy())
+        if watch is not None:
+            watch(frame, actor, standing[-1])
         goal.advance()
         actor = builder.step(_in_order(world.reading(), order), goal.values, mapping.observed(action))
     return Played(

@@ -8,6 +8,7 @@ world knows, for the task's terminations and metrics: a simulation knows all, a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from trueup.policy.reading import Reading, gravity_in_body
 from trueup.robot.spec import RobotSpec
 from trueup.tasks.sensing.frame import Frame, Sense
 from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
-from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 
 State = Mapping[str, NDArray[np.generic]]
 
@@ -45,11 +46,14 @@ class World(Protocol):
 
 
 class SimWorld:
-    """N simulations; rows that fall stay where they are until the next reset."""
+    """N simulations; rows that fall stay where they are until the next reset.
 
-    def __init__(self, sim: BatchSim, sense: Sense) -> None:
+    others  signals that the policy sees beside a robot's own sensors: a map of heights, an object's pose
+    """
+
+    def __init__(self, sim: Simulation, sense: Sense, others: Sequence[str] = ()) -> None:
         self.robot, self.nrow, self.control_dt = sim.robot.spec, sim.nsim, sim.control_dt
-        self._sim, self._sense = sim, sense
+        self._sim, self._sense, self._others = sim, sense, tuple(others)
         self.reset()
 
     @property
@@ -65,8 +69,8 @@ class SimWorld:
         self._sense.read(self.frame.command)
 
     def reading(self) -> Reading:
-        seen = self._sim.sensors.peek(None)
-        return Reading(joint_pos=seen.joint_pos, joint_vel=seen.joint_vel, gyro=seen.gyro, gravity=seen.gravity)
+        others = {name: getattr(self.frame, name).reshape(self.nrow, -1) for name in self._others}
+        return replace(self._sim.sensors.peek(None), others=others)
 
     def save(self) -> State:
         return self._sim.state()

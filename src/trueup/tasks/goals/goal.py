@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.rows import RowRandom
 from trueup.policy.chain import Chain
-from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 
 if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Frame
@@ -41,7 +41,7 @@ class Slider(NamedTuple):
 class GoalPlace(NamedTuple):
     """Where a goal runs: the simulation, the joints that actions move, and random numbers of its own."""
 
-    sim: BatchSim
+    sim: Simulation
     moved: tuple[str, ...]
     random: RowRandom
 

@@ -18,7 +18,7 @@ from trueup.policy.chain import Chain
 from trueup.tasks.sensing.feet import Feet
 from trueup.tasks.sensing.signals import SIGNALS, Float32, Signal
 from trueup.tasks.terrain import Ground
-from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 
 __all__ = ["Bool", "Float32", "Frame", "Sense"]
 Bool = NDArray[np.bool_]
@@ -84,11 +84,11 @@ class Frame:
 
 
 class Sense:
-    """Reads one BatchSim into one Frame; `memory` holds what must survive a checkpoint."""
+    """Reads one simulation into one Frame; `memory` holds what must survive a checkpoint."""
 
     def __init__(
         self,
-        sim: BatchSim,
+        sim: Simulation,
         ground: Ground,
         naction: int,
         ncommand: int,

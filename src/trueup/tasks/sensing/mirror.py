@@ -20,7 +20,7 @@ from trueup.rl.env import Mirror
 from trueup.tasks.goals.goal import Goal
 from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.sensing.signals import MirrorRule
-from trueup.world.batch import BatchSim
+from trueup.world.engines.simulation import Simulation
 
 _VECTOR, _PSEUDO = (1, -1, 1), (-1, 1, -1)
 # observations that the policy computes itself, what the frame follows over time, and hidden factors
@@ -102,7 +102,7 @@ def _some(joints: _Half, names: Sequence[str], chosen: Sequence[str]) -> _Half:
     return _Half(np.array([list(chosen).index(mate) for mate in other], np.intp), joints.sign[at])
 
 
-def pair_limbs(sim: BatchSim) -> tuple[_Half, _Half]:
+def pair_limbs(sim: Simulation) -> tuple[_Half, _Half]:
     """Reflections of joints and feet in the default pose; an error names the limb that has no counterpart.
 
     A joint's counterpart is at the mirrored place; axes are pseudo-vectors, so the sign is that of a . P b.

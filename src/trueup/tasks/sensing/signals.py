@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import Ids
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain
+from trueup.policy.signal_facts import unit_of
 
 if TYPE_CHECKING:
     from trueup.tasks.sensing.frame import Sense
@@ -55,12 +56,12 @@ def signal(unit: str, mirror: MirrorRule = "same") -> Callable[[Reader], Reader]
 
 
 # --- joints ---
-@signal("rad", "joints")
+@signal(unit_of("joint_pos"), "joints")
 def joint_pos(sense: Sense, ids: Rows) -> Values:
     return sense.sim.motion.of(ids).joint_pos.astype(np.float32)
 
 
-@signal("rad/s", "joints")
+@signal(unit_of("joint_vel"), "joints")
 def joint_vel(sense: Sense, ids: Rows) -> Values:
     return sense.sim.motion.of(ids).joint_vel.astype(np.float32)
 
@@ -85,7 +86,7 @@ def base_spin(sense: Sense, ids: Rows) -> Values:
     return np.ascontiguousarray(sense.base(ids)[1][3:].T)
 
 
-@signal("1", "vector")
+@signal(unit_of("gravity"), "vector")
 def gravity(sense: Sense, ids: Rows) -> Values:
     """Unit vector that points down, in the base frame."""
     sense.base(ids)
@@ -111,30 +112,30 @@ def heights(sense: Sense, ids: Rows) -> Values:
 @signal("1", "feet")
 def foot_contact(sense: Sense, ids: Rows) -> Values:
     """Whether each foot touches something."""
-    return sense.feet.contact(_rows(ids))
+    return sense.sim.feet.contact(_rows(ids))
 
 
 @signal("1")
 def body_contact(sense: Sense, ids: Rows) -> Values:
     """Whether the trunk touches something, (n,)."""
-    return sense.feet.trunk_contact(_rows(ids))
+    return sense.sim.feet.trunk_contact(_rows(ids))
 
 
 @signal("m", "feet")
 def foot_height(sense: Sense, ids: Rows) -> Values:
     """Of the sole above the ground."""
-    x, y, z = sense.feet.position(_rows(ids))
-    return (z - sense.feet.sole).astype(np.float32) - sense.ground.below(x, y)
+    x, y, z = sense.sim.feet.position(_rows(ids))
+    return (z - sense.sim.feet.sole).astype(np.float32) - sense.ground.below(x, y)
 
 
 @signal("m/s")
 def foot_vel(sense: Sense, ids: Rows) -> Values:
     """In the world frame, (n, nfoot, 3)."""
-    return sense.feet.velocity(_rows(ids))
+    return sense.sim.feet.velocity(_rows(ids))
 
 
 # --- tools ---
-@signal("m, rad")
+@signal(unit_of("tool_error"))
 def tool_error(sense: Sense, ids: Rows) -> Values:
     """Command pose minus tool pose in the base frame: position, rotation vector, (n, 6)."""
     return _chain(sense).tool_error(joint_pos(sense, ids), sense.frame.command[_rows(ids)]).astype(np.float32)

@@ -76,11 +76,12 @@ class Scaled:
 
 
 def require_scalable(task: Task) -> None:
-    """Refuse tasks whose goal is not a walking speed, naming those that can be scaled."""
-    if not task.goal.scales:
-        names = [other.name for other in described_tasks() if other.scalable]
+    """Refuse tasks whose goal is not a walking speed or whose terms name joints, naming those that can be scaled."""
+    known = {other.name: other.scalable for other in described_tasks()}
+    if not known.get(task.name, bool(task.goal.scales)):
+        names = [name for name, scalable in known.items() if scalable]
         raise TrueupError(
-            f"task {task.name!r} cannot be scaled to another robot: only tasks of walking speeds can "
+            f"task {task.name!r} cannot be scaled to another robot: only tasks of walking speeds and general terms can "
             f"({', '.join(names)}); start from dataclasses.replace(load_task({task.name!r}), ...) instead"
         )
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from trueup.tasks.sensing.frame import Bool, Float32, Frame
 
-_SETTLE_S = 1.5
 _MOVING = np.float32(0.05)  # commands longer than this ask to move
 _SHUFFLE_M, _UNEVEN, _NEAR_LIMIT, _IDLE = 0.01, 0.5, 0.95, 0.25
 
@@ -196,13 +195,22 @@ def tool_distance(frame: Frame) -> Float32:
     return np.sqrt(_sum_squares(frame.tool_error[:, :3]))
 
 
-def settled_distance(frame: Frame) -> Float32:
-    """Distance from tool to command where there were 1.5 s to get there; of all rows as long as there is none.
+@dataclass(frozen=True)
+class Settled:
+    """A quantity where `after_s` have passed since the command; of all rows as long as there is no such row.
 
     Rows that had less time are filled with the mean of those that had it, so that the mean over rows is theirs.
     """
-    distance, settled = tool_distance(frame), frame.command_age > _SETTLE_S
-    return np.where(settled, distance, distance[settled].mean()) if settled.any() else distance
+
+    quantity: Callable[[Frame], Float32]
+    after_s: float
+
+    def __call__(self, frame: Frame) -> Float32:
+        values, settled = self.quantity(frame), frame.command_age > self.after_s
+        return np.where(settled, values, values[settled].mean()) if settled.any() else values
+
+
+settled_distance = Settled(tool_distance, 1.5)
 
 
 def tool_angle(frame: Frame) -> Float32:

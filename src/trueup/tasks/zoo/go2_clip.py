@@ -44,8 +44,8 @@ def pose_error(frame: Frame) -> Float32:
 
 
 def follow_pose(frame: Frame) -> Float32:
-    """exp(-|q - q*|^2 / 0.5)."""
-    return np.exp(np.float32(-2.0) * np.square(_apart(frame)).sum(axis=1))
+    """exp(-|q - q*|^2 / 0.2)."""
+    return np.exp(np.float32(-5.0) * np.square(_apart(frame)).sum(axis=1))
 
 
 def follow_base(frame: Frame) -> Float32:

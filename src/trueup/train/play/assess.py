@@ -8,8 +8,8 @@ import numpy as np
 
 from trueup.policy.runner import Policy
 from trueup.tasks.env import TaskEnv
+from trueup.tasks.evaluation.measure import Measure
 from trueup.tasks.task import error_label, error_metric
-from trueup.train.play.measure import Measure
 
 EPISODES = 100
 ASSESS_SEED = 1_000_000  # a stream of random numbers that no training uses

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trueup.core.errors import TrueupError
+from trueup.policy.bundle.bundle import is_bundle, load_bundle
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.mlp import JSON_FILE, MlpPolicy, load_policy
 from trueup.policy.runner import Policy, PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.foreign import bundle_task
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import EPISODES, Assessment
@@ -46,18 +48,24 @@ class TrainedRun:
 def open_policy(
     run: str | Path | None = None,
     *,
+    robot: str | None = None,
     onnx: str | Path | None = None,
     layout: Layout | None = None,
     task: str | None = None,
     randomize: bool = False,
     seed: int = 0,
 ) -> tuple[TaskEnv, Policy]:
-    """One simulation and a policy: of a run or exported folder, or of others with its layout and a task."""
+    """One simulation and a policy: of a run, exported folder or bundle, or of others with its layout and a task.
+
+    task, robot  of a bundle: in place of its own
+    """
+    if run is not None and onnx is None and is_bundle(run):
+        return open_bundle(run, task=task, robot=robot, randomize=randomize, seed=seed)
     if run is not None and onnx is None:
         return open_run(run, randomize=randomize, seed=seed)
     if run is not None or onnx is None or layout is None or task is None:
         raise TrueupError(
-            "play takes a run's folder, or a network with its layout and a task (--onnx with --layout and --task)"
+            "play takes a run or a bundle, or a network with its layout and a task (--onnx with --layout and --task)"
         )
     cfg = EnvCfg(nenv=1, threads=1, seed=seed, randomize=randomize, pushes=False, stagger=False)
     return open_witness(onnx, layout, task, cfg)
@@ -74,6 +82,19 @@ def open_run(path: str | Path, *, randomize: bool = False, seed: int = 0) -> tup
     cfg, net = replace(folder.config(), seed=seed), folder.newest_policy()
     randomize = randomize or net.spec.kind == "privileged"
     return run_env(cfg, 1, threads=1, stagger=False, randomize=randomize, pushes=False), PolicyRunner(net)
+
+
+def open_bundle(
+    path: str | Path, *, task: str | None = None, robot: str | None = None, randomize: bool = False, seed: int = 0
+) -> tuple[TaskEnv, Policy]:
+    """One simulation of a bundle's task, and its policy."""
+    bundle = load_bundle(path)
+    cfg = EnvCfg(nenv=1, threads=1, seed=seed, randomize=randomize, pushes=False, stagger=False)
+    env = TaskEnv(bundle_task(bundle.passport, task, robot), cfg)
+    spec = bundle.passport.policy
+    if spec.observation != env.observation_spec or spec.action != env.action_spec:
+        raise TrueupError(f"this policy sees or moves other things than task {env.task.name!r} does now", file=path)
+    return env, bundle.runner(1)
 
 
 def _open_exported(path: Path, randomize: bool, seed: int) -> tuple[TaskEnv, Policy]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ from trueup.core.errors import TrueupError
 from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
-from trueup.view.film import CameraCfg, film, visual_model
+from trueup.view.camera import CameraCfg, turned
+from trueup.view.film import film, visual_model
 
 
 def episode_qpos(
@@ -41,11 +41,8 @@ def episode_qpos(
 
 def facing(env: TaskEnv, camera: CameraCfg, qpos: NDArray[np.float64]) -> CameraCfg:
     """The camera turned with the robot: its azimuth counts from where a free base faces at `qpos` (nq,)."""
-    if not env.sim.free_base:
-        return camera
-    w, x, y, z = qpos[env.sim.base_qpos + 3 : env.sim.base_qpos + 7]
-    yaw = np.degrees(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
-    return replace(camera, azimuth=camera.azimuth + float(yaw))
+    at = env.sim.base_qpos + 3
+    return turned(camera, qpos[at : at + 4]) if env.sim.free_base else camera
 
 
 def film_policy(

@@ -27,16 +27,19 @@ else:
 class PlayVerb:
     """Watch what a run has learned, or a policy that was trained elsewhere.
 
-    In: a run's folder, or its exported policy's; or a network (--onnx) with its written layout (--layout) and a task.
+    In: a run's folder, its exported policy's, or a bundle; or a network (--onnx) with its layout (--layout) and a task.
     Out: a film (--film), or a page with a live 3D view that is steered by sliders and keys and shows the velocity that
     was asked for and the one that comes out.
     """
 
-    run: tyro.conf.Positional[PathLike | None] = None  # Folder of a run, or of an exported policy (RUN/policy).
+    run: tyro.conf.Positional[PathLike | None] = (
+        None  # Folder of a run, of an exported policy (RUN/policy), or a bundle.
+    )
     _: KW_ONLY
     onnx: PathLike | None = None  # Network of a policy that was trained elsewhere; needs --layout and --task.
     layout: LayoutLike | None = None  # Its layout: rl_sar's config.yaml or unitree_rl_lab's deploy.yaml.
-    task: str | None = None  # Task whose world it is played in.
+    task: str | None = None  # Task whose world it is played in; of a bundle, in place of its own.
+    robot: str | None = None  # Robot of a bundle, in place of its task's: a name or a folder.
     joints: tuple[str, ...] = ()  # Joint names in the SDK's order, for layouts that number joints only (deploy.yaml).
     base: PathLike | None = None  # rl_sar's base.yaml; default: beside the layout or one folder up.
     film: FilmLike | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
@@ -74,7 +77,13 @@ def run(
     if layout is not None and not isinstance(layout, Layout):
         layout = read_layout(layout, joint_names=verb.joints, base=verb.base)
     env, policy = open_policy(
-        verb.run, onnx=verb.onnx, layout=layout, task=verb.task, randomize=verb.randomize, seed=verb.seed
+        verb.run,
+        onnx=verb.onnx,
+        layout=layout,
+        task=verb.task,
+        robot=verb.robot,
+        randomize=verb.randomize,
+        seed=verb.seed,
     )
     if verb.film is None:
         from trueup.train.live.live import serve_live

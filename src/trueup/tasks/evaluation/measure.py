@@ -61,11 +61,14 @@ class SwingPeaks:
         self._peak = np.zeros((nenv, nfoot), np.float32)
         self._steps = np.zeros((nenv, nfoot), np.int64)
         self.peaks: list[float] = []  # of all swings so far, m
+        self.rows: list[int] = []  # and whose they were
 
     def push(self, height: Float32) -> None:
         """Heights (nenv, nfoot) of the soles above the ground after one control step, m."""
         lifted = height > _LIFTED_M
-        self.peaks += self._peak[~lifted & (self._steps >= _SHORTEST)].tolist()
+        over = ~lifted & (self._steps >= _SHORTEST)
+        self.peaks += self._peak[over].tolist()
+        self.rows += np.nonzero(over)[0].tolist()
         self._steps = np.where(lifted, self._steps + 1, 0)
         self._peak = np.where(lifted, np.maximum(self._peak, height), np.float32(0.0))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trueup.train.play.measure import SwingPeaks
+from trueup.tasks.evaluation.measure import SwingPeaks
 
 
 def run(*heights_cm):

@@ -1,0 +1,136 @@
+"""g1-velocity: a humanoid follows forward, sideways and turning speeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueup.policy.observation import Term
+from trueup.rl.settings import NetCfg, PpoCfg
+from trueup.robot.load import load_robot
+from trueup.tasks.goals.velocity import VelocityGoal
+from trueup.tasks.sensing.frame import Bool, Float32, Frame
+from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
+from trueup.tasks.terms import rewards as r
+from trueup.world.push import PushCfg
+from trueup.world.randomization.randomize import locomotion_ranges
+from trueup.world.sensors import SensorCfg
+
+TASKS = {"g1-velocity": "g1_velocity"}
+_LOW_M = 0.45  # of a pelvis that stands at 0.78: below, the robot sits or kneels
+_SWING_S = 0.4
+# gains that Unitree's own walking policies run with (unitree_rl_lab): legs, waist, arms
+_KP = (100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2 + (200.0,) * 3 + (40.0,) * 14
+_KD = (2.0, 2.0, 2.0, 4.0, 2.0, 2.0) * 2 + (5.0,) * 3 + (10.0,) * 14
+
+
+def pelvis_low(frame: Frame) -> Bool:
+    """The pelvis is too near to the ground for standing or walking."""
+    return frame.base_height < np.float32(_LOW_M)
+
+
+def fall(frame: Frame) -> Float32:
+    """One where the episode ends by a fall."""
+    return (r.fallen(frame) | r.trunk_down(frame) | pelvis_low(frame)).astype(np.float32)
+
+
+def upright(frame: Frame) -> Float32:
+    """One as long as the robot has not fallen."""
+    return np.float32(1.0) - fall(frame)
+
+
+def one_foot(frame: Frame) -> Float32:
+    """How long the other foot has been in the air where exactly one carries the robot, over 0.4 s and at most 1.
+
+    Only where asked to move: a walk, in place of shuffling and hopping.
+    """
+    swing = np.minimum(frame.air_time.max(axis=1), np.float32(_SWING_S)) / np.float32(_SWING_S)
+    return swing * (frame.foot_contact.sum(axis=1) == 1) * r.commanded(frame)
+
+
+@dataclass(frozen=True)
+class Away:
+    """Distance of chosen joints from the default pose, rad, summed."""
+
+    joints: tuple[int, ...]
+
+    def __call__(self, frame: Frame) -> Float32:
+        at = list(self.joints)
+        return np.einsum("ij->i", np.abs(frame.joint_pos[:, at] - frame.default_pose[at]))
+
+
+def g1_velocity() -> Task:
+    """On flat ground, up to 1 m/s forward, 0.5 m/s back, 0.3 m/s sideways, 0.5 rad/s."""
+    names = load_robot("g1").spec.joint_names
+    away = _chooser(names)
+    return Task(
+        name="g1-velocity",
+        robot="g1",
+        rates=Rates(control_hz=50.0, physics_hz=200.0, episode_s=20.0),
+        observations=Observations(
+            actor=(
+                Term("gyro", 0.25),
+                Term("gravity"),
+                Term("command", 2.0),
+                Term("joint_pos"),
+                Term("joint_vel", 0.05),
+                Term("action", 0.5),
+            ),
+            critic=(
+                CriticTerm("base_vel", 2.0),
+                CriticTerm("base_height", 3.0),
+                CriticTerm("foot_contact"),
+                CriticTerm("foot_height", 10.0),
+            ),
+            history=3,
+        ),
+        servo=Servo(kp=_KP, kd=_KD),
+        actions=Actions(scale=0.25, moved=names[:15]),  # legs and waist; arms are held
+        goal=VelocityGoal(forward=(-0.5, 1.0), sideways=(-0.3, 0.3), turn=(-0.5, 0.5), rate=(2.0, 2.0, 4.0)),
+        rewards={
+            "track_velocity": Reward(r.track_velocity, 1.5),
+            "track_velocity_closely": Reward(r.track_velocity_closely, 1.0),
+            "track_turn": Reward(r.track_turn, 0.75),
+            "track_turn_closely": Reward(r.track_turn_closely, 0.5),
+            "upright": Reward(upright, 0.5),
+            "tilt": Reward(r.tilt, -5.0),
+            "height": Reward(r.Height(0.76), -10.0),
+            "bounce": Reward(r.bounce, -1.0),
+            "wobble": Reward(r.wobble, -0.05),
+            "energy": Reward(r.energy, -0.0003),
+            "action_rate": Reward(r.action_rate, -0.01),
+            "joint_limits": Reward(r.joint_limits, -5.0),
+            "hips": Reward(away("hip_roll|hip_yaw"), -0.5),
+            "waist": Reward(away("waist"), -0.5),
+            "one_foot": Reward(one_foot, 0.75),
+            "swing_height": Reward(r.SwingHeight(0.08), -0.5, late=True),
+            "slip": Reward(r.slip, -0.2),
+            "fall": Reward(fall, -200.0),  # once, so 4 in all
+            "stand_still": Reward(r.stand_still, -0.1),
+            "stand_quiet": Reward(r.stand_quiet, -0.05),
+        },
+        terminations={"fallen": r.fallen, "trunk_down": r.trunk_down, "pelvis_low": pelvis_low},
+        metrics={
+            "velocity_error": r.velocity_error,
+            "turn_error": r.turn_error,
+            "flag/shuffling": r.shuffling,
+            "flag/hopping": r.hopping,
+            "flag/saturation": r.saturation,
+            "flag/idling": r.idling,
+        },
+        score="track_velocity",
+        symmetric=True,
+        start=Start(joint_pos=0.05, tilt=0.05, vel=0.1, spin=0.1, any_yaw=True),
+        randomize=locomotion_ranges("torso_link"),
+        pushes=PushCfg(newton=80.0),
+        ramp_s=(60.0, 240.0),  # first learn to walk, then to cope
+        sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
+        learner=PpoCfg(gamma=0.98, kl_target=0.02, symmetry=True, noise_schedule=(0.4, 100, 400), net=NetCfg(std=0.8)),
+    )
+
+
+def _chooser(names: tuple[str, ...]) -> Callable[[str], Away]:
+    return lambda pattern: Away(tuple(k for k, name in enumerate(names) if re.search(pattern, name)))

@@ -1,0 +1,1 @@
+"""From runs and from networks of others to bundles."""

@@ -1,0 +1,86 @@
+"""`tu.export` and `tu.import_policy`, and their configs, shared with `trueup export` and `trueup policy import`."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+from trueup.core.files import OutFolder
+from trueup.core.verb_package import called_with
+
+if TYPE_CHECKING:  # Python takes objects where the command line takes their files
+    from trueup.policy.foreign.layout import Layout
+    from trueup.train.bundles.export import Exported
+
+    LayoutLike = str | Path | Layout
+    PathLike = str | Path
+    OutLike = PathLike
+else:
+    LayoutLike = PathLike = Path
+    OutLike = OutFolder
+
+
+@dataclass(frozen=True)
+class ExportPolicyVerb:
+    """Write the policy of a run as a bundle: network, passport and proof that they belong together.
+
+    In: a run's folder. Out: NAME.bundle with policy.onnx, spec.json (the passport), golden.npz and manifest.json,
+    checked against PyTorch and ONNX Runtime. A robot needs NumPy to run it.
+    """
+
+    run: tyro.conf.Positional[PathLike]  # Folder of a run.
+    _: KW_ONLY
+    out: OutLike  # Folder to write, e.g. walk.bundle.
+    checkpoint: int | None = None  # Iteration of the checkpoint or snapshot to take; default: the newest.
+    seconds: float = 10.0
+    """Time that it is run in its task, randomised as in training, for the range of every observation."""
+    seed: int = 0  # Of that measurement.
+
+
+def run_export(verb: ExportPolicyVerb) -> Exported:
+    """Write the policy of a run as a bundle (see `ExportPolicyVerb`)."""
+    from trueup.train.bundles.export import export_run
+
+    return export_run(verb.run, verb.out, checkpoint=verb.checkpoint, seconds=verb.seconds, seed=verb.seed)
+
+
+export = called_with(ExportPolicyVerb, run_export)
+
+
+@dataclass(frozen=True)
+class ImportPolicyVerb:
+    """Take a policy that was trained elsewhere into a bundle.
+
+    In: its network (ONNX, or TorchScript where torch is installed), the layout that its authors deploy it with
+    (rl_sar's config.yaml, unitree_rl_lab's deploy.yaml, a layout TOML; none for an ONNX file whose metadata say it)
+    and the robot. Out: NAME.bundle, as `trueup export` writes it. What a layout leaves open is asked for by name.
+    """
+
+    net: tyro.conf.Positional[PathLike]  # Network: .onnx, or TorchScript (.pt).
+    _: KW_ONLY
+    out: OutLike  # Folder to write, e.g. theirs.bundle.
+    robot: str  # Robot that it was trained for: a built-in name, or a folder of your own.
+    layout: LayoutLike | None = None  # Layout file; default: what the network's own metadata say.
+    task: str | None = None  # Task that it is run in; default: the built-in one that fits, where there is exactly one.
+    joints: tuple[str, ...] = ()
+    """Joint names in the SDK's order, for layouts that number joints only (deploy.yaml); known of go2 and g1."""
+    base: PathLike | None = None  # rl_sar's base.yaml; default: beside the layout or one folder up.
+    hz: float | None = None  # Control rate, for layouts that leave it open (metadata of mjlab and Isaac Lab).
+    torque: tuple[float, ...] = ()
+    """Torque limits it was trained with, N m: one, or one a joint; default: the layout's, or the robot's."""
+    seconds: float = 10.0
+    """Time that it is run in the task, randomised, for the range of every observation; 0: not run."""
+    seed: int = 0  # Of that measurement.
+
+
+def run_import(verb: ImportPolicyVerb) -> Exported:
+    """Take a policy that was trained elsewhere into a bundle (see `ImportPolicyVerb`)."""
+    from trueup.train.bundles.import_policy import import_net
+
+    return import_net(verb)
+
+
+import_policy = called_with(ImportPolicyVerb, run_import)
