@@ -1,0 +1,200 @@
+"""Score: how a policy did in every scenario, as data that is read and written as JSON (`score.json`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from trueup._version import __version__
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.files import write_atomic
+from trueup.core.verb_package import Shown
+from trueup.evaluate.statistics import Rate, Spread, mcnemar
+
+FILE, SCHEMA = "score.json", 1
+_MOST_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedFlag:
+    """Something measured that would not do on a robot: what was seen, its usual cause and what mends it."""
+
+    name: str
+    seen: str
+    cause: str
+    fix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioResult:
+    """One scenario: success with its interval, and the numbers of its trials.
+
+    key       hash of everything that it follows from: a result with the same key need not be made again
+    passed    the lower end of the interval is at least `least`
+    reasons   why trials failed, and how many
+    metrics   by the names of `evaluate.trials.meter.METRICS`
+    flags     share of time with each of the task's red flags
+    failed    of each trial: "" or why it failed; `error` its error (None: it has none)
+    worst     the trial that is kept as film and log, files in the score's folder
+    """
+
+    name: str
+    title: str
+    key: str
+    rate: Rate
+    least: float
+    passed: bool
+    reasons: dict[str, int]
+    metrics: dict[str, Spread]
+    flags: dict[str, float]
+    failed: tuple[str, ...]
+    error: tuple[float | None, ...]
+    worst: int
+    film: str | None = None
+    log: str | None = None
+    not_honoured: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    took_s: float = 0.0
+
+    def mean(self, name: str) -> float | None:
+        """Mean of a number over the trials; None where there is none."""
+        return self.metrics[name].mean if name in self.metrics else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """How far one parameter can be moved: success at each level, and the margin.
+
+    margin  the last level, from the mildest on, at which the success rate is at least `SENSITIVE` (0.9); None: none is
+    breaks  the first level at which it is less; None: none of them breaks the policy
+    """
+
+    title: str
+    param: str
+    unit: str
+    operation: str
+    levels: tuple[float, ...]
+    rates: tuple[Rate, ...]
+    margin: float | None
+    breaks: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairResult:
+    """Two parameters at once, each two thirds of the way to its margin."""
+
+    titles: tuple[str, str]
+    levels: tuple[float, float]
+    rate: Rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """Which parameter, moved how far, breaks a policy in the scenario `base`; `pairs` from the worst on."""
+
+    key: str
+    base: str
+    trials: int
+    nominal: Rate
+    probes: tuple[ProbeResult, ...]
+    pairs: tuple[PairResult, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Shown):
+    """How a policy did. `complete`: every scenario of the suite that was asked for is there."""
+
+    policy: str
+    bundle_hash: str
+    task: str
+    robot: str
+    engine: str
+    seed: int
+    trials: int
+    suite: str
+    suite_hash: str
+    error_label: str
+    fit_hash: str = ""
+    complete: bool = True
+    results: tuple[ScenarioResult, ...] = ()
+    red_flags: tuple[RedFlag, ...] = ()
+    sensitivity: Sensitivity | None = None
+    schema: int = SCHEMA
+    trueup: str = __version__
+    folder: Path | None = field(default=None, compare=False)
+
+    def __getitem__(self, name: str) -> ScenarioResult:
+        found = {one.name: one for one in self.results}
+        if name not in found:
+            raise TrueupError(f"this score has no scenario {name!r}{did_you_mean(name, found)}")
+        return found[name]
+
+    @property
+    def passed(self) -> bool:
+        """Every scenario was passed."""
+        return self.complete and all(one.passed for one in self.results)
+
+    @property
+    def worst(self) -> ScenarioResult:
+        """The scenario with the lowest success rate."""
+        return min(self.results, key=lambda one: one.rate.share)
+
+    def film(self, name: str) -> Path:
+        """The film of a scenario's worst trial."""
+        return self._file(self[name].film, name, "film")
+
+    def log(self, name: str) -> Path:
+        """The log of a scenario's worst trial (MCAP)."""
+        return self._file(self[name].log, name, "log")
+
+    def _file(self, file: str | None, name: str, what: str) -> Path:
+        if file is None or self.folder is None:
+            raise TrueupError(f"no {what} of scenario {name!r} was kept: evaluate with `out`")
+        return self.folder / file
+
+
+def write_score(score: Score, folder: Path) -> Path:
+    """Write score.json."""
+    text = msgspec.json.encode(replace(score, folder=None))
+    return write_atomic(folder / FILE, msgspec.json.format(text, indent=1) + b"\n")
+
+
+def read_score(path: str | Path) -> Score:
+    """Read a score from its file or folder."""
+    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise TrueupError("is larger than any score", file=file)
+        score = msgspec.json.decode(file.read_bytes(), type=Score)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise TrueupError(f"is not a score: {str(error)[:300]}", file=file) from None
+    if score.schema != SCHEMA:
+        raise TrueupError(f"schema {score.schema} is not known to this version (it reads schema {SCHEMA})", file=file)
+    return replace(score, folder=file.parent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duel:
+    """Two policies in one scenario, trial by trial: `outcome` of the first, p of McNemar's exact test."""
+
+    name: str
+    outcome: str
+    p: float
+
+
+def compare(first: Score, second: Score) -> tuple[Duel, ...]:
+    """Scenario by scenario: "won", "drawn" or "lost" by the first. Trials of one seed meet the same conditions."""
+    if (first.suite_hash, first.seed, first.trials) != (second.suite_hash, second.seed, second.trials):
+        raise TrueupError("these scores are of other scenarios, seeds or numbers of trials: they cannot be compared")
+    known = {one.name: one for one in second.results}
+    return tuple(_duel(one, known[one.name]) for one in first.results if one.name in known)
+
+
+def _duel(first: ScenarioResult, second: ScenarioResult) -> Duel:
+    pairs = [(not a, not b) for a, b in zip(first.failed, second.failed, strict=True)]
+    only_first, only_second = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
+    p = mcnemar(only_first, only_second)
+    outcome = "drawn" if p >= 0.05 else "won" if only_first > only_second else "lost"
+    return Duel(name=first.name, outcome=outcome, p=p)
