@@ -16,7 +16,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import open_driver
 from trueup.record.record import record
-from trueup.record.session import SessionCfg, plan_session
+from trueup.record.session import plan_session
 from trueup.record.sink import LogRows
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import load_robot
@@ -74,8 +74,7 @@ def my_robot(tmp_path: Path) -> Path:
 
 @pytest.mark.medium
 def test_the_driver_of_the_documentation_records_a_robot_on_a_socket(hardware: UdpPendulum, my_robot: Path) -> None:
-    cfg = SessionCfg(excitation=ExcitationCfg(kind="multisine", seconds=3.0, rate_hz=RATE_HZ))
-    plan = plan_session(PENDULUM, cfg).plan
+    plan = plan_session(PENDULUM, ExcitationCfg(seconds=3.0, rate_hz=RATE_HZ)).plan
     driver = open_driver(f"{my_robot}:make_driver?port={hardware.port}", PENDULUM, command_hz=RATE_HZ)
     rows = LogRows(PENDULUM.spec.joint_names)
     result = record(PENDULUM, driver, plan, rows)

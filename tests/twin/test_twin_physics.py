@@ -66,6 +66,21 @@ def test_a_pace_twin_is_the_simulator_with_its_parameters_up_to_noise() -> None:
     assert error.std() == pytest.approx(0.0005, rel=0.05)
 
 
+@pytest.mark.parametrize("preset", ["ideal", "pace", "payload", "mild", "worn"])
+@pytest.mark.parametrize("robot", ["go2", "so101"])  # with and without a torque-speed line in its spec
+def test_a_servo_obeys_the_gains_of_each_command(robot: str, preset: str) -> None:
+    twin = Twin(load_robot(robot), TwinCfg(preset=preset, seed=4))
+    spec, zero = twin.robot.spec, np.zeros(twin.robot.spec.njoint)
+    torques = []
+    for gain in (0.0, 0.5, 1.0):
+        for _ in range(20):
+            twin.command(np.stack([spec.default_pose, zero, gain * spec.kp, zero, zero]))
+            twin.period()
+        torques.append(np.abs(twin.plant.force).sum())
+    assert torques[0] < 1e-9  # no gains: no torque, and the joints sag
+    assert torques[1] > 0.01
+
+
 def test_a_command_line_without_jitter_delays_as_the_delay_line_of_models() -> None:
     rng = np.random.default_rng(2)
     for delay_s in (0.0, 0.003, 0.0047, 0.0121):

@@ -58,7 +58,7 @@ def run_loop(driver: Driver, tick: Tick, *, rate_hz: float) -> LoopReport:
         raise TrueupError(f"a loop needs a rate above 0 and up to 100000 Hz, found {rate_hz}")
     with stop_on_signal() as stop:
         try:
-            return _run(tick, stop, 1.0 / rate_hz if driver.realtime else 0.0)
+            return run_ticks(tick, stop, 1.0 / rate_hz if driver.realtime else 0.0)
         finally:
             damp_surely(driver)
 
@@ -78,8 +78,8 @@ def damp_surely(driver: Driver) -> None:
                 _log.error("damping failed %d times: %s", DAMP_TRIES, error)
 
 
-def _run(tick: Tick, stop: threading.Event, period: float) -> LoopReport:
-    """Tick every `period` seconds, or without waiting if it is zero, until the tick or the user ends it."""
+def run_ticks(tick: Tick, stop: threading.Event, period: float) -> LoopReport:
+    """Tick every `period` seconds, or without waiting if it is zero, until the tick or `stop` ends it; nobody damps."""
     late, overruns, last, k, seconds, go_on = array("d"), 0, -1, 0, 0.0, True
     start = time.perf_counter()
     while go_on and not stop.is_set():

@@ -65,6 +65,10 @@ class ServeCfg(TwinCfg):
     """Time passes only with commands, as fast as they come."""
     once: bool = False
     """End when the driver says goodbye."""
+    speak: Literal["trueup", "unitree", "feetech", "dynamixel", "ros2"] = "trueup"
+    """Protocol: our own over UDP, or that of a vendor, which the vendor's driver is tested against."""
+    place: str = ""
+    """Where another protocol than our own is spoken: a network interface (DDS), or a path for the serial line."""
     tap: str | None = None
     """File that records commands and torques at the motors."""
     faults: FaultCfg = field(default_factory=FaultCfg)

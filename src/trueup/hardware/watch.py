@@ -65,27 +65,47 @@ class Watch:
 
     def check(self, state: RobotState) -> str | None:
         """What is wrong with this state, in words that name the joint and the numbers."""
-        cfg, pos, vel, told = self._cfg, state.joint_pos, state.joint_vel, self._told
+        cfg, pos, vel = self._cfg, state.joint_pos, state.joint_vel
         for name, values in (("position", pos), ("velocity", vel)):
             if not np.isfinite(values).all():
                 return f"{self._joint(~np.isfinite(values))[1]} reports a {name} that is not finite"
-        j, joint = self._joint(np.maximum(self._low - pos, pos - self._high))
-        if not self._low[j] <= pos[j] <= self._high[j]:
-            low, high = self._spec.joints[j].position
-            return f"{joint} is at {pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
+        fault = self.position_fault(state)
+        if fault is not None:
+            return fault
         hot = np.nan_to_num(state.joint_temperature, nan=-np.inf)
         j, joint = self._joint(hot)
         if hot[j] > cfg.temperature_c:
             return f"{joint} is {hot[j]:.0f} deg C hot, the limit is {cfg.temperature_c:.0f}; let it cool"
-        j, joint = self._joint(np.abs(vel) / self._speed)
-        if self._persists("velocity", state.time_s, bool(abs(vel[j]) > self._speed[j])):
-            return f"{joint} turns at {vel[j]:.2f} rad/s, its limit is {self._spec.joints[j].velocity:.2f}"
-        away = np.maximum(told.min(axis=0) - pos, pos - told.max(axis=0))
+        fault = self.velocity_fault(state)
+        if fault is not None:
+            return fault
+        away = self.away(pos)
         j, joint = self._joint(away)
         if self._persists("tracking", state.time_s, bool(away[j] > cfg.tracking_rad)):
             window = f"every target of the last {cfg.tracking_window_s:g} s (allowed: {cfg.tracking_rad:g})"
             return f"{joint} is {away[j]:.3f} rad away from {window}: is it blocked?"
         return None
+
+    def position_fault(self, state: RobotState) -> str | None:
+        """Whether a joint is beyond a position limit by more than the margin, in words."""
+        pos = state.joint_pos
+        if ((pos >= self._low) & (pos <= self._high)).all():
+            return None
+        j, joint = self._joint(np.maximum(self._low - pos, pos - self._high))
+        low, high = self._spec.joints[j].position
+        return f"{joint} is at {pos[j]:.3f} rad, outside its limits [{low:.3f}, {high:.3f}]"
+
+    def velocity_fault(self, state: RobotState) -> str | None:
+        """Whether a joint has turned too fast for longer than the patience, in words."""
+        vel = state.joint_vel
+        if not self._persists("velocity", state.time_s, bool((np.abs(vel) > self._speed).any())):
+            return None
+        j, joint = self._joint(np.abs(vel) / self._speed)
+        return f"{joint} turns at {vel[j]:.2f} rad/s, its limit is {self._spec.joints[j].velocity:.2f}"
+
+    def away(self, pos: FloatArray) -> FloatArray:
+        """Distance (n,) of each joint from everything it was told within the window; negative in between."""
+        return np.maximum(self._told.min(axis=0) - pos, pos - self._told.max(axis=0))
 
     def _joint(self, badness: NDArray[Any]) -> tuple[int, str]:
         """The joint with the largest number, and its name in words."""

@@ -27,7 +27,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import RobotState
+from trueup.hardware.driver import Command, RobotState
 
 Message = TypeVar("Message")
 Rate = Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
@@ -58,6 +58,10 @@ class Kind(enum.IntEnum):
     TAP_COUNTS = 7
     BYE = 8  # driver: I let go
     REFUSAL = 9  # robot: no, because (text)
+    STATUS = 10  # motor guard: how it stands (hardware/guard)
+    SUMMARY = 11  # motor guard: how it went
+    DAMP = 12  # policy: damp, for good
+    LISTEN = 13  # somebody who only looks on: tell me states and commands (again within a second)
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -82,6 +86,7 @@ class Welcome:
     has_imu: bool
     command_hz: Rate
     physics_hz: Rate
+    sends_gains: bool = True  # False: kp and kd of a command do not reach the servos
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +150,12 @@ def command_rows(frame: Packet) -> FloatArray:
     return numbers.reshape(COMMAND_ROWS, njoint).astype(np.float64, copy=False)
 
 
+def command_of(rows: FloatArray) -> Command:
+    """Return rows (5, njoint) as a Command."""
+    target, speed, kp, kd, torque = rows
+    return Command(target_pos=target, target_vel=speed, kp=kp, kd=kd, torque=torque)
+
+
 class StateReport(NamedTuple):
     """A state as it travels: `numbers` are position, velocity, torque, temperature of the joints, then the IMU if any.
 
@@ -201,22 +212,22 @@ def parse_state(frame: Packet) -> tuple[RobotState, int]:
 
 def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:
     """Return the frame by which a robot answers a hello."""
-    return encode(Kind.WELCOME, sequence, time_s, msgspec.msgpack.encode(welcome))
+    return encode_message(Kind.WELCOME, sequence, time_s, welcome)
 
 
 def parse_welcome(frame: Packet) -> Welcome:
     """Return what the robot said of itself."""
-    return _message(frame, Kind.WELCOME, Welcome)
+    return parse_message(frame, Kind.WELCOME, Welcome)
 
 
 def encode_tap(sequence: int, time_s: float, counts: TapCounts) -> bytes:
     """Return the frame of the counts at the motors."""
-    return encode(Kind.TAP_COUNTS, sequence, time_s, msgspec.msgpack.encode(counts))
+    return encode_message(Kind.TAP_COUNTS, sequence, time_s, counts)
 
 
 def parse_tap(frame: Packet) -> TapCounts:
     """Return the counts at the motors."""
-    return _message(frame, Kind.TAP_COUNTS, TapCounts)
+    return parse_message(frame, Kind.TAP_COUNTS, TapCounts)
 
 
 def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
@@ -230,7 +241,13 @@ def parse_refusal(frame: Packet) -> str:
     return frame.payload.decode(errors="replace")
 
 
-def _message(frame: Packet, kind: Kind, message: type[Message]) -> Message:
+def encode_message(kind: Kind, sequence: int, time_s: float, message: object) -> bytes:
+    """Return the frame of a message that is data by name (MessagePack)."""
+    return encode(kind, sequence, time_s, msgspec.msgpack.encode(message))
+
+
+def parse_message(frame: Packet, kind: Kind, message: type[Message]) -> Message:
+    """Return the message in a frame of this kind."""
     _expect(frame, kind)
     try:
         return msgspec.msgpack.decode(frame.payload, type=message)

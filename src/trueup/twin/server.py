@@ -3,7 +3,7 @@
 `trueup twin serve -` is a twin as a child of a driver, which reads its order and says where it listens.
 
     in   one line of JSON: {"serve": ServeCfg, "robot": {"spec", "model_path", "built_in", "options"}}
-    out  one line of JSON: {"port": ...} or {"error", "file", "place"}
+    out  one line of JSON: {"port": ..., "reference": ...} or {"error", "file", "place"}
 
 The child ends when its standard input closes, which the kernel does for a parent that dies in whatever way, or when it
 finds itself with another parent.
@@ -20,8 +20,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 import msgspec
 import mujoco
@@ -38,23 +40,47 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0  # between looks at the parent
 
 
-def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[TwinServer], None] | None = None) -> None:
+class Speaker(Protocol):
+    """Puts a twin behind a protocol; `reference` is what a user types after --driver."""
+
+    reference: str
+    twin: Twin
+
+    def run(self) -> None:
+        """Serve in real time until the process is told to stop."""
+
+    def close(self) -> None:
+        """Let go of sockets and files. Safe to call twice."""
+
+
+def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | None = None) -> None:
     """Serve a twin until SIGTERM, Ctrl-C, or the goodbye of the driver of a `once` server.
 
-    `on_ready` is called when the socket listens.
+    `on_ready` is called when the twin can be reached.
     """
     # else the engine writes a file into the working folder
     mujoco.set_mju_user_warning(lambda text: _log.warning("physics: %s", text))
     twin = Twin(robot, cfg)
-    server = TwinServer(twin, cfg)
+    server = _speaker(twin, cfg)
     seal(twin.name, twin.truth)
     gc.collect()
     gc.freeze()  # what is here stays: collections while the robot moves need not look at it
     with _stops_on_signal():
-        _log.info("twin %s listens on %s:%d", twin.name, *server.address)
+        _log.info("twin %s listens: %s", twin.name, server.reference)
         if on_ready is not None:
             on_ready(server)
-        server.run()
+        try:
+            server.run()
+        finally:
+            server.close()
+
+
+def _speaker(twin: Twin, cfg: ServeCfg) -> Speaker:
+    """The protocol that was asked for; those of vendors need their packages."""
+    if cfg.speak == "trueup":
+        return TwinServer(twin, cfg)
+    made: Speaker = import_module(f"trueup.twin.speak.{cfg.speak}").Speaker(twin, cfg)
+    return made
 
 
 class _Stop(BaseException):
@@ -97,9 +123,9 @@ def serve_parent() -> int:
     """Serve what standard input orders."""
     parent = os.getppid()
 
-    def ready(server: TwinServer) -> None:
+    def ready(server: Speaker) -> None:
         threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
-        _say({"port": server.address[1]})
+        _say({"port": server.address[1] if isinstance(server, TwinServer) else 0, "reference": server.reference})
 
     try:
         try:

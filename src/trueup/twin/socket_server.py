@@ -4,7 +4,8 @@ Real time: physics follows the wall clock on an absolute schedule; a state goes 
 from the moment it came in. Lock-step: every command (or tick) frame lets one command period pass and is answered with
 the state after it; a frame that comes again (its answer was lost) is answered again, and nothing moves twice.
 
-One driver at a time: another one is refused until the first says goodbye or stays silent for a second.
+One driver at a time: another one is refused until the first says goodbye or stays silent for a second. Listeners, who
+command nothing, are told every state and the newest command for as long as they ask once a second.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from trueup.twin.tap import TapFile
 _log = logging.getLogger(__name__)
 Address = tuple[str, int]
 SILENCE_S = 1.0  # after which another driver may take over
+MOST_LISTENERS = 4
 SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
 
 
@@ -66,11 +68,14 @@ class TwinServer:
         self.twin, self._cfg = twin, cfg
         self._socket = _bind(cfg.host, cfg.port)
         self.address: Address = self._socket.getsockname()[:2]
+        self.reference = f"twin@{self.address[0]}:{self.address[1]}"
         streams = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (3, 4))
         self._way_in, self._way_out = (PacketFaults(cfg.faults, random) for random in streams)
         self._tap = TapFile(cfg.tap, twin.robot.spec.joint_names) if cfg.tap else None
         self._driver: Address | None = None
         self._heard_at = 0.0
+        self._listeners: dict[Address, float] = {}  # and when they asked last
+        self._command_frame = b""  # newest command as listeners are told it
         self._newest = -1  # sequence of the newest command or tick
         self._answer = b""
         self._is_over = False
@@ -83,9 +88,13 @@ class TwinServer:
             else:
                 self._run_realtime()
         finally:
-            self._socket.close()
-            if self._tap is not None:
-                self._tap.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of socket and tap. Safe to call twice."""
+        self._socket.close()
+        if self._tap is not None:
+            self._tap.close()
 
     def _receive(self, ahead_from: float | None) -> None:
         """Take in one packet; `ahead_from` is when the period began (None: lock-step)."""
@@ -111,8 +120,8 @@ class TwinServer:
             due = start + k * period
             self._listen_until(due, due - period)
             self._pass_period()
-            if self._driver is not None:
-                self._send(wire.encode_report(self.twin.report(max(self._newest, 0))), self._driver)
+            if self._driver is not None or self._listeners:
+                self._report()
             late = time.perf_counter() - due
             if late > period:
                 self.twin.count("overruns")
@@ -143,6 +152,8 @@ class TwinServer:
             return
         if frame.kind is Kind.HELLO:
             self._greet(frame, address)
+        elif frame.kind is Kind.LISTEN:
+            self._admit(frame, address)
         elif address != self._driver:
             self._send(wire.encode_refusal(frame.sequence, self.twin.time_s, "say hello first"), address)
         else:
@@ -157,7 +168,7 @@ class TwinServer:
                 self._send(wire.encode_tap(frame.sequence, self.twin.time_s, self.twin.tap()), address)
             case Kind.BYE:
                 self.twin.damp()
-                self._driver = None
+                self._driver, self._command_frame = None, b""
                 self._is_over = self._cfg.once
             case _:
                 self.twin.count("bad_frames")
@@ -172,6 +183,7 @@ class TwinServer:
         if frame.kind is Kind.COMMAND:
             try:
                 rows = wire.command_rows(frame)
+                self._command_frame = wire.encode_rows(frame.sequence, frame.time_s, rows) if self._listeners else b""
                 if self._tap is not None:
                     self._tap.command(rows)
                 self.twin.command(rows, ahead)
@@ -180,8 +192,27 @@ class TwinServer:
                 self.twin.count("malformed")
         if self._cfg.lockstep:
             self._pass_period()
-            self._answer = wire.encode_report(self.twin.report(self._newest))
-            self._send(self._answer, address)
+            self._report()
+
+    def _report(self) -> None:
+        """Tell driver and listeners the state, listeners the newest command too."""
+        self._answer = wire.encode_report(self.twin.report(max(self._newest, 0)))
+        if self._driver is not None:
+            self._send(self._answer, self._driver)
+        now = time.monotonic()
+        for address, asked_at in list(self._listeners.items()):
+            if now - asked_at > SILENCE_S:
+                del self._listeners[address]
+                continue
+            for packet in (self._command_frame, self._answer):
+                if packet:
+                    self._send(packet, address)
+
+    def _admit(self, frame: Packet, address: Address) -> None:
+        """Somebody wants to look on, or still does; a driver need not, it is told anyway."""
+        if address in self._listeners or (len(self._listeners) < MOST_LISTENERS and address != self._driver):
+            self._listeners[address] = time.monotonic()
+            self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, self._welcome()), address)
 
     def _greet(self, frame: Packet, address: Address) -> None:
         is_busy = time.monotonic() - self._heard_at < SILENCE_S
@@ -193,7 +224,13 @@ class TwinServer:
         if is_new:
             self._driver, self._newest = address, -1
         self._heard_at = time.monotonic()
-        welcome = wire.Welcome(
+        self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, self._welcome()), address)
+        if self._cfg.lockstep and self._newest < 0:  # a hello that comes again gets the same first state again
+            self._answer = wire.encode_report(self.twin.report(0)) if is_new else self._answer
+            self._send(self._answer, address)
+
+    def _welcome(self) -> wire.Welcome:
+        return wire.Welcome(
             joint_names=self.twin.robot.spec.joint_names,
             name=self.twin.name,
             lockstep=self._cfg.lockstep,
@@ -201,10 +238,6 @@ class TwinServer:
             command_hz=self._cfg.command_hz,
             physics_hz=self.twin.physics_hz,
         )
-        self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, welcome), address)
-        if self._cfg.lockstep and self._newest < 0:  # a hello that comes again gets the same first state again
-            self._answer = wire.encode_report(self.twin.report(0)) if is_new else self._answer
-            self._send(self._answer, address)
 
     def _send(self, packet: bytes, address: Address) -> None:
         for copy in self._way_out(packet) if self._cfg.faults.any else (packet,):

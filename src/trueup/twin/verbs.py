@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tyro
 from rich.console import Console
@@ -16,7 +16,8 @@ from trueup.hardware.twin_cfg import ServeCfg
 class ServeVerb:
     """Run a twin: a process that behaves like a robot, with physics nobody tells you.
 
-    In: a robot, a preset and a seed. Out: a UDP port that `--driver twin@HOST:PORT` talks to, until Ctrl-C.
+    In: a robot, a preset and a seed. Out: a UDP port that `--driver twin@HOST:PORT` talks to, until Ctrl-C; or, with
+    --speak, the protocol of a vendor on --place, which that vendor's driver talks to.
     """
 
     robot: tyro.conf.Positional[str]
@@ -27,18 +28,20 @@ class ServeVerb:
 def run_serve(verb: ServeVerb) -> int:
     """Serve until the end of the process."""
     from trueup.robot.load import load_robot
-    from trueup.twin.server import serve, serve_parent
-    from trueup.twin.socket_server import TwinServer
+    from trueup.twin.server import Speaker, serve, serve_parent
 
     if verb.robot == "-":
         return serve_parent()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
-    def ready(server: TwinServer) -> None:
-        host, port = server.address
-        Console().print(f"twin {server.twin.name} listens: --driver twin@{host}:{port}   (Ctrl-C ends it)")
+    def ready(server: Speaker) -> None:
+        line = f"twin {server.twin.name} listens: --driver {server.reference}   (Ctrl-C ends it)"
+        Console().print(line, soft_wrap=True)
 
-    serve(verb.cfg, load_robot(verb.robot), ready)
+    cfg = verb.cfg
+    if cfg.speak == "unitree" and cfg.command_hz == ServeCfg().command_hz:
+        cfg = replace(cfg, command_hz=500.0)  # as the robot reports
+    serve(cfg, load_robot(verb.robot), ready)
     return 0
 
 

@@ -5,6 +5,7 @@ twin:harmonic?seed=7&lockstep=1    options after a question mark (see TWIN_OPTIO
 twin:ideal?seed=3&params=fit/      a twin of a calibrated robot: drawn from the fit's posterior
 twin:my/preset.toml                one's own preset
 twin@127.0.0.1:7000                a twin that is running
+unitree:eth0                       a go2, b2 or g1 over DDS; others of SCHEMES likewise
 my_robot.py:make_driver?port=x     one's own driver; or my_package.robot:make_driver
 
 A driver of one's own comes from a function that is called as make_driver(robot, command_hz, **options), options being
@@ -14,6 +15,8 @@ strings, and returns a `Driver`, not yet connected. Naming it on the command lin
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from importlib import import_module
+from inspect import signature
 from typing import Any, Literal, cast
 from urllib.parse import quote, unquote
 
@@ -29,7 +32,20 @@ from trueup.robot.load import Robot
 KINDS = {
     "twin:PRESET[?seed=7&lockstep=1]": "a virtual robot, started in the background",
     "twin@HOST:PORT": "a virtual robot that is running (`trueup twin serve`)",
+    "unitree:INTERFACE": "go2, b2 or g1 over DDS (docs/drivers/unitree.md)",
+    "feetech:PORT, dynamixel:PORT": "servos on a serial line (docs/drivers/feetech.md, dynamixel.md)",
+    "ros2:INTERFACE": "ROS 2 topics, without a ROS installation (docs/drivers/ros2.md)",
+    "lerobot:CLASS": "a robot class of LeRobot (docs/drivers/lerobot.md)",
     "FILE.py:FUNCTION or MODULE:FUNCTION": "your own driver (docs/record.md)",
+}
+# scheme -> function that is called as make(robot, command_hz, place, **options); place stands between ":" and "?"
+_DRIVERS = "trueup.hardware.drivers"
+SCHEMES = {
+    "unitree": f"{_DRIVERS}.unitree.driver:make_driver",
+    "feetech": f"{_DRIVERS}.servos.driver:make_feetech",
+    "dynamixel": f"{_DRIVERS}.servos.driver:make_dynamixel",
+    "ros2": f"{_DRIVERS}.ros2.driver:make_driver",
+    "lerobot": f"{_DRIVERS}.lerobot:make_driver",
 }
 _FAULTS = tuple(field.name for field in fields(FaultCfg))
 # key in a reference -> field of `ServeCfg` (or `FaultCfg`), its type, and the type in words
@@ -60,6 +76,8 @@ def open_driver(
         return TwinDriver(robot, twin_options(reference.removeprefix("twin:"), wanted))
     if reference.startswith("twin@"):
         return TwinDriver(robot, address=_address(reference.removeprefix("twin@")))
+    if reference.partition(":")[0] in SCHEMES and ":" in reference:
+        return _known_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
     if is_own_code(reference.partition("?")[0]):
         return _own_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
     known = "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
@@ -97,6 +115,21 @@ def same_twin(reference: str) -> str:
     base = "" if options.base == ServeCfg().base else f"&base={options.base}"
     fit = "" if options.params is None else f"&params={quote(options.params)}"
     return f"twin:{options.preset}?seed={options.seed}{base}{fit}"
+
+
+def _known_driver(reference: str, robot: Robot, command_hz: float) -> Driver:
+    """The driver of a scheme; an option that it does not have is refused by name."""
+    scheme, _, rest = reference.partition(":")
+    place, _, query = rest.partition("?")
+    module, function = SCHEMES[scheme].split(":")
+    make = getattr(import_module(module), function)
+    options = _options(query, reference)
+    known = [name for name in signature(make).parameters if name not in ("robot", "command_hz", "place")]
+    for key in options:
+        if key not in known:
+            found = f"driver {scheme!r} has no option {key!r}{did_you_mean(key, known)}"
+            raise TrueupError(f"{found}; it has {', '.join(known) or 'none'}", place=reference)
+    return cast(Driver, make(robot, command_hz, place, **options))
 
 
 def _own_driver(reference: str, robot: Robot, command_hz: float) -> Driver:

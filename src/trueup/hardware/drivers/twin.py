@@ -33,7 +33,8 @@ class TwinDriver:
     address    (host, port) of one that is running
     timeout_s  how long the twin may be silent before a TrueupError
 
-    After `connect`, `name` is what `trueup twin reveal` calls the twin, `command_hz` its rate.
+    After `connect`, `name` is what `trueup twin reveal` calls the twin, `command_hz` its rate. `other_commander` says
+    who else commands the twin on this connection; None: nobody.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class TwinDriver:
         self.realtime = options is None or not options.lockstep
         self.command_hz = 0.0 if options is None else options.command_hz
         self.name = ""
+        self.other_commander: str | None = None
         self._robot, self._options, self._address, self._timeout = robot, options, address, timeout_s
         self._process: TwinProcess | None = None
         self._socket: socket.socket | None = None
@@ -101,8 +103,8 @@ class TwinDriver:
 
     def damp(self) -> Command:
         """Let the joints give way against damping."""
-        zero = np.zeros(len(self.joint_names))
-        return self.write(Command(target_pos=zero, target_vel=zero, kp=zero, kd=self._robot.spec.kd, torque=zero))
+        zero, spec = np.zeros(len(self.joint_names)), self._robot.spec
+        return self.write(Command(target_pos=spec.default_pose, target_vel=zero, kp=zero, kd=spec.kd, torque=zero))
 
     def close(self) -> None:
         """Damp, say goodbye, end the twin if this driver started it. Safe to call twice."""
@@ -206,6 +208,8 @@ class TwinDriver:
         if frame.kind is not Kind.STATE:
             return -1
         state, acknowledged = wire.parse_state(frame)
+        if acknowledged > self._sequence:
+            self.other_commander = f"the twin obeys command {acknowledged}, this driver sent {self._sequence} so far"
         if self._newest is None or state.sequence > self._newest.sequence:
             self._newest = state
         return acknowledged

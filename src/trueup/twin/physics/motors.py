@@ -36,8 +36,9 @@ class Motors:
         self._has_curve = motor is not None
         # the engine's kp and kd, (2, njoint), as it wants them: `gain_sign` times what multiplies the error
         self.gains, self.gain_sign = model.actuator_biasprm[:, PID_KP : PID_KD + 1].T, -1.0
-        if motor is not None:
+        if motor is not None or spec.has_envelope:  # then the engine's actuator is a `dcmotor`
             self.gains, self.gain_sign = model.actuator_gainprm[:, DC_KP : DC_KD + 1 : DC_KD - DC_KP].T, 1.0
+        if motor is not None:
             k = self.voltage / motor.no_load_speed
             stall = self._cold * motor.no_load_speed / (motor.no_load_speed - motor.knee_speed)
             model.actuator_gainprm[:, DC_K] = k

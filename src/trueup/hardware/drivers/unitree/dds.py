@@ -1,0 +1,166 @@
+"""DDS as Unitree's robots use it: one network interface, default QoS (reliable writers, best-effort readers).
+
+A DDS domain is set up once in a process; it goes when its last user closes. Needs cyclonedds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+from typing import Any
+
+from trueup.core.errors import TrueupError
+
+_lock = threading.Lock()
+_domains: dict[int, list[Any]] = {}  # domain -> [interface, cyclonedds Domain, users]
+_LARGEST_DOMAIN = 232  # whose ports are below 65536
+
+
+class Inbox:
+    """Messages of one topic as they come. Safe to use beside other threads' writers."""
+
+    def __init__(self, participant: Any, topic: str, kind: type[Any], *, depth: int, others_only: bool) -> None:
+        from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState, WaitSet
+        from cyclonedds.qos import Policy, Qos
+        from cyclonedds.sub import DataReader
+        from cyclonedds.topic import Topic
+
+        policies: list[Any] = [Policy.History.KeepLast(depth)]
+        if others_only:
+            policies.append(Policy.IgnoreLocal.Participant)
+        self.topic, self._depth = topic, depth
+        self._reader: Any = DataReader(participant, Topic(participant, topic, kind), Qos(*policies))
+        self._waiting = WaitSet(participant)
+        self.any_sample = ReadCondition(self._reader, SampleState.Any | ViewState.Any | InstanceState.Any)
+        self._waiting.attach(self.any_sample)
+
+    def take(self) -> list[Any]:
+        """Messages that came since the last call, oldest first, at most as many as the inbox keeps."""
+        try:
+            return [sample for sample in self._reader.take(self._depth) if sample.sample_info.valid_data]
+        except Exception as error:  # texts in messages of strangers may be anything
+            raise TrueupError(f"{self.topic} cannot be read: {error}") from None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a message; False when none came."""
+        from cyclonedds.core import DDSException
+
+        try:
+            return bool(self._waiting.wait(max(0, int(seconds * 1e9))) > 0)
+        except DDSException as error:
+            raise TrueupError(f"{self.topic} cannot be read: {error}") from None
+
+    def sender(self, sample: Any) -> str:
+        """Who wrote a sample: the id of the DDS participant, or of the writer when that has gone."""
+        handle = sample.sample_info.publication_handle
+        with contextlib.suppress(Exception):  # whoever wrote it may be gone: the handle still tells writers apart
+            return f"DDS participant {self._reader.get_matched_publication_data(handle).participant_key}"
+        return f"DDS writer {handle:x}"
+
+
+class Outbox:
+    """Writes messages of one topic."""
+
+    def __init__(self, participant: Any, topic: str, kind: type[Any]) -> None:
+        from cyclonedds.pub import DataWriter
+        from cyclonedds.topic import Topic
+
+        self.topic, self._kind = topic, kind
+        self._writer: Any = DataWriter(participant, Topic(participant, topic, kind))
+
+    def send(self, message: Any) -> None:
+        """Write a message; bytes are taken as CDR."""
+        from cyclonedds.core import DDSException
+
+        try:
+            self._writer.write(self._kind(message) if isinstance(message, bytes) else message)
+        except DDSException as error:
+            raise TrueupError(f"{self.topic} cannot be written: {error}") from None
+
+    @property
+    def listeners(self) -> int:
+        """How many readers hear this."""
+        return len(self._writer.get_matched_subscriptions())
+
+
+class Bus:
+    """One participant of a domain, bound to one network interface."""
+
+    def __init__(self, interface: str, domain: int) -> None:
+        self.place = f"{interface}, domain {domain}"
+        self._domain = domain
+        _join(interface, domain)
+        try:
+            from cyclonedds.domain import DomainParticipant
+
+            self._participant: Any = DomainParticipant(domain)
+        except Exception as error:
+            _leave(domain)
+            raise TrueupError(f"cannot join DDS on {self.place}: {error}") from None
+
+    def inbox(self, topic: str, kind: type[Any], *, depth: int = 32, others_only: bool = False) -> Inbox:
+        """A reader; `others_only` leaves out what this bus writes itself."""
+        return Inbox(self._participant, topic, kind, depth=depth, others_only=others_only)
+
+    def outbox(self, topic: str, kind: type[Any]) -> Outbox:
+        """A writer."""
+        return Outbox(self._participant, topic, kind)
+
+    def wait_any(self, *inboxes: Inbox) -> Any:
+        """A cyclonedds WaitSet of several inboxes: `.wait(nanoseconds)`."""
+        from cyclonedds.core import WaitSet
+
+        waiting = WaitSet(self._participant)
+        for inbox in inboxes:
+            waiting.attach(inbox.any_sample)
+        return waiting
+
+    def close(self) -> None:
+        """Leave at once; readers and writers go with it. Safe to call twice."""
+        if self._participant is not None:
+            self._participant.__del__()  # cyclonedds deletes when Python collects: too late for those who listen
+            self._participant = None
+            _leave(self._domain)
+
+
+def _join(interface: str, domain: int) -> None:
+    """Set a domain up, or use it again."""
+    try:
+        from cyclonedds.domain import Domain
+    except ImportError as error:
+        needed = f"Unitree robots are reached over DDS, which needs cyclonedds ({error})"
+        raise TrueupError(f"{needed}: pip install 'trueup[unitree]'") from None
+    if not 0 <= domain <= _LARGEST_DOMAIN:
+        raise TrueupError(f"a DDS domain lies between 0 and {_LARGEST_DOMAIN}, found {domain}", place="domain")
+    names = [name for _, name in socket.if_nameindex()]
+    if interface not in names or not re.fullmatch(r"[\w.@:-]+", interface):
+        raise TrueupError(f"no network interface {interface!r} here; there are {', '.join(names)}", place=interface)
+    with _lock:
+        known = _domains.get(domain)
+        if known is None:
+            known = _domains[domain] = [interface, Domain(domain, _config(interface)), 0]
+        if known[0] != interface:
+            raise TrueupError(f"DDS domain {domain} is on {known[0]} in this process; {interface} needs another domain")
+        known[2] += 1
+
+
+def _leave(domain: int) -> None:
+    with _lock:
+        known = _domains[domain]
+        known[2] -= 1
+        if known[2] == 0:
+            del _domains[domain]
+            known[1].__del__()
+
+
+def _config(interface: str) -> str:
+    """Settings of CycloneDDS. On loopback, where multicast may be off, processes also find each other port by port."""
+    peers = ""
+    if interface == "lo":
+        peers = "<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>60</MaxAutoParticipantIndex>"
+        peers = f'<Discovery>{peers}<Peers><Peer Address="127.0.0.1"/></Peers></Discovery>'
+    card = f'<NetworkInterface name="{interface}" priority="default" multicast="default"/>'
+    general = f"<General><Interfaces>{card}</Interfaces></General>"
+    return f'<CycloneDDS><Domain Id="any">{general}{peers}</Domain></CycloneDDS>'

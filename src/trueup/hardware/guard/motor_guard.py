@@ -1,0 +1,205 @@
+"""MotorGuard: states and commands in, the command that may be sent out. No input or output, no clock of its own.
+
+    idle     no command yet: damping. Faults of the state are kept as `not_ready`
+    active   from the first command on: every fault of a state or a command is a trip
+    tripped  damping, for good
+
+Times are passed in by the caller: `now_s` on one clock that never goes back (in lock-step: the robot's).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from trueup.core.arrays import FloatArray
+from trueup.hardware.driver import RobotState
+from trueup.hardware.guard.body import BodyChecks, HealthChecks, tilt_of
+from trueup.hardware.guard.cfg import GuardCfg
+from trueup.hardware.guard.frozen import FrozenCheck
+from trueup.hardware.guard.limiter import CommandChecks, bound_torque, limits_of
+from trueup.hardware.guard.readings import Fault, ReadingChecks, worst_joint
+from trueup.hardware.guard.trip import GuardStatus, Margin, Phase, Trip
+from trueup.robot.spec import RobotSpec
+
+_AHEAD = 0.1  # share of a time limit by which one that would pass before the next tick is taken as passed
+_CLOCK_LEAK = 0.02  # clocks of robot and guard may differ by so much, seconds a second
+
+
+class MotorGuard:
+    """The guards and the limiter of one robot.
+
+    control_hz  rate of the policy
+    period_s    between two calls of `tick`
+    realtime    False: lock-step, where states have no age and the policy cannot be silent
+    """
+
+    def __init__(
+        self, spec: RobotSpec, cfg: GuardCfg, *, control_hz: float, period_s: float, realtime: bool = True
+    ) -> None:
+        self.spec, self.cfg, self._realtime, self._period_s = spec, cfg, realtime, period_s
+        self.trip: Trip | None = None
+        self.newest: RobotState | None = None  # that passed the checks
+        self.clips: Counter[str] = Counter()
+        self.stale_s, self.silence_s = cfg.stale_limit_s(control_hz), cfg.silence_limit_s(control_hz)
+        self._limits = limits_of(spec, cfg)
+        self._commands = CommandChecks(spec, cfg, self._limits, control_hz)
+        self._readings, self._health = ReadingChecks(spec, cfg), HealthChecks(spec, cfg)
+        self._frozen = FrozenCheck(spec, cfg)
+        self._body: BodyChecks | None = None  # from the first command on
+        self._fault: Fault | None = Fault("stale", "no state has come from the robot yet")
+        self._accepted: FloatArray | None = None
+        self._arrived_s = self._commanded_s = -math.inf
+        self._offset_s = math.inf  # smallest arrival time minus robot time so far
+        self._late_s = 0.0
+        self._asked = np.zeros(spec.njoint)  # share of the torque limit in the last command
+
+    # --- in ---
+    def observe(self, state: RobotState, arrived_s: float) -> bool:
+        """Take a report; True if it passed the checks and is the newest."""
+        verdict = self._readings.check(state)
+        if isinstance(verdict, Fault):
+            self._find(verdict, arrived_s)
+            if self.trip is None and verdict.guard in ("clock", "jump"):
+                self._readings.restart()  # idle: it was moved by hand, or switched off and on
+            return False
+        if verdict == "repeated":
+            self.clips["repeated"] += 1
+            return False
+        self._time(state, arrived_s)
+        if verdict == "bridged":
+            self.clips["bridged"] += 1
+            return False
+        self.newest = state
+        fault = self._frozen.check(state) or self._health.check(state)
+        if fault is None and self._body is not None:
+            fault = self._body.check(state)
+        self._find(fault, arrived_s)
+        return True
+
+    def command(self, rows: FloatArray, now_s: float) -> None:
+        """Take a command (5, n) of the policy; the first one makes the guard active."""
+        if self.trip is not None:
+            return
+        self._commanded_s = now_s
+        if self._accepted is None:
+            if self._fault is not None or self.newest is None:
+                self.stop(self._fault or Fault("stale", "no state"), now_s)
+                return
+            start = self.newest.joint_pos
+            self._body = BodyChecks(self.spec, self.cfg, period_s=self._period_s, start=start)
+            self._commands.start(start, now_s)
+        assert self.newest is not None
+        accepted = self._commands.accept(rows, self.newest.joint_pos, now_s)
+        if isinstance(accepted, Fault):
+            self.stop(accepted, now_s)
+            return
+        self._accepted = accepted.rows
+        self.clips.update(accepted.clips)
+
+    def stop(self, fault: Fault, now_s: float) -> None:
+        """Trip; the first reason stays."""
+        if self.trip is None:
+            self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
+
+    # --- out ---
+    def tick(self, now_s: float) -> FloatArray | None:
+        """Return the rows (5, n) that may be sent now, None for damping."""
+        if self._accepted is None or self.trip is not None:
+            return None
+        fault = self._age(now_s)
+        if fault is not None:
+            self.stop(fault, now_s)
+            return None
+        assert self.newest is not None
+        assert self._body is not None
+        pos, vel = self.newest.joint_pos, self.newest.joint_vel
+        sent = bound_torque(self._accepted, pos, vel, self._limits, self._health.derate)
+        self.clips.update(sent.clips)
+        self._body.told(self._accepted)
+        self._frozen.told(sent.push)
+        self._asked = np.abs(sent.push - sent.rows[3] * vel) / self._limits.torque
+        return sent.rows
+
+    @property
+    def phase(self) -> Phase:
+        return "tripped" if self.trip is not None else "idle" if self._accepted is None else "active"
+
+    def not_ready(self, now_s: float) -> str:
+        """Why a first command would trip now; "" if nothing speaks against it."""
+        fault = self._fault or self._age(now_s)
+        return "" if fault is None or self.phase != "idle" else fault.reason
+
+    @property
+    def derate(self) -> float:
+        return self._health.derate
+
+    def status(self, now_s: float) -> GuardStatus:
+        """How the guard stands."""
+        return GuardStatus(
+            phase=self.phase,
+            trip=self.trip,
+            not_ready=self.not_ready(now_s),
+            clips=dict(self.clips),
+            derate=self.derate,
+            margins=self._margins(now_s),
+        )
+
+    # --- age ---
+    def _time(self, state: RobotState, arrived_s: float) -> None:
+        """Note when a new report came, and how much later than the fastest one came after it was measured."""
+        offset = arrived_s - state.time_s
+        waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
+        self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
+        self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
+
+    def _age(self, now_s: float) -> Fault | None:
+        if not self._realtime:
+            return None
+        waited, late = now_s - self._arrived_s, self._late_s
+        if waited + late + min(self._period_s, _AHEAD * self.stale_s) > self.stale_s:
+            came = f", which came {1e3 * late:.0f} ms late" if late > 1e-3 else ""
+            allowed = f"(allowed until damping: {1e3 * self.stale_s:.0f} ms in all)"
+            return Fault("stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}")
+        silent = now_s - self._commanded_s
+        ahead = min(self._period_s, _AHEAD * self.silence_s)
+        if self._accepted is not None and silent + ahead > self.silence_s:
+            allowed = f"(allowed until damping: {1e3 * self.silence_s:.0f} ms)"
+            return Fault("silence", f"the policy has been silent for {1e3 * silent:.0f} ms {allowed}")
+        return None
+
+    def _find(self, fault: Fault | None, now_s: float) -> None:
+        """A fault stops an active guard and keeps an idle one from starting."""
+        self._fault = fault
+        if fault is not None and self._accepted is not None:
+            self.stop(fault, now_s)
+
+    # --- margins ---
+    def _margins(self, now_s: float) -> dict[str, Margin]:
+        state, cfg, spec = self.newest, self.cfg, self.spec
+        if state is None:
+            return {}
+        inside = np.minimum(state.joint_pos - spec.position_low, spec.position_high - state.joint_pos)
+        speed, heat = np.abs(state.joint_vel) / spec.velocity_limit, np.nan_to_num(state.joint_temperature, nan=-273.0)
+        margins = {
+            "position": self._margin(-inside, cfg.position_margin_rad),
+            "velocity": self._margin(speed, cfg.velocity_fraction),
+            "torque": self._margin(self._asked, cfg.torque_fraction),
+        }
+        if heat.max() > -273.0:
+            margins["temperature"] = self._margin(heat, cfg.temperature_stop_c)
+        if cfg.voltage_stop is not None and not math.isnan(state.voltage):
+            margins["voltage"] = Margin(value=state.voltage, limit=cfg.voltage_stop)
+        if cfg.tilt_rad is not None and state.imu_quat is not None:
+            margins["tilt"] = Margin(value=tilt_of(state.imu_quat), limit=cfg.tilt_rad)
+        if self._realtime:
+            margins["stale"] = Margin(value=now_s - self._arrived_s + self._late_s, limit=self.stale_s)
+            if self._accepted is not None:
+                margins["silence"] = Margin(value=now_s - self._commanded_s, limit=self.silence_s)
+        return margins
+
+    def _margin(self, values: FloatArray, limit: float) -> Margin:
+        j, _ = worst_joint(self.spec, values)
+        return Margin(value=float(values[j]), limit=limit, joint=self.spec.joint_names[j])

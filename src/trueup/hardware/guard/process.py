@@ -1,0 +1,166 @@
+"""The guard's process: `python -m trueup.hardware.guard.process`, started by `GuardDriver`.
+
+    in   one line of JSON on standard input (`Order`), then frames of `hardware.wire` on an inherited socket
+    out  WELCOME (or REFUSAL), STATE, COMMAND (what was really sent), STATUS, SUMMARY on the same socket
+
+It owns the driver. Whatever ends it ends in damping: goodbye or death of the policy, a signal, an exception.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+from trueup.hardware import wire
+from trueup.hardware.driver import Driver
+from trueup.hardware.guard.cfg import GuardCfg
+from trueup.hardware.guard.link import Link
+from trueup.hardware.guard.loop import LockstepLoop, RealtimeLoop
+from trueup.hardware.guard.motor_guard import MotorGuard
+from trueup.hardware.guard.readings import Fault
+from trueup.hardware.guard.recorder import Recorder
+from trueup.robot.load import Robot
+from trueup.robot.spec import RobotSpec
+
+_log = logging.getLogger(__name__)
+FASTEST_HZ = 500.0
+_DAMPINGS = 5
+_PRIORITY = 20
+_READY_S = 3.0
+_SWITCH_S = 2e-4  # longest that the recorder may keep the loop waiting for the interpreter
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the guard is started with; `channel` is the inherited socket's number."""
+
+    channel: int
+    reference: str
+    cfg: GuardCfg
+    spec: RobotSpec
+    model_path: str
+    root: str | None
+    built_in: bool
+    options: dict[str, float]
+    control_hz: float
+    command_hz: float | None = None
+    lockstep: bool | None = None
+    out: str | None = None
+
+    def robot(self) -> Robot:
+        """The robot as it was described."""
+        root = None if self.root is None else Path(self.root)
+        path, options = Path(self.model_path), dict(self.options)
+        return Robot(spec=self.spec, model_path=path, root=root, built_in=self.built_in, options=options)
+
+
+def main() -> int:
+    """Guard what standard input orders."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    stop = threading.Event()
+
+    def request(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, request)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    channel = socket.socket(fileno=order.channel)
+    try:
+        _guard(order, channel, stop)
+    except TrueupError as error:
+        channel.send(wire.encode_refusal(0, time.monotonic(), str(error)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        return 1
+    return 0
+
+
+def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
+    """Connect the robot, guard it, let go of it."""
+    from trueup.hardware.drivers.open import open_driver
+
+    meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
+    recorder = Recorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
+    driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
+    try:
+        driver.connect()
+        _run(order, driver, channel, recorder, stop)
+    finally:
+        recorder.close()
+        driver.close()
+
+
+def _run(order: Order, driver: Driver, channel: socket.socket, recorder: Recorder, stop: threading.Event) -> None:
+    command_hz = float(getattr(driver, "command_hz", 0.0) or order.command_hz or order.control_hz)
+    hz = min(FASTEST_HZ, command_hz) if order.cfg.guard_hz is None else order.cfg.guard_hz
+    substeps = 1 if driver.realtime else _substeps(command_hz, order.control_hz)
+    period_s = 1.0 / (hz if driver.realtime else command_hz)
+    guard = MotorGuard(order.spec, order.cfg, control_hz=order.control_hz, period_s=period_s, realtime=driver.realtime)
+    link = Link(guard, driver, channel, recorder)
+    recorder.wait(_READY_S)
+    _prepare(order.cfg)
+    link.welcome(str(getattr(driver, "name", "") or order.reference), command_hz)
+    is_free = False
+    try:
+        if driver.realtime:
+            is_free = RealtimeLoop(link, driver, period_s).run(stop)
+        else:
+            is_free = LockstepLoop(link, driver, substeps).run(stop)
+    except BaseException as error:
+        guard.stop(Fault("driver", f"the guard itself failed: {error!r}"), time.monotonic())
+        raise
+    finally:
+        for _ in range(_DAMPINGS):
+            link.damp()
+        link.finish(time.monotonic(), _tap(driver) if is_free else {})
+
+
+def _substeps(command_hz: float, control_hz: float) -> int:
+    count = max(1, round(command_hz / control_hz))
+    if abs(count * control_hz - command_hz) > 1e-6 * command_hz:
+        raise TrueupError(
+            f"in lock-step the driver's rate {command_hz:g} Hz must be a whole multiple of the control rate"
+            f" {control_hz:g} Hz"
+        )
+    return count
+
+
+def _prepare(cfg: GuardCfg) -> None:
+    """Make this process fit for a schedule; what the system does not allow is left as it is."""
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(_SWITCH_S)
+    if cfg.realtime_priority and hasattr(os, "sched_setscheduler"):
+        try:
+            for thread in os.listdir(
+                "/proc/self/task"
+            ):  # all of them: one that holds the interpreter holds up the others
+                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        except OSError as error:
+            _log.debug("no real-time priority: %s", error)
+
+
+def _tap(driver: Driver) -> dict[str, int]:
+    """What a twin counted at its motors."""
+    tap = getattr(driver, "tap", None)
+    if tap is None:
+        return {}
+    try:
+        return asdict(tap())
+    except Exception as error:  # it is for tests, and the robot is damped
+        _log.debug("no counts: %s", error)
+        return {}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
