@@ -1,0 +1,1 @@
+"""From state to command, without a clock: controller, goal, monitors, ramps (NumPy)."""

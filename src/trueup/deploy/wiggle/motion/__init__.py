@@ -1,0 +1,1 @@
+"""Motion of the wiggle test: bounded moves, sweeps, the programme, and what was measured."""
