@@ -8,8 +8,7 @@ import pytest
 from opened import opened
 from rich.console import Console
 
-from trueup.report.run import write_run_page
-from trueup.report.train import print_outcome, progress_table, training_display
+from trueup.report.train import print_outcome, progress_table, training_display, write_run_page
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import Assessment

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -12,13 +14,16 @@ from trueup.core.errors import TrueupError
 from trueup.data.check.finding import Finding, Report
 from trueup.data.files import read_log, write_log_file
 from trueup.data.import_table import import_logs
+from trueup.data.lerobot.episodes import LerobotCfg, import_dataset
+from trueup.data.lerobot.info import is_dataset
 from trueup.data.log import SIGNALS, Log
 from trueup.data.mapping import find_mapping
 from trueup.data.mcap.recover import recover
 from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
 from trueup.report.page import Badge, Page
 from trueup.report.traces import joint_traces
-from trueup.robot.reference import check_log
+from trueup.robot.load import load_robot
+from trueup.robot.reference import check_log, log_reference
 
 _DRAWN = {
     "Positions": {"measured": "joint_pos", "target": "target_pos"},
@@ -39,13 +44,34 @@ def run_check(verb: CheckVerb) -> int:
 
 
 def run_import(verb: ImportVerb) -> int:
-    """Import recordings, one into a file, several into a folder."""
-    found = list(import_logs(verb.files, find_mapping(verb.mapping)))
-    if len(found) > 1 and verb.out.suffix:
-        raise TrueupError(f"{len(found)} recordings were found: --out must be a folder", file=verb.out)
-    for name, log in found:
-        _write(log, verb.out if len(found) == 1 else verb.out / f"{name}.mcap")
+    """Import recordings or episodes, one into a file, several into a folder."""
+    found = _recordings(verb)
+    first = next(found, None)
+    second = next(found, None) if verb.out.suffix else None
+    if second is not None:
+        raise TrueupError("several recordings were found: --out must be a folder", file=verb.out)
+    for name, log in itertools.chain([first] if first else [], found):
+        _write(log, verb.out if verb.out.suffix else verb.out / f"{name}.mcap")
     return 0
+
+
+def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
+    """Recordings by a mapping, or episodes of a LeRobot dataset."""
+    if not verb.files:
+        raise TrueupError("no file given to import")
+    mapping = None if verb.mapping is None else find_mapping(verb.mapping)
+    datasets = [path for path in verb.files if is_dataset(path)]
+    if not datasets:
+        if mapping is None:
+            raise TrueupError("tables need a mapping: --mapping NAME or FILE.toml (docs/data.md)", file=verb.files[0])
+        yield from import_logs(verb.files, mapping)
+    elif len(verb.files) > 1:
+        raise TrueupError("a dataset is imported alone: name no other files", file=datasets[0])
+    else:
+        cfg = LerobotCfg(units=verb.units, joints=verb.joints, calibration=verb.calibration, episodes=verb.episodes)
+        robot = None if verb.robot is None else load_robot(verb.robot)
+        reference, name = (None, "") if robot is None else (log_reference(robot.spec), robot.spec.name)
+        yield from import_dataset(datasets[0], reference, cfg, robot_name=name, mapping=mapping)
 
 
 def run_convert(verb: ConvertVerb) -> int:

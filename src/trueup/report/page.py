@@ -76,6 +76,10 @@ class Page:
         """Add verdicts side by side."""
         self._parts.append(f'<div class="badges">{"".join(badge.html() for badge in badges)}</div>')
 
+    def verdict(self, status: Status, text: str) -> None:
+        """Add a line that says how it ended, coloured by its status."""
+        self._parts.append(f'<p class="verdict {status}">{escape(text)}</p>')
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "") -> None:
         """Add a table; columns of numbers are aligned to the right, numbers shown to four digits."""
         body = [list(row) for row in rows]
@@ -108,20 +112,12 @@ class Page:
 
     def film(self, path: str | Path, caption: str = "") -> None:
         """Put a film (.mp4 or .gif) into the page itself."""
-        file = Path(path)
-        kind = _FILMS.get(file.suffix.lower())
-        if kind is None:
-            raise TrueupError(f"a page shows films of kind {', '.join(_FILMS)}, found {file.suffix!r}", file=file)
-        try:
-            data = base64.b64encode(file.read_bytes()).decode()
-        except OSError as error:
-            raise TrueupError(f"the film cannot be read: {error.strerror}", file=file) from None
-        source = f'src="data:{kind};base64,{data}"'
-        if kind.startswith("video"):
-            shown = f"<video controls loop muted autoplay playsinline {source}></video>"
-        else:
-            shown = f'<img alt="{escape(caption or file.stem)}" {source}>'
-        self._parts.append(f"<figure>{shown}{_caption(caption)}</figure>")
+        self._parts.append(_film_html(Path(path), caption))
+
+    def films(self, films: Iterable[tuple[str | Path, str]], columns: int = 2) -> None:
+        """Put films with their captions side by side."""
+        inner = "".join(_film_html(Path(path), caption) for path, caption in films)
+        self._parts.append(f'<div class="films" style="--columns:{int(columns)}">{inner}</div>')
 
     def html(self) -> str:
         """Return the whole page as text."""
@@ -163,6 +159,22 @@ def _cell_html(cell: Cell) -> str:
     if hasattr(cell, "__index__"):  # whole numbers, NumPy's too
         return f"{int(cell):,}".replace(",", "\u2009")
     return f"{float(cell):.4g}"
+
+
+def _film_html(file: Path, caption: str) -> str:
+    kind = _FILMS.get(file.suffix.lower())
+    if kind is None:
+        raise TrueupError(f"a page shows films of kind {', '.join(_FILMS)}, found {file.suffix!r}", file=file)
+    try:
+        data = base64.b64encode(file.read_bytes()).decode()
+    except OSError as error:
+        raise TrueupError(f"the film cannot be read: {error.strerror}", file=file) from None
+    source = f'src="data:{kind};base64,{data}"'
+    if kind.startswith("video"):
+        shown = f"<video controls loop muted autoplay playsinline {source}></video>"
+    else:
+        shown = f'<img alt="{escape(caption or file.stem)}" {source}>'
+    return f"<figure>{shown}{_caption(caption)}</figure>"
 
 
 def _caption(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ from trueup.calibrate.active import plan as active_plan
 from trueup.calibrate.active.plan import ActivePlan
 from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
-from trueup.record.session import SessionCfg, plan_session, refuse_to_overwrite, run_session
-from trueup.record.verbs import RecordVerb, session_of
+from trueup.record.session import plan_session, refuse_to_overwrite, run_session
+from trueup.record.verbs import RecordVerb
 from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
 from trueup.report.terminal import progress_bar, text_table
 from trueup.report.traces import joint_traces
+from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.reference import check_log
 from trueup.world.fitted.calibration import Calibration, read_calibration
@@ -31,29 +33,29 @@ def run_record(verb: RecordVerb) -> int:
         raise TrueupError("--out LOG.mcap says where the recording goes (or --dry-run to look at the plan only)")
     console, robot = Console(), load_robot(verb.robot)
     fit = None if verb.for_ is None else read_calibration(verb.for_)
-    driver = verb.driver
     if fit is not None and not verb.dry_run:
         driver, remark = active_plan.driver_for(fit, verb.driver)
+        verb = replace(verb, driver=driver)
         if remark:
             console.print(remark, soft_wrap=True, highlight=False)
-    cfg = session_of(verb, robot.spec, driver)
+    motion = verb.motion(robot.spec)
     if not verb.dry_run:
-        refuse_to_overwrite(cfg)
+        refuse_to_overwrite(verb)
     active = None
     if verb.excitation == "active":
-        active = _active(verb, robot, fit, cfg, console)
+        active = _active(verb, robot, fit, motion, console)
         rehearsal = active.rehearsal
         print_active(active, console)
     else:
         with console.status("rehearsing the plan in the model"):
-            rehearsal = plan_session(robot, cfg)
+            rehearsal = plan_session(robot, motion)
     print_rehearsal(robot, rehearsal, console)
     if verb.dry_run or verb.out is None:
         if verb.page is not None:
             console.print(f"page   {write_plan_page(robot, rehearsal, verb.page, active)}")
         return 0
     with progress_bar("recording", console) as progress:
-        session = run_session(robot, cfg, rehearsal, progress=progress)
+        session = run_session(robot, verb, rehearsal, progress=progress)
     print_result(session.result, verb.out, console)
     report = check_log(session.log, robot)
     print_report(session.log, report)
@@ -64,14 +66,17 @@ def run_record(verb: RecordVerb) -> int:
     return int(session.result.ended != "done" or not report.usable)
 
 
-def _active(verb: RecordVerb, robot: Robot, fit: Calibration | None, cfg: SessionCfg, console: Console) -> ActivePlan:
+def _active(
+    verb: RecordVerb, robot: Robot, fit: Calibration | None, motion: ExcitationCfg, console: Console
+) -> ActivePlan:
     """Seek the motion that shows what an earlier calibration could not tell."""
     if fit is None:
         raise TrueupError("an active excitation needs --for DIR, the calibration whose weak parameters it shall show")
     if verb.joints or verb.one_by_one:
         raise TrueupError("an active excitation chooses its joints itself: leave out --joints and --one-by-one")
-    rate_hz, limits = cfg.excitation.rate_hz, cfg.excitation.limits
-    active = active_plan.ActiveCfg(seconds=verb.seconds, rate_hz=rate_hz, seed=verb.seed, limits=limits)
+    active = active_plan.ActiveCfg(
+        seconds=motion.seconds, rate_hz=motion.rate_hz, seed=motion.seed, limits=motion.limits
+    )
     with progress_bar("seeking a motion", console) as progress:
         return active_plan.plan_active(robot, fit, active, progress=progress)
 

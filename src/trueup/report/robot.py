@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.report.terminal import text_table
-from trueup.robot.load import Robot, load_robot, zoo_names
+from trueup.robot.load import MODEL_SUFFIXES, SPEC_FILE, Robot, load_robot, zoo_names
 from trueup.robot.verbs import InitVerb, InspectVerb, ListVerb
 
 if TYPE_CHECKING:
     from trueup.calibrate.verbs import ExportVerb
     from trueup.robot.inspection.inspect import Inspection
 
+_PARAMS_FILE = "params.json"  # of `world.fitted.calibration`, which needs MuJoCo
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 _VERDICT = {"ready": "green", "usable with warnings": "yellow", "not usable": "red"}
 
@@ -61,19 +63,45 @@ def run_init(verb: InitVerb) -> int:
 
 
 def run_export(verb: ExportVerb) -> int:
-    """Write the calibrated robot and print what was lost."""
+    """Write the calibrated robot, or the robot as it is, and print what was lost."""
+    place, losses = _export_robot(verb) if _is_robot(verb) else _export_calibration(verb)
+    console = Console()
+    for loss in losses:
+        console.print(f"lost: {loss}", markup=False, soft_wrap=True)
+    console.print(f"{verb.to} in {place}", soft_wrap=True)
+    return 0
+
+
+def _is_robot(verb: ExportVerb) -> bool:
+    """A built-in name, a folder with a spec, or a spec or model file; all else is taken for a calibration.
+
+    A robot folder that was written from a calibration holds both: URDF is written of the whole robot.
+    """
+    path, suffixes = Path(verb.what), (".toml", *MODEL_SUFFIXES)
+    folder = (path / SPEC_FILE).is_file() and (verb.to == "urdf" or not (path / _PARAMS_FILE).is_file())
+    return folder or verb.what.partition(":")[0] in zoo_names() or path.suffix.lower() in suffixes
+
+
+def _export_robot(verb: ExportVerb) -> tuple[Path, tuple[str, ...]]:
+    from trueup.world.engines.urdf import export_urdf
+
+    if verb.to != "urdf":
+        raise TrueupError(
+            f"a robot without a calibration is written with --to urdf; {verb.to} needs one (`trueup calibrate`)"
+        )
+    export = export_urdf(load_robot(verb.what), verb.out)
+    return export.file, export.losses
+
+
+def _export_calibration(verb: ExportVerb) -> tuple[Path, tuple[str, ...]]:
     from trueup.calibrate.export import export_calibration
     from trueup.world.fitted.calibration import read_calibration
 
-    result = read_calibration(verb.calibration)
+    result = read_calibration(verb.what)
     if verb.robot is None and result.robot not in zoo_names():
         raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {result.robot!r})")
     export = export_calibration(load_robot(verb.robot or result.robot), result, verb.to, verb.out, verb.physics)
-    console = Console()
-    for loss in export.losses:
-        console.print(f"lost: {loss}", markup=False, soft_wrap=True)
-    console.print(f"{verb.to} in {export.folder}", soft_wrap=True)
-    return 0
+    return export.folder, export.losses
 
 
 def _zoo_row(robot: Robot) -> dict[str, object]:

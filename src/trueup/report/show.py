@@ -10,15 +10,23 @@ from rich.console import Console
 from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.score_logs import LogScores
+from trueup.deploy.deploy import Deployed
+from trueup.evaluate.score import Score
 from trueup.report.calibration.actuators import ladder_page, print_ladder
 from trueup.report.calibration.calibrate import fit_page, print_fit
-from trueup.report.calibration.score_logs import print_scores, scores_page
+from trueup.report.calibration.score_logs import print_scores
+from trueup.report.calibration.score_logs import scores_page as log_scores_page
+from trueup.report.operate.deploy import deploy_page, print_deployed
+from trueup.report.prove.evaluate import print_score
+from trueup.report.prove.scores_page import scores_page
+from trueup.report.prove.verify import print_verdict, verify_page
+from trueup.verify.verify import Verified
 
 _WIDTH = 150  # characters that the widest table needs
 
 
-def table(result: Fit | Ladder | LogScores) -> str:
-    """A result as text: parameters with verdicts, rungs with the recommendation, or errors on logs."""
+def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed) -> str:
+    """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run."""
     console = Console(file=io.StringIO(), width=_WIDTH)
     match result:
         case Fit():
@@ -27,11 +35,17 @@ def table(result: Fit | Ladder | LogScores) -> str:
             print_ladder(result, console)
         case LogScores():
             print_scores(result, console)
+        case Score():
+            print_score(result, console)
+        case Verified():
+            print_verdict(result.certificate, console)
+        case Deployed():
+            print_deployed(result, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def report(result: Fit | Ladder | LogScores, path: str | Path) -> Path:
+def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed, path: str | Path) -> Path:
     """Write a result's page, one HTML file that opens offline."""
     match result:
         case Fit():
@@ -39,5 +53,11 @@ def report(result: Fit | Ladder | LogScores, path: str | Path) -> Path:
         case Ladder():
             page = ladder_page(result)
         case LogScores():
-            page = scores_page(result)
+            page = log_scores_page(result)
+        case Score():
+            page = scores_page([result])
+        case Verified():
+            page = verify_page(result)
+        case Deployed():
+            page = deploy_page(result)
     return page.write(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
@@ -29,6 +29,13 @@ class CameraCfg:
     elevation: float = -18.0
     distance: float | None = None
     scene_camera: str | None = None
+
+
+def turned(camera: CameraCfg, quat: Floats) -> CameraCfg:
+    """The camera turned with a robot: its azimuth counts from where a base of orientation w x y z (4,) faces."""
+    w, x, y, z = quat
+    yaw = math.degrees(math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+    return replace(camera, azimuth=camera.azimuth + yaw)
 
 
 class MotionFrames:

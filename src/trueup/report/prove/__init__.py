@@ -1,0 +1,1 @@
+"""Proof of policies: what evaluations and the gate print, and their pages."""

@@ -1,0 +1,54 @@
+"""Words for scores that terminal and page share."""
+
+from __future__ import annotations
+
+from trueup.evaluate.score import ProbeResult, Score
+from trueup.evaluate.statistics import wilson
+from trueup.report.page import Status
+
+
+def verdict_words(score: Score) -> str:
+    """The verdict in a sentence."""
+    failed = [one.title for one in score.results if not one.passed]
+    total = len(score.results)
+    if not score.complete:
+        return f"not finished, {total} scenarios done"
+    if not failed:
+        return f"passes all {total} scenarios"
+    shown = "; ".join(failed[:3]) + (f" and {len(failed) - 3} more" if len(failed) > 3 else "")
+    return f"passes {total - len(failed)} of {total} scenarios; not {shown}"
+
+
+def too_few(score: Score) -> str:
+    """Why not even success in every trial would pass a scenario; empty where it would."""
+    strictest = max((one.least for one in score.results), default=0.0)
+    if wilson(score.trials, score.trials).low >= strictest:
+        return ""
+    needed = next(count for count in range(1, 10**6) if wilson(count, count).low >= strictest)
+    return f"{score.trials} trials are too few to pass: {needed} successes in a row would be needed"
+
+
+def left_out(score: Score) -> str:
+    """What this engine could not honour, by scenario; empty where it could do everything."""
+    left = {one.name: ", ".join(one.not_honoured) for one in score.results if one.not_honoured}
+    every = [part for part in dict.fromkeys(left.values()) if list(left.values()).count(part) == len(score.results)]
+    shown = "; ".join(f"{name}: {part}" for name, part in left.items() if part not in every)
+    whole = f"{every[0]} in all scenarios" if every else ""
+    text = "; ".join(part for part in (whole, shown) if part)
+    return f"{score.engine} cannot honour {text}: trials ran without" if text else ""
+
+
+def verdict_status(score: Score) -> Status:
+    """good: all passed; warn: some; bad: fewer than half."""
+    if score.passed:
+        return "good"
+    return "warn" if 2 * sum(one.passed for one in score.results) >= len(score.results) else "bad"
+
+
+def level_words(probe: ProbeResult, level: float | None) -> str:
+    """A level with its unit; none: "-"."""
+    if level is None:
+        return "-"
+    if probe.unit == "x":
+        return f"{level:g} x"
+    return f"{level:g} {probe.unit}".replace(" 1", "")
