@@ -11,7 +11,8 @@ from trueup.calibrate.actuator.config import LadderCfg
 from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.data.files import read_log
 from trueup.data.log import Log
-from trueup.record.session import SessionCfg, run_session
+from trueup.record.session import run_session
+from trueup.record.verbs import SessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot, load_robot
@@ -52,8 +53,8 @@ def recorded(robot: Robot, preset: str, seed: int, excitation: ExcitationCfg, pa
     """A log of a twin in lock-step, recorded once."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        cfg = SessionCfg(driver=f"twin:{preset}?seed={seed}{options}", excitation=excitation, out=path)
-        session = run_session(robot, cfg)
+        cfg = SessionCfg(driver=f"twin:{preset}?seed={seed}{options}", out=path)
+        session = run_session(robot, cfg, excitation)
         if session.result.ended != "done":
             path.unlink()
             raise RuntimeError(f"the recording was {session.result.ended}: {session.result.reason}")

@@ -26,7 +26,8 @@ from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
-from trueup.record.session import SessionCfg, run_session
+from trueup.record.session import run_session
+from trueup.record.verbs import SessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.waves import Kind, WaveCfg
@@ -117,7 +118,7 @@ def one_twin(robot: Robot, preset: Path, seed: int, cfg: BenchCfg) -> list[dict[
 
 def played(robot: Robot, driver: str, kind: Kind, seconds: float, size: float, wave: WaveCfg) -> Log:
     excitation = ExcitationCfg(kind=kind, seconds=seconds, limits=LimitCfg(amplitude_rad=size), wave=wave)
-    return run_session(robot, SessionCfg(driver=driver, excitation=excitation)).log
+    return run_session(robot, SessionCfg(driver=driver), excitation).log
 
 
 def fitted(robot: Robot, logs: list[Log], start: Calibration | None) -> Calibration:

@@ -12,7 +12,8 @@ import numpy as np
 from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.config import CalibrateCfg, WindowCfg
 from trueup.data.log import Log
-from trueup.record.session import SessionCfg, run_session
+from trueup.record.session import run_session
+from trueup.record.verbs import SessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.waves import WaveCfg
@@ -27,10 +28,8 @@ Numbers = dict[str, object]
 
 def record_twin(robot: Robot, preset: str | Path, seed: int, excitation: ExcitationCfg | None = None) -> Log:
     """A log of a twin's own process in lock-step."""
-    cfg = SessionCfg(
-        driver=f"twin:{preset}?seed={seed}", excitation=excitation or ExcitationCfg(seconds=20.0, seed=seed)
-    )
-    return run_session(robot, cfg).log
+    motion = excitation or ExcitationCfg(seconds=20.0, seed=seed)
+    return run_session(robot, SessionCfg(driver=f"twin:{preset}?seed={seed}"), motion).log
 
 
 def truth_of(robot: Robot, preset: str | Path, seed: int) -> dict[str, np.ndarray]:

@@ -103,5 +103,19 @@ TRUE = Parts(
     packages=("mujoco", "torch"),
 )
 TRANSFER = Parts(
-    name="transfer", title="What a calibration is worth: results", order=("transfer",), packages=("mujoco", "torch")
+    name="transfer",
+    title="What a calibration is worth: results",
+    order=("transfer", "longer"),
+    packages=("mujoco", "torch"),
+)
+PROVE = Parts(
+    name="prove",
+    title="Prove: results",
+    order=("gate", "prediction", "foreign", "g1", "engines", "sim2sim", "sim2sim_ours", "refused", "suite"),
+    packages=("mujoco", "onnxruntime", "sapien"),
+)
+DEPLOY = Parts(
+    name="deploy",
+    title="Deploy: results",
+    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "preflight", "wiggle", "recording"),
 )

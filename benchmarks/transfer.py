@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -34,7 +35,7 @@ import tyro
 from on_twin import walk_on_twins
 from parts import TRANSFER, Numbers
 from train_hard import continued
-from transfer_page import CONDITIONS, page
+from transfer_page import CONDITIONS, longer_section, page
 from transfer_worlds import TASK, World, air_errors, fitted, learned, public_go2, truth_world, weighed
 
 from trueup.policy.runner import PolicyRunner
@@ -68,6 +69,8 @@ class BenchCfg:
     """None named: all."""
     twins: tuple[str, ...] = ()
     """Such as harmonic-0; none named: all."""
+    longer: bool = False
+    """Go on with the trainings named by `only` and `twins` to twice the steps, in copies: had they ended?"""
     fresh: bool = False
     """Judge again what is there already; trainings stay."""
 
@@ -75,6 +78,9 @@ class BenchCfg:
 def main(cfg: BenchCfg) -> None:
     cfg = replace(cfg, runs=cfg.runs.resolve())
     os.environ["XDG_STATE_HOME"] = str(cfg.runs / "sealed")  # opened by `truth_world` alone
+    if cfg.longer:
+        longer(cfg)
+        return
     TRANSFER.each("transfer", [], partial(measure, cfg), fresh=cfg.fresh)
     for key in row_keys(cfg):
         TRANSFER.each("transfer", [key], partial(measure, cfg), fresh=False)
@@ -102,6 +108,14 @@ def publish(cfg: BenchCfg) -> None:
         for before, argument in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False)
     ]
     TRANSFER.merge("transfer", numbers, text, " ".join(["python", "benchmarks/transfer.py", *arguments]))
+
+
+def longer(cfg: BenchCfg) -> None:
+    """Rows whose training had not ended, after twice the steps."""
+    TRANSFER.each("longer", row_keys(cfg), partial(measure, replace(cfg, steps=2 * cfg.steps)), fresh=cfg.fresh)
+    runs = TRANSFER.load()["runs"]
+    text = longer_section(runs["transfer"], runs["longer"], cfg.episodes)  # type: ignore[index]
+    TRANSFER.merge("longer", {}, text, "python benchmarks/transfer.py --runs FOLDER --longer --only ... --twins ...")
 
 
 # --- one row ---
@@ -146,6 +160,10 @@ def world_of(cfg: BenchCfg, twin: str) -> World:
 
 def trained(cfg: BenchCfg, name: Condition, world: World, seed: int) -> RunFolder:
     path = cfg.runs / f"{name}-{seed}" if name in ALIKE else world.folder / f"run-{name}"
+    if cfg.longer:
+        path, short = path.with_name(path.name + "-longer"), path
+        if short.exists() and not path.exists():
+            shutil.copytree(short, path)
     run = run_cfg(cfg, name, world, seed)
     return continued(run, path, Budget(steps=cfg.steps, save_s=60.0))
 

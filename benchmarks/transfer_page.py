@@ -73,6 +73,23 @@ fitted, at their bounds, `worn-0` came to 0.402 m/s and 9 falls).
 
 
 # --- headline ---
+def longer_section(runs: Rows, longer: Rows, episodes: int) -> str:
+    """Trainings that had not ended, gone on with."""
+    rows: list[tuple[object, ...]] = []
+    for key, after in longer.items():
+        before, ranges = runs[key], runs[f"ranges {key.split()[1]}"]
+        told = (f"{_error(run):.3f} ({run['falls']})" for run in (before, after, ranges))
+        rows.append((key, *told, *(f"{run['home_error']:.3f}" for run in (before, after))))
+    head = ("trained in, twin", "as above", "longer", "ranges, as above", "at home, as above", "at home, longer")
+    return f"""## Longer
+
+Trainings of the table that had not ended, gone on with to twice the steps: error on the twin, m/s (falls of
+{episodes}). Not counted above.
+
+{table(head, rows)}
+"""
+
+
 def _headline(runs: Rows) -> Numbers:
     wins = {
         name: {

@@ -10,7 +10,8 @@ import tyro
 from rich.console import Console
 
 import trueup as tu
-from trueup.record.session import SessionCfg, plan_session, run_session
+from trueup.record.session import plan_session, run_session
+from trueup.record.verbs import SessionCfg
 from trueup.report.log import print_report, write_log_page
 from trueup.report.record import print_rehearsal, print_result
 from trueup.report.terminal import progress_bar
@@ -32,8 +33,8 @@ def main(cfg: DemoCfg) -> None:
     robot = tu.load_robot(cfg.robot)
     console.rule(f"a {cfg.robot} nobody knows: {cfg.driver}")
     file = cfg.out / "twin.mcap"
-    session_cfg = SessionCfg(driver=cfg.driver, out=file, overwrite=True, excitation=ExcitationCfg(seconds=cfg.seconds))
-    rehearsal = plan_session(robot, session_cfg)
+    session_cfg = SessionCfg(driver=cfg.driver, out=file, overwrite=True)
+    rehearsal = plan_session(robot, ExcitationCfg(seconds=cfg.seconds))
     print_rehearsal(robot, rehearsal, console)
     with progress_bar("recording", console) as progress:
         session = run_session(robot, session_cfg, rehearsal, progress=progress)

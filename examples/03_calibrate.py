@@ -11,7 +11,8 @@ from rich.console import Console
 
 import trueup as tu
 from trueup.calibrate.active.plan import ActiveCfg
-from trueup.record.session import SessionCfg, run_session
+from trueup.record.session import run_session
+from trueup.record.verbs import SessionCfg
 from trueup.report.record import print_active
 from trueup.robot.excitation.limits import LimitCfg
 

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from trueup.data.import_table import import_logs as import_logs
     from trueup.data.log import Log as Log
     from trueup.data.mcap.recover import recover as recover
+    from trueup.deploy.verbs import deploy as deploy
+    from trueup.deploy.wiggle.wiggle import wiggle as wiggle
     from trueup.doctor.checks import diagnose as doctor  # noqa: F401
+    from trueup.evaluate.run import evaluate as evaluate
+    from trueup.evaluate.score import read_score as read_score
+    from trueup.policy.bundle.bundle import load_bundle as load_bundle
     from trueup.policy.mlp import load_policy as load_policy
     from trueup.record.session import record as record
     from trueup.report.show import report as report
@@ -37,11 +42,17 @@ if TYPE_CHECKING:
     from trueup.tasks.load import load_task as load_task
     from trueup.tasks.load import task_names as task_names
     from trueup.tasks.similar.init import init_task as init_task
+    from trueup.train.bundles.verbs import export as export
+    from trueup.train.bundles.verbs import import_policy as import_policy
     from trueup.train.play.verbs import play as play
     from trueup.train.verbs import train as train
+    from trueup.verify.verbs import verify as verify
     from trueup.world.batch import BatchSim as BatchSim
     from trueup.world.batch import SimCfg as SimCfg
     from trueup.world.drop import drop as drop
+    from trueup.world.engines.conformance.run import conformance as conformance
+    from trueup.world.engines.sapien_sim import SapienSim as SapienSim
+    from trueup.world.engines.urdf import export_urdf as export_urdf
     from trueup.world.fitted.calibration import read_calibration as read_calibration
     from trueup.world.replay.replay import replay as replay
     from trueup.world.scene.scene import Scene as Scene
@@ -52,15 +63,21 @@ _HOME = {
     "Log": "data.log",
     "Robot": "robot.load",
     "RobotSpec": "robot.spec",
+    "SapienSim": "world.engines.sapien_sim",
     "Scene": "world.scene.scene",
     "SimCfg": "world.batch",
     "check_log": "robot.reference",
+    "conformance": "world.engines.conformance.run",
     "drop": "world.drop",
+    "export": "train.bundles.verbs",
     "export_calibration": "calibrate.export",
+    "export_urdf": "world.engines.urdf",
     "import_logs": "data.import_table",
+    "import_policy": "train.bundles.verbs",
     "init_robot": "robot.drafts.init",
     "init_task": "tasks.similar.init",
     "inspect_robot": "robot.inspection.inspect",
+    "load_bundle": "policy.bundle.bundle",
     "load_policy": "policy.mlp",
     "load_robot": "robot.load",
     "load_task": "tasks.load",
@@ -68,16 +85,18 @@ _HOME = {
     "play": "train.play.verbs",
     "read_calibration": "world.fitted.calibration",
     "read_log": "data.files",
+    "read_score": "evaluate.score",
     "recover": "data.mcap.recover",
     "replay": "world.replay.replay",
     "score": "calibrate.score_logs:score_logs",
     "table": "report.show",
     "task_names": "tasks.load",
+    "wiggle": "deploy.wiggle.wiggle",
     "write_log_file": "data.files",
     "zoo_names": "robot.load",
 }
 # packages that are also verbs, see `core.verb_package`
-_VERBS = ("calibrate", "doctor", "record", "report", "train")
+_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "record", "report", "train", "verify")
 __all__ = sorted((*_HOME, *_VERBS, "TrueupError", "__version__"))
 
 

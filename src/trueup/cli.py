@@ -38,7 +38,15 @@ _VERBS = {
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
     "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),
     "train": ("train.verbs:TrainVerb", "report.train:run_train"),
+    "export": ("train.bundles.verbs:ExportPolicyVerb", "report.bundle:run_export"),
+    "policy import": ("train.bundles.verbs:ImportPolicyVerb", "report.bundle:run_import"),
     "play": ("train.play.verbs:PlayVerb", "report.train:run_play"),
+    "evaluate": ("evaluate.verbs:EvaluateVerb", "report.prove.evaluate:run_evaluate"),
+    "verify": ("verify.verbs:VerifyVerb", "report.prove.verify:run_verify"),
+    "wiggle": ("deploy.wiggle.verbs:WiggleVerb", "report.operate.wiggle:run_wiggle"),
+    "deploy": ("deploy.verbs:DeployVerb", "report.operate.deploy:run_deploy"),
+    "deploy page": ("deploy.page_link:PageVerb", "report.operate.live_page:run_page"),
+    "deploy replay": ("deploy.verbs:ReplayVerb", "report.operate.deploy:run_replay"),
     "sim": ("world.verbs:SimVerb", "report.drop:run_sim"),
     "doctor": ("doctor.checks:DoctorVerb", "report.doctor:run_doctor"),
 }
@@ -46,6 +54,7 @@ _GROUPS = {
     "robot": "What a robot is: list, inspect, init, export.",
     "twin": "A virtual robot with hidden physics: serve, reveal, list.",
     "data": "What was measured: check, import, convert, recover logs.",
+    "policy": "Policies that were trained elsewhere: import.",
     "task": "What is to be learned: list, init for another robot.",
 }
 _ABOUT = (

@@ -7,12 +7,15 @@ import pytest
 
 from trueup.core.toml import parse_toml
 from trueup.data.mapping import Mapping
+from trueup.policy.foreign.toml_layout import LayoutFile
 from trueup.robot.spec import RobotSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("page", "kind"), [("robots.md", RobotSpec), ("data.md", Mapping)])
+@pytest.mark.parametrize(
+    ("page", "kind"), [("robots.md", RobotSpec), ("data.md", Mapping), ("policies.md", LayoutFile)]
+)
 def test_toml_examples_are_valid(page, kind):
     text = (ROOT / "docs" / page).read_text()
     examples = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)

@@ -44,7 +44,7 @@ from trueup.world.fitted.calibration import (
 from trueup.world.fitted.fit_parameter import FitParameter
 
 _LOG = logging.getLogger(__name__)
-_FITTED, _JUDGED = 0.5, 0.9  # usual progress when the fit is done, and when intervals are
+_FITTED, _PARTED, _JUDGED = 0.5, 0.75, 0.9  # usual progress after the fit, the refits of parts, the intervals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,8 @@ def calibrate(
         converged=solution.converged,
         interrupted=solution.interrupted,
     )
-    judged = judge(shooting, solution, cfg.fit.loss)
+    way = _PARTED - _FITTED
+    judged = judge(shooting, solution, cfg.fit.loss, lambda done: report(_FITTED + way * done))
     deviation = judged.posterior.deviation
     coarse = step_notes(shooting, solution.x, solution.residuals, solution.jacobian, deviation)
     report(_JUDGED)

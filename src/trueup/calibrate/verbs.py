@@ -87,13 +87,14 @@ class LoadVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportVerb:
-    """Write a calibrated robot for a simulator.
+    """Write a calibrated robot, or a robot as it is, for a simulator.
 
     In: a calibration (DIR of `trueup calibrate`). Out: mjcf: a robot folder, used like a built-in robot from then on;
     urdf, isaaclab, mjlab: a table of joints in their words. What a form cannot hold is printed and in LOSSES.md.
+    In: a robot (name, folder or model file) with --to urdf. Out: the whole robot, DIR/NAME.urdf.
     """
 
-    calibration: tyro.conf.Positional[Path]  # Folder or params.json of a calibration.
+    what: tyro.conf.Positional[str]  # Folder or params.json of a calibration; or a robot.
     to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"  # Form to write.
     out: OutFolder  # Folder to write.
     robot: str | None = None  # The robot that was calibrated (default: the built-in one of that name).

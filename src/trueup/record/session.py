@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -14,9 +14,10 @@ from trueup.data.mcap.read import read_mcap
 from trueup.data.mcap.ros2 import row_layout
 from trueup.data.mcap.write import LogWriter
 from trueup.hardware.drivers.open import open_driver
-from trueup.record.record import RecordCfg, RecordResult, record_meta
+from trueup.record.record import RecordResult, record_meta
 from trueup.record.record import record as carry_out
 from trueup.record.sink import LogRows, RowSink
+from trueup.record.verbs import SessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.plan import Plan
@@ -24,27 +25,6 @@ from trueup.robot.excitation.squat import squat, stiffened
 from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot, load_robot
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionCfg:
-    """What to play on which robot, and where the log goes.
-
-    driver    as `hardware.drivers.open` reads it: twin:PRESET?seed=7, twin@HOST:PORT
-    lockstep  a twin started here runs as fast as it can
-    out       .mcap file; None: the log is kept in memory only
-    """
-
-    driver: str = "twin:mild"
-    lockstep: bool = True
-    out: Path | None = None
-    overwrite: bool = False
-    excitation: ExcitationCfg = field(default_factory=ExcitationCfg)
-    record: RecordCfg = field(default_factory=RecordCfg)
-
-    def __post_init__(self) -> None:
-        if self.out is not None and self.out.suffix != ".mcap":
-            raise TrueupError("a recording is an .mcap file; `trueup data convert` makes others of it", file=self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +36,11 @@ class Session:
     rehearsal: Rehearsal
 
 
-def plan_session(robot: Robot, cfg: SessionCfg) -> Rehearsal:
+def plan_session(robot: Robot, motion: ExcitationCfg) -> Rehearsal:
     """Plan and rehearse; the plan that may be carried out is `.plan`. Nothing moves."""
-    if cfg.excitation.kind == "squat":
-        return rehearse(stiffened(robot), squat(robot, cfg.excitation))
-    return rehearse(robot, excite(robot.spec, cfg.excitation))
+    if motion.kind == "squat":
+        return rehearse(stiffened(robot), squat(robot, motion))
+    return rehearse(robot, excite(robot.spec, motion))
 
 
 def refuse_to_overwrite(cfg: SessionCfg) -> None:
@@ -72,24 +52,24 @@ def refuse_to_overwrite(cfg: SessionCfg) -> None:
 def run_session(
     robot: Robot,
     cfg: SessionCfg,
-    rehearsal: Rehearsal | None = None,
+    motion: ExcitationCfg | Rehearsal,
     *,
     progress: Callable[[float], None] | None = None,
 ) -> Session:
-    """Record; the robot is damped and nothing recorded is lost, however it ends."""
+    """Record a motion, which is rehearsed first unless it has been; however it ends, the robot is damped, rows kept."""
     refuse_to_overwrite(cfg)
-    rehearsal = rehearsal or plan_session(robot, cfg)
-    robot = stiffened(robot) if cfg.excitation.kind == "squat" else robot
-    driver = open_driver(cfg.driver, robot, command_hz=cfg.excitation.rate_hz, lockstep=cfg.lockstep)
-    meta = record_meta(robot, rehearsal.plan, cfg.record, driver=cfg.driver)
+    rehearsal = motion if isinstance(motion, Rehearsal) else plan_session(robot, motion)
+    plan, reference = rehearsal.plan, cfg.driver or "twin:mild"
+    robot = stiffened(robot) if plan.meta.get("kind") == "squat" else robot
+    driver = open_driver(reference, robot, command_hz=1.0 / plan.dt, lockstep=cfg.lockstep)
+    meta = record_meta(robot, plan, driver=reference)
 
     def play(sink: RowSink) -> RecordResult:
         return carry_out(
             robot,
             driver,
-            rehearsal.plan,
+            plan,
             sink,
-            cfg.record,
             on_progress=None if progress is None else lambda at: progress(at.seconds / max(at.total_s, 1e-9)),
             check_move=lambda move: _refuse(robot, move),
         )
@@ -148,12 +128,9 @@ def record(
     out: str | Path | None = None,
 ) -> Log:
     """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short."""
-    cfg = SessionCfg(
-        driver=driver,
-        out=None if out is None else Path(out),
-        excitation=ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude)),
-    )
-    session = run_session(load_robot(robot), cfg)
+    motion = ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude))
+    cfg = SessionCfg(driver=driver, out=None if out is None else Path(out))
+    session = run_session(load_robot(robot), cfg, motion)
     if session.result.ended != "done":
         raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)
     return session.log

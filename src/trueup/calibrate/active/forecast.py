@@ -59,7 +59,7 @@ class Forecaster:
         spread = rng.multivariate_normal(mean, self._covariance, max(0, draws - 1), method="eigh")
         self._points = [np.clip(x, low, high) for x in (mean, *spread)]
         self._shootings: dict[int, Shooting] = {}
-        colouring = self._shooting(np.tile(robot.spec.default_pose, (1, 2, 1))).colouring
+        colouring = self._shooting(np.tile(robot.spec.excitation_pose, (1, 2, 1))).colouring
         self.limb, self.owner = colouring.limb, colouring.owner
 
     def __call__(self, targets: FloatArray) -> Forecast:

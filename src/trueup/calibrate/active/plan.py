@@ -151,7 +151,7 @@ class _Planner:
         """The best motion found, rehearsed; joints that the rehearsal scaled down stay so."""
         cfg, spec = self._cfg, self._robot.spec
         rows = round(cfg.segment_s * cfg.rate_hz)
-        space = MotionSpace(pose=spec.default_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz)
+        space = MotionSpace(pose=spec.excitation_pose, bounds=self._bounds, rows=rows, rate_hz=cfg.rate_hz)
         search = Populations(self._forecast.limb, NUMBERS, cfg.population, seed=cfg.seed + 1000 * number)
         for generation in range(cfg.generations):
             search.tell(self._costs(space.targets(search.ask()), known))

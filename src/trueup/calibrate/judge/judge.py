@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,9 @@ class Judged:
     notes: tuple[str, ...]
 
 
-def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judged:
+def judge(
+    shooting: Shooting, solution: Solution, loss: Loss = "linear", progress: Callable[[float], None] | None = None
+) -> Judged:
     """Return what the data says about every parameter, and how sure it is.
 
     The covariance is that of a right model (sandwich), widened by the variance between parts of the data and by the
@@ -66,7 +68,7 @@ def judge(shooting: Shooting, solution: Solution, loss: Loss = "linear") -> Judg
     still = still_joints(windows)
     right = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
     misfit = _misfit(shooting, solution, right)
-    tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian)
+    tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian, progress)
     found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
     descent = Descent(shooting, loss)
     hessian, _ = descent.normal(solution.jacobian, solution.residuals, solution.x)

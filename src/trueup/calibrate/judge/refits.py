@@ -14,7 +14,7 @@ and is added to the parameter's variance, split by split: effects of speed and o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -35,11 +35,23 @@ _SEES = 0.5  # of a parameter's prior variance that a part must remove to count
 _REACH = 1.5  # prior widths: largest change of a one-step refit
 
 
-def between_parts(shooting: Shooting, x: FloatArray, residuals: FloatArray, jacobian: Jacobian) -> FloatArray:
+def between_parts(
+    shooting: Shooting,
+    x: FloatArray,
+    residuals: FloatArray,
+    jacobian: Jacobian,
+    progress: Callable[[float], None] | None = None,
+) -> FloatArray:
     """Return tau (nparameter,), the standard deviation between refits of parts, in prior widths."""
-    variance = np.zeros(len(x))
-    for split in splits(shooting):
-        found = [_refit(shooting, part, x / len(split), residuals, jacobian) for part in split]
+    variance, ways = np.zeros(len(x)), list(splits(shooting))
+    total, done = sum(len(split) for split in ways), 0
+    for split in ways:
+        found = []
+        for part in split:
+            found.append(_refit(shooting, part, x / len(split), residuals, jacobian))
+            done += 1
+            if progress is not None:
+                progress(done / total)
         shift, own, sees = (np.array(column) for column in zip(*found, strict=True))
         variance += random_effect(shift, own, sees) ** 2
     return np.sqrt(variance)

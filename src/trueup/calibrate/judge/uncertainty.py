@@ -204,7 +204,8 @@ def _coloured_product(part: FloatArray, covariance: FloatArray) -> FloatArray:
     if size % 2 == 0:
         weight[-1] = 1.0
     flat = (turned * np.sqrt(weight / size)).reshape(len(part), -1)
-    return (flat @ flat.conj().T).real
+    parts = flat.view(np.float64)  # Re(z z^H) = Re Re^T + Im Im^T: a quarter of the work of the complex product
+    return np.asarray(parts @ parts.T, np.float64)
 
 
 def _block_meat(jacobian: Jacobian, residuals: FloatArray) -> FloatArray:

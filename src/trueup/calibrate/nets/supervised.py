@@ -21,9 +21,10 @@ from trueup.calibrate.fit.fit import Progress
 from trueup.calibrate.nets.net_design import blank_net, groups_of, settings_of, simulator_of
 from trueup.calibrate.nets.net_learner import NetLearner, falling
 from trueup.core.errors import TrueupError
+from trueup.core.layers import Activation
 from trueup.data.log import Log
 from trueup.data.resample import resample
-from trueup.models.actuator_net import Activation, ActuatorNet, NetSpec, Signal
+from trueup.models.actuator_net import ActuatorNet, NetSpec, Signal
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import smooth

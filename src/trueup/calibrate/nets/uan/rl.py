@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from trueup.calibrate.nets.net_learner import State
 from trueup.calibrate.nets.uan.rollout import Rollouts, Rows, no_range, wider, with_range
 from trueup.core.arrays import FloatArray
+from trueup.core.layers import Layer
 from trueup.core.rows import RowRandom
-from trueup.models.actuator_net import ActuatorNet, Float32, Layer
+from trueup.models.actuator_net import ActuatorNet, Float32
 from trueup.policy.normalizer import EPS
 from trueup.rl.env import Obs, Step
 from trueup.rl.ppo import Ppo
