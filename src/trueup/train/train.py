@@ -205,7 +205,7 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
 def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
     env = run_env(cfg, 1, threads=1, stagger=False)
     path = folder.films / f"{learner.steps_done:010d}.mp4"
-    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S, width=320, height=240)
+    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S)
     return False
 
 
