@@ -1,4 +1,4 @@
-"""Shadows on flat ground, drawn as shapes: every shape of the scene once more, projected along the light onto the floor.
+"""Shadows on flat ground, drawn as shapes: every shape of the scene once more, projected onto the floor.
 
 A shadow map costs the software renderer more than half of a frame, covers a bounded area, and speckles the lit floor
 with dark dots where it ends. A projection has neither edge nor resolution: a foot meets its shadow exactly where it
