@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trueup.record.session import record as record
     from trueup.report.show import report as report
     from trueup.report.show import table as table
+    from trueup.report.training.compare import compare as compare
     from trueup.robot.drafts.init import init_robot as init_robot
     from trueup.robot.inspection.inspect import inspect_robot as inspect_robot
     from trueup.robot.load import Robot as Robot
@@ -67,6 +68,7 @@ _HOME = {
     "Scene": "world.scene.scene",
     "SimCfg": "world.batch",
     "check_log": "robot.reference",
+    "compare": "report.training.compare",
     "conformance": "world.engines.conformance.run",
     "drop": "world.drop",
     "export": "train.bundles.verbs",

@@ -38,6 +38,7 @@ _VERBS = {
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
     "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),
     "train": ("train.verbs:TrainVerb", "report.train:run_train"),
+    "compare": ("train.compare:CompareVerb", "report.training.compare:run_compare"),
     "export": ("train.bundles.verbs:ExportPolicyVerb", "report.bundle:run_export"),
     "policy import": ("train.bundles.verbs:ImportPolicyVerb", "report.bundle:run_import"),
     "play": ("train.play.verbs:PlayVerb", "report.train:run_play"),

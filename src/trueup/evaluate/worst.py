@@ -14,7 +14,7 @@ from trueup.view.camera import CameraCfg, turned
 from trueup.view.film import film, visual_model
 
 _SHOWN_S, _AFTER_S = 4.0, 0.6  # of a film; after a fall
-_SIZE = (360, 270)
+_SIZE = (640, 360)
 _FPS = 20.0
 
 

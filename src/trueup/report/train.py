@@ -18,6 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.report.page import Cell, Page
 from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
 from trueup.report.traces import COLOURS, chart, line_style
+from trueup.report.training.parts import episode_parts, reward_terms
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Task, error_label, error_metric
 from trueup.train import verbs as train
@@ -25,6 +26,7 @@ from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play import verbs as play
 from trueup.train.play.assess import Assessment
+from trueup.train.play.episode import EPISODE_FILE, load_episode
 from trueup.train.train import assess_end, replay_dump, run_origins
 from trueup.train.trainer import Outcome, Progress
 
@@ -180,7 +182,10 @@ def write_run_page(run: str | Path) -> Path:
         _facts(page, rows[-1], assessed, task)
         rows = rows[:: max(1, len(rows) // _POINTS)]
         _learning(page, rows, assessed, task)
+        reward_terms(page, rows, task)
         _curriculum(page, rows, task)
+    if (folder.path / EPISODE_FILE).exists():
+        episode_parts(page, load_episode(folder.path / EPISODE_FILE))
     films = sorted(folder.films.glob("*.mp4"))
     if films:
         page.section("What it looks like")

@@ -28,6 +28,7 @@ from trueup.tasks.task import error_metric
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
+from trueup.train.play.episode import EPISODE_FILE, record_episode
 from trueup.train.play.show import film_policy
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.world.fitted.origins import Origin
@@ -158,10 +159,18 @@ def assess_run(
 
 
 def assess_end(folder: RunFolder) -> Assessment:
-    """Assess the policy at the end of a run, and append the result to the run's assessments."""
+    """Assess the policy at the end of a run; appends the result to its assessments and keeps one episode."""
     result = assess_run(folder)
     _append(folder, int(folder.newest().facts["steps"]), result)
+    _keep_episode(folder)
     return result
+
+
+def _keep_episode(folder: RunFolder) -> None:
+    """Keep one episode of the newest policy, step by step, for the page of the run."""
+    net, cfg = folder.newest_policy(), replace(folder.config(), seed=ASSESS_SEED)
+    env = run_env(cfg, 1, threads=1, stagger=False, randomize=net.spec.kind == "privileged", pushes=False)
+    record_episode(env, PolicyRunner(net), env.task.rates.episode_s).save(folder.path / EPISODE_FILE)
 
 
 def replay_dump(dump: Path) -> list[str]:
@@ -205,7 +214,7 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
 def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
     env = run_env(cfg, 1, threads=1, stagger=False)
     path = folder.films / f"{learner.steps_done:010d}.mp4"
-    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S, width=320, height=240)
+    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S)
     return False
 
 
@@ -218,7 +227,8 @@ def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) ->
 
 
 def _append(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
-    record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score, **more}
+    record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score}
+    record |= {"episodes": result.episodes, "error_se": result.error_se, **more}
     path = folder.path / "assessments.jsonl"
     with writing(path), path.open("a") as file:
         file.write(json.dumps(record) + "\n")

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
 from trueup.robot.model import FLOOR, SHOWN, ModelCfg, add_floor, compile_spec
+from trueup.view.shadows import FloorShadows, flat_floor
 from trueup.world.scene.scene import Scene
 
 Pixels = NDArray[np.uint8]
 SAMPLES = 0  # per pixel: 4 smooth the edges at twice the time (software renderer)
-SHADOW_SIZE = 1024
+SHADOW_SIZE, SHADOW_CLIP = 2048, 6.0  # on terrain; a map that ends in view leaves dark dots there
+WIDTH, HEIGHT = 1280, 720
 MAX_SIDE = 4096
 _SHORTEST_BONE, _BONE = 0.02, (0.42, 0.45, 0.49, 1.0)
 _SUN, _SUN_HEIGHT = "trueup_sun", 4.0
@@ -58,7 +60,7 @@ def dress(spec: mujoco.MjSpec) -> None:
     _add_bones(spec)
     spec.visual.rgba.haze[:] = [*_HORIZON, 1]
     spec.visual.map.haze = 0.4
-    spec.visual.map.shadowclip = 2.0
+    spec.visual.map.shadowclip = SHADOW_CLIP
 
 
 def _add_textures(spec: mujoco.MjSpec) -> None:
@@ -105,18 +107,16 @@ def _add_lights(spec: mujoco.MjSpec) -> None:
         )
 
 
-def _turn_sun(model: mujoco.MjModel, azimuth: float) -> None:
-    """Let the sun shine over the camera's left shoulder.
-
-    From ahead of the camera, the software renderer speckles the lit floor where the shadow map ends.
-    """
+def _turn_sun(model: mujoco.MjModel, azimuth: float) -> NDArray[np.float64] | None:
+    """Let the sun shine over the camera's left shoulder; returns where to, None without a sun."""
     sun = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_LIGHT, _SUN)
     if sun < 0:
-        return
+        return None
     c, s = np.cos(np.radians(azimuth)), np.sin(np.radians(azimuth))
     lean = 0.15 * np.array([c, s]) + 0.35 * np.array([s, -c])  # ahead and to the right
     model.light_dir0[sun] = np.array([*lean, -1.0]) / np.hypot(1.0, np.linalg.norm(lean))
     model.light_poscom0[sun] = _SUN_HEIGHT * np.array([*-lean, 1.0])
+    return np.array(model.light_dir0[sun], np.float64)
 
 
 def _add_bones(spec: mujoco.MjSpec) -> None:
@@ -139,16 +139,20 @@ class Painter:
     `azimuth` is the direction the camera will look in (degrees): the light comes from behind it.
     """
 
-    def __init__(self, model: mujoco.MjModel, width: int = 640, height: int = 480, *, azimuth: float = 140.0) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, width: int = WIDTH, height: int = HEIGHT, *, azimuth: float = 140.0
+    ) -> None:
         if not (16 <= width <= MAX_SIDE and 16 <= height <= MAX_SIDE):
             raise TrueupError(f"a picture is 16 to {MAX_SIDE} pixels wide and high, asked for {width} x {height}")
         self.model = copy.copy(model)  # the size of the buffer is a field of the model: the caller's stays
         self.model.vis.global_.offwidth, self.model.vis.global_.offheight = width, height
         self.model.vis.quality.offsamples = SAMPLES
         self.model.vis.quality.shadowsize = SHADOW_SIZE
-        _turn_sun(self.model, azimuth)
+        sunshine, floor = _turn_sun(self.model, azimuth), flat_floor(self.model)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._scene = mujoco.MjvScene(self.model, maxgeom=max(1000, 4 * model.ngeom))
+        self._shadows = None if sunshine is None or floor is None else FloorShadows(floor, sunshine)
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = self._shadows is None
         self._option = mujoco.MjvOption()
         self._option.sitegroup[:] = 0
         self._pixels: Pixels = np.empty((height, width, 3), np.uint8)
@@ -163,6 +167,8 @@ class Painter:
     def paint(self, data: mujoco.MjData, camera: mujoco.MjvCamera) -> Pixels:
         """Return the picture of `data`; the array is used again by the next call."""
         mujoco.mjv_updateScene(self.model, data, self._option, None, camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene)
+        if self._shadows is not None:
+            self._shadows.add(self._scene)
         mujoco.mjr_render(self._rect, self._scene, self._context)
         mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
         return self._pixels[::-1]  # OpenGL counts rows from below

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, writing
 from trueup.view.camera import CameraCfg, MotionFrames, Tracking
-from trueup.view.draw import Painter, Pixels, dress, visual_model
+from trueup.view.draw import HEIGHT, WIDTH, Painter, Pixels, dress, visual_model
 
 __all__ = ["CameraCfg", "dress", "film", "find_ffmpeg", "visual_model"]
 
@@ -43,8 +43,8 @@ def film(
     *,
     sample_hz: float,
     fps: float = 30.0,
-    width: int = 640,
-    height: int = 480,
+    width: int = WIDTH,
+    height: int = HEIGHT,
     camera: CameraCfg | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Path:

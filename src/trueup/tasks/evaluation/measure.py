@@ -24,6 +24,7 @@ class Measure:
     def __init__(self, env: TaskEnv) -> None:
         self._goal, self._functions, self._steps = env.goal, {**env.task.metrics, "power": rewards.energy}, 0
         self._sums = dict.fromkeys(self._functions, 0.0)
+        self._row_sums = {name: np.zeros(env.nenv) for name in self._functions}
         self._rest_sums = np.zeros(3)  # rows x steps; their speed; their joint speed
         self.swings = SwingPeaks(env.nenv, len(env.robot.spec.feet))
 
@@ -31,7 +32,9 @@ class Measure:
         """Count one control step."""
         self._steps += 1
         for name, function in self._functions.items():
-            self._sums[name] += float(function(frame).mean())
+            values = function(frame)
+            self._sums[name] += float(values.mean())
+            self._row_sums[name] += values
         if frame.foot_height.size:
             self.swings.push(frame.foot_height)
         course = self._goal.course()
@@ -44,6 +47,13 @@ class Measure:
     @property
     def means(self) -> dict[str, float]:
         return {name: total / self._steps for name, total in self._sums.items()}
+
+    def standard_error(self, name: str | None) -> float | None:
+        """Of a metric's mean, from the spread of the means of rows; None for one row or an unknown metric."""
+        if name is None or name not in self._row_sums or len(self._row_sums[name]) < 2:
+            return None
+        rows = self._row_sums[name] / self._steps
+        return float(rows.std(ddof=1) / np.sqrt(len(rows)))
 
     @property
     def at_rest(self) -> tuple[float | None, float | None]:

@@ -21,6 +21,7 @@ class Assessment:
 
     falls   episodes that ended before their time
     error   mean of the goal's error, whose name and unit are `error_label`
+    error_se  standard error of `error`, from the spread of its means over episodes
     score   mean of the task's score, in [0, 1]
     turn_error        mean error of the turning rate, rad/s
     power_w           mean of the sum of |torque x joint velocity|, W
@@ -41,6 +42,7 @@ class Assessment:
     swing_m: float | None = None
     rest_speed: float | None = None
     rest_joint_speed: float | None = None
+    error_se: float | None = None
 
     def reaches(self, target: float) -> bool:
         """No falls, and an error below the target; for tasks without an error, a score of at least the target."""
@@ -87,4 +89,5 @@ def assess(env: TaskEnv, policy: Policy, score: str, seconds: float = 20.0) -> A
         swing_m=measure.swings.median(),
         rest_speed=rest_speed,
         rest_joint_speed=rest_joint_speed,
+        error_se=measure.standard_error(error),
     )

@@ -13,6 +13,7 @@ from trueup.policy.runner import Policy
 from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
 from trueup.view.camera import CameraCfg, turned
+from trueup.view.draw import HEIGHT, WIDTH
 from trueup.view.film import film, visual_model
 
 
@@ -51,8 +52,8 @@ def film_policy(
     path: Path,
     *,
     seconds: float = 5.0,
-    width: int = 480,
-    height: int = 360,
+    width: int = WIDTH,
+    height: int = HEIGHT,
     camera: CameraCfg | None = None,
     command: Sequence[float] | None = None,
     progress: Callable[[float], None] | None = None,

@@ -43,8 +43,8 @@ class PlayVerb:
     joints: tuple[str, ...] = ()  # Joint names in the SDK's order, for layouts that number joints only (deploy.yaml).
     base: PathLike | None = None  # rl_sar's base.yaml; default: beside the layout or one folder up.
     film: FilmLike | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
-    width: int = 640  # Of the film, in pixels.
-    height: int = 480  # Of the film, in pixels.
+    width: int = 1280  # Of the film, in pixels.
+    height: int = 720  # Of the film, in pixels.
     azimuth: float = 140.0
     """Where the film's camera looks, degrees from the robot's first heading: 90 from its right, 180 into its face."""
     command: tuple[float, ...] | None = None

@@ -1,0 +1,1 @@
+"""The page of a training run: its parts, and runs side by side."""
