@@ -13,7 +13,7 @@ from trueup.calibrate.actuator.score import error_of, roll, score_rung
 from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
 from trueup.calibrate.score_logs import score_logs, sim_of
-from trueup.report.calibration.calibrate import fit_page
+from trueup.report.calibration.fit_page import fit_page
 from trueup.report.calibration.score_logs import facts_of
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg

@@ -15,7 +15,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.judge.scores import Scored
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
-from trueup.report.calibration.calibrate import next_recording
+from trueup.report.calibration.words import next_recording
 from trueup.robot.load import load_robot
 from trueup.world.replay.replay import Replay
 
@@ -106,9 +106,28 @@ def test_the_page_is_moderate_in_size(page_file):
     assert page_file.stat().st_size < 8_000_000
 
 
-def test_the_text_names_every_parameter_and_each_advice_once():
+def test_the_text_is_short_with_the_verdict_first_and_like_joints_together():
     fit = made_fit()
-    text = fit.table()
+    lines = fit.table().splitlines()
+    assert len(lines) < 35
+    assert lines[0].startswith("The calibrated model predicts held-out data no better than the nominal one: 10.00")
+    assert "Of 49 parameters 25 identified, 0 bounded, 12 weak, 12 not visible." in " ".join(lines[:3])
+    rows = [line.split(",")[0] for line in lines if ", kg m^2" in line or ", N m" in line]
+    assert rows[:3] == ["armature hip", "armature thigh", "armature calf"]
+    assert len(rows) == 9
+
+
+def test_the_page_begins_with_the_verdict_and_folds_the_long_tables(page_file):
+    html = page_file.read_text()
+    verdict = html.index("The calibrated model predicts held-out data")
+    assert verdict < html.index("25 identified</span>") < html.index("<h2>")
+    groups, all_rows = html.index("armature hip"), html.index("<summary>Every parameter</summary>")
+    assert groups < all_rows < html.index("armature FL_hip_joint", all_rows)
+
+
+def test_the_verbose_text_names_every_parameter_and_each_advice_once():
+    fit = made_fit()
+    text = fit.table(verbose=True)
     for name in {entry.parameter.name for entry in fit.calibration.estimates}:
         mine = [entry.parameter for entry in fit.calibration.estimates if entry.parameter.name == name]
         start = text.index(f"\n{name}, {mine[0].unit}")

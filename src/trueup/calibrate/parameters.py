@@ -116,12 +116,12 @@ def tied(names: tuple[str, ...], tie: Tie) -> list[tuple[str, ...]]:
         return [names] if names else []
     groups: dict[str, list[str]] = {}
     for name in names:
-        key = _sideless(name) if tie == "side" else _kind(name)
+        key = _sideless(name) if tie == "side" else joint_kind(name)
         groups.setdefault(key, []).append(name)
     return [tuple(group) for group in groups.values()]
 
 
-def _kind(name: str) -> str:
+def joint_kind(name: str) -> str:
     """The name without side, front and rear: FL_hip and RR_hip -> *_hip, hind_left_knee -> *_knee."""
     sideless = re.sub(r"[FRHBfrhb]\*", "*", _sideless(name))
     ends = r"(?<![A-Za-z])(front|rear|hind|back|Front|Rear|Hind|Back)(?![A-Za-z])"

@@ -64,9 +64,9 @@ def called_with(config: Callable[P, C], run: Callable[[C], R]) -> Callable[P, R]
 class Shown:
     """A result that can be looked at. Pages and tables are made above the stages, so the root package is asked."""
 
-    def table(self) -> str:
-        """The result as text."""
-        text: str = sys.modules["trueup"].table(self)
+    def table(self, *, verbose: bool = False) -> str:
+        """The result as text; `verbose`: with every row, where like ones stand together otherwise."""
+        text: str = sys.modules["trueup"].table(self, verbose=verbose)
         return text
 
     def report(self, path: str | Path) -> Path:

@@ -63,7 +63,7 @@ class Page:
     def code(self, text: str, folded: str = "") -> None:
         """Add a command or output, as it is; under a title that opens it, if it is `folded`."""
         shown = f"<pre>{escape(text)}</pre>"
-        self._parts.append(f"<details><summary>{escape(folded)}</summary>{shown}</details>" if folded else shown)
+        self._parts.append(_folded(shown, folded) if folded else shown)
 
     def facts(self, facts: Mapping[str, Cell]) -> None:
         """Add a row of tiles: a name and a value each."""
@@ -80,8 +80,10 @@ class Page:
         """Add a line that says how it ended, coloured by its status."""
         self._parts.append(f'<p class="verdict {status}">{escape(text)}</p>')
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "") -> None:
-        """Add a table; columns of numbers are aligned to the right, numbers shown to four digits."""
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "", *, folded: str = ""
+    ) -> None:
+        """Add a table, under a title that opens it if it is `folded`; numbers right, to four digits."""
         body = [list(row) for row in rows]
         for row in body:
             if len(row) != len(columns):
@@ -96,7 +98,8 @@ class Page:
         under = f"<caption>{escape(caption)}</caption>" if caption else ""
         inner = "".join(line("td", row) for row in body)
         table = f"<table>{under}<thead>{line('th', columns)}</thead><tbody>{inner}</tbody></table>"
-        self._parts.append(f'<div class="table">{table}</div>')
+        shown = f'<div class="table">{table}</div>'
+        self._parts.append(_folded(shown, folded) if folded else shown)
 
     def plot(self, figure: Any, caption: str = "") -> None:
         """Add a plotly figure that can be zoomed."""
@@ -145,6 +148,10 @@ class Page:
     def write(self, path: str | Path) -> Path:
         """Write the page, whole or not at all."""
         return write_atomic(path, self.html())
+
+
+def _folded(shown: str, title: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{shown}</details>"
 
 
 def _cell_html(cell: Cell) -> str:

@@ -13,7 +13,8 @@ from trueup.calibrate.score_logs import LogScores
 from trueup.deploy.deploy import Deployed
 from trueup.evaluate.score import Score
 from trueup.report.calibration.actuators import ladder_page, print_ladder
-from trueup.report.calibration.calibrate import fit_page, print_fit
+from trueup.report.calibration.calibrate import print_fit
+from trueup.report.calibration.fit_page import fit_page
 from trueup.report.calibration.score_logs import print_scores
 from trueup.report.calibration.score_logs import scores_page as log_scores_page
 from trueup.report.operate.deploy import deploy_page, print_deployed
@@ -25,12 +26,15 @@ from trueup.verify.verify import Verified
 _WIDTH = 150  # characters that the widest table needs
 
 
-def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed) -> str:
-    """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run."""
+def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed, *, verbose: bool = False) -> str:
+    """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run.
+
+    verbose   of a fit: every parameter, note and advice instead of like joints together
+    """
     console = Console(file=io.StringIO(), width=_WIDTH)
     match result:
         case Fit():
-            print_fit(result, console)
+            print_fit(result, console, verbose=verbose)
         case Ladder():
             print_ladder(result, console)
         case LogScores():
