@@ -227,7 +227,7 @@ def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) ->
 
 
 def _append(folder: RunFolder, steps: int, result: Assessment, **more: object) -> None:
-    record = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score}
+    record: dict[str, object] = {"steps": steps, "falls": result.falls, "error": result.error, "score": result.score}
     record |= {"episodes": result.episodes, "error_se": result.error_se, **more}
     path = folder.path / "assessments.jsonl"
     with writing(path), path.open("a") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Episode:
     action: Floats
 
     @property
-    def time(self) -> NDArray[np.float64]:
+    def time(self) -> NDArray[np.floating]:
         """In seconds, (T,)."""
         return self.dt * np.arange(1, len(self.action) + 1)
 
@@ -70,10 +71,10 @@ class Episode:
 
     def save(self, path: Path) -> Path:
         """Write the arrays and names as .npz."""
-        names = {name: np.array(getattr(self, name), dtype=np.str_) for name in _NAMES}
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        parts: dict[str, Any] = {name: np.array(getattr(self, name), dtype=np.str_) for name in _NAMES}
+        parts |= {name: getattr(self, name) for name in _ARRAYS}
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, dt=np.float64(self.dt), **names, **arrays)
+        np.savez_compressed(buffer, dt=np.float64(self.dt), **parts)
         return write_atomic(path, buffer.getvalue())
 
 
