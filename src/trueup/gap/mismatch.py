@@ -1,0 +1,106 @@
+"""Mismatch of windows under many candidate changes, all as rows of one batch.
+
+Each channel's error is measured in units of what would not matter: 0.004 rad of a joint, 0.15 rad/s of spin, 0.015 of
+the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trueup.core.arrays import FloatArray
+from trueup.gap.hysteresis import DahlFriction
+from trueup.gap.windows import Windows
+from trueup.policy.reading import gravity_in_body
+from trueup.robot.load import Robot
+from trueup.robot.model import ModelCfg
+from trueup.world.batch import BatchSim, SimCfg
+from trueup.world.fitted.calibration import SimParams
+from trueup.world.parameters.able_to_set import able_to_set
+from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
+from trueup.world.replay.replay import at_rate
+
+Values = Mapping[str, FloatArray]  # parameter -> (W, ...), absolute
+JOINT_RAD, SPIN_RAD_S, GRAVITY = 0.004, 0.15, 0.015
+_MOST = 2500.0
+_ROWS = 1500  # simulations in one batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The simulator that is compared: a robot, its calibration, held or free; `delay_s` is the longest tried."""
+
+    robot: Robot
+    params: SimParams | None
+    walking: bool
+    threads: int = 1
+    delay_s: float = 0.05
+
+    def sim(self, rows: int, rate_hz: float, windows: Windows, tiles: int) -> BatchSim:
+        """A batch with the windows' gains and the calibration's parameters, before any change."""
+        held = ModelCfg(base="free" if self.walking else "fixed")
+        cfg = SimCfg(nsim=rows, threads=self.threads, max_delay_s=self.delay_s, model=held)
+        if self.params is not None:
+            cfg = able_to_set(cfg, [one.name for one in self.params.parameters])
+        cfg = at_rate(self.robot, replace(cfg, actuator=replace(cfg.actuator, inputs="servo")), rate_hz)
+        sim = BatchSim(self.robot, cfg)
+        set_gains(sim, windows.recorded.tiled(tiles))
+        if self.params is not None:
+            self.params.apply(sim)
+        return sim
+
+
+def base_values(model: Model, windows: Windows, names: Sequence[str]) -> dict[str, FloatArray]:
+    """Parameters (W, ...) that stand without any change."""
+    sim = model.sim(windows.count, windows.rate_hz, windows, 1)
+    return {name: sim.params.get(name) for name in names}
+
+
+def losses(
+    model: Model, windows: Windows, candidates: Sequence[Values], hysteresis: Sequence[FloatArray] | None = None
+) -> FloatArray:
+    """Mean squared mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
+
+    hysteresis  of each candidate, N m of each joint (njoint,): then the joints have Dahl friction
+    """
+    each = max(1, _ROWS // windows.count)
+    parts = []
+    for k in range(0, len(candidates), each):
+        some = candidates[k : k + each]
+        sim = model.sim(len(some) * windows.count, windows.rate_hz, windows, len(some))
+        for name in some[0]:
+            sim.params.set(name, np.concatenate([one[name] for one in some]))
+        if hysteresis is not None:
+            torque = np.repeat(np.stack(hysteresis[k : k + each]), windows.count, axis=0)
+            sim.substep_model = DahlFriction(torque)
+        out = errors(sim, windows, len(some))
+        parts.append(out.reshape(len(some), windows.count, -1))
+    return np.concatenate(parts)
+
+
+def errors(sim: BatchSim, windows: Windows, tiles: int) -> FloatArray:
+    """Mean squared mismatch (tiles W, channel) of one batch."""
+    recorded: Recorded = windows.recorded.tiled(tiles)
+    out = play(sim, recorded)
+    channels = [_mean(joint_seen(sim, out["qpos"]) - np.tile(windows.measured, (tiles, 1, 1)), JOINT_RAD)]
+    if sim.free_base and windows.gravity is not None:
+        quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
+        down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
+        channels.append(_mean(down - np.tile(windows.gravity, (tiles, 1, 1)), GRAVITY))
+        if windows.gyro is not None:
+            spin = out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
+            channels.append(_mean(spin - np.tile(windows.gyro, (tiles, 1, 1)), SPIN_RAD_S))
+    return np.concatenate(channels, axis=1)
+
+
+def _mean(error: FloatArray, unit: float) -> FloatArray:
+    square = np.square(np.where(np.isfinite(error), error, math.inf) / unit)
+    mean: FloatArray = np.minimum(square, _MOST).mean(axis=1)
+    return mean
+
+
+Score = Callable[[Sequence[Values]], FloatArray]

@@ -1,0 +1,111 @@
+"""GapResult: ranked causes with evidence, horizons and distances, as data that is read and written as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+from trueup.core.files import write_atomic
+from trueup.world.fitted.refit import REFIT_FILE, RefitRequest, write_refit
+
+FILE, SCHEMA = "result.json", 1
+_MOST_BYTES = 50_000_000
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Immutable, keyword-only, unknown keys refused."""
+
+
+class Cause(_Strict, frozen=True, kw_only=True):
+    """One explanation of the mismatch.
+
+    joints      that it acts on; () for the whole robot
+    size, unit  of the change that explains most on the part of the log that it was estimated on
+    explained   share of the squared mismatch that disappears on held-out windows; `interval` its 90 % interval
+    confidence  share of bootstrap draws over held-out windows in which no other cause explains more
+    tied        whether it explains as much as the first, within what the windows can tell
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    size: float
+    unit: str
+    explained: float
+    interval: tuple[float, float]
+    confidence: float
+    tied: bool
+    evidence: str
+    command: str
+    excitation: str
+
+
+class Pair(_Strict, frozen=True, kw_only=True):
+    """The first cause together with a second one, and what both explain on held-out windows."""
+
+    names: tuple[str, str]
+    explained: float
+    adds: float
+
+
+class Horizon(_Strict, frozen=True, kw_only=True):
+    """Root mean square mismatch of one signal after some time of simulation from a measured state."""
+
+    signal: str
+    unit: str
+    horizon: str
+    error: float
+    moved: float
+
+
+class GapResult(_Strict, frozen=True, kw_only=True):
+    """What a log says about a simulator.
+
+    causes         that are significant and matter, the best first; empty when nothing is wrong
+    tried          every hypothesis that was tested, name -> share explained on held-out windows
+    horizons       one step, 0.1 s, 1 s and whole log, per signal
+    distances      of distributions, for logs whose commands cannot be replayed
+    """
+
+    schema: int = SCHEMA
+    robot: str
+    base: str
+    logs: tuple[str, ...]
+    hashes: tuple[str, ...]
+    params: str | None
+    windows: int
+    seconds: float
+    nothing_wrong: bool
+    causes: tuple[Cause, ...]
+    pairs: tuple[Pair, ...]
+    tried: dict[str, float]
+    horizons: tuple[Horizon, ...]
+    distances: dict[str, float]
+    notes: tuple[str, ...]
+    refit: RefitRequest | None = None
+
+    def write(self, folder: str | Path) -> Path:
+        """Write FOLDER/result.json, and refit.json where something can be fitted."""
+        path = write_atomic(Path(folder) / FILE, msgspec.json.format(msgspec.json.encode(self), indent=1))
+        if self.refit is not None:
+            write_refit(self.refit, Path(folder) / REFIT_FILE)
+        else:
+            (Path(folder) / REFIT_FILE).unlink(missing_ok=True)
+        return path
+
+
+def read(path: str | Path) -> GapResult:
+    """Read result.json, or the folder that holds it."""
+    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise TrueupError(f"is larger than {_MOST_BYTES} bytes: not a diagnosis", file=file)
+        found = msgspec.json.decode(file.read_bytes(), type=GapResult)
+    except OSError as error:
+        raise TrueupError(f"the diagnosis cannot be read: {error.strerror}", file=file) from None
+    except msgspec.MsgspecError as error:
+        raise TrueupError(f"is not a diagnosis of `trueup gap`: {error}", file=file) from None
+    if found.schema != SCHEMA:
+        raise TrueupError(f"is of schema {found.schema}, this version reads {SCHEMA}: diagnose again", file=file)
+    return found

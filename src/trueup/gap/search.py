@@ -1,0 +1,150 @@
+"""Searches the size of each hypothesis on one half of the windows and judges it on the other.
+
+Joints move nearly independently over short windows, so one batch in which a size is given to all joints also shows
+which size fits each joint best. Three variants are then simulated as such: one size for all, each joint its own, and
+the one joint that gains most; the half that estimates also chooses the variant, with a price for every further number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trueup.core.arrays import FloatArray
+from trueup.gap.hypotheses import Hypothesis
+from trueup.gap.mismatch import Model, Values, base_values, losses
+from trueup.gap.windows import Windows
+from trueup.robot.model import trunk_body
+
+_PRICE = 0.01  # of the mismatch that a further number must explain on the half that it was estimated on
+_GAINS = 0.03  # of a joint's own mismatch that its size must explain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A hypothesis with its size: mismatch (W,) in every window, without and with the change."""
+
+    cause: str
+    joints: tuple[str, ...]
+    size: float
+    unit: str
+    before: FloatArray
+    after: FloatArray
+    matters: bool
+    evidence: str = ""
+    fits: tuple[str, ...] = ()
+    values: Values = field(default_factory=dict)
+
+    def explained(self, windows: FloatArray) -> float:
+        """Share of the mismatch of some windows that disappears."""
+        before = float(self.before[windows].sum())
+        return 1.0 - float(self.after[windows].sum()) / before if before > 0.0 else 0.0
+
+
+class Search:
+    """Tests hypotheses on windows of one log against one model; `given` are values that already stand."""
+
+    def __init__(self, model: Model, windows: Windows, given: Values | None = None) -> None:
+        self.model, self.windows, self.given = model, windows, dict(given or {})
+        self.njoint = model.robot.spec.njoint
+        self.before = losses(model, windows, [self.given])[0]
+
+    def test(self, one: Hypothesis) -> Tested:
+        """Find the size and compare with the model as it is."""
+        base = {**base_values(self.model, self.windows, one.params), **self.given}
+        base = {name: base[name] for name in one.params}
+        tried = self._run(one, base, [np.full(self.njoint, size) for size in one.sizes])
+        fit = ~self.windows.held
+        every = np.concatenate([self.before[None], tried])[:, fit]
+        sizes = np.array([one.nothing, *one.sizes])
+        variants = [self._refined(sizes, every.sum(axis=(1, 2)))]
+        price = [1]
+        vectors = [np.full(self.njoint, variants[0])]
+        if one.per_joint:
+            own = self._own_sizes(one, sizes, every)
+            gain = self._gain(every)
+            alone = np.full(self.njoint, one.nothing)
+            alone[gain.argmax()] = self._refined(sizes, every[:, :, gain.argmax()].sum(axis=1))
+            vectors += [own, alone]
+            price += [1 + int((own != one.nothing).sum()), 1]
+        after = self._run(one, base, vectors)
+        whole = self.before[fit].sum()
+        score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
+        best = int(np.argmin(score))
+        return self._tested(one, base, vectors[best], after[best])
+
+    def _tested(self, one: Hypothesis, base: Values, vector: FloatArray, after: FloatArray) -> Tested:
+        names = self.model.robot.spec.joint_names
+        moved = one.matters(vector) if one.per_joint else np.ones(self.njoint, np.bool_)
+        joints = tuple(n for n, is_moved in zip(names, moved, strict=True) if is_moved)
+        size = float(np.median(vector[moved])) if moved.any() else one.nothing
+        return Tested(
+            cause=one.cause,
+            joints=() if len(joints) == len(names) else joints,
+            size=size,
+            unit=one.unit,
+            before=self.before.sum(axis=1),
+            after=after.sum(axis=1),
+            matters=bool(moved.any() and np.any(one.matters(vector[moved]))),
+            fits=one.fits,
+            values={} if one.kind == "hysteresis" else self._values(one, base, vector),
+        )
+
+    def _own_sizes(self, one: Hypothesis, sizes: FloatArray, every: FloatArray) -> FloatArray:
+        """Each joint's best size by its own mismatch; nothing where it gains little or does not matter."""
+        own = np.array([self._refined(sizes, every[:, :, j].sum(axis=1)) for j in range(self.njoint)])
+        small = self._gain(every) < _GAINS * every[0].sum(axis=0)[: self.njoint]
+        return np.where(small | ~one.matters(own), one.nothing, own)
+
+    def _gain(self, every: FloatArray) -> FloatArray:
+        total = every.sum(axis=1)[:, : self.njoint]
+        gain: FloatArray = total[0] - total.min(axis=0)
+        return gain
+
+    @staticmethod
+    def _refined(sizes: FloatArray, cost: FloatArray) -> float:
+        """The least of a parabola through the best size and its neighbours."""
+        order = np.argsort(sizes)
+        s, c = sizes[order], cost[order]
+        k = int(c.argmin())
+        if k in (0, len(s) - 1):
+            return float(s[k])
+        a, b, _ = np.polyfit(s[k - 1 : k + 2], c[k - 1 : k + 2], 2)
+        return float(np.clip(-b / (2.0 * a), s[k - 1], s[k + 1])) if a > 0.0 else float(s[k])
+
+    def _run(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
+        if one.kind == "hysteresis":
+            limit = self.model.robot.spec.torque_limit
+            return losses(self.model, self.windows, [self.given] * len(vectors), [v * limit for v in vectors])
+        return losses(self.model, self.windows, [self._values(one, base, vector) for vector in vectors])
+
+    def _values(self, one: Hypothesis, base: Values, vector: FloatArray) -> dict[str, FloatArray]:
+        """Absolute values (W, ...) of the parameters, with those that already stand."""
+        return self.given | {name: self._changed(one, name, base[name], vector) for name in one.params}
+
+    def _changed(self, one: Hypothesis, name: str, base: FloatArray, vector: FloatArray) -> FloatArray:
+        spec = self.model.robot.spec
+        if one.of_trunk:
+            return self._of_trunk(one, name, base, float(vector[0]))
+        size = vector if base.ndim > 1 else vector[0]
+        if one.kind == "times":
+            return base * size
+        if one.kind == "fade":
+            return base * (1.0 - vector * self.windows.warm)
+        changed = base + (size * spec.torque_limit if one.of_torque else size)
+        return changed if name == "encoder_bias" else np.maximum(changed, 0.0)
+
+    def _of_trunk(self, one: Hypothesis, name: str, base: FloatArray, size: float) -> FloatArray:
+        sim = self.model.sim(self.windows.count, self.windows.rate_hz, self.windows, 1)
+        column = sim.params.body_names.index(trunk_body(sim.model, self.model.robot))
+        out = base.copy()
+        if one.kind == "times":
+            out[:, column] *= size
+        else:
+            out[:, column, one.axis] += size
+        return out
+
+
+Progress = Callable[[float], None]
