@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, Ids
 from trueup.data.log import Log
 from trueup.deploy.session.recording import FILE, PHASES, Recorded, read_rows
 from trueup.robot.load import Robot
@@ -93,7 +93,7 @@ def rows_log(rows: Recorded) -> Log:
     return Log(time=rows.columns["time_s"][:, 0], joint_names=rows.header.joint_names, signals=signals)
 
 
-def _policy_rows(rows: Recorded) -> FloatArray:
+def _policy_rows(rows: Recorded) -> Ids:
     """Indices of the rows in which the policy ran."""
     return np.flatnonzero(rows.columns["phase"][:, 0] == PHASES.index("policy"))
 

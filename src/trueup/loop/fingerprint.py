@@ -15,8 +15,9 @@ from trueup.core.errors import TrueupError
 
 # keys of JSON that say when, where or how fast
 _CLOCK = {
-    "started", "seconds_taken", "elapsed_s", "minutes", "created", "startup", "folder", "path", "out", "effort", "sha256",
-    "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "steps_per_s", "film", "log", "provenance", "records",
+    "started", "seconds_taken", "elapsed_s", "minutes", "created", "startup", "folder", "path", "out", "effort",
+    "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "steps_per_s", "film", "log",
+    "provenance", "records",
 }  # fmt: skip
 _CLOCK_CHECKS = {"timing", "speed", "inference time"}  # checks of a certificate that measure this machine
 _CLOCK_COLUMNS = {"wall_s", "late_s", "step_s", "received", "host_time_s"}

@@ -94,7 +94,7 @@ def stage_of(loop: Context, name: StageName, round_: int) -> Stage:
 
 def standing(loop: Context) -> Looped:
     """What the rounds that are done came to."""
-    figures = {}
+    figures: dict[int, RoundFigures] = {}
     for round_ in loop.workspace.rounds():
         if loop.workspace.manifest(round_, "deploy") is not None:
             found = round_figures(loop.robot, loop.folder(round_, "deploy"), loop.budgets.deploy_s)
@@ -130,4 +130,3 @@ def _locked(path: Path) -> Iterator[None]:
         except OSError:
             raise TrueupError("another loop is running in this workspace", file=path) from None
         yield
-

@@ -51,7 +51,9 @@ def run_verb(asked: LoopVerb) -> int:
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
     if asked.page:
         page = looped.workspace.path / "index.html"
-        console.print(f"page       {page}   (open it in a browser; it needs no network)", highlight=False, soft_wrap=True)
+        console.print(
+            f"page       {page}   (open it in a browser; it needs no network)", highlight=False, soft_wrap=True
+        )
     return 0
 
 
@@ -96,5 +98,3 @@ def _print_figures(looped: Looped, console: Console) -> None:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
-
-

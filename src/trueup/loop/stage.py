@@ -111,7 +111,12 @@ def _request(workspace: Workspace, stage: Stage) -> dict[str, Any]:
         if parent is None:
             raise TrueupError(f"stage {stage.name!r} needs {name!r} of round {round_}, which is not done")
         inputs[f"round-{round_}/{name}"] = parent.hash
-    return {"stage": stage.name, "config": stage.config | {"absent": stage.absent}, "inputs": inputs, "version": __version__}
+    return {
+        "stage": stage.name,
+        "config": stage.config | {"absent": stage.absent},
+        "inputs": inputs,
+        "version": __version__,
+    }
 
 
 def _run_all(workspace: Workspace, stage: Stage, folder: Path, tell: Tell) -> list[int]:

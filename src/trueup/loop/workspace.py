@@ -1,11 +1,11 @@
 """Workspace: a folder with one folder per stage and round, whose manifests chain artifacts by hash.
 
-    WORKSPACE/workspace.json             robot, driver, task, budgets: what the loop was asked for
-    WORKSPACE/round-1/calibrate/         the artifacts of a stage, and beside them
-        request.json                     what it was asked for and made of; written first
-        stage.log                        everything its commands printed
-        manifest.json                    hashes of inputs and outputs, parents; written last: a stage without is not done
-        times.json                       when and how long, no part of any hash
+WORKSPACE/workspace.json             robot, driver, task, budgets: what the loop was asked for
+WORKSPACE/round-1/calibrate/         the artifacts of a stage, and beside them
+    request.json                     what it was asked for and made of; written first
+    stage.log                        everything its commands printed
+    manifest.json                    hashes of inputs and outputs, parents; written last: a stage without is not done
+    times.json                       when and how long, no part of any hash
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Leg odometry: the path of a legged robot's base from its joints and its IMU alone.
 
 With the base at the origin and turned as the IMU says, a foot that stands still on the ground moves by the opposite of
-what the base moves. Over one sample the base's step is minus the mean step of the feet that stand; a foot stands while it
-is within `_STANCE_M` of the lowest one at both ends of the step. The lowest foot is on flat ground, which gives the
-height. No velocity sensor is needed, and slipping feet and soft soles are the error: on twins a few cm/s.
+what the base moves. Over one sample the base's step is minus the mean step of the feet that stand; a foot stands while
+it is within `_STANCE_M` of the lowest one at both ends of the step. The lowest foot is on flat ground, which gives the
+height. No velocity sensor is needed; slipping feet and soft soles are the error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SMOOTH_S = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class BasePath:
-    """Base of a robot over time: `qpos` (T, nq) for films; `velocity` (T, 3): forward, sideways (m/s), turning (rad/s)."""
+    """Base over time: `qpos` (T, nq) for films; `velocity` (T, 3): forward, sideways (m/s), turning (rad/s)."""
 
     time: FloatArray
     qpos: FloatArray

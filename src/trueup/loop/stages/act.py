@@ -16,7 +16,7 @@ _NOT_PASSED = (1, 3)
 
 
 def deploy(loop: Context, round_: int) -> Stage:
-    """All rungs; the first that is not passed ends the stage. On a twin without a certificate, too, which is recorded."""
+    """All rungs up to the first that is not passed; a twin needs no certificate, which is recorded."""
     walks = WALKS if loop.is_legged else ((),)
     seconds = loop.budgets.deploy_s
     config = {"driver": loop.asked.driver, "seconds": seconds, "walks": [list(walk) for walk in walks]}
@@ -36,7 +36,11 @@ def deploy(loop: Context, round_: int) -> Stage:
             words: list[object] = ["deploy", bundle, "--rung", rung, "--driver", loop.driver(held), free, "--no-keys"]
             words += ["--out", folder / name, *robot, *(("--command", *walk) if walk else ())]
             words += ["--seconds", seconds] if rung in ("ground", "full") else []
-            out.append(verb(*words, ok=(0, *_NOT_PASSED) if rung == "full" else (0,), last=() if rung == "full" else _NOT_PASSED))
+            out.append(
+                verb(
+                    *words, ok=(0, *_NOT_PASSED) if rung == "full" else (0,), last=() if rung == "full" else _NOT_PASSED
+                )
+            )
         return out
 
     return Stage(

@@ -25,7 +25,13 @@ def record(loop: Context, round_: int) -> Stage:
             out.append(verb("record", *loop.robot_words, *how, *free))
         return out
 
-    config = {"robot": loop.robot_facts, "driver": loop.asked.driver, "seconds": seconds, "seed": seed, "squats": squats}
+    config = {
+        "robot": loop.robot_facts,
+        "driver": loop.asked.driver,
+        "seconds": seconds,
+        "seed": seed,
+        "squats": squats,
+    }
     return Stage(
         name="record", round=round_, config=config, commands=commands, outputs=("*.mcap",), budget_s=2 * seconds,
         after=() if round_ == 1 else ((round_ - 1, "gap"),),
@@ -57,7 +63,7 @@ def calibrate(loop: Context, round_: int) -> Stage:
     def commands(folder: Path) -> list[Command]:
         first = folder / ("air" if round_ > 1 and loop.is_legged else "fit")
         how: list[object] = ["--robot", *loop.robot_words, "--out", first, "--tie", budgets.tie, "--starts", 1]
-        how += ["--max-windows", budgets.windows, "--iterations", budgets.iterations, "--fit.seed", loop.asked.seed]
+        how += ["--max-windows", budgets.windows, "--iterations", budgets.iterations, "--seed", loop.asked.seed]
         if round_ > 1:
             how += ["--start", loop.fit(round_ - 1)]
             how += refit_words(loop.folder(round_ - 1, "gap"))
