@@ -41,7 +41,20 @@ class Badge:
         return f'<span class="badge {self.status}">{escape(self.text)}</span>'
 
 
-Cell = str | float | Badge | None
+@dataclass(frozen=True)
+class Link:
+    """A way to a file beside the page, or to a place in it (#NAME); `anchor` makes the link itself such a place."""
+
+    text: str
+    target: str
+    anchor: str = ""
+
+    def html(self) -> str:
+        name = f' id="{escape(self.anchor)}"' if self.anchor else ""
+        return f'<a href="{escape(self.target)}"{name}>{escape(self.text)}</a>'
+
+
+Cell = str | float | Badge | Link | tuple[Link, ...] | None
 
 
 class Page:
@@ -75,6 +88,10 @@ class Page:
     def badges(self, *badges: Badge) -> None:
         """Add verdicts side by side."""
         self._parts.append(f'<div class="badges">{"".join(badge.html() for badge in badges)}</div>')
+
+    def links(self, links: Sequence[Link]) -> None:
+        """Add ways to other files side by side."""
+        self._parts.append(f'<p class="links">{" &nbsp; ".join(link.html() for link in links)}</p>')
 
     def verdict(self, status: Status, text: str) -> None:
         """Add a line that says how it ended, coloured by its status."""
@@ -157,8 +174,10 @@ def _folded(shown: str, title: str) -> str:
 def _cell_html(cell: Cell) -> str:
     if cell is None:
         return "–"
-    if isinstance(cell, Badge):
+    if isinstance(cell, Badge | Link):
         return cell.html()
+    if isinstance(cell, tuple):
+        return "<br>".join(link.html() for link in cell)
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, str):

@@ -80,6 +80,13 @@ class Learner(ABC):
             self.normalizers[name] = read_normalizer(state, f"normalizer/{name}")
         self.iteration = int(state["learner/iteration"])
 
+    def start_from(self, state: State) -> None:
+        """Take over networks, optimisers and statistics of another run's `state`; not its simulations or iteration."""
+        for name, adam in self.adams.items():
+            adam.restore(name, state)
+        for name in self.normalizers:
+            self.normalizers[name] = read_normalizer(state, f"normalizer/{name}")
+
     def close(self) -> None:  # noqa: B027  most have nothing to end
         """End threads that were started."""
 

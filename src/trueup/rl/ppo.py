@@ -182,6 +182,11 @@ class Ppo(Learner):
         self.average.restore(state, "average/")
         self.average.count = self.iteration
 
+    def start_from(self, state: State) -> None:
+        super().start_from(state)
+        self.learning_rate = float(state["learner/learning_rate"])
+        self.average.restore(state, "average/")
+
     def close(self) -> None:
         """End the second thread."""
         self._second_core.shutdown()

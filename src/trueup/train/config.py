@@ -33,6 +33,7 @@ class RunCfg:
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
+    start          folder of the run whose networks this one begins with; the same task, joints and learner
     """
 
     task: str
@@ -47,6 +48,7 @@ class RunCfg:
     adr: bool = False
     learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
+    start: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

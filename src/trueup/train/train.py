@@ -61,6 +61,8 @@ def train(
         folder.create(cfg)
         origins = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
         write_atomic(folder.path / ORIGINS_FILE, origins)
+    if cfg.start is not None:
+        begin_with(learner, RunFolder(cfg.start))
     trainer = Trainer(folder, learner, _extras(cfg, folder, budget), resume=resume, started=started)
     outcome = trainer.run(budget, show)
     net = folder.newest_policy()
@@ -115,6 +117,15 @@ def make_learner(cfg: RunCfg) -> Learner:
     return learner_class(cfg.learner)(env, cfg.learner, cfg.seed, *more)
 
 
+def begin_with(learner: Learner, start: RunFolder) -> None:
+    """Give a learner the networks and statistics of another run; a checkpoint of its own replaces them on resuming."""
+    try:
+        learner.start_from(start.newest().arrays)
+    except (KeyError, ValueError, RuntimeError) as error:
+        told = f"its networks do not fit this task and learner ({error}); train without --start"
+        raise TrueupError(told, file=start.path) from error
+
+
 def run_env(
     cfg: RunCfg,
     nenv: int,
@@ -145,7 +156,7 @@ def run_env(
         stagger=stagger,
     )
     task = load_task(cfg.task, cfg.robot)
-    if isinstance(cfg.learner, DistillCfg):  # its teacher walks already: no easy start is needed
+    if isinstance(cfg.learner, DistillCfg) or cfg.start is not None:  # walks already: no easy start is needed
         task = replace(task, ramp_s=(0.0, 0.0))
     return make_env(task, env_cfg)
 

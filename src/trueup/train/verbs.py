@@ -87,6 +87,8 @@ class TrainVerb:
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
+    start: PathLike | None = None
+    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones."""
     film_minutes: float = 5.0  # Time between short films; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
@@ -171,6 +173,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
         actuator=None if verb.actuator is None else str(verb.actuator),
         learner=_learner(verb, task),
         teacher=None if verb.teacher is None else str(verb.teacher),
+        start=None if verb.start is None else str(verb.start),
         **{name: getattr(verb, name) for name in as_they_are},
     )
 

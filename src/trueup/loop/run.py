@@ -1,0 +1,132 @@
+"""`run_loop`: all stages of all rounds in their order, with the page kept up to date."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+
+from trueup.core.errors import TrueupError
+from trueup.core.files import make_folder, write_atomic
+from trueup.hardware.drivers.open import same_twin
+from trueup.loop.compare import Comparison, RoundFigures, compare, round_figures
+from trueup.loop.context import Context
+from trueup.loop.stage import Stage, Tell, run_stage
+from trueup.loop.stages import act, learn, measure
+from trueup.loop.verbs import FULL, SHORT, STAGES, LoopVerb, StageName
+from trueup.loop.workspace import ASKED, Workspace
+
+_MAKE: dict[StageName, Callable[[Context, int], Stage]] = {
+    "record": measure.record,
+    "check": measure.check,
+    "calibrate": measure.calibrate,
+    "ladder": measure.ladder,
+    "train": learn.train,
+    "evaluate": learn.evaluate,
+    "verify": learn.verify,
+    "deploy": act.deploy,
+    "gap": act.gap,
+}
+COMPARISON = "comparison.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looped:
+    """Where the loop stands.
+
+    figures      of every round that was on the robot
+    comparison   of the last round with the first; None with fewer than two
+    """
+
+    workspace: Workspace
+    figures: dict[int, RoundFigures]
+    comparison: Comparison | None
+
+
+def context_of(asked: LoopVerb) -> Context:
+    """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
+    if asked.rounds < 1:
+        raise TrueupError(f"a loop has at least one round, found --rounds {asked.rounds}")
+    name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
+    workspace = Workspace(Path(asked.workspace or Path("loops") / name))
+    loop = Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=workspace)
+    wanted = {"robot": loop.robot.spec.name, "driver": same_twin(asked.driver) or asked.driver, "task": loop.task}
+    file = workspace.path / ASKED
+    found = json.loads(file.read_text()) if file.exists() else wanted
+    for key, value in wanted.items():
+        if found.get(key) != value:
+            told = f"this workspace is about {key} {found.get(key)!r}, and {value!r} was asked for"
+            raise TrueupError(f"{told}; choose another --workspace", file=file)
+    make_folder(workspace.path)
+    write_atomic(file, json.dumps(wanted | {"full": asked.full, "rounds": asked.rounds}, indent=1) + "\n")
+    return loop
+
+
+def run_loop(asked: LoopVerb, tell: Tell, on_change: Callable[[Context], None] = lambda loop: None) -> Looped:
+    """Run what is not done yet; `on_change` is called after every stage that ran."""
+    loop = context_of(asked)
+    with _locked(loop.workspace.path):
+        _forget(loop)
+        for round_ in range(1, asked.rounds + 1):
+            for name in _names(asked):
+                before = loop.workspace.manifest(round_, name)
+                if run_stage(loop.workspace, stage_of(loop, name, round_), tell) != before:
+                    on_change(loop)
+            if asked.until is not None:
+                break
+        looped = standing(loop)
+        if looped.comparison is not None:
+            write_atomic(loop.workspace.path / COMPARISON, msgspec.json.encode(asdict(looped.comparison)))
+        on_change(loop)
+    return looped
+
+
+def stage_of(loop: Context, name: StageName, round_: int) -> Stage:
+    """A stage of a round, as it would run now."""
+    return _MAKE[name](loop, round_)
+
+
+def standing(loop: Context) -> Looped:
+    """What the rounds that are done came to."""
+    figures: dict[int, RoundFigures] = {}
+    for round_ in loop.workspace.rounds():
+        if loop.workspace.manifest(round_, "deploy") is not None:
+            found = round_figures(loop.robot, loop.folder(round_, "deploy"), loop.budgets.deploy_s)
+            figures |= {} if found is None else {round_: found}
+    ends = (min(figures), max(figures)) if len(figures) > 1 else None
+    return Looped(
+        workspace=loop.workspace,
+        figures=figures,
+        comparison=None if ends is None else compare(figures[ends[0]], figures[ends[1]]),
+    )
+
+
+def _names(asked: LoopVerb) -> tuple[StageName, ...]:
+    """Stages of a round; one that is cut short by `until` leads to no other."""
+    return STAGES if asked.until is None else STAGES[: STAGES.index(asked.until) + 1]
+
+
+def _forget(loop: Context) -> None:
+    """With `--from STAGE`: that stage and those after it are done again, in the newest round that has it."""
+    if loop.asked.from_ is None:
+        return
+    having = [k for k in loop.workspace.rounds() if loop.workspace.manifest(k, loop.asked.from_) is not None]
+    for name in STAGES[STAGES.index(loop.asked.from_) :] if having else ():
+        shutil.rmtree(loop.workspace.folder(having[-1], name), ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One loop in a workspace at a time; the system frees the lock of a loop that was killed."""
+    with (path / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise TrueupError("another loop is running in this workspace", file=path) from None
+        yield

@@ -1,0 +1,100 @@
+"""`trueup loop` and `trueup board`: what the operator sees while a loop runs, and the page that is left."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from trueup.core.errors import TrueupError
+from trueup.core.stop import stop_on_signal
+from trueup.loop.context import Context
+from trueup.loop.run import Looped, run_loop, standing
+from trueup.loop.stage import Stage, Told
+from trueup.loop.story import tell_story
+from trueup.loop.verbs import SHORT, BoardVerb, LoopVerb
+from trueup.loop.workspace import ASKED, Workspace
+from trueup.report.workspace.board import serve_folder
+from trueup.report.workspace.page import write_workspace_page
+
+
+def run_verb(asked: LoopVerb) -> int:
+    """Run the loop with progress on the screen."""
+    console = Console()
+    started = time.monotonic()
+
+    def told(stage: Stage, what: Told, seconds: float, line: str) -> None:
+        name = f"round {stage.round}  {stage.name:<10}"
+        if what == "skipped":
+            console.print(f"{name} unchanged", style="dim", highlight=False)
+        elif what == "begins":
+            why = f": {stage.absent}" if stage.absent else f" (about {_clock(stage.budget_s)})"
+            console.print(f"{name} begins{why}", highlight=False, soft_wrap=True, markup=False)
+        elif what == "runs":
+            left = max(0.0, stage.budget_s - seconds)
+            console.print(
+                f"{name} {_clock(seconds)}, left about {_clock(left)}   {line[:90]}",
+                style="dim", highlight=False, soft_wrap=True, markup=False,
+            )  # fmt: skip
+        else:
+            console.print(f"{name} done in {_clock(seconds)}", highlight=False)
+
+    def changed(loop: Context) -> None:
+        if asked.page:
+            write_page(loop, films=asked.films)
+
+    looped = run_loop(asked, told, changed)
+    _print_figures(looped, console)
+    console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
+    if asked.page:
+        page = looped.workspace.path / "index.html"
+        console.print(
+            f"page       {page}   (open it in a browser; it needs no network)", highlight=False, soft_wrap=True
+        )
+    return 0
+
+
+def write_page(loop: Context, *, films: bool) -> Path:
+    """The story of a workspace as it stands."""
+    story = tell_story(loop, standing(loop), films=films)
+    return write_workspace_page(story, loop.workspace.path / "index.html")
+
+
+def run_board(asked: BoardVerb) -> int:
+    """Serve a workspace and make its page anew when something changed."""
+    file = asked.workspace / ASKED
+    if not file.exists():
+        raise TrueupError("is no workspace of `trueup loop`: workspace.json is missing", file=asked.workspace)
+
+    facts = json.loads(file.read_text())
+    loop = Context(
+        asked=LoopVerb(robot=facts["robot"], driver=facts["driver"], task=facts["task"], workspace=asked.workspace),
+        budgets=SHORT,
+        workspace=Workspace(asked.workspace),
+    )
+    before: dict[str, str] = {}
+    with stop_on_signal() as stop, serve_folder(asked.workspace, asked.host, asked.port) as address:
+        Console().print(f"board  {address}   (Ctrl-C ends it)", highlight=False)
+        while not stop.is_set():
+            now = loop.workspace.hashes()
+            if now != before or not (asked.workspace / "index.html").exists():
+                write_page(loop, films=True)
+                before = now
+            stop.wait(1.0)
+    return 0
+
+
+def _print_figures(looped: Looped, console: Console) -> None:
+    for round_, one in looped.figures.items():
+        error = "" if one.error is None else f", velocity error {one.error:.3f} m/s"
+        interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
+        console.print(f"round {round_}    {one.falls} of {one.runs} runs fell{error}{interval}", highlight=False)
+    if looped.comparison is not None:
+        console.print(f"the last round was {escape(looped.comparison.verdict)} than the first", highlight=False)
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"

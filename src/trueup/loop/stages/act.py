@@ -1,0 +1,73 @@
+"""Stages on the robot: deploy, rung by rung, and gap, the diagnosis of what it did."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from trueup.loop.context import Context
+from trueup.loop.stage import Command, Stage, verb
+from trueup.loop.stages.learn import BUNDLE, copied
+
+# what is asked of a walking robot on the last rung, a run each
+WALKS = (("forward=0.5",), ("forward=0.3", "turn=0.5"), ("forward=0.4", "sideways=0.2"))
+_NOT_PASSED = (1, 3)
+
+
+def deploy(loop: Context, round_: int) -> Stage:
+    """All rungs up to the first that is not passed; a twin needs no certificate, which is recorded."""
+    walks = WALKS if loop.is_legged else ((),)
+    seconds = loop.budgets.deploy_s
+    config = {"driver": loop.asked.driver, "seconds": seconds, "walks": [list(walk) for walk in walks]}
+
+    def commands(folder: Path) -> list[Command]:
+        for old in (*folder.glob("*.ladder"), *(one for one in folder.iterdir() if one.is_dir())):
+            shutil.rmtree(old, ignore_errors=True)
+        bundle = copied(loop.folder(round_, "verify") / BUNDLE, folder)
+        robot = () if loop.robot.built_in else ("--robot", *loop.robot_words)
+        free = "--uncertified" if loop.is_twin else "--no-uncertified"
+        out = [verb("deploy", bundle, "--rung", "replay", *robot, last=_NOT_PASSED)]
+        rungs: list[tuple[str, str, tuple[str, ...]]] = [("shadow", "shadow", ()), ("hang", "hang", ())]
+        rungs += [("ground", "ground", ("forward=0.3",) if loop.is_legged else ())]
+        rungs += [("full", f"full-{k + 1}", walk) for k, walk in enumerate(walks)]
+        for rung, name, walk in rungs:
+            held = "fixed" if rung in ("hang", "shadow") else "free"
+            words: list[object] = ["deploy", bundle, "--rung", rung, "--driver", loop.driver(held), free, "--no-keys"]
+            words += ["--out", folder / name, *robot, *(("--command", *walk) if walk else ())]
+            words += ["--seconds", seconds] if rung in ("ground", "full") else []
+            out.append(
+                verb(
+                    *words, ok=(0, *_NOT_PASSED) if rung == "full" else (0,), last=() if rung == "full" else _NOT_PASSED
+                )
+            )
+        return out
+
+    return Stage(
+        name="deploy", round=round_, after=((round_, "verify"),), config=config, commands=commands,
+        outputs=("*/policy.rows",), budget_s=90.0 if loop.is_twin else 180.0,
+    )  # fmt: skip
+
+
+def gap(loop: Context, round_: int) -> Stage:
+    """The diagnosis of the last run, and its request for the next fit."""
+    absent = "" if find_spec("trueup.gap.verbs") else "gap is not installed: the next round fits anew with all logs"
+
+    def commands(folder: Path) -> list[Command]:
+        log = robot_log(loop.folder(round_, "deploy"))
+        if log is None:
+            return []
+        bundle = loop.folder(round_, "train") / BUNDLE
+        words: list[object] = ["gap", log, "--bundle", bundle, "--params", loop.fit(round_), "--out", folder]
+        return [verb(*words, ok=(0, 1))]
+
+    return Stage(
+        name="gap", round=round_, after=((round_, "calibrate"), (round_, "train"), (round_, "deploy")),
+        commands=commands, outputs=("result.json", "refit.json"), absent=absent, budget_s=60.0,
+    )  # fmt: skip
+
+
+def robot_log(deploy_folder: Path) -> Path | None:
+    """The robot's own recording of the highest rung that ran."""
+    found = [one for name in ("full-*", "ground") for one in sorted(deploy_folder.glob(f"{name}/robot.mcap"))]
+    return found[0] if found else None

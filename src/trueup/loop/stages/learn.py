@@ -1,0 +1,101 @@
+"""Stages that make and prove a policy: train, evaluate, verify."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from trueup.loop.context import Context
+from trueup.loop.stage import Command, Stage, verb
+
+BUNDLE = "policy.bundle"
+_PACE = 5000.0  # control steps per second, for the time that is expected
+
+
+def train(loop: Context, round_: int) -> Stage:
+    """A policy in the calibrated simulator; later rounds go on from the policy before, in the truer one."""
+    steps = loop.asked.train_steps or loop.budgets.train_steps
+    config = {"steps": steps, "nenv": loop.budgets.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
+    after = ((round_, "calibrate"), *(((round_ - 1, "train"),) if round_ > 1 else ()))
+
+    def commands(folder: Path) -> list[Command]:
+        run = folder / "run"
+        shutil.rmtree(folder / BUNDLE, ignore_errors=True)
+        how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", 15]
+        if any((run / "checkpoints").glob("*")):
+            words: list[object] = ["train", "--resume", run, *how]
+        else:
+            shutil.rmtree(run, ignore_errors=True)
+            words = ["train", loop.task, "--out", run, "--params", loop.fit(round_), "--seed", loop.asked.seed, *how]
+            words += ["--nenv", loop.budgets.nenv, "--threads", loop.asked.threads]
+            words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
+            words += ["--start", loop.folder(round_ - 1, "train") / "run"] if round_ > 1 else []
+        return [verb(*words), verb("export", run, "--out", folder / BUNDLE, "--seed", loop.asked.seed)]
+
+    return Stage(
+        name="train", round=round_, after=after, config=config | loop.task_facts, commands=commands,
+        outputs=(f"{BUNDLE}/policy.onnx", f"{BUNDLE}/golden.npz"), budget_s=20.0 + steps / _PACE,
+    )  # fmt: skip
+
+
+def evaluate(loop: Context, round_: int) -> Stage:
+    """Scenarios, in draws of the calibration's posterior."""
+    budgets = loop.budgets
+    config = {"trials": budgets.trials, "only": _only(loop), "seed": loop.asked.seed}
+
+    def commands(folder: Path) -> list[Command]:
+        bundle = loop.folder(round_, "train") / BUNDLE
+        words: list[object] = ["evaluate", bundle, "--params", loop.fit(round_), "--out", folder]
+        words += ["--trials", budgets.trials, "--seed", loop.asked.seed, "--threads", loop.asked.threads, *_films(loop)]
+        return [verb(*words, *(("--only", *_only(loop)) if _only(loop) else ()), ok=(0, 1))]
+
+    after = ((round_, "calibrate"), (round_, "train"))
+    return Stage(
+        name="evaluate", round=round_, after=after, config=config, commands=commands, outputs=("**/score.json",),
+        budget_s=60.0 if not loop.asked.full else 900.0,
+    )  # fmt: skip
+
+
+def verify(loop: Context, round_: int) -> Stage:
+    """The gate; a policy that does not pass is an answer, too."""
+    budgets = loop.budgets
+    config = {
+        "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "only": _only(loop),
+        "seed": loop.asked.seed,
+    }  # fmt: skip
+
+    def commands(folder: Path) -> list[Command]:
+        bundle = copied(loop.folder(round_, "train") / BUNDLE, folder)
+        words: list[object] = ["verify", bundle, "--params", loop.fit(round_), "--out", folder / "gate"]
+        words += ["--trials", budgets.trials, "--worlds", budgets.worlds, "--second", budgets.second, "--no-films"]
+        words += ["--seed", loop.asked.seed, "--threads", loop.asked.threads]
+        return [verb(*words, *(("--only", *_only(loop)) if _only(loop) else ()), ok=(0, 1))]
+
+    after = ((round_, "calibrate"), (round_, "train"), (round_, "evaluate"))
+    return Stage(
+        name="verify", round=round_, after=after, config=config, commands=commands,
+        outputs=(f"{BUNDLE}.certificate.json",), budget_s=60.0 if not loop.asked.full else 1800.0,
+    )  # fmt: skip
+
+
+def copied(bundle: Path, folder: Path) -> Path:
+    """A stage's own copy of a bundle (and of its certificate): what it writes beside the bundle stays its own."""
+    target = folder / bundle.name
+    if not target.exists():
+        part = folder / f".{bundle.name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(bundle, part)
+        part.rename(target)
+    certificate = bundle.with_name(f"{bundle.name}.certificate.json")
+    if certificate.exists():
+        shutil.copyfile(certificate, folder / certificate.name)
+    return target
+
+
+def _only(loop: Context) -> list[str]:
+    """Scenarios of the short loop, for robots whose suite has them."""
+    return list(loop.budgets.only) if loop.is_legged else []
+
+
+def _films(loop: Context) -> tuple[str, ...]:
+    return () if loop.asked.films else ("--no-films",)

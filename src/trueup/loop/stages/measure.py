@@ -1,0 +1,104 @@
+"""Stages that look at the robot: record, check, calibrate, ladder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trueup.loop.context import Context
+from trueup.loop.stage import Command, Stage, verb
+
+_LOAD_S = 16.0
+
+
+def record(loop: Context, round_: int) -> Stage:
+    """A motion in the air; from the second round on another one, and squats that weigh what a legged robot carries."""
+    squats = round_ > 1 and loop.is_legged
+    seconds, seed = loop.budgets.record_s, loop.asked.seed + round_ - 1
+    options = ("--lockstep",) if loop.is_twin else ()
+
+    def commands(folder: Path) -> list[Command]:
+        air = ("--seconds", seconds, "--seed", seed, "--overwrite", *options, "--out", folder / "air.mcap")
+        out = [verb("record", *loop.robot_words, "--driver", loop.driver(), *air)]
+        if squats:
+            how = ("--excitation", "squat", "--seconds", _LOAD_S, "--amplitude", 0.8, "--overwrite", *options)
+            free = ("--driver", loop.driver("free"), "--out", folder / "squat.mcap")
+            out.append(verb("record", *loop.robot_words, *how, *free))
+        return out
+
+    config = {
+        "robot": loop.robot_facts,
+        "driver": loop.asked.driver,
+        "seconds": seconds,
+        "seed": seed,
+        "squats": squats,
+    }
+    return Stage(
+        name="record", round=round_, config=config, commands=commands, outputs=("*.mcap",), budget_s=2 * seconds,
+        after=() if round_ == 1 else ((round_ - 1, "gap"),),
+    )  # fmt: skip
+
+
+def check(loop: Context, round_: int) -> Stage:
+    """The validator; a log that is unusable ends the loop here."""
+    log = loop.folder(round_, "record") / "air.mcap"
+
+    def commands(folder: Path) -> list[Command]:
+        return [verb("data", "check", log, "--robot", *loop.robot_words)]
+
+    return Stage(name="check", round=round_, after=((round_, "record"),), commands=commands, budget_s=10.0)
+
+
+def calibrate(loop: Context, round_: int) -> Stage:
+    """The fit; later rounds begin from the one before, with all logs, the diagnosis' request and the load."""
+    budgets, squat = loop.budgets, loop.folder(round_, "record") / "squat.mcap"
+    logs = [loop.folder(k, "record") / "air.mcap" for k in range(1, round_ + 1)]
+    config = {
+        "tie": budgets.tie, "windows": budgets.windows, "iterations": budgets.iterations, "seed": loop.asked.seed,
+        "robot": loop.robot_facts,
+    }  # fmt: skip
+    after = [(k, "record") for k in range(1, round_ + 1)]
+    if round_ > 1:
+        after += [(round_ - 1, "calibrate"), (round_ - 1, "gap")]
+
+    def commands(folder: Path) -> list[Command]:
+        first = folder / ("air" if round_ > 1 and loop.is_legged else "fit")
+        how: list[object] = ["--robot", *loop.robot_words, "--out", first, "--tie", budgets.tie, "--starts", 1]
+        how += ["--max-windows", budgets.windows, "--iterations", budgets.iterations, "--seed", loop.asked.seed]
+        if round_ > 1:
+            how += ["--start", loop.fit(round_ - 1)]
+            how += refit_words(loop.folder(round_ - 1, "gap"))
+        out = [verb("calibrate", *logs, *how)]
+        if first.name == "air":
+            out.append(
+                verb("calibrate", "load", squat, "--robot", *loop.robot_words, "--fit", first, "--out", folder / "fit")
+            )
+        return out
+
+    return Stage(
+        name="calibrate", round=round_, after=tuple(after), config=config, commands=commands,
+        outputs=("fit/params.json",), budget_s=90.0 if not loop.asked.full else 900.0,
+    )  # fmt: skip
+
+
+def refit_words(gap: Path) -> list[object]:
+    """The flag that hands a diagnosis' request to the fit, where there is a request and a fit that takes one."""
+    from trueup.calibrate.verbs import CalibrateVerb
+
+    request = gap / "refit.json"
+    takes = "refit" in CalibrateVerb.__dataclass_fields__
+    return ["--refit", request] if takes and request.exists() else []
+
+
+def ladder(loop: Context, round_: int) -> Stage:
+    """Actuator models side by side on the same log."""
+
+    def commands(folder: Path) -> list[Command]:
+        log = loop.folder(round_, "record") / "air.mcap"
+        how = ("--robot", *loop.robot_words, "--rungs", loop.budgets.rungs, "--seed", loop.asked.seed, "--resume")
+        return [verb("calibrate", "actuator", log, *how, "--out", folder)]
+
+    return Stage(
+        name="ladder", round=round_, after=((round_, "record"),), commands=commands, outputs=("ladder.json",),
+        config={"rungs": loop.budgets.rungs, "seed": loop.asked.seed, "robot": loop.robot_facts},
+        budget_s=60.0 if not loop.asked.full else 2400.0,
+    )  # fmt: skip

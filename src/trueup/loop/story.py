@@ -1,0 +1,91 @@
+"""`tell_story`: a workspace as the page tells it: rounds compared, chapters with films, the chain of artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trueup.loop import chapters, films
+from trueup.loop.context import Context
+from trueup.loop.run import Looped
+from trueup.loop.verbs import STAGES
+from trueup.loop.workspace import LOG
+from trueup.report.page import Cell, Status
+from trueup.report.workspace.story import Artifact, Chapter, Story
+
+
+def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
+    """Everything that is known so far; chapters of stages that are not done are left out."""
+    rounds = loop.workspace.rounds()
+    artifacts = [one for round_ in rounds for one in _artifacts(loop, round_)]
+    return Story(
+        title=f"{loop.robot.spec.name}: the loop",
+        subtitle=f"{loop.asked.driver}, task {loop.task}",
+        facts={
+            "robot": loop.robot.spec.name, "driver": loop.asked.driver, "task": loop.task.rpartition(":")[2],
+            "rounds": len(rounds), "stages done": sum(bool(one.hash) for one in artifacts),
+            "CPU minutes": round(sum(one.cpu_seconds for one in artifacts) / 60.0, 1),
+        },
+        summary=_summary(looped),
+        comparison=_comparison(looped),
+        rounds={round_: _chapters(loop, looped, round_, with_films=films) for round_ in rounds},
+        artifacts=artifacts,
+    )  # fmt: skip
+
+
+def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -> list[Chapter]:
+    """Those whose stages are done."""
+    seen = films.recorded_films(loop, round_) if with_films else []
+    home = films.policy_film(loop, round_) if with_films else []
+    out = films.robot_films(loop, round_) if with_films else []
+    makers: dict[str, Callable[[], Chapter]] = {
+        "record": lambda: chapters.recorded(loop, round_, seen),
+        "calibrate": lambda: chapters.calibrated(loop, round_),
+        "train": lambda: chapters.learned(loop, round_, home),
+        "verify": lambda: chapters.judged(loop, round_),
+        "deploy": lambda: chapters.deployed(loop, round_, looped.figures.get(round_), out),
+        "gap": lambda: chapters.diagnosed(loop, round_),
+    }
+    return [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
+
+
+def _summary(looped: Looped) -> list[tuple[Status, str]]:
+    if looped.comparison is None:
+        return [("plain", "One round is not a comparison yet: the same command with more --rounds goes on.")]
+    verdict = looped.comparison.verdict
+    status: Status = {"better": "good", "worse": "bad"}.get(verdict, "warn")  # type: ignore[assignment]
+    return [(status, f"On the robot the last round was {verdict} than the first." if verdict != "no worse" else
+             "On the robot the last round was no worse than the first.")]  # fmt: skip
+
+
+def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
+    if not looped.figures:
+        return None
+    columns = ["round", "runs", "falls", "velocity error, m/s", "95 %", "joint error, rad"]
+    rows: list[list[Cell]] = [
+        [f"round {k}", one.runs, one.falls, one.error,
+         "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}", one.tracking]
+        for k, one in looped.figures.items()
+    ]  # fmt: skip
+    return columns, rows
+
+
+def _artifacts(loop: Context, round_: int) -> list[Artifact]:
+    out = []
+    for name in STAGES:
+        folder, made = loop.workspace.folder(round_, name), loop.workspace.manifest(round_, name)
+        if not folder.exists():
+            continue
+        times, key = loop.workspace.times(round_, name), f"round-{round_}/{name}"
+        names = [LOG, *(made.outputs if made is not None else ())]
+        state, status = ("done", "good") if made is not None else ("not done", "warn")
+        if made is not None and made.note:
+            state, status = "left out", "warn"
+        out.append(
+            Artifact(
+                key=key, state=state, status=status, hash="" if made is None else made.hash,  # type: ignore[arg-type]
+                parents={} if made is None else made.inputs, note="" if made is None else made.note,
+                files={one: f"{key}/{one}" for one in names if (folder / one).exists()},
+                seconds=times.seconds, cpu_seconds=times.cpu_seconds,
+            )
+        )  # fmt: skip
+    return out

@@ -1,0 +1,81 @@
+"""Configs of `trueup loop` and `trueup board`, and the budgets of the short and the full loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from trueup.core.files import OutFolder
+
+StageName = Literal["record", "check", "calibrate", "ladder", "train", "evaluate", "verify", "deploy", "gap"]
+STAGES: tuple[StageName, ...] = (
+    "record", "check", "calibrate", "ladder", "train", "evaluate", "verify", "deploy", "gap",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgets:
+    """How much of everything a round does; steps and numbers, not minutes: the outcome must not depend on the clock."""
+
+    record_s: float
+    windows: int
+    tie: str
+    iterations: int
+    rungs: str
+    train_steps: int
+    nenv: int
+    trials: int
+    worlds: int
+    only: tuple[str, ...]
+    deploy_s: float
+    second: str
+
+
+SHORT = Budgets(
+    record_s=16.0, windows=10, tie="kind", iterations=12, rungs="pd,delay", train_steps=1_500_000, nenv=512, trials=10,
+    worlds=8, only=("forward", "commands", "push_30"), deploy_s=12.0, second="none",
+)  # fmt: skip
+FULL = Budgets(
+    record_s=40.0, windows=40, tie="none", iterations=40, rungs="all", train_steps=6_000_000, nenv=512, trials=100,
+    worlds=60, only=(), deploy_s=20.0, second="sapien",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopVerb:
+    """Run the whole loop in a workspace: record, calibrate, train, prove, deploy, diagnose, refit, and round again.
+
+    In: a robot, what it is reached by, and a task. Out: WORKSPACE with every artifact of every round, chained by hash,
+    and index.html that tells what happened. A stage whose inputs are unchanged is skipped; stopped or killed, the same
+    command goes on. A robot that is no twin is moved with --attended only.
+    """
+
+    robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
+    driver: str = "twin:harmonic"  # As of `trueup record`; a twin is run in lock-step.
+    task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
+    workspace: OutFolder | None = None  # Default: loops/ROBOT-DRIVER.
+    rounds: int = 2  # How often the loop is gone round.
+    from_: Annotated[StageName | None, tyro.conf.arg(name="from")] = None  # Do this stage and all after it again.
+    until: StageName | None = None  # Stop after this stage of every round.
+    full: bool = False  # The budgets of real work (hours) instead of the short ones (minutes).
+    train_steps: int | None = None  # Control steps of each round's training; default: by the budget.
+    seed: int = 0  # Of everything random.
+    threads: int = 0  # Physics threads; 0: all cores. They do not change results.
+    attended: bool = False  # A person stands by and lets the loop move a real robot.
+    page: bool = True  # Write WORKSPACE/index.html.
+    films: bool = True  # With films.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardVerb:
+    """Serve the page of a workspace, made anew whenever a stage ends.
+
+    In: a workspace of `trueup loop`, running or done. Out: a page in the browser, until Ctrl-C.
+    """
+
+    workspace: tyro.conf.Positional[Path]  # Folder of `trueup loop`.
+    port: int = 8095  # 0 takes a free one.
+    host: str = "127.0.0.1"  # Address to listen on.

@@ -1,0 +1,131 @@
+"""Workspace: a folder with one folder per stage and round, whose manifests chain artifacts by hash.
+
+WORKSPACE/workspace.json             robot, driver, task, budgets: what the loop was asked for
+WORKSPACE/round-1/calibrate/         the artifacts of a stage, and beside them
+    request.json                     what it was asked for and made of; written first
+    stage.log                        everything its commands printed
+    manifest.json                    hashes of inputs and outputs, parents; written last: a stage without is not done
+    times.json                       when and how long, no part of any hash
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trueup.core.arrays import sha256_of
+from trueup.core.errors import TrueupError
+from trueup.core.files import make_folder, write_atomic
+from trueup.loop.fingerprint import fingerprint
+
+SCHEMA = 1
+MANIFEST, REQUEST, LOG, TIMES, ASKED = "manifest.json", "request.json", "stage.log", "times.json", "workspace.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a stage was made of and what it left.
+
+    request   hash of config and inputs: the same request need not be done again
+    inputs    stage -> hash of its outputs as they were used; these are the parents
+    outputs   path within the stage's folder -> hash by content (`fingerprint`)
+    codes     exit codes of its commands
+    hash      of request and outputs: what later stages name as their parent
+    """
+
+    stage: str
+    round: int
+    request: str
+    config: dict[str, Any]
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    codes: tuple[int, ...] = ()
+    note: str = ""
+    hash: str = ""
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """When a stage ran and how long; of a stage that was killed and continued, of all its parts together."""
+
+    started: str = ""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    parts: int = 0
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder; everything about the loop is read from it."""
+
+    path: Path
+
+    def folder(self, round_: int, stage: str) -> Path:
+        return self.path / f"round-{round_}" / stage
+
+    def manifest(self, round_: int, stage: str) -> Manifest | None:
+        """Of a stage that is done; None if it is not."""
+        return read_manifest(self.folder(round_, stage))
+
+    def times(self, round_: int, stage: str) -> Times:
+        try:
+            return msgspec.convert(json.loads((self.folder(round_, stage) / TIMES).read_text()), Times)
+        except (OSError, ValueError):
+            return Times()
+
+    def begin(self, round_: int, stage: str, request: dict[str, Any]) -> Path:
+        """The stage's folder for this request: what an equal one began stays, what another one left is removed."""
+        folder, text = self.folder(round_, stage), json.dumps(request, indent=1, sort_keys=True)
+        if not (folder / REQUEST).exists() or (folder / REQUEST).read_text() != text:
+            if folder.exists():
+                shutil.rmtree(folder)
+            make_folder(folder)
+            write_atomic(folder / REQUEST, text)
+        return folder
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        """Write the manifest, last of all files of a stage."""
+        folder = self.folder(manifest.round, manifest.stage)
+        whole = asdict(manifest) | {"hash": _hash(manifest)}
+        write_atomic(folder / MANIFEST, json.dumps(whole, indent=1, sort_keys=True) + "\n")
+        return msgspec.convert(whole, Manifest)
+
+    def intact(self, manifest: Manifest) -> bool:
+        """Whether all outputs are there as they were made."""
+        folder = self.folder(manifest.round, manifest.stage)
+        try:
+            return all(fingerprint(folder / name) == value for name, value in manifest.outputs.items())
+        except (TrueupError, ValueError):
+            return False
+
+    def hashes(self) -> dict[str, str]:
+        """round-K/STAGE -> hash, of all stages that are done: what two workspaces are compared by."""
+        found = sorted(self.path.glob(f"round-*/*/{MANIFEST}"))
+        return {f"{one.parts[-3]}/{one.parts[-2]}": json.loads(one.read_text())["hash"] for one in found}
+
+    def rounds(self) -> list[int]:
+        """Rounds that have begun."""
+        return sorted(int(one.name.removeprefix("round-")) for one in self.path.glob("round-*") if one.is_dir())
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a stage's folder; None if it is not there or of another version."""
+    try:
+        return msgspec.convert(json.loads((folder / MANIFEST).read_text()), Manifest)
+    except (OSError, ValueError, msgspec.ValidationError):
+        return None
+
+
+def request_hash(request: dict[str, Any]) -> str:
+    """Hash of what a stage is asked for."""
+    return sha256_of([json.dumps(request, sort_keys=True)])
+
+
+def _hash(manifest: Manifest) -> str:
+    return sha256_of([manifest.request, json.dumps(manifest.outputs, sort_keys=True)])
