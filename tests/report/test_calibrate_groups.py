@@ -4,8 +4,7 @@ import msgspec
 import pytest
 from made_calibration import made_calibration
 
-from trueup.report.calibration.groups import Group, grouped, kind_errors
-from trueup.report.calibration.words import fit_verdict, motions_to_record, short_notes
+from trueup.report.calibration.summary import Group, fit_verdict, grouped, kind_errors, motions_to_record, short_notes
 from trueup.robot.load import load_robot
 from trueup.world.fitted.calibration import Calibration, Score
 

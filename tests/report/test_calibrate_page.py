@@ -15,7 +15,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.judge.scores import Scored
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
-from trueup.report.calibration.words import next_recording
+from trueup.report.calibration.summary import next_recording
 from trueup.robot.load import load_robot
 from trueup.world.replay.replay import Replay
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from made_calibration import made_calibration
 
-from trueup.report.calibration.words import excluded_shown, next_recording, predictive_text, word_shown
+from trueup.report.calibration.summary import excluded_shown, next_recording, predictive_text, word_shown
 from trueup.robot.load import load_robot
 from trueup.world.fitted.calibration import Estimate, Predictive
 

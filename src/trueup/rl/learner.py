@@ -81,11 +81,18 @@ class Learner(ABC):
         self.iteration = int(state["learner/iteration"])
 
     def start_from(self, state: State) -> None:
-        """Take over networks, optimisers and statistics of another run's `state`; not its simulations or iteration."""
+        """Take over networks, optimisers and statistics of another run's `state`; not its simulations or iteration.
+
+        A critic that sees other simulator parameters than this one (another calibration) is left out: it learns anew.
+        """
+        found = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
+        others = [name for name, one in found.items() if len(one.mean) != len(self.normalizers[name].mean)]
+        if set(others) - {"critic", "privileged"}:
+            raise ValueError(f"{', '.join(others)}: observations of another width")
+        self.normalizers.update({name: one for name, one in found.items() if name not in others})
         for name, adam in self.adams.items():
-            adam.restore(name, state)
-        for name in self.normalizers:
-            self.normalizers[name] = read_normalizer(state, f"normalizer/{name}")
+            if not name.startswith(tuple(others)):
+                adam.restore(name, state)
 
     def close(self) -> None:  # noqa: B027  most have nothing to end
         """End threads that were started."""

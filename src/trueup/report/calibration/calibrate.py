@@ -10,12 +10,13 @@ from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.verbs import CalibrateVerb, LoadVerb, run
 from trueup.calibrate.weighing import load
 from trueup.report.calibration.fit_page import fit_page, score_rows
-from trueup.report.calibration.groups import grouped, kind_errors
-from trueup.report.calibration.words import (
+from trueup.report.calibration.summary import (
     STRUCTURED,
     FitVerdict,
     excluded_shown,
     fit_verdict,
+    grouped,
+    kind_errors,
     motions_to_record,
     next_recording,
     predictive_text,
