@@ -36,11 +36,11 @@ def load_actuator(folder: str | Path) -> ActuatorNet:
 
     spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
     try:
-        spec = msgspec.json.decode(_content(spec_file), type=NetSpec)
+        spec = msgspec.json.decode(file_content(spec_file, "actuator net"), type=NetSpec)
     except msgspec.MsgspecError as error:
         raise TrueupError(f"is not an actuator net: {error}", file=spec_file) from None
     try:
-        arrays = load(_content(weights_file))
+        arrays = load(file_content(weights_file, "actuator net"))
         count = sum(name.startswith("0.") and name.endswith(".weight") for name in arrays)
         layers = tuple(
             tuple((arrays[f"{g}.{k}.weight"], arrays[f"{g}.{k}.bias"]) for k in range(count))
@@ -57,10 +57,11 @@ def load_actuator(folder: str | Path) -> ActuatorNet:
         raise TrueupError(f"does not fit its spec: {error}", file=weights_file) from None
 
 
-def _content(file: Path) -> bytes:
+def file_content(file: Path, what: str) -> bytes:
+    """The bytes of one file of a learned model; `what` names the model in errors."""
     try:
         if file.stat().st_size > _MAX_BYTES:
-            raise TrueupError(f"is larger than {_MAX_BYTES} bytes: not an actuator net", file=file)
+            raise TrueupError(f"is larger than {_MAX_BYTES} bytes: no {what}", file=file)
         return file.read_bytes()
     except OSError as error:
-        raise TrueupError(f"the actuator net cannot be read: {error.strerror}", file=file) from None
+        raise TrueupError(f"the {what} cannot be read: {error.strerror}", file=file) from None

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
+from trueup.models.delta_net import DeltaNet
 
 if TYPE_CHECKING:
     from trueup.world.engines.simulation import Simulation
@@ -44,4 +45,31 @@ class ConstantDelta(TargetStage):
 
     def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
         out: FloatArray = targets + self.offset
+        return out
+
+
+class LearnedDelta(TargetStage):
+    """A delta action that was learned from logs (`trueup calibrate delta`).
+
+    outside  (nsim,) share of its inputs beyond the range of the data in the last step; there it sees the range's edge
+    """
+
+    def __init__(self, net: DeltaNet) -> None:
+        self.net = net
+        self.outside: FloatArray = np.zeros(0)
+
+    def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
+        spec = self.net.spec
+        if spec.joint_names != sim.robot.spec.joint_names:
+            raise TrueupError(f"this delta action is of {spec.robot}, with other joints than {sim.robot.spec.name}")
+        if abs(sim.control_dt * spec.rate_hz - 1.0) > 0.02:
+            rates = f"{spec.rate_hz:g} Hz, this simulation controls at {1 / sim.control_dt:g} Hz"
+            raise TrueupError(f"this delta action was learned at {rates}: learn it with --cfg.rate-hz of the task")
+        motion = sim.motion.of()
+        base = None
+        if spec.base and motion.base_vel is not None:
+            base = np.concatenate([motion.gravity, motion.base_vel[:, 3:]], axis=1)
+        x = self.net.inputs(targets, motion.joint_pos + sim.encoder_bias, motion.joint_vel, base)
+        self.outside = self.net.outside(x)
+        out: FloatArray = targets + self.net(x)
         return out

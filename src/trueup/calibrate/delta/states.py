@@ -1,0 +1,69 @@
+"""Logs as states at the policy's rate, with the pose of a floating base as far as the robot's sensors tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from trueup.calibrate.data.logs import in_order
+from trueup.calibrate.delta.config import DeltaCfg
+from trueup.core.arrays import FloatArray
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.data.resample import at_rate, rate_of
+from trueup.robot.load import Robot
+from trueup.world.odometry import leg_odometry
+from trueup.world.replay.tracks import Tracks, lay_tracks
+
+_BASE = ("base_pos", "base_quat", "base_vel", "imu_gyro")
+
+
+def is_free(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> bool:
+    """Whether the base of these logs moves freely."""
+    if cfg.base != "auto":
+        return cfg.base == "free"
+    return robot.spec.base.floating and all("imu_quat" in log or "base_pos" in log for log in logs)
+
+
+def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
+    """All logs at the policy's rate, end to end, with the state of the base if it is free."""
+    rate, free = cfg.rate_hz or robot.spec.control_hz, is_free(robot, logs, cfg)
+    parts = []
+    for log in (in_order(robot, one) for one in logs):
+        if rate_of(log) < 0.98 * rate:
+            raise TrueupError(f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --cfg.rate-hz or denser logs")
+        whole = with_base(robot, log) if free else log
+        parts.append(at_rate(whole, rate))
+    return lay_tracks(robot, parts, free_base=free)
+
+
+def with_base(robot: Robot, log: Log) -> Log:
+    """The log with pose and velocity of its base: as logged (motion capture, odometry), or from legs and IMU."""
+    if all(name in log for name in _BASE):
+        return log
+    path = leg_odometry(robot, log)
+    quat, dt = path.qpos[:, 3:7], 1.0 / rate_of(log)
+    moved = {
+        "base_pos": path.qpos[:, :3],
+        "base_quat": quat,
+        "base_vel": _smooth_velocity(path.qpos[:, :3], dt),
+        "imu_gyro": log["imu_gyro"] if "imu_gyro" in log else _spin(quat, dt),
+    }
+    return replace(log, signals={**log.signals, **moved})
+
+
+def _smooth_velocity(pos: FloatArray, dt: float) -> FloatArray:
+    from scipy.signal import savgol_filter  # type: ignore[attr-defined]
+
+    width = 2 * max(2, round(0.04 / dt)) + 1
+    return np.asarray(savgol_filter(pos, width, 2, deriv=1, delta=dt, axis=0)) if len(pos) > width else np.gradient(pos, dt, axis=0)
+
+
+def _spin(quat: FloatArray, dt: float) -> FloatArray:
+    """Angular velocity in the base frame from quaternions w x y z."""
+    turns = Rotation.from_quat(np.roll(quat, -1, axis=1))
+    steps = (turns[:-1].inv() * turns[1:]).as_rotvec() / dt
+    return np.concatenate([steps, steps[-1:]])

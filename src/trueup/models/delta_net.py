@@ -1,0 +1,137 @@
+"""DeltaNet: a learned delta action (ASAP, arXiv 2502.01143), the correction of joint targets that a simulator lacks.
+
+In a control step with targets q* and state s the corrected simulator runs under q* + delta(x), with
+
+    x = [q* - q, dq, q - q0, (gravity, gyro)],  clipped to the range it was fitted on, normalised
+    delta = L tanh((A x + net(x)) / L)
+
+q0 is the default pose; gravity and gyro are those of a floating base in its own frame. A is a plain linear map: wrong
+gains are linear in x, so that a few seconds of log show them. The net has what is left. L limits the correction.
+A delta action belongs to the simulator: policies train under it and are deployed without it.
+
+On disk it is a folder: `delta.json` (DeltaSpec) and `delta.safetensors` (numbers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.core.arrays import FloatArray
+from trueup.core.errors import TrueupError
+from trueup.core.files import write_atomic
+from trueup.core.layers import Layer, forward
+from trueup.models.actuator_file import file_content
+
+JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
+SCHEMA = 1
+_ARRAYS = ("linear", "mean", "std", "low", "high")
+Float32 = NDArray[np.float32]
+
+
+class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a delta action sees and corrects.
+
+    corrected   joints (places in joint_names) whose targets it changes
+    base        whether it sees gravity and gyro of a floating base
+    rate_hz     control rate of the logs it was fitted on
+    limit_rad   largest correction
+    """
+
+    schema: int = SCHEMA
+    robot: str
+    joint_names: tuple[str, ...]
+    default_pose: tuple[float, ...]
+    corrected: tuple[int, ...]
+    base: bool
+    rate_hz: float
+    limit_rad: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ninput(self) -> int:
+        return 3 * len(self.joint_names) + 6 * self.base
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeltaNet:
+    """A spec with its numbers: `linear` (ncorrected, ninput), `layers` (none: linear only), ranges (ninput,) each."""
+
+    spec: DeltaSpec
+    linear: Float32
+    layers: tuple[Layer, ...]
+    mean: Float32
+    std: Float32
+    low: Float32
+    high: Float32
+
+    def __post_init__(self) -> None:
+        spec, one = self.spec, (self.spec.ninput,)
+        wanted = dict.fromkeys(("mean", "std", "low", "high"), one) | {"linear": (len(spec.corrected), spec.ninput)}
+        for name, shape in wanted.items():
+            value = np.ascontiguousarray(getattr(self, name), np.float32)
+            if value.shape != shape or not np.isfinite(value).all():
+                raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
+            object.__setattr__(self, name, value)
+        if (self.std <= 0).any():
+            raise TrueupError("std must be positive", place="std")
+        if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
+            raise TrueupError("this delta action has weights that are not finite")
+
+    def inputs(self, target: FloatArray, pos: FloatArray, vel: FloatArray, base: FloatArray | None) -> FloatArray:
+        """x (n, ninput) as it is, from targets and joint state (n, njoint) and gravity with gyro (n, 6)."""
+        parts = [target - pos, vel, pos - np.array(self.spec.default_pose)]
+        if self.spec.base:
+            if base is None:
+                raise TrueupError("this delta action sees gravity and gyro: it needs a robot with a floating base")
+            parts.append(base)
+        return np.concatenate(parts, axis=1)
+
+    def outside(self, x: FloatArray) -> FloatArray:
+        """Share of the inputs of each row (n,) beyond the range of the data."""
+        return np.mean((x < self.low) | (x > self.high), axis=1)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Corrections (n, njoint), rad; zero for joints that are not corrected."""
+        seen = (np.clip(x, self.low, self.high) - self.mean) / self.std
+        y = seen @ self.linear.T.astype(np.float64)
+        if self.layers:
+            y = y + forward(self.layers, seen.astype(np.float32))
+        out = np.zeros((len(x), len(self.spec.joint_names)))
+        out[:, list(self.spec.corrected)] = self.spec.limit_rad * np.tanh(y / self.spec.limit_rad)
+        return out
+
+
+def save_delta(net: DeltaNet, folder: str | Path) -> Path:
+    """Write the folder; the numbers first, so that a spec never stands alone."""
+    from safetensors.numpy import save
+
+    arrays: dict[str, NDArray[np.generic]] = {name: getattr(net, name) for name in _ARRAYS}
+    for k, (weight, bias) in enumerate(net.layers):
+        arrays[f"{k}.weight"], arrays[f"{k}.bias"] = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
+    write_atomic(Path(folder) / WEIGHTS_FILE, save(arrays))
+    return write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(net.spec), indent=1))
+
+
+def load_delta(folder: str | Path) -> DeltaNet:
+    """Read what `save_delta` wrote; every failure names the file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
+    try:
+        spec = msgspec.json.decode(file_content(spec_file, "delta action"), type=DeltaSpec)
+        arrays = load(file_content(weights_file, "delta action"))
+        count = sum(name.endswith(".weight") for name in arrays)
+        layers = tuple((arrays[f"{k}.weight"], arrays[f"{k}.bias"]) for k in range(count))
+        return DeltaNet(spec=spec, layers=layers, **{name: arrays[name] for name in _ARRAYS})
+    except msgspec.MsgspecError as error:
+        raise TrueupError(f"is not a delta action: {error}", file=spec_file) from None
+    except SafetensorError as error:
+        raise TrueupError(f"is not a delta action's numbers: {error}", file=weights_file) from None
+    except KeyError as error:
+        raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None
