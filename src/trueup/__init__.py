@@ -15,6 +15,7 @@ from trueup.core.errors import TrueupError as TrueupError
 if TYPE_CHECKING:
     from trueup.calibrate.active.plan import plan_active as plan_active
     from trueup.calibrate.calibrate import calibrate as calibrate
+    from trueup.calibrate.delta.delta import calibrate_delta as calibrate_delta
     from trueup.calibrate.export import export_calibration as export_calibration
     from trueup.calibrate.score_logs import score_logs as score  # noqa: F401
     from trueup.data.files import read_log as read_log
@@ -67,6 +68,7 @@ _HOME = {
     "SapienSim": "world.engines.sapien_sim",
     "Scene": "world.scene.scene",
     "SimCfg": "world.batch",
+    "calibrate_delta": "calibrate.delta.delta",
     "check_log": "robot.reference",
     "compare": "report.training.compare",
     "conformance": "world.engines.conformance.run",

@@ -34,6 +34,7 @@ _VERBS = {
     "data recover": ("data.verbs:RecoverVerb", "report.log:run_recover"),
     "calibrate": ("calibrate.verbs:CalibrateVerb", "report.calibration.calibrate:run_calibrate"),
     "calibrate actuator": ("calibrate.verbs:ActuatorVerb", "report.calibration.actuators:run_actuator"),
+    "calibrate delta": ("calibrate.delta.verbs:DeltaVerb", "report.calibration.delta:run_delta"),
     "calibrate load": ("calibrate.verbs:LoadVerb", "report.calibration.calibrate:run_load"),
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
     "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),

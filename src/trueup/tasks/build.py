@@ -13,6 +13,7 @@ import mujoco
 from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.models.actuator_file import load_actuator
+from trueup.models.delta_net import load_delta
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import OWN_SIGNALS, ObservationSpec
 from trueup.robot.load import Robot, load_robot
@@ -21,6 +22,7 @@ from trueup.tasks.sensing.frame import Sense
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.terrain import Ground
 from trueup.world.actuators.net_actuator import NetActuator, with_net
+from trueup.world.actuators.target_stages import LearnedDelta
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.engines.foot_sensors import add_foot_sensors
 from trueup.world.engines.simulation import Simulation
@@ -40,6 +42,7 @@ class EnvCfg:
     params    folder of a calibration: everything fitted is drawn from its posterior
     posterior False: every row has the calibration's estimate
     actuator  folder of a learned actuator: it drives the joints, with the parameters that it was fitted with
+    delta     folder of a delta action: it corrects targets behind the task's own stages
     adr       let the task's ranges grow from the calibrated point by success
     training  ranges, pushes and late costs grow by `ramp_s`; commands come suddenly, whatever their `rate`
     level     of the terrain for every row; None: the curriculum decides
@@ -55,6 +58,7 @@ class EnvCfg:
     params: Path | None = None
     posterior: bool = True
     actuator: Path | None = None
+    delta: Path | None = None
     adr: AdrCfg | None = None
     training: bool = False
     level: int | None = None
@@ -122,7 +126,8 @@ def build(task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Change
         if changed.prepare is not None:
             changed.prepare(spec)
 
-    sim = BatchSim(scene, cfg, actuator, prepare, task.target_stages)
+    learned = () if env.delta is None else (LearnedDelta(load_delta(env.delta)),)
+    sim = BatchSim(scene, cfg, actuator, prepare, (*task.target_stages, *learned))
     if actuator is not None:
         actuator.prepare(sim)
     return Parts(sim, *sensing(task, env, sim))

@@ -23,6 +23,7 @@ from trueup.tasks.task import Task
 from trueup.tasks.terrain import Climb
 from trueup.tasks.variation import Starts, Variation
 from trueup.world.actuators.net_actuator import NetActuator
+from trueup.world.actuators.target_stages import LearnedDelta
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.calibration import read_calibration
 from trueup.world.fitted.posterior import Fitted
@@ -128,6 +129,9 @@ class TaskEnv:
             metrics |= self.climb.metrics()
         if isinstance(self.sim.substep_model, NetActuator):
             metrics["actuator_outside"] = self.sim.substep_model.guard.worst
+        for stage in self.sim.target_stages:
+            if isinstance(stage, LearnedDelta):
+                metrics["delta_outside"] = float(stage.outside.mean())
         self.obs = obs
         return Step(obs, reward, terminated, truncated, ended, last, metrics)
 

@@ -30,6 +30,7 @@ class RunCfg:
     params         params.json of a calibration: everything fitted is drawn from its posterior
     posterior      False: the calibration's estimate in every simulation instead of draws
     actuator       folder of a learned actuator that drives the joints
+    delta          folder of a delta action that corrects the targets (`trueup calibrate delta`); not deployed
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
@@ -44,6 +45,7 @@ class RunCfg:
     params: str | None = None
     posterior: bool = True
     actuator: str | None = None
+    delta: str | None = None
     randomize: bool = True
     adr: bool = False
     learner: LearnerCfg = field(default_factory=PpoCfg)

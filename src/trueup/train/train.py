@@ -151,6 +151,7 @@ def run_env(
         params=None if cfg.params is None else Path(cfg.params),
         posterior=cfg.posterior and randomize,
         actuator=None if cfg.actuator is None else Path(cfg.actuator),
+        delta=None if cfg.delta is None else Path(cfg.delta),
         adr=AdrCfg() if cfg.adr and randomize else None,
         training=training,
         stagger=stagger,

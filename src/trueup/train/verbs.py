@@ -72,6 +72,8 @@ class TrainVerb:
     posterior: bool = True  # Draw from the calibration's posterior; --no-posterior: its estimate in every simulation.
     actuator: PathLike | None = None
     """Folder of a learned actuator (`trueup calibrate actuator`): it drives the joints."""
+    delta: PathLike | None = None
+    """Folder of a delta action (`trueup calibrate delta`): it corrects the targets in training and stays there."""
     randomize: bool = True  # Draw masses, friction, delays and so on by the task's ranges, and push.
     adr: bool = False  # Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes.
     nenv: int = 0  # Simulations; 0: as suits the learner, or measured at the start.
@@ -171,6 +173,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
         robot=robot_reference(verb.robot),
         params=None if fit is None else str(fit),
         actuator=None if verb.actuator is None else str(verb.actuator),
+        delta=None if verb.delta is None else str(verb.delta),
         learner=_learner(verb, task),
         teacher=None if verb.teacher is None else str(verb.teacher),
         start=None if verb.start is None else str(verb.start),

@@ -25,7 +25,6 @@ from trueup.world.fitted.calibration import read_calibration
 
 RESULT_FILE = "result.json"
 _MARGIN = 0.1  # of the width of the data's range
-_SHARES = (1.0, 0.5)  # of a round's step that are tried
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +73,13 @@ def calibrate_delta(
     train, held = (0.0, 1.0 - cfg.holdout), (1.0 - cfg.holdout, 1.0)
     scored = windows_of(shooting, held)
     if not len(scored):
-        need = (max(HORIZONS_S) + 0.1) / cfg.holdout
-        raise TrueupError(f"the logs are too short: their last {cfg.holdout:.0%} must last {need * cfg.holdout:.1f} s; record {need:.0f} s or more")
+        need = max(HORIZONS_S) + 0.1
+        told = f"the last {cfg.holdout:.0%} of a log must last {need:.1f} s: record {need / cfg.holdout:.0f} s or more"
+        raise TrueupError(f"these logs are too short to score a delta action: {told}")
     net = best = _blank(shooting, _starts(shooting, train, cfg, max(cfg.horizons)), cfg)
     without = score(shooting, None, scored)
-    weight, rounds, lowest = None, [], without
+    rounds: list[HorizonErrors] = []
+    lowest = without
     for k in range(cfg.rounds):
         steps = cfg.horizons[min(k, len(cfg.horizons) - 1)]
         starts = _starts(shooting, train, cfg, steps)
@@ -89,7 +90,7 @@ def calibrate_delta(
         if _badness(rounds[-1]) < _badness(lowest):
             best, lowest = net, rounds[-1]
         report((k + 1) / cfg.rounds)
-    if best.linear.any() is np.False_:
+    if not best.linear.any():
         notes.append("no correction brought the simulator closer to the held-out part: the delta action is zero")
     result = DeltaResult(
         net=best, without=without, corrected=lowest, rounds=tuple(rounds), windows=len(scored), notes=tuple(notes)

@@ -60,7 +60,9 @@ def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float) -
     return np.asarray(found).reshape(m, p)
 
 
-def _with_net(net: DeltaNet, x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float, cfg: DeltaCfg) -> DeltaNet:
+def _with_net(
+    net: DeltaNet, x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float, cfg: DeltaCfg
+) -> DeltaNet:
     """A net on top of the linear part, with weight decay; a tenth of the windows tells when to stop."""
     generator = torch.Generator().manual_seed(cfg.seed)
     sizes = (x.shape[1], *cfg.hidden, slope.shape[2])

@@ -70,7 +70,9 @@ class _Bodies:
         base = "free" if shooting.tracks.base_pos is not None else "fixed"
         self.model = compile_model(shooting.robot, ModelCfg(base=base))
         self.index, self.data = joint_index(self.model, shooting.robot), mujoco.MjData(self.model)
-        self.root = int(self.model.body_rootid[self.model.jnt_bodyid[self.model.joint(shooting.robot.spec.joint_names[0]).id]])
+        self.root = int(
+            self.model.body_rootid[self.model.jnt_bodyid[self.model.joint(shooting.robot.spec.joint_names[0]).id]]
+        )
 
     def qpos(self, joints: FloatArray, base: FloatArray | None) -> FloatArray:
         out = np.tile(self.model.qpos0, (len(joints), 1))

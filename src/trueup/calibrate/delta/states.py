@@ -34,7 +34,9 @@ def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
     parts = []
     for log in (in_order(robot, one) for one in logs):
         if rate_of(log) < 0.98 * rate:
-            raise TrueupError(f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --cfg.rate-hz or denser logs")
+            raise TrueupError(
+                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --cfg.rate-hz or denser logs"
+            )
         whole = with_base(robot, log) if free else log
         parts.append(at_rate(whole, rate))
     return lay_tracks(robot, parts, free_base=free)
@@ -59,7 +61,11 @@ def _smooth_velocity(pos: FloatArray, dt: float) -> FloatArray:
     from scipy.signal import savgol_filter  # type: ignore[attr-defined]
 
     width = 2 * max(2, round(0.04 / dt)) + 1
-    return np.asarray(savgol_filter(pos, width, 2, deriv=1, delta=dt, axis=0)) if len(pos) > width else np.gradient(pos, dt, axis=0)
+    return (
+        np.asarray(savgol_filter(pos, width, 2, deriv=1, delta=dt, axis=0))
+        if len(pos) > width
+        else np.gradient(pos, dt, axis=0)
+    )
 
 
 def _spin(quat: FloatArray, dt: float) -> FloatArray:

@@ -1,0 +1,144 @@
+"""A delta action learned from logs of a robot whose gains differ from the simulator's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trueup.calibrate.delta.config import DeltaCfg
+from trueup.calibrate.delta.delta import calibrate_delta
+from trueup.core.errors import TrueupError
+from trueup.data.log import Log
+from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
+from trueup.robot.load import load_robot
+from trueup.robot.model import ModelCfg
+from trueup.world.actuators.target_stages import LearnedDelta
+from trueup.world.batch import BatchSim, SimCfg
+
+SHARE = 0.65  # of the simulator's kp that the robot has
+QUICK = DeltaCfg(windows=400, rounds=3, hidden=())
+
+
+def recorded(name: str, seconds: float, share: float = SHARE, *, seed: int = 1) -> Log:
+    """A log of a robot with weaker gains, held in the air, under a multisine at the control rate."""
+    robot = load_robot(name)
+    sim = BatchSim(robot, SimCfg(nsim=1, model=ModelCfg(base="fixed")))
+    sim.params.set("kp", share * robot.spec.kp)
+    sim.reset()
+    rng, hz, njoint = np.random.default_rng(seed), robot.spec.control_hz, robot.spec.njoint
+    time = np.arange(round(seconds * hz)) / hz
+    waves = [np.sin(rng.uniform(2, 15, njoint) * time[:, None] + rng.uniform(0, 6, njoint)) for _ in range(4)]
+    targets = robot.spec.default_pose + 0.12 * np.sum(waves, axis=0)
+    pos, vel = [], []
+    for target in targets:
+        pos.append(sim.joint_pos[0].copy())
+        vel.append(sim.joint_vel[0].copy())
+        sim.step(target)
+    signals = {"joint_pos": np.array(pos), "joint_vel": np.array(vel), "target_pos": targets}
+    return Log(joint_names=robot.spec.joint_names, time=time, signals=signals)
+
+
+@pytest.mark.medium
+def test_a_weak_servo_is_corrected_by_what_theory_says(tmp_path: Path) -> None:
+    """With kp 0.65 of the simulator's the ideal correction is -0.35 (q* - q)."""
+    log = recorded("so101", 12.0)
+    result = calibrate_delta("so101", [log], QUICK, folder=tmp_path)
+    assert result.corrected.joint_rad[-1] < 0.35 * result.without.joint_rad[-1]
+    net = load_delta(tmp_path)
+    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None)
+    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])
+    found = net(x)
+    slope = np.sum(found * ideal) / np.sum(ideal**2)
+    assert slope == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.medium
+def test_a_simulator_that_is_right_needs_no_correction() -> None:
+    result = calibrate_delta("so101", [recorded("so101", 12.0, share=1.0)], QUICK)
+    x = np.random.default_rng(0).uniform(result.net.low, result.net.high, (200, result.net.spec.ninput))
+    assert np.abs(result.net(x)).max() < 0.01
+    assert result.corrected.global_mm[-1] <= result.without.global_mm[-1]
+
+
+@pytest.mark.medium
+def test_only_the_joints_named_are_corrected() -> None:
+    cfg = replace(QUICK, joints=("elbow_flex",), rounds=1)
+    result = calibrate_delta("so101", [recorded("so101", 8.0)], cfg)
+    x = np.random.default_rng(0).uniform(result.net.low, result.net.high, (50, result.net.spec.ninput))
+    moved = np.abs(result.net(x)).max(axis=0) > 0
+    names = load_robot("so101").spec.joint_names
+    assert [name for name, one in zip(names, moved, strict=True) if one] == ["elbow_flex"]
+
+
+def test_joints_that_do_not_exist_and_logs_too_short_are_refused() -> None:
+    log = recorded("so101", 8.0)
+    with pytest.raises(TrueupError, match="has no joints"):
+        calibrate_delta("so101", [log], replace(QUICK, joints=("knee",)))
+    with pytest.raises(TrueupError, match="too short"):
+        calibrate_delta("so101", [log.window(0, 60)], QUICK)
+
+
+def small_net(name: str = "so101", **changed: object) -> DeltaNet:
+    spec = load_robot(name).spec
+    made = DeltaSpec(
+        robot=spec.name,
+        joint_names=spec.joint_names,
+        default_pose=tuple(spec.default_pose.tolist()),
+        corrected=(0, 2),
+        base=False,
+        rate_hz=spec.control_hz,
+        limit_rad=0.2,
+    )
+    rng, one = np.random.default_rng(3), np.ones(made.ninput, np.float32)
+    layers = (
+        (rng.normal(size=(8, made.ninput)).astype(np.float32), np.zeros(8, np.float32)),
+        (rng.normal(size=(2, 8)).astype(np.float32), np.zeros(2, np.float32)),
+    )
+    linear = rng.normal(size=(2, made.ninput)).astype(np.float32)
+    numbers = {"linear": linear, "mean": 0 * one, "std": one, "low": -one, "high": one} | changed
+    return DeltaNet(spec=made, layers=layers, **numbers)  # type: ignore[arg-type]
+
+
+def test_a_saved_delta_action_gives_the_same_numbers(tmp_path: Path) -> None:
+    net = small_net()
+    save_delta(net, tmp_path)
+    x = np.random.default_rng(1).normal(size=(20, net.spec.ninput))
+    np.testing.assert_array_equal(load_delta(tmp_path)(x), net(x))
+
+
+def test_corrections_are_limited_and_held_at_the_edge_of_the_data() -> None:
+    net = small_net()
+    far = 50.0 * np.sign(np.random.default_rng(1).normal(size=(20, net.spec.ninput)))
+    assert np.abs(net(far)).max() <= 0.2
+    np.testing.assert_allclose(net(far), net(np.clip(far, -1.0, 1.0)))
+    assert (net.outside(far) == 1.0).all()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"robot": 3}', b"\xff\xfe"])
+def test_files_that_are_no_delta_action_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    save_delta(small_net(), tmp_path)
+    (tmp_path / "delta.json").write_bytes(content)
+    with pytest.raises(TrueupError, match="delta"):
+        load_delta(tmp_path)
+
+
+def test_spoiled_numbers_are_refused(tmp_path: Path) -> None:
+    save_delta(small_net(), tmp_path)
+    (tmp_path / "delta.safetensors").write_bytes(b"nothing")
+    with pytest.raises(TrueupError, match="numbers"):
+        load_delta(tmp_path)
+    with pytest.raises(TrueupError, match="finite"):
+        small_net(linear=np.full((2, 18), np.nan, np.float32))
+
+
+def test_another_robot_and_another_rate_are_refused() -> None:
+    go2 = BatchSim(load_robot("go2"), SimCfg(nsim=1), target_stages=(LearnedDelta(small_net()),))
+    with pytest.raises(TrueupError, match="other joints"):
+        go2.step(go2.joint_pos)
+    cfg = SimCfg(nsim=1, control_hz=25.0, physics_hz=250.0)
+    slow = BatchSim(load_robot("so101"), cfg, target_stages=(LearnedDelta(small_net()),))
+    with pytest.raises(TrueupError, match="25 Hz"):
+        slow.step(slow.joint_pos)
