@@ -12,6 +12,7 @@ weighs joints by what they do. The linear part is solved; the net starts at zero
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from trueup.models.delta_net import DeltaNet
 
 _CAP = 4.0  # of an error in its root mean square: contacts that come a step late count as this at most
 _STEPS, _BATCH, _RATE = 1200, 512, 2e-3
+_CG_STEPS, _CG_LEFT = 400, 1e-6  # of the linear part
 
 
 def fit_net(net: DeltaNet, data: Linear, weight: FloatArray, cfg: DeltaCfg) -> DeltaNet:
@@ -44,8 +46,6 @@ def fit_net(net: DeltaNet, data: Linear, weight: FloatArray, cfg: DeltaCfg) -> D
 
 def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float) -> FloatArray:
     """A (m, p) of min mean |S A x - w|^2 + ridge |A x|^2, by conjugate gradients on the normal equations."""
-    from scipy.sparse.linalg import LinearOperator, cg
-
     n, (m, p) = len(x), (slope.shape[2], x.shape[1])
     inner = np.einsum("nij,nik->njk", slope, slope)
 
@@ -56,8 +56,17 @@ def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float) -
         return out
 
     right = (np.einsum("nij,ni->nj", slope, wanted).T @ x / n).ravel()
-    found, _ = cg(LinearOperator((m * p, m * p), matvec=product, dtype=np.float64), right, rtol=1e-6, maxiter=400)
-    return np.asarray(found).reshape(m, p)
+    found, left = np.zeros_like(right), right.copy()
+    way, size = left.copy(), float(left @ left)
+    for _ in range(_CG_STEPS):
+        moved = product(way)
+        step = size / max(float(way @ moved), 1e-300)
+        found, left = found + step * way, left - step * moved
+        size, before = float(left @ left), size
+        if size <= _CG_LEFT**2 * float(right @ right):
+            break
+        way = left + size / max(before, 1e-300) * way
+    return found.reshape(m, p)
 
 
 def _with_net(
@@ -67,7 +76,7 @@ def _with_net(
     generator = torch.Generator().manual_seed(cfg.seed)
     sizes = (x.shape[1], *cfg.hidden, slope.shape[2])
     parts: list[torch.nn.Module] = []
-    for k, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for k, (a, b) in enumerate(pairwise(sizes)):
         layer = torch.nn.Linear(a, b)
         with torch.no_grad():
             gain = 0.0 if k == len(sizes) - 2 else 1.0 / np.sqrt(a)

@@ -67,8 +67,8 @@ class _Bodies:
     """Places of all bodies of a robot by forward kinematics."""
 
     def __init__(self, shooting: DeltaShooting) -> None:
-        base = "free" if shooting.tracks.base_pos is not None else "fixed"
-        self.model = compile_model(shooting.robot, ModelCfg(base=base))
+        is_free = shooting.tracks.base_pos is not None
+        self.model = compile_model(shooting.robot, ModelCfg(base="free" if is_free else "fixed"))
         self.index, self.data = joint_index(self.model, shooting.robot), mujoco.MjData(self.model)
         self.root = int(
             self.model.body_rootid[self.model.jnt_bodyid[self.model.joint(shooting.robot.spec.joint_names[0]).id]]
