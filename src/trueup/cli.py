@@ -36,6 +36,10 @@ _VERBS = {
     "calibrate actuator": ("calibrate.verbs:ActuatorVerb", "report.calibration.actuators:run_actuator"),
     "calibrate delta": ("calibrate.delta.verbs:DeltaVerb", "report.calibration.delta:run_delta"),
     "calibrate load": ("calibrate.verbs:LoadVerb", "report.calibration.calibrate:run_load"),
+    "motion list": ("motion.verbs:MotionsVerb", "report.training.motion:run_list"),
+    "motion import": ("motion.verbs:ImportVerb", "report.training.motion:run_import"),
+    "motion check": ("motion.verbs:CheckVerb", "report.training.motion:run_check"),
+    "motion play": ("motion.verbs:PlayVerb", "report.training.motion:run_play"),
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
     "task init": ("tasks.verbs:InitTaskVerb", "report.task:run_init"),
     "train": ("train.verbs:TrainVerb", "report.train:run_train"),
@@ -58,6 +62,7 @@ _GROUPS = {
     "robot": "What a robot is: list, inspect, init, export.",
     "twin": "A virtual robot with hidden physics: serve, reveal, list.",
     "data": "What was measured: check, import, convert, recover logs.",
+    "motion": "Reference motions: list, import, check, play.",
     "policy": "Policies that were trained elsewhere: import.",
     "task": "What is to be learned: list, init for another robot.",
 }

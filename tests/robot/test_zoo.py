@@ -16,7 +16,10 @@ ROBOTS = zoo_names()
 FIGURES = Path(__file__).resolve().parents[3] / "shared" / "robots"
 FIGURE_FILE = {"g1": "g1", "go2": "go2", "so101": "so101", "z1": "z1_gripper"}
 FITTED = {"g1", "go2", "so101"}  # joint dynamics from recordings or from figures of the motors: see their SOURCES.md
-BALANCED = {"g1": 12.0}  # a policy balances it; alone it stands with servos this much stiffer than its own
+BALANCED = {
+    "g1": 12.0,
+    "g1_23": 12.0,
+}  # a policy balances it; alone it stands with servos this much stiffer than its own
 
 
 def source_table(name: str) -> dict[str, tuple[float, np.ndarray, np.ndarray]]:
@@ -231,7 +234,34 @@ def test_so101_sags_under_its_own_weight_as_the_real_arm_does():
     assert np.abs(off - (measured - command)).max() < 0.05
 
 
-@pytest.mark.parametrize("name", ["go2", "g1"])
+def test_g1_with_23_joints_is_g1_with_its_wrists_held():
+    whole, held = load_robot("g1"), load_robot("g1_23")
+    joints = {joint.name: joint for joint in whole.spec.joints}
+    assert held.spec.njoint == 23
+    assert [j.name for j in whole.spec.joints if "wrist" not in j.name] == list(held.spec.joint_names)
+    assert all(joints[joint.name] == joint for joint in held.spec.joints)
+    one, other = compile_model(whole), compile_model(held)
+    a, b = mujoco.MjData(one), mujoco.MjData(other)
+    index, fewer = joint_index(one, whole), joint_index(other, held)
+    for name in held.spec.joint_names:
+        for what in ("armature", "damping", "frictionloss"):
+            assert getattr(one.joint(name), what)[0] == getattr(other.joint(name), what)[0]
+    rng = np.random.default_rng(0)
+    pose = rng.uniform(-0.5, 0.5, 23)
+    kept = [whole.spec.joint_names.index(name) for name in held.spec.joint_names]
+    a.qpos[index.qpos[kept]], b.qpos[fewer.qpos] = pose, pose  # wrists at zero
+    mujoco.mj_forward(one, a)
+    mujoco.mj_forward(other, b)
+    for k in range(1, one.nbody):
+        np.testing.assert_allclose(a.xipos[k], b.body(one.body(k).name).xipos, atol=1e-12)
+    full, small = np.zeros((one.nv, one.nv)), np.zeros((other.nv, other.nv))
+    mujoco.mj_fullM(one, a, full)
+    mujoco.mj_fullM(other, b, small)
+    rows, fewer_rows = index.dof[kept], fewer.dof
+    np.testing.assert_allclose(full[np.ix_(rows, rows)], small[np.ix_(fewer_rows, fewer_rows)], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["go2", "g1", "g1_23"])
 def test_standing_height_is_where_the_feet_touch(name):
     robot = load_robot(name)
     model = compile_model(robot)

@@ -17,7 +17,8 @@ from trueup.twin.truth.truth import truth_json
 
 
 def test_the_promised_presets_ship() -> None:
-    assert set(preset_names()) == {"ideal", "pace", "mild", "harmonic", "worn", "payload"}
+    plain, late = {"ideal", "pace", "mild", "harmonic", "worn", "payload"}, {"ankles", "ground", "payload"}
+    assert set(preset_names()) == plain | {"late"} | {f"late_{what}" for what in late}
     for name in preset_names():
         assert read_preset(name).description
 
@@ -38,10 +39,36 @@ def test_ideal_has_no_effect_and_pace_only_the_49() -> None:
     assert 0.004 <= truth.delay_s <= 0.012
 
 
+@pytest.mark.parametrize("preset", ["late", "late_ankles", "late_ground", "late_payload"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_late_twins_of_a_humanoid_are_off_by_as_much_as_matters(preset: str, seed: int) -> None:
+    robot = load_robot("g1")
+    ideal, truth = (Twin(robot, TwinCfg(preset=name, seed=seed)).truth for name in ("ideal", preset))
+    assert 0.02 <= truth.delay_s <= 0.03
+    more = (truth.joint.friction - ideal.joint.friction) / robot.spec.torque_limit
+    assert 0.03 <= more.min() < more.max() <= 0.06
+    assert (truth.ground is not None) == (preset == "late_ground")
+    assert (truth.payload is not None) == (preset == "late_payload")
+
+
+def test_weak_joints_are_those_named_and_others_keep_their_torque() -> None:
+    g1, arm = (Twin(load_robot(name), TwinCfg(preset="late_ankles", seed=2)) for name in ("g1", "so101"))
+    is_ankle = np.array(["ankle" in name for name in g1.robot.spec.joint_names])
+    scale = g1.truth.joint.torque_scale
+    assert is_ankle.sum() == 4
+    assert ((scale[is_ankle] >= 0.55) & (scale[is_ankle] <= 0.75)).all()
+    assert len(np.unique(scale[is_ankle])) == 4
+    assert (scale[~is_ankle] == 1.0).all()
+    assert (arm.truth.joint.torque_scale == 1.0).all()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "schema"),
+        ("schema = 1\n[weak]\ntorque_scale = 0.5", "joints"),
+        ('schema = 1\n[weak]\njoints = ["knee"]\ntorque_scale = 0.01', "within"),
+        ("schema = 1\n[joint]\nfriction_share = 0.9", "within"),
         ("schema = 2", "schema 2"),
         ("schema = 1\n[jiont]", "jiont"),
         ("schema = 1\n[joint]\nmass = 1", "mass"),

@@ -47,7 +47,7 @@ def contacts(robot: Robot, poses: FloatArray) -> int:
 
 
 # the servos of g1's waist are hardly stiffer (28 N m/rad) than the trunk on them is heavy: other joints shake them
-SOFT = {"g1": ("waist_roll_joint", "waist_pitch_joint")}
+SOFT = dict.fromkeys(("g1", "g1_23"), ("waist_roll_joint", "waist_pitch_joint"))
 
 
 @pytest.mark.medium

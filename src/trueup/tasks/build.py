@@ -136,8 +136,10 @@ def build(task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Change
 def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, ActionSpec, Goal, Sense]:
     """What a task puts around a simulation."""
     action = _action_spec(task, sim.robot) if task.layout is None else task.layout.action
-    goal = task.goal.start(GoalPlace(sim, action.moved, RowRandom(env.seed, "command", env.nenv, env.first_row)))
+    random = RowRandom(env.seed, "command", env.nenv, env.first_row)
+    goal = task.goal.start(GoalPlace(sim, action.moved, random, env.training))
     sense = Sense(sim, Ground(sim.scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
+    sense.goal = goal
     return _observation_spec(task, action, goal, sense), action, goal, sense
 
 

@@ -204,6 +204,7 @@ class TaskEnv:
         """Judge episodes by the mean score, of which what a fall cut off counts as zero, and begin new ones."""
         length = np.where(terminated[ids], self._limit, self._steps[ids])
         self.variation.ended(ids, self._scores[ids] / length)
+        self.goal.ended(ids, terminated[ids])
         if self.climb is not None:
             self.climb.ended(ids, self._place())
         self._begin(ids)
@@ -252,6 +253,9 @@ class TaskEnv:
 
     def _truncated(self) -> NDArray[np.bool_]:
         out: NDArray[np.bool_] = self._steps >= self._limit
+        finished = self.goal.finished()
+        if finished is not None:
+            out |= finished
         if self.climb is not None:
             course = self.goal.course()
             if course is not None:

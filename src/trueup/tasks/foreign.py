@@ -60,7 +60,7 @@ def layout_of(passport: Passport) -> Layout:
 def bundle_task(passport: Passport, task: str | None = None, robot: str | None = None) -> Task:
     """The task that a bundle's policy acts in: its own, or `task`; `robot`: in place of the task's."""
     name = task or passport.policy.task
-    if task is None and name not in task_names():
+    if task is None and name.partition(":")[0] not in task_names():
         raise TrueupError(f"this policy's task {name!r} is not built in: name it with --task FILE.py:FUNCTION")
     found = load_task(name, robot)
     return found if passport.origin.format == "trueup" else with_layout(found, layout_of(passport))

@@ -18,7 +18,16 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
 from trueup.tasks.terms import rewards
 
-__all__ = ["DescribedTask", "EnvCfg", "described_tasks", "load_task", "make_env", "name_object", "task_names"]
+__all__ = [
+    "DescribedTask",
+    "EnvCfg",
+    "described_tasks",
+    "load_task",
+    "make_env",
+    "name_object",
+    "task_maker",
+    "task_names",
+]
 
 
 _OBJECT = "object:"
@@ -59,6 +68,14 @@ def load_task(name: str, robot: str | None = None) -> Task:
     return replace(task, robot=robot)
 
 
+def task_maker(name: str) -> Callable[..., Any]:
+    """The function of a built-in task, or of the user's own."""
+    makers = _makers()
+    if name in makers:
+        return makers[name]
+    return own_function(name) if is_own_code(name) else lambda: load_task(name)
+
+
 def _named(name: str) -> Task:
     if name.startswith(_OBJECT):
         if name not in _objects:
@@ -67,12 +84,15 @@ def _named(name: str) -> Task:
                 "resume=True), or train on a function that returns it (FILE.py:FUNCTION), which a run can record"
             )
         return _objects[name]
-    if is_own_code(name):
+    if is_own_code(name) and name.partition(":")[0] not in task_names():
         own = own_function(name)()
         if not isinstance(own, Task):
             raise TrueupError(f"{name} must return a trueup.tasks.task.Task, found {type(own).__name__}")
         return own
     makers = _makers()
+    base, _, motions = name.partition(":")
+    if motions and base in makers and "motions" in inspect.signature(makers[base]).parameters:
+        return makers[base](motions=tuple(motions.split(",")))  # type: ignore[call-arg]
     if name not in makers:
         raise TrueupError(f"no task {name!r}{did_you_mean(name, makers)}; your own is named FILE.py:FUNCTION")
     return makers[name]()

@@ -16,7 +16,7 @@ import msgspec
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.robot.load import Robot, load_robot
-from trueup.tasks.load import load_task, name_object
+from trueup.tasks.load import load_task, name_object, task_maker
 from trueup.tasks.task import Task
 
 
@@ -140,6 +140,18 @@ def task_reference(task: str | Task | Callable[[], Task]) -> str:
     if file is None or not named or task.__module__.startswith("trueup."):
         return name_object(task())  # built in, or of a notebook or within another function: no file can be named
     return f"{Path(file).absolute()}:{task.__qualname__}"
+
+
+def with_motions(task: str, motions: tuple[str, ...]) -> str:
+    """The reference of a tracking task that follows these motions: TASK:MOTION,MOTION; files by their whole path."""
+    if not motions:
+        return task
+    if "motions" not in inspect.signature(task_maker(task)).parameters:
+        raise TrueupError(f"task {task!r} follows no motion: --motion is for tracking tasks (g1-track, go2-track)")
+    places = [str(Path(name).absolute()) if Path(name).is_file() else name for name in motions]
+    if any("," in place for place in places):
+        raise TrueupError("the path of a motion must have no comma", file=next(p for p in places if "," in p))
+    return f"{task}:{','.join(places)}"
 
 
 def robot_reference(robot: Robot | str | Path | None) -> str | None:

@@ -58,6 +58,8 @@ class TrainVerb:
     task: tyro.conf.Positional[TaskLike | None] = None
     """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
     _: KW_ONLY
+    motion: tuple[str, ...] = ()
+    """Motions that a tracking task follows: files, or names of `trueup motion list`; default: the task's own."""
     out: OutLike | None = None  # Folder of the run.
     minutes: float | None = None  # Stop after this time, counting what a resumed run has spent already.
     steps: int | None = None  # Stop after this many control steps of all simulations together.
@@ -153,17 +155,19 @@ def run_folder(verb: TrainVerb) -> Path:
         return Path(named)
     if verb.task is None:
         raise TrueupError("name a task and --out, or --resume RUN")
-    return Path("runs") / (verb.task if isinstance(verb.task, str) else load_task(task_reference(verb.task)).name)
+    motions = "".join(f"-{Path(name).stem}" for name in verb.motion)
+    name = verb.task if isinstance(verb.task, str) else load_task(task_reference(verb.task)).name
+    return Path("runs") / f"{name}{motions}"
 
 
 def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
-    from trueup.train.config import RunCfg, robot_reference, task_reference
+    from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
     if verb.task is None:
         raise TrueupError("name a task and --out, or --resume RUN")
-    task = task_reference(verb.task)
+    task = with_motions(task_reference(verb.task), verb.motion)
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")

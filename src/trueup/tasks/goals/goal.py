@@ -39,11 +39,15 @@ class Slider(NamedTuple):
 
 
 class GoalPlace(NamedTuple):
-    """Where a goal runs: the simulation, the joints that actions move, and random numbers of its own."""
+    """Where a goal runs: the simulation, the joints that actions move, random numbers of its own, and whether to learn.
+
+    training  draw what teaches, by a curriculum perhaps; else what is to be measured
+    """
 
     sim: Simulation
     moved: tuple[str, ...]
     random: RowRandom
+    training: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +92,13 @@ class Goal:
 
     def advance(self) -> None:
         """One control step has passed."""
+
+    def finished(self) -> NDArray[np.bool_] | None:
+        """Rows (nenv,) in which everything has been asked, so that their episodes end; None: none ever."""
+        return None
+
+    def ended(self, ids: Ids, failed: NDArray[np.bool_]) -> None:
+        """Episodes of rows `ids` have ended, by a termination where `failed`; called before `reset`."""
 
     def hold(self, values: NDArray[np.floating]) -> None:
         """Ask the same of every row until its episode ends."""

@@ -96,6 +96,7 @@ class Sense:
         signals: Mapping[str, Signal] | None = None,
     ) -> None:
         self.sim, self.ground, self.chain = sim, ground, chain
+        self.goal: Any = None  # of the task, for signals that compare with it
         self.signals = SIGNALS | dict(signals or {})
         spec, nenv = sim.robot.spec, sim.nsim
         self.frame = frame = Frame(nenv, self.signals, self)

@@ -44,7 +44,7 @@ class TruthDraw:
 def draw_truth(preset: sections.Preset, spec: RobotSpec, nominal: Nominal, seed: int, label: str) -> Truth:
     """Draw everything that the preset leaves open."""
     draw, delay = TruthDraw(seed), preset.delay
-    joint = _joint(draw, preset.joint, nominal)
+    joint = _joint(draw, preset, spec, nominal)
     return Truth(
         robot=spec.name,
         preset=label,
@@ -67,10 +67,16 @@ def draw_truth(preset: sections.Preset, spec: RobotSpec, nominal: Nominal, seed:
     )
 
 
-def _joint(draw: TruthDraw, section: sections.JointSection, nominal: Nominal) -> truths.JointTruth:
-    drawn = draw.all(section, len(nominal.armature))
+def _joint(draw: TruthDraw, preset: sections.Preset, spec: RobotSpec, nominal: Nominal) -> truths.JointTruth:
+    drawn = draw.all(preset.joint, len(nominal.armature))
     for name in ("armature", "damping", "friction"):
         drawn[name] = drawn.pop(f"{name}_scale") * getattr(nominal, name) + drawn.pop(f"{name}_add")
+    drawn["friction"] += drawn.pop("friction_share") * spec.torque_limit
+    if preset.weak is not None:
+        words = preset.weak.joints
+        is_weak = [any(word in name for word in words) for name in spec.joint_names]
+        scale = draw("weak_torque_scale", preset.weak.torque_scale, spec.njoint)
+        drawn["torque_scale"] *= np.where(is_weak, scale, 1.0)
     return truths.JointTruth(**drawn)
 
 

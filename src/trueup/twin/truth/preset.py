@@ -56,8 +56,16 @@ class JointSection(Section, frozen=True, kw_only=True):
     damping_add: Annotated[Range, (0.0, 50.0)] = 0.0  # N m s/rad
     friction_scale: Annotated[Range, (0.0, 20.0)] = 1.0
     friction_add: Annotated[Range, (0.0, 50.0)] = 0.0  # N m
+    friction_share: Annotated[Range, (0.0, 0.5)] = 0.0  # further dry friction, of the torque limit
     encoder_bias: Annotated[Range, (-0.5, 0.5)] = 0.0  # rad, measured minus true
     torque_scale: Annotated[Range, (0.2, 2.0)] = 1.0  # torque given / torque reported
+
+
+class WeakSection(Section, frozen=True, kw_only=True):
+    """Joints that give less than they are asked for: those whose name has one of the words; robots may have none."""
+
+    joints: tuple[str, ...]
+    torque_scale: Annotated[Range, (0.2, 1.0)] = 1.0  # times that of [joint]
 
 
 class FrictionSection(Section, frozen=True, kw_only=True):
@@ -166,6 +174,7 @@ class Preset(Section, frozen=True, kw_only=True):
     description: str = ""
     physics_hz: Annotated[float, (200.0, 4000.0)] = 1000.0  # at least; raised to a whole multiple of the command rate
     joint: JointSection = JointSection()
+    weak: WeakSection | None = None
     friction: FrictionSection | None = None
     transmission: TransmissionSection | None = None
     motor: MotorSection | None = None

@@ -1,0 +1,70 @@
+"""Configs of `trueup motion import|check|play|list`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from trueup.core.files import OutFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What a motion file does not say of itself."""
+
+    robot: str = "g1"  # Robot whose joints it has; g1_23 for published motions without wrists.
+    rate: float | None = None  # Rows per second, for CSV files and pickles that do not say it.
+    quat: Literal["xyzw", "wxyz"] = "xyzw"  # Order of quaternions in CSV files.
+    name: str | None = None  # Which motion of a pickle that holds several.
+    episode: int = 0  # Which episode of a loco-mujoco file.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportVerb(Source):
+    """Bring a motion into the one format that training takes.
+
+    In: CSV (root, quaternion, joints), a pickle or joblib file of ASAP, PHC or a retargeting tool (nothing in it is
+    run), an npz of loco-mujoco, or the name of a made motion. Out: an npz with joints, root, body poses and contacts.
+    A BVH skeleton is imported as bodies without joints.
+    """
+
+    motion: tyro.conf.Positional[str]  # File, or a made motion: `trueup motion list`.
+    out: OutFile  # File to write (.npz).
+    start: float = 0.0  # Seconds to leave out at the beginning.
+    end: float | None = None  # Time of the last row, s.
+    resample: float | None = None  # Rows per second of the result; default: as it is.
+    mend: bool = False  # Drop first rows that jump, hold joints within limits, put it on the ground.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckVerb(Source):
+    """Check a motion: jumps, foot skate, penetration, limits, speeds, order of quaternions.
+
+    In: a motion file or the name of a made motion. Out: findings, worst first, with what to do; exit code 1 if the
+    motion is not usable.
+    """
+
+    motion: tyro.conf.Positional[str]  # File or made motion.
+    json: bool = False  # Print one JSON object.
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayVerb(Source):
+    """Film a motion: kinematics only, no physics.
+
+    In: a motion file or the name of a made motion. Out: a film (.mp4, .gif).
+    """
+
+    motion: tyro.conf.Positional[str]  # File or made motion.
+    film: OutFile = Path("motion.mp4")  # Film to write.
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionsVerb:
+    """List the motions that trueup makes itself.
+
+    Out: name, robot, length and what it is.
+    """
