@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.rows import RowRandom
 from trueup.data.log import Log
 from trueup.gap.symptoms.run import Run
 from trueup.policy.action import JointOrder
@@ -27,7 +28,6 @@ from trueup.tasks.evaluation.worlds import SimWorld
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.variation import Starts
-from trueup.core.rows import RowRandom
 from trueup.world.fitted.calibration import SimParams
 from trueup.world.randomization.randomize import Randomizer
 
