@@ -5,12 +5,13 @@ The same functions measure the robot's runs and the simulated ones, so that a di
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
 
 import mujoco
 import numpy as np
 
 from trueup.core.arrays import FloatArray
+from trueup.gap.symptoms.lag import least_delay_s
 from trueup.gap.symptoms.run import Run
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model
@@ -20,26 +21,28 @@ CONTINUOUS = 0.35  # of the torque limit: what a motor is taken to bear for ever
 SETTLE_S = 1.0  # of a run before walking is measured
 TURNING = 0.2  # rad/s asked for, from which a robot turns
 _NEAR_LIMIT, _SHAKE_HZ = 0.95, 5.0
+_SLIP_S = 0.06  # over which feet must stand together: noise of encoders fades, a stance of a trot is longer
 
 Measures = dict[str, float]
 
 
-def measure(run: Run, robot: Robot) -> Measures:
-    """All quantities of a run."""
+def measure_all(runs: Iterable[Run], robot: Robot) -> list[Measures]:
+    """All quantities of every run."""
+    legged = bool(robot.spec.feet) and robot.spec.base.floating
+    model = compile_model(robot, ModelCfg(base="free")) if legged else None
+    return [_measure(run, robot, model) for run in runs]
+
+
+def _measure(run: Run, robot: Robot, model: mujoco.MjModel | None) -> Measures:
     out = _start(run, robot)
     walking = run.standing()
     settled = walking.part(round(SETTLE_S * run.control_hz), len(walking.log))
     if len(settled.log) < 2 * run.control_hz:
         return out
     out |= _targets(settled) | _motors(settled, robot) | _extras(settled)
-    if robot.spec.feet and robot.spec.base.floating and "imu_quat" in settled.log:
-        out |= _walk(settled, leg_odometry(robot, settled.log, _model(robot)))
+    if model is not None and "imu_quat" in settled.log:
+        out |= _walk(settled, leg_odometry(robot, settled.log, model))
     return out
-
-
-@cache
-def _model(robot: Robot) -> mujoco.MjModel:
-    return compile_model(robot, ModelCfg(base="free"))
 
 
 def _start(run: Run, robot: Robot) -> Measures:
@@ -48,7 +51,7 @@ def _start(run: Run, robot: Robot) -> Measures:
     fell = run.fell_at_s
     out = {
         "fell_s": np.nan if fell is None else fell,
-        "start_pose": float(np.abs(log["joint_pos"][0] - spec.default_pose).max()),
+        "start_pose": run.start_pose or float(np.abs(log["joint_pos"][0] - spec.default_pose).max()),
         "seconds": run.seconds,
     }
     if run.lean is not None:
@@ -62,8 +65,10 @@ def _targets(run: Run) -> Measures:
     """How rough the motion is, and how closely joints follow."""
     log, dt = run.log, 1.0 / run.control_hz
     jerk = np.diff(log["target_pos"], n=2, axis=0) / dt**2
+    whole = run.source if run.source is not None else log
     late = log["joint_pos"][1:] - log["target_pos"][:-1]
     out = {"jerk": float(np.sqrt(np.mean(jerk**2))), "tracking": float(np.sqrt(np.mean(late**2)))}
+    out["delay"] = least_delay_s(whole)
     if "imu_gyro" in log:
         out["shake"] = float(np.sqrt(np.mean(_fast(log["imu_gyro"][:, :2], run.control_hz) ** 2)))
     return out
@@ -122,7 +127,7 @@ def _walk(run: Run, path: BasePath) -> Measures:
     out["sideways_drift"] = abs(float(error[:, 1].mean()))
     out["turn_drift"] = abs(float(error[:, 2].mean()))
     slip = _slip(path, run.control_hz)
-    turning = np.abs(asked[1:, 2] if np.isfinite(asked).all() else speed[1:, 2]) >= TURNING
+    turning = np.abs(asked[-len(slip) :, 2] if np.isfinite(asked).all() else speed[-len(slip) :, 2]) >= TURNING
     out["slip_turning"] = _rms(slip[turning])
     out["slip_straight"] = _rms(slip[~turning])
     above = path.feet[:, :, 2] - path.feet[:, :, 2].min(axis=1, keepdims=True)
@@ -131,14 +136,16 @@ def _walk(run: Run, path: BasePath) -> Measures:
 
 
 def _slip(path: BasePath, rate_hz: float) -> FloatArray:
-    """Speed (T - 1, nfoot), m/s, of standing feet against each other; NaN where a foot swings or stands alone.
+    """Mean speed (T - n, nfoot), m/s, over n steps of standing feet against each other; NaN where one swings or stands alone.
 
     Two points of one rigid ground do not move against each other: what they do is slip, whatever the base does.
     """
-    step = np.diff(path.feet[:, :, :2], axis=0) * rate_hz
-    weight = path.stands[:, :, None] / np.maximum(path.stands.sum(axis=1), 1)[:, None, None]
+    n = max(1, round(_SLIP_S * rate_hz))
+    stands = np.lib.stride_tricks.sliding_window_view(path.stands, n, axis=0).all(axis=-1)
+    step = (path.feet[n:, :, :2] - path.feet[:-n, :, :2]) * (rate_hz / n)
+    weight = stands[:, :, None] / np.maximum(stands.sum(axis=1), 1)[:, None, None]
     apart = np.linalg.norm(step - (step * weight).sum(axis=1, keepdims=True), axis=2)
-    together = path.stands & (path.stands.sum(axis=1, keepdims=True) >= 2)
+    together = stands & (stands.sum(axis=1, keepdims=True) >= 2)
     out: FloatArray = np.where(together, apart, np.nan)
     return out
 

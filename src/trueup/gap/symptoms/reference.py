@@ -1,8 +1,8 @@
 """Simulated runs of the same policy with the same commands: what a robot as in training would have shown.
 
-Two sets. `drawn`: a robot of the task's ranges in every row (of the calibration's posterior where there is one): what is
-worse than all of them is not covered by training. `same`: one robot many times, which differ in start and noise alone:
-how much runs of one robot differ. A row has its own start, and noise as the task's sensors have it.
+Two sets. `drawn`: a robot of the task's ranges in every row: what is worse than nearly all of them is not covered by
+training. `same`: one robot many times, with different starts and sensor noise alone: how much runs of one robot differ.
+Policies see noise as the task's sensors have it; what is kept is true, as a robot's encoders are better than that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trueup.world.fitted.calibration import SimParams
 from trueup.world.randomization.randomize import Randomizer
 
 MOST_SECONDS = 20.0  # of a run that are simulated
-_MAX_DELAY_S = 0.12
+_MAX_DELAY_S, _STAND_S = 0.12, 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,7 @@ def simulate(bundle: PolicyBundle, task: Task, run: Run, cfg: ReferenceCfg, *, d
     if drawn:
         Randomizer(parts.sim, _ranges(asked, cfg.fit)).apply()
     world = _Rows(parts, asked)
+    sag = world.sag()
     commands = _commands(run, parts)
     held = [0]
 
@@ -69,8 +70,9 @@ def simulate(bundle: PolicyBundle, task: Task, run: Run, cfg: ReferenceCfg, *, d
     first = None if commands is None else commands[0]
     evaluate(world, bundle.runner(cfg.robots).act, spec, asked, parts.goal, seconds, command=first, watch=watch,
              begun=True)  # fmt: skip
-    return [replace(run, name=f"simulated {row}", log=world.log(row), command=world.commands(row), late=None,
-                    distance=None, stopped="", source=None) for row in range(cfg.robots)]  # fmt: skip
+    cleared = replace(run, late=None, distance=None, stopped="", source=None)
+    return [replace(cleared, name=f"simulated {row}", log=world.log(row), command=world.commands(row),
+                    start_pose=float(sag[row]) + asked.start.joint_pos) for row in range(cfg.robots)]  # fmt: skip
 
 
 def _commands(run: Run, parts: Parts) -> FloatArray | None:
@@ -117,6 +119,15 @@ class _Rows(SimWorld):
             self.frame.forget()
         self._sense.reset(rows, self.frame.command)
 
+    def sag(self) -> FloatArray:
+        """How far the joints of each row (nrow,) give way while it stands on its servos, rad; then it begins again."""
+        pose = np.tile(self.robot.default_pose, (self.nrow, 1))
+        for _ in range(round(_STAND_S / self.control_dt)):
+            self._parts.sim.step(pose)
+        found: FloatArray = np.abs(self._parts.sim.joint_pos - pose).max(axis=1)
+        self.reset()
+        return found
+
     def step(self, targets: NDArray[np.floating]) -> None:
         self._before = self._state()
         self._target = np.asarray(targets, np.float64)
@@ -130,11 +141,10 @@ class _Rows(SimWorld):
 
     def _state(self) -> dict[str, FloatArray]:
         sim = self._parts.sim
-        seen = sim.sensors.peek(None)
-        now = {"joint_pos": seen.joint_pos, "joint_vel": seen.joint_vel, "joint_torque": sim.joint_torque}
+        now = {"joint_pos": sim.joint_pos, "joint_vel": sim.joint_vel, "joint_torque": sim.joint_torque}
         pose = sim.motion.of(None).base_pose
-        if pose is not None and seen.gyro is not None:
-            now |= {"imu_quat": pose[:, 3:], "imu_gyro": seen.gyro}
+        if pose is not None:
+            now |= {"imu_quat": pose[:, 3:], "imu_gyro": self.frame.base_spin}
         return {name: np.array(values, np.float64) for name, values in now.items()}
 
     def commands(self, row: int) -> FloatArray:

@@ -32,6 +32,7 @@ class Run:
     stopped    why a guard ended the run; empty if none did
     bundle     the policy's folder as the recording names it
     source     the log at its own rate, for what is faster than control steps
+    start_pose of a simulated run: how far from the default pose a robot like it may begin, rad
     """
 
     name: str
@@ -43,6 +44,7 @@ class Run:
     stopped: str = ""
     bundle: Path | None = None
     source: Log | None = field(default=None, repr=False)
+    start_pose: float | None = None
 
     @property
     def seconds(self) -> float:
