@@ -6,6 +6,7 @@ of its fields. What the task already grants (a wider range, a heavier weight) a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -94,7 +95,7 @@ def fields(task: Task, part: Literal["start", "sensors", "pushes"], **values: fl
     return [Change(part=part, values=larger)] if larger else []
 
 
-def apply(task: Task, changes: list[Change] | tuple[Change, ...]) -> Task:
+def apply(task: Task, changes: Iterable[Change]) -> Task:
     """The task with the changes."""
     for one in changes:
         if one.part == "randomize":
@@ -106,9 +107,25 @@ def apply(task: Task, changes: list[Change] | tuple[Change, ...]) -> Task:
             term = known or Reward(getattr(terms, one.entry), 0.0)
             task = replace(task, rewards={**task.rewards, one.entry: term._replace(**one.values)})
         else:
-            config = getattr(task, one.part) or PushCfg(newton=0.0)
-            task = replace(task, **{one.part: replace(config, **one.values)})
+            task = _configured(task, one)
     return task
+
+
+def _configured(task: Task, one: Change) -> Task:
+    config: Any = getattr(task, one.part) or PushCfg(newton=0.0)
+    changed: dict[str, Any] = {one.part: replace(config, **one.values)}
+    return replace(task, **changed)
+
+
+def merged(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """One change of each entry that goes as far as the farthest: ranges widest, weights heaviest, noise largest."""
+    out: dict[tuple[Part, str], dict[str, float]] = {}
+    for one in changes:
+        values = out.setdefault((one.part, one.entry), {})
+        for name, value in one.values.items():
+            pick = min if name == "low" or (one.part == "rewards" and value < 0) else max
+            values[name] = pick(values.get(name, value), value)
+    return tuple(Change(part=part, entry=entry, values=values) for (part, entry), values in out.items())
 
 
 def as_python(task: Task, one: Change) -> str:

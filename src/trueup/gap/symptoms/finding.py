@@ -8,7 +8,6 @@ import msgspec
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.core.verb_package import Shown
 from trueup.gap.symptoms.changes import Change
 
 FILE, SCHEMA = "symptoms.json", 1
@@ -49,7 +48,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     told: bool
 
 
-class SymptomTable(msgspec.Struct, Shown, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SymptomTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The table of `trueup symptoms`.
 
     symptoms   told, in the order of the rules; empty when the robot does as its simulation

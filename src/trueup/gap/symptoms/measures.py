@@ -136,7 +136,7 @@ def _walk(run: Run, path: BasePath) -> Measures:
 
 
 def _slip(path: BasePath, rate_hz: float) -> FloatArray:
-    """Mean speed (T - n, nfoot), m/s, over n steps of standing feet against each other; NaN where one swings or stands alone.
+    """Speed (T - n, nfoot), m/s, of standing feet against each other over n steps; NaN where one swings or is alone.
 
     Two points of one rigid ground do not move against each other: what they do is slip, whatever the base does.
     """

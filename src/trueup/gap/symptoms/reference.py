@@ -29,7 +29,7 @@ from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.variation import Starts
 from trueup.world.fitted.calibration import SimParams
-from trueup.world.randomization.randomize import Randomizer
+from trueup.world.randomization.randomize import Draw, Randomizer
 
 MOST_SECONDS = 20.0  # of a run that are simulated
 _MAX_DELAY_S, _STAND_S = 0.12, 1.5
@@ -81,7 +81,7 @@ def _commands(run: Run, parts: Parts) -> FloatArray | None:
     return run.command[: round(MOST_SECONDS * run.control_hz)]
 
 
-def _ranges(task: Task, fit: SimParams | None) -> dict[str, object]:
+def _ranges(task: Task, fit: SimParams | None) -> dict[str, Draw]:
     """The task's ranges, without those of parameters that a calibration knows."""
     known = set() if fit is None else {one.name for one in fit.parameters}
     return {name: draw for name, draw in task.randomize.items() if name not in known}

@@ -40,7 +40,9 @@ class Rule:
     below: bool = False
 
 
-def _simulated(quantity: str, otherwise: float | None = None, *, floor: float | None = None, least: bool = False):  # type: ignore[no-untyped-def]
+def _simulated(
+    quantity: str, otherwise: float | None = None, *, floor: float | None = None, least: bool = False
+) -> Callable[[Reference], Bound | None]:
     """Bound of simulated runs; without any, a fixed one that `trueup evaluate` also uses, or none."""
 
     def bound(reference: Reference) -> Bound | None:
@@ -127,7 +129,8 @@ RULES: tuple[Rule, ...] = (
          change="train with delays up to the measured one", mend=_later),
     Rule(name="slips when turning", quantity="slip_turning", unit="m/s",
          bound=_simulated("slip_turning", SLIDING),
-         seen="standing feet move against each other at {value:.2f} m/s in turns, simulated robots' at {bound:.2f} at most",
+         seen="standing feet move against each other at {value:.2f} m/s in turns, "
+              "simulated robots' at {bound:.2f} at most",
          cause="less friction under the feet than in training",
          change="train with lower friction, penalise slip more", mend=_grip),
     Rule(name="slips", quantity="slip_straight", unit="m/s", bound=_simulated("slip_straight", SLIDING),
@@ -181,7 +184,7 @@ RULES: tuple[Rule, ...] = (
          mend=_slow_loop),
     Rule(name="sees what training did not show", quantity="distance", unit="1",
          bound=_fixed(TRAINING_DISTANCE, "what `trueup deploy` allows on a rung"),
-         seen="observations lie {value:.1f} standard deviations from training's in the median, allowed are {bound:.1f}",
+         seen="observations lie {value:.1f} standard deviations from training's, allowed are {bound:.1f}",
          cause="a robot, ground or command that training did not have; or scales and joint order that do not fit",
          change="compare layouts first (`trueup wiggle`); then train with all ranges a quarter wider", mend=_everything),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trueup.core.files import make_folder, write_atomic
 from trueup.core.own_code import is_own_code
-from trueup.gap.symptoms.changes import apply, as_python
+from trueup.gap.symptoms.changes import Change, as_python, merged
 from trueup.gap.symptoms.finding import Symptom
 from trueup.tasks.task import Task
 
@@ -51,9 +51,9 @@ def write_task_file(symptoms: Sequence[Symptom], task: Task, source: str, folder
     names = ", ".join(one.name for one in mending)
     text = _HEAD.format(task=task.name, names=names, file=path.name, all=ALL, source=source)
     for one in mending:
-        text += _function(one, task)
-        task = apply(task, one.changes)
-    write_atomic(path, text + _together(mending))
+        text += _function(function_name(one), f"{one.change}.\n\n    Seen: {one.evidence}.\n    ", one.changes, task)
+    everything = merged(change for one in mending for change in one.changes)
+    write_atomic(path, text + _function(ALL, f"all changes together: {names}.", everything, task).rstrip() + "\n")
     return f"{path}:{ALL}"
 
 
@@ -62,32 +62,18 @@ def function_name(symptom: Symptom) -> str:
     return re.sub(r"\W+", "_", symptom.name)
 
 
-def _function(one: Symptom, task: Task) -> str:
-    lines = "\n".join(f"    {as_python(task, change)}" for change in one.changes)
-    parts = {change.part for change in one.changes}
+def _function(name: str, what: str, changes: Sequence[Change], task: Task) -> str:
+    lines = "\n".join(f"    {as_python(task, change)}" for change in changes)
+    parts = {change.part for change in changes}
     maps = [("ranges", "randomize"), ("rewards", "rewards")]
     opened = "".join(f"    {name} = dict(task.{part})\n" for name, part in maps if part in parts)
     closed = ", ".join(f"{part}={name}" for name, part in maps if part in parts)
     returned = f"replace(task, {closed})" if closed else "task"
     return f'''
-def {function_name(one)}(task: Task | None = None) -> Task:
-    """{one.change[0].upper()}{one.change[1:]}.
-
-    Seen: {one.evidence}
-    """
-    task = task or before()
+def {name}() -> Task:
+    """{what[0].upper()}{what[1:]}"""
+    task = before()
 {opened}{lines}
     return {returned}
 
-'''
-
-
-def _together(symptoms: Sequence[Symptom]) -> str:
-    steps = "\n".join(f"    task = {function_name(one)}(task)" for one in symptoms)
-    return f'''
-def {ALL}() -> Task:
-    """All changes together."""
-    task = before()
-{steps}
-    return task
 '''

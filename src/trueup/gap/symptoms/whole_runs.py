@@ -47,8 +47,8 @@ def _falls(reference: Reference) -> Found:
         pose, tilt = (reference.runs[first].get(name, np.nan) for name in ("start_pose", "start_tilt"))
         evidence = (
             f"{len(early)} of {len(reference.runs)} runs fell within {SET_DOWN_S:g} s of the policy's first step, "
-            f"{first} after {early[first]:.1f} s; it began {pose:.2f} rad from the default pose, leaning {tilt:.2f} rad; "
-            f"{share:.0%} of the simulated robots fell"
+            f"{first} after {early[first]:.1f} s; it began {pose:.2f} rad from the default pose, "
+            f"leaning {tilt:.2f} rad; {share:.0%} of the simulated robots fell"
         )
         told.append(
             Symptom(
@@ -76,7 +76,8 @@ def _falls(reference: Reference) -> Found:
 
 def _start(reference: Reference) -> Found:
     """The state that the policy is given at first lies outside of what training began in; without a fall."""
-    told, looked = [], []
+    told: list[Symptom] = []
+    looked: list[Looked] = []
     for quantity, words in (("start_pose", "farthest joint from the default pose"), ("start_tilt", "lean")):
         bound, values = reference.simulated(quantity), reference.values(quantity)
         if bound is None or not values:
@@ -92,7 +93,8 @@ def _start(reference: Reference) -> Found:
                 Symptom(
                     name="starts elsewhere than training", quantity=words, unit="rad", value=value, bound=bound.value,
                     bound_from=f"{bound.origin}, standing on its servos, with the task's noise on starts", runs=values,
-                    evidence=f"{words} {value:.2f} rad at the policy's first step, training's starts reach {bound.value:.2f}",
+                    evidence=f"{words} {value:.2f} rad at the policy's first step, "
+                             f"training's starts reach {bound.value:.2f}",
                     cause="the robot is put down crooked, stands on something, or carries a load",
                     change="begin episodes in wider poses, tilts and velocities",
                     changes=tuple(_wider_start(reference.task, pose, tilt)),
@@ -132,7 +134,8 @@ def _heat(reference: Reference) -> Found:
 
 def _differs(reference: Reference) -> Found:
     """Runs of the same command that differ more than runs of one simulated robot do."""
-    told, looked = [], []
+    told: list[Symptom] = []
+    looked: list[Looked] = []
     for quantity, (words, unit) in _SPREADS.items():
         values = reference.values(quantity)
         bound = spread_bound(reference, quantity, len(values))
