@@ -98,14 +98,15 @@ def fields(task: Task, part: Literal["start", "sensors", "pushes"], **values: fl
 def apply(task: Task, changes: Iterable[Change]) -> Task:
     """The task with the changes."""
     for one in changes:
+        values: dict[str, Any] = dict(one.values)
         if one.part == "randomize":
             old = task.randomize.get(one.entry)
-            draw = replace(old, **one.values) if old is not None else Draw(**_DRAWS[one.entry], **one.values)
+            draw = replace(old, **values) if old is not None else Draw(**_DRAWS[one.entry], **values)
             task = replace(task, randomize={**task.randomize, one.entry: draw})
         elif one.part == "rewards":
             known = task.rewards.get(one.entry)
             term = known or Reward(getattr(terms, one.entry), 0.0)
-            task = replace(task, rewards={**task.rewards, one.entry: term._replace(**one.values)})
+            task = replace(task, rewards={**task.rewards, one.entry: term._replace(**values)})
         else:
             task = _configured(task, one)
     return task

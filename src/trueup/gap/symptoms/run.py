@@ -63,9 +63,13 @@ class Run:
     def fell_at_s(self) -> float | None:
         """Time from the policy's first step to the fall; None if it stayed up or nobody knows."""
         lean = self.lean
-        if lean is None or not (lean > 0.97 * FALLEN_RAD).any():  # the last recorded step may lie just before
+        if lean is None:
             return None
-        return float(np.argmax(lean > 0.97 * FALLEN_RAD)) / self.control_hz
+        if (lean > FALLEN_RAD).any():
+            return float(np.argmax(lean > FALLEN_RAD)) / self.control_hz
+        # the guard is faster than control steps: it ends a run before one of them sees the whole lean
+        caught = bool(self.stopped) and lean[-1] > 0.5 * FALLEN_RAD
+        return self.seconds if caught else None
 
     def standing(self) -> Run:
         """The part before a fall: what a robot does on the ground is no symptom of its gait."""
