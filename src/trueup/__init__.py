@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from trueup.doctor.checks import diagnose as doctor  # noqa: F401
     from trueup.evaluate.run import evaluate as evaluate
     from trueup.evaluate.score import read_score as read_score
+    from trueup.gap.predictions import predictions as predictions
+    from trueup.gap.symptoms.symptoms import symptoms as symptoms
     from trueup.policy.bundle.bundle import load_bundle as load_bundle
     from trueup.policy.mlp import load_policy as load_policy
     from trueup.record.session import record as record
@@ -85,6 +87,7 @@ _HOME = {
     "load_policy": "policy.mlp",
     "load_robot": "robot.load",
     "load_task": "tasks.load",
+    "predictions": "gap.predictions",
     "plan_active": "calibrate.active.plan",
     "play": "train.play.verbs",
     "read_calibration": "world.fitted.calibration",
@@ -93,6 +96,7 @@ _HOME = {
     "recover": "data.mcap.recover",
     "replay": "world.replay.replay",
     "score": "calibrate.score_logs:score_logs",
+    "symptoms": "gap.symptoms.symptoms",
     "table": "report.show",
     "task_names": "tasks.load",
     "wiggle": "deploy.wiggle.wiggle",

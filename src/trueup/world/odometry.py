@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
@@ -25,20 +26,29 @@ _SMOOTH_S = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class BasePath:
-    """Base over time: `qpos` (T, nq) for films; `velocity` (T, 3): forward, sideways (m/s), turning (rad/s)."""
+    """Base over time: `qpos` (T, nq) for films; `velocity` (T, 3): forward, sideways (m/s), turning (rad/s).
+
+    feet     (T, nfoot, 3) m: lowest points of the feet, the base at the origin and turned as the IMU says
+    stands   (T - 1, nfoot): whether a foot stands from one sample to the next
+    """
 
     time: FloatArray
     qpos: FloatArray
     velocity: FloatArray
+    feet: FloatArray
+    stands: NDArray[np.bool_]
 
 
-def leg_odometry(robot: Robot, log: Log) -> BasePath:
-    """Path of the base in a log with joint positions and the IMU's orientation; starts at the origin."""
+def leg_odometry(robot: Robot, log: Log, model: mujoco.MjModel | None = None) -> BasePath:
+    """Path of the base in a log with joint positions and the IMU's orientation; starts at the origin.
+
+    model   of the robot with a free base, where it was compiled before
+    """
     if not (robot.spec.base.floating and robot.spec.feet):
         raise TrueupError(f"leg odometry is for legged robots; {robot.spec.name} has no feet or no free base")
     if "imu_quat" not in log:
         raise TrueupError("leg odometry needs the IMU's orientation: this log has no 'imu_quat'")
-    model = compile_model(robot, ModelCfg(base="free"))
+    model = compile_model(robot, ModelCfg(base="free")) if model is None else model
     joints = joint_index(model, robot)
     order = [log.joint_names.index(name) for name in robot.spec.joint_names]
     qpos = np.tile(model.qpos0, (len(log), 1))
@@ -46,8 +56,9 @@ def leg_odometry(robot: Robot, log: Log) -> BasePath:
     qpos[:, 3:7] = log["imu_quat"]
     qpos[:, joints.qpos] = log["joint_pos"][:, order]
     feet = _feet(model, robot.spec.feet, qpos)
-    qpos[:, :3] = _base(feet)
-    return BasePath(time=log.time, qpos=qpos, velocity=_velocity(log.time, qpos))
+    stands = _stands(feet)
+    qpos[:, :3] = _base(feet, stands)
+    return BasePath(time=log.time, qpos=qpos, velocity=_velocity(log.time, qpos), feet=feet, stands=stands)
 
 
 def _feet(model: mujoco.MjModel, names: tuple[str, ...], qpos: FloatArray) -> FloatArray:
@@ -62,11 +73,16 @@ def _feet(model: mujoco.MjModel, names: tuple[str, ...], qpos: FloatArray) -> Fl
     return out
 
 
-def _base(feet: FloatArray) -> FloatArray:
-    """Position (T, 3) of the base from that of the feet beneath it."""
+def _stands(feet: FloatArray) -> NDArray[np.bool_]:
+    """Feet (T - 1, nfoot) that stand from one sample to the next."""
     above = feet[:, :, 2] - feet[:, :, 2].min(axis=1, keepdims=True)
-    stands = (above[1:] < _STANCE_M) & (above[:-1] < _STANCE_M)
+    stands: NDArray[np.bool_] = (above[1:] < _STANCE_M) & (above[:-1] < _STANCE_M)
     stands |= (above[1:] == 0.0) & ~stands.any(axis=1, keepdims=True)
+    return stands
+
+
+def _base(feet: FloatArray, stands: NDArray[np.bool_]) -> FloatArray:
+    """Position (T, 3) of the base from that of the feet beneath it."""
     steps = np.diff(feet[:, :, :2], axis=0) * stands[:, :, None]
     moved = -steps.sum(axis=1) / stands.sum(axis=1, keepdims=True)
     path = np.concatenate([np.zeros((1, 2)), np.cumsum(moved, axis=0)])

@@ -1,0 +1,67 @@
+"""`trueup predictions`: every run beside its prediction, and how good the predictions were."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+
+from trueup.gap.predictions import Predictions, Quantity, predictions
+from trueup.gap.predictions_verb import PredictionsVerb
+from trueup.report.page import Cell
+from trueup.report.terminal import text_table
+
+COLUMNS = ("run", "what", "predicted", "interval", "measured", "inside")
+
+
+def run_predictions(verb: PredictionsVerb) -> int:
+    """Score and print; 0 if there was anything to score, else 1."""
+    found = predictions(verb.workspace, verb.robot)
+    if verb.json:
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    else:
+        print_predictions(found, Console())
+    return int(not found.runs)
+
+
+def print_predictions(found: Predictions, console: Console) -> None:
+    """Table of runs and robots, then one line about all."""
+    if found.runs:
+        console.print(text_table(COLUMNS, [[str(cell) for cell in row] for row in prediction_rows(found)]))
+    for line in summary_lines(found):
+        console.print(line, soft_wrap=True, highlight=False)
+    for note in found.notes:
+        console.print(f"note     {escape(note)}", soft_wrap=True, highlight=False)
+
+
+def prediction_rows(found: Predictions, robot: str | None = None) -> list[tuple[Cell, ...]]:
+    """Rows of runs, then of all runs of a robot together; `robot`: only those of that name."""
+    out: list[tuple[Cell, ...]] = []
+    for one in found.robots:
+        if robot is not None and one.name != robot:
+            continue
+        for run in one.runs:
+            fell = "fell" if run.fell else "stayed up"
+            out.append((run.name, "fall", f"{run.fall_chance:.0%}", "", fell, f"Brier {run.brier:.2f}"))
+            out += [_row(run.name, quantity) for quantity in run.quantities]
+        out += [_row(f"{one.name}: all runs", quantity) for quantity in one.quantities]
+    return out
+
+
+def summary_lines(found: Predictions) -> list[str]:
+    """The predictions of a workspace in a few words."""
+    if not found.runs:
+        return ["no run of the last rung has a prediction of its bundle"]
+    text = f"{found.inside} of {found.judged} quantities lie inside their intervals"
+    falls = f"{found.falls} of {found.runs} runs fell, {found.expected_falls:.1f} were expected"
+    score = "" if found.brier is None else f"; Brier score {found.brier:.3f}"
+    base = "" if found.brier_base is None else f" ({found.brier_base:.3f} for whoever knows only the share that fell)"
+    return [text, falls + score + base]
+
+
+def _row(name: str, one: Quantity) -> tuple[Cell, ...]:
+    measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
+    inside = "-" if one.inside is None else "inside" if one.inside else "outside"
+    return name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside

@@ -1,0 +1,64 @@
+"""`trueup symptoms`: what goes wrong on the robot, what was measured, and the training that mends it."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+
+from trueup.gap.symptoms.finding import Looked, SymptomTable
+from trueup.gap.symptoms.symptoms import symptoms
+from trueup.gap.symptoms.verbs import SymptomsVerb
+from trueup.report.terminal import text_table
+
+_COLUMNS = ("symptom", "quantity", ">measured", ">bound", "unit", "")
+
+
+def run_symptoms(verb: SymptomsVerb) -> int:
+    """Measure, judge, write and print; 0: nothing wrong, 1: something is."""
+    console = Console(stderr=verb.json)
+    with console.status("reading") as status:
+
+        def progress(text: str) -> None:
+            status.update(f"simulating {verb.robots} robots: {text}")
+
+        table = symptoms(
+            verb.logs, verb.robot, out=verb.folder, bundle=verb.bundle, task=verb.task, params=verb.params,
+            command=verb.command, robots=verb.robots, seed=verb.seed, threads=verb.threads, progress=progress,
+        )  # fmt: skip
+    if verb.json:
+        sys.stdout.write(msgspec.json.encode(table).decode() + "\n")
+    else:
+        print_symptoms(table, console)
+        console.print(f"written  {verb.folder}", soft_wrap=True, highlight=False)
+    return int(bool(table.symptoms))
+
+
+def print_symptoms(table: SymptomTable, console: Console) -> None:
+    """Every quantity that was looked at, then each symptom with evidence, cause and change."""
+    console.print(text_table(_COLUMNS, [_row(one) for one in table.looked if one.value is not None]))
+    unseen = sorted({one.name for one in table.looked if one.value is None and one.name != "falls at set-down"})
+    if unseen:
+        console.print(f"not measured in these recordings: {', '.join(unseen)}", soft_wrap=True, highlight=False)
+    for one in table.symptoms:
+        console.print(f"[red]{one.name}[/]: {escape(one.evidence)}", soft_wrap=True, highlight=False)
+        console.print(f"  bound    {escape(one.bound_from)}", soft_wrap=True, highlight=False)
+        console.print(f"  cause    {escape(one.cause)}", soft_wrap=True, highlight=False)
+        words = "; ".join(change.words for change in one.changes)
+        console.print(f"  training {escape(one.change)}" + (f" ({words})" if words else ""), soft_wrap=True,
+                      highlight=False)  # fmt: skip
+    for text in table.notes:
+        console.print(f"note     {escape(text)}", soft_wrap=True, highlight=False)
+    if not table.symptoms:
+        against = f"{table.reference} simulated robots" if table.reference else "the robot's limits"
+        console.print(f"[green]no symptoms[/] in {len(table.runs)} runs, against {against}", highlight=False)
+    elif table.command:
+        console.print(f"next     {escape(table.command)}", soft_wrap=True, highlight=False)
+
+
+def _row(one: Looked) -> tuple[str, ...]:
+    bound = "-" if one.bound is None else f"{one.bound:.3g}"
+    assert one.value is not None
+    return one.name, one.quantity.replace("_", " "), f"{one.value:.3g}", bound, one.unit, "told" if one.told else ""
