@@ -2,7 +2,8 @@
 
 A shadow map costs the software renderer more than half of a frame, covers a bounded area, and speckles the lit floor
 with dark dots where it ends. A projection has neither edge nor resolution: a foot meets its shadow exactly where it
-touches the ground; of a shape that sinks into it only the part above casts one. On terrain, which a projection does not know, the shadow map stays.
+touches the ground, and of a shape that sinks into it only the part above casts one. On terrain, which a projection does
+not know, the shadow map stays.
 """
 
 from __future__ import annotations
