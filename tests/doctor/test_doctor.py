@@ -58,6 +58,7 @@ def test_speed_is_steps_of_all_simulations_over_time(monkeypatch):
 def test_estimates_follow_from_speed_by_hand():
     costs = {cost.what: cost for cost in estimate_costs(SPEED)}
     assert costs["film 5 s"].seconds == pytest.approx(150 * 0.05)
+    assert "1280 x 720" in costs["film 5 s"].assumes
     assert costs["step 1 million control steps"].seconds == pytest.approx(4e6 / 1e5)  # 4 physics steps each
     assert costs["fit 36 parameters to 20 s of log"].seconds == pytest.approx(456 * 20 * 200 / 1e5)
     training = next(cost for what, cost in costs.items() if what.startswith("train for 15 minutes"))

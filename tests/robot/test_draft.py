@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from foreign_robots import locate
 from test_fuzz_files import MJCF as SEED
@@ -13,8 +14,12 @@ from test_fuzz_files import urdf as quadruped
 from test_untrusted import mjcf, urdf
 
 from trueup.core.errors import TrueupError
-from trueup.robot.drafts.draft import Draft, draft_spec, guess_gains, make_draft
+from trueup.robot.drafts.draft import SAG_ARM, Draft, draft_spec, guess_gains, make_draft
 from trueup.robot.foreign.untrusted import read_model
+from trueup.robot.inspection.inspect import inspect_robot
+from trueup.robot.load import load_robot
+from trueup.world.batch import BatchSim
+from trueup.world.config import SimCfg
 
 
 def draft(folder: Path, text: str, name: str = "model.xml") -> Draft:
@@ -59,7 +64,8 @@ def test_without_actuators_torque_and_gains_follow_from_gravity_and_inertia(tmp_
     joint = made.spec.joints[0]
     inertia = 0.1 + 2 * 0.5**2
     assert joint.torque == pytest.approx(3 * 2 * 9.81 * 0.5, rel=1e-3)
-    assert joint.kp == pytest.approx(min(inertia * (8 * math.pi) ** 2, 4 * joint.torque), rel=1e-3)
+    stiff = min(inertia * (8 * math.pi) ** 2, 4 * joint.torque)
+    assert joint.kp == pytest.approx(max(stiff, 2 * 9.81 * 0.5 / SAG_ARM), rel=1e-3)
     assert joint.kd == pytest.approx(1.4 * math.sqrt(joint.kp * inertia), rel=1e-3)
     assert joint.position == (-math.pi, math.pi)
     assert {"position of a", "torque of a", "kp of a", "kd of a", "velocity of a"} <= set(made.guesses)
@@ -164,9 +170,54 @@ def test_drafted_gains_carry_the_weight(tmp_path: Path) -> None:
     made = draft(tmp_path, four_legs(torque='ctrlrange="-40 40"'))
     knee = next(joint for joint in made.spec.joints if joint.name == "FL_knee")
     carried = (10.0 + 4 * 1.2) / 4 * 9.81 * 0.2 * math.sin(0.75)
-    assert knee.kp == pytest.approx((carried - 0.2 * 9.81 * 0.1 * math.sin(0.75)) / 0.2, rel=0.02)  # less the shin's
+    assert knee.kp == pytest.approx((carried - 0.2 * 9.81 * 0.1 * math.sin(0.75)) / 0.1, rel=0.02)  # less the shin's
+    assert "sags by 0.1" in made.guesses["kp of FL_knee"]
     plain = guess_gains(0.01, 40.0, 500.0)
-    assert guess_gains(0.01, 40.0, 500.0, load=6.0)[0] == 30.0 > plain[0]
+    assert guess_gains(0.01, 40.0, 500.0, load=6.0)[0] == 60.0 > plain[0]
+    weak = guess_gains(0.01, 4.0, 500.0, load=6.0)
+    assert weak == guess_gains(0.01, 4.0, 500.0, load=4.0)  # what the motor cannot hold asks for no gain
+
+
+REACHING = """<body name="base" pos="0 0 0.7"><geom size="0.1"/><body name="upper"><inertial pos="0.3 0 0" mass="6"
+  diaginertia="0.02 0.02 0.02"/><joint name="shoulder" axis="0 1 0" range="-2 2" actuatorfrcrange="-60 60"/>
+  <body name="lower" pos="0.6 0 0"><inertial pos="0.2 0 0" mass="2" diaginertia="0.01 0.01 0.01"/>
+  <joint name="elbow" axis="0 1 0" range="-2 2" actuatorfrcrange="-30 30"/></body></body></body>"""
+
+
+def test_an_arm_that_reaches_out_is_held_where_the_draft_says(tmp_path: Path) -> None:
+    """Simulated, not computed: the arm settles within the sag that the draft allows, and as far as it says."""
+    file = tmp_path / "arm.xml"
+    file.write_text(mjcf('<compiler angle="radian"/>', REACHING))
+    robot = load_robot(file)
+    sim = BatchSim(robot, SimCfg(nsim=1))
+    sim.reset()
+    for _ in range(round(3.0 * robot.spec.control_hz)):
+        sim.step(robot.spec.default_pose)
+    sag = np.abs(sim.joint_pos[0] - robot.spec.default_pose)
+    load = 9.81 * np.array([6 * 0.3 + 2 * 0.8, 2 * 0.2])
+    assert robot.spec.kp == pytest.approx(np.maximum(robot.spec.kp, load / SAG_ARM), rel=1e-3)
+    assert sag.max() < 1.1 * SAG_ARM
+    assert sag == pytest.approx(load / robot.spec.kp, rel=0.1)
+    assert "sags" not in {finding.code for finding in inspect_robot(robot).findings}
+
+
+def test_soft_gains_of_the_file_are_kept_and_said_to_sag(tmp_path: Path) -> None:
+    file = tmp_path / "arm.xml"
+    servos = "".join(f'<position joint="{name}" kp="100" kv="5"/>' for name in ("shoulder", "elbow"))
+    file.write_text(mjcf('<compiler angle="radian"/>', REACHING, f"<actuator>{servos}</actuator>"))
+    robot = load_robot(file)
+    assert list(robot.spec.kp) == [100.0, 100.0]
+    finding = next(one for one in inspect_robot(robot).findings if one.code == "sags")
+    assert finding.where == "shoulder"
+    assert f"settles {9.81 * 3.4 / 100:.2f} below" in finding.message
+    assert finding.level == "warning"
+
+
+@pytest.mark.parametrize("name", ["a1", "panda", "so100", "go1"])
+def test_drafts_of_foreign_robots_sag_little(name: str) -> None:
+    path, root = locate(name)
+    codes = {finding.code for finding in inspect_robot(load_robot(path, root=root)).findings}
+    assert not codes & {"sags", "unstable-gains"}
 
 
 def test_speeds_that_no_joint_has_are_guesses(tmp_path: Path) -> None:

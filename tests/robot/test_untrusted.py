@@ -170,12 +170,49 @@ def test_references_that_leave_the_folder_are_refused(tmp_path: Path, head: str)
 
 
 def test_the_error_says_how_to_widen_the_root_and_the_root_works(tmp_path: Path) -> None:
-    (tmp_path / "urdf").mkdir()
-    (tmp_path / "meshes").mkdir()
-    (tmp_path / "meshes" / "wedge.stl").write_bytes(wedge_stl())
-    error = refuse(tmp_path / "urdf", urdf(arm=mesh("collision", "../meshes/wedge.stl")), "r.urdf")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes" / "wedge.stl").write_bytes(wedge_stl())
+    error = refuse(tmp_path / "models", urdf(arm=mesh("collision", "../shapes/wedge.stl")), "r.urdf")
     assert "trueup robot init r.urdf --root FOLDER" in error.message
-    assert read_model(tmp_path / "urdf" / "r.urdf", root=tmp_path).spec.compile().nmesh == 1
+    assert read_model(tmp_path / "models" / "r.urdf", root=tmp_path).spec.compile().nmesh == 1
+
+
+def ros_package(folder: Path, *, marked: bool) -> Path:
+    """A folder as ROS lays it out, `package.xml` in it if `marked`; returns the place of the URDF."""
+    for name in ("urdf", "meshes/visual"):
+        (folder / name).mkdir(parents=True)
+    (folder / "meshes" / "visual" / "wedge.stl").write_bytes(wedge_stl())
+    (folder / "secret.stl").write_bytes(wedge_stl())
+    if marked:
+        (folder / "package.xml").write_text("<package/>")
+    return folder / "urdf" / "r.urdf"
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("name", ["package://r_description/meshes/visual/wedge.stl", "../meshes/visual/wedge.stl"])
+def test_a_urdf_in_ros_layout_finds_its_meshes_without_a_root(tmp_path: Path, name: str, marked: bool) -> None:
+    file = ros_package(tmp_path / "r_description", marked=marked)
+    file.write_text(urdf(arm=mesh("visual", name)))
+    checked = read_model(file)
+    assert checked.notes == ()
+    assert checked.spec.compile().nmesh == 1
+    assert load_robot(file).spec.joint_names == ("j",)
+
+
+def test_ros_layout_opens_no_more_than_the_package(tmp_path: Path) -> None:
+    bare = ros_package(tmp_path / "bare", marked=False)
+    assert "lies outside" in refuse(bare.parent, urdf(arm=mesh("visual", "../secret.stl")), "r.urdf").message
+    marked = ros_package(tmp_path / "marked", marked=True)
+    (tmp_path / "outside.stl").write_bytes(wedge_stl())
+    assert "lies outside" in refuse(marked.parent, urdf(arm=mesh("visual", "../../outside.stl")), "r.urdf").message
+    linked = tmp_path / "linked"
+    (linked / "urdf").mkdir(parents=True)
+    (linked / "meshes").symlink_to(tmp_path)
+    message = refuse(linked / "urdf", urdf(arm=mesh("visual", "../meshes/outside.stl")), "r.urdf").message
+    assert "lies outside" in message
+    asset = '<asset><mesh name="m" file="../meshes/visual/wedge.stl"/></asset>'  # an MJCF has no ROS layout
+    assert "lies outside" in refuse(bare.parent, mjcf(asset)).message
 
 
 @pytest.mark.parametrize(

@@ -158,9 +158,10 @@ def _physics(seconds: float) -> tuple[str, Speed]:
 
 def _drawing() -> tuple[str, float]:
     from trueup.doctor.speed import measure_frame_s
+    from trueup.view.draw import HEIGHT, WIDTH
 
     frame_s = measure_frame_s()
-    return f"{1000 * frame_s:.0f} ms per picture of 640 x 480", frame_s
+    return f"{1000 * frame_s:.0f} ms per picture of {WIDTH} x {HEIGHT}", frame_s
 
 
 def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[Check, Value | None]:

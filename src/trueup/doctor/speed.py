@@ -13,6 +13,7 @@ from mujoco.batch import Batch
 
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import add_servos, build_spec, compile_spec, default_qpos
+from trueup.view.draw import HEIGHT, WIDTH
 from trueup.view.film import film, visual_model
 
 _PHYSICS_SHARE = 0.5  # of a training's time; the rest goes to rewards, observations and learning
@@ -84,7 +85,8 @@ def estimate_costs(speed: Speed) -> list[Cost]:
         Cost(training, 900.0, f"{speed.robot}, {_PHYSICS_SHARE:.0%} of the time is physics"),
     ]
     if speed.frame_s is not None:
-        costs.insert(0, Cost("film 5 s", 150 * speed.frame_s, f"{speed.robot}, 640 x 480, 30 pictures a second"))
+        size = f"{speed.robot}, {WIDTH} x {HEIGHT}, 30 pictures a second"
+        costs.insert(0, Cost("film 5 s", 150 * speed.frame_s, size))
     return costs
 
 

@@ -40,7 +40,7 @@ def load_robot(reference: str | Path | Robot, *, root: Path | None = None) -> Ro
     """Load a built-in robot by name, or one's own by its folder, spec file or model file; a Robot is returned as it is.
 
     Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec; its meshes
-    may be read from `root`, its own folder if None.
+    may be read from `root`; None: its own folder, and the ROS package that a URDF lies in.
     """
     if isinstance(reference, Robot):
         return reference

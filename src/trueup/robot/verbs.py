@@ -29,7 +29,7 @@ class InspectVerb:
 
     robot: tyro.conf.Positional[str]  # Built-in name, or a folder, spec, MJCF or URDF of your own.
     root: Path | None = None
-    """Folder that meshes of an MJCF or URDF may be read from (default: the folder of the file)."""
+    """Folder that meshes of an MJCF or URDF may be read from (default: the folder of the file, and its ROS package)."""
     json: bool = False  # Print one JSON object instead of tables.
 
 
@@ -42,5 +42,6 @@ class InitVerb:
 
     model: tyro.conf.Positional[Path]  # MJCF (.xml) or URDF (.urdf).
     out: OutFolder  # Folder to write.
-    root: Path | None = None  # Folder that meshes may be read from (default: the folder of the file).
+    root: Path | None = None
+    """Folder that meshes may be read from (default: the folder of the file, and its ROS package)."""
     force: bool = False  # Write into a folder that already holds files.

@@ -6,8 +6,8 @@ The rules, in one place:
   lift the robot ten times over: a placeholder) three times what gravity asks of the joint in the default pose
 - velocity: as a URDF says, below 100 rad/s; else 10 rad/s or 1 m/s
 - gains: those of the file's position actuators; else kp = I w^2 with w = 2 pi 4 Hz and I the inertia that the joint
-  moves in the default pose, between 0.5 and 4 times the torque limit per radian, and enough for a leg to sag by at most
-  0.2 rad when the robot stands; kd = 1.4 sqrt(kp I)
+  moves in the default pose, between 0.5 and 4 times the torque limit per radian, and more where gravity in that pose
+  would bend it farther than `SAG_LEG`, `SAG_ARM` or `SAG_SLIDE`; kd = 1.4 sqrt(kp I)
 - pose: keyframe "home" or the first one, if the robot stands in it; else legs that are bent evenly (`draft_pose`)
 - contact: the feet and the shapes of the base, as in the built-in robots; shins would count as falls
 - floating: the base has a free joint; a URDF floats if its root carries two or more branches of two or more joints
@@ -32,7 +32,7 @@ from trueup.robot.spec import SCHEMA, BaseSpec, JointSpec, RobotSpec
 CONTROL_HZ = 50.0
 SERVO_HZ = 4.0
 DAMPING_RATIO = 0.7
-SAG_RAD = 0.2
+SAG_LEG, SAG_ARM, SAG_SLIDE = 0.1, 0.05, 0.005  # rad, rad, m: how far gravity may bend a joint off its target
 MAX_RAD_PER_STEP = 0.4  # of the servo's own oscillation in one physics step
 GUESSED_SPEED = {HINGE: 10.0, SLIDE: 1.0}  # rad/s, m/s
 PLACEHOLDER_SPEED = 100.0  # rad/s, m/s: no joint is that fast
@@ -218,14 +218,23 @@ class _Drafter:
                 return gain * gear, max(0.0, -float(bias[2])) * gear
         dof = model.jnt_dofadr[joint]
         inertia, load = float(self.inertia[dof]), abs(float(self.stance.load[dof]))
-        self._guess("kp", joint, "from the inertia that it moves" + (" and the weight that it carries" if load else ""))
+        sag = SAG_SLIDE if model.jnt_type[joint] == SLIDE else SAG_LEG if self.floating else SAG_ARM
+        kp, kd = guess_gains(inertia, torque, self.physics_hz, load, sag)
+        bends = f" and the weight that it carries: sags by {load / kp:.2g}" if load > 0.01 * sag * kp else ""
+        self._guess("kp", joint, f"from the inertia that it moves{bends}")
         self._guess("kd", joint, "from kp and the inertia")
-        return guess_gains(inertia, torque, self.physics_hz, load)
+        return kp, kd
 
 
-def guess_gains(inertia: float, torque: float, physics_hz: float, load: float = 0.0) -> tuple[float, float]:
-    """Return kp and kd of a servo that suits inertia (kg m^2), torque limit and load (N m), stable at this rate."""
-    kp = min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque, load / SAG_RAD), 4.0 * torque)
+def guess_gains(
+    inertia: float, torque: float, physics_hz: float, load: float = 0.0, sag: float = SAG_LEG
+) -> tuple[float, float]:
+    """Return kp and kd of a servo that suits inertia (kg m^2), torque limit and load (N m), stable at this rate.
+
+    sag  how far the load may bend it, rad; a load beyond the torque limit cannot be held by any gain
+    """
+    carries = min(load, torque) / sag
+    kp = max(min(max(inertia * (2.0 * math.pi * SERVO_HZ) ** 2, 0.5 * torque), 4.0 * torque), carries)
     kp = min(kp, inertia * (MAX_RAD_PER_STEP * physics_hz) ** 2)
     return kp, 2.0 * DAMPING_RATIO * math.sqrt(kp * inertia)
 

@@ -27,7 +27,8 @@ _SPEC_OWNS = {"actuator", "keyframe"}  # gains and pose: the spec has them, and 
 def init_robot(path: Path, out: Path, root: Path | None = None, force: bool = False) -> Path:
     """Write a robot folder for an MJCF or URDF file and return it; `load_robot(out)` works from then on.
 
-    root   a folder above the model that its meshes may be read from; None: the model's own folder
+    root   a folder above the model that its meshes may be read from; None: the model's own folder, and the ROS
+           package that a URDF lies in
     force  write into a folder that already holds files
     """
     _claim(out, force)

@@ -51,7 +51,8 @@ def draft_stance(model: mujoco.MjModel, data: mujoco.MjData, base: int, limits: 
     low = place(model, data, base, pose)
     height = max(0.0, -min(low.values(), default=0.0)) if floating else 0.0
     feet = in_order(data, find_feet(model, list(limits), low)) if floating else []
-    return Stance(pose, guess, height, feet, ground_geoms(model, base, feet, low), stance_load(model, data, feet))
+    load = np.zeros(model.nv) if floating and not feet else stance_load(model, data, feet)
+    return Stance(pose, guess, height, feet, ground_geoms(model, base, feet, low), load)
 
 
 def draft_pose(model: mujoco.MjModel, base: int, limits: Limits, legged: bool) -> tuple[Pose, str | None]:
@@ -221,8 +222,11 @@ def ground_geoms(model: mujoco.MjModel, base: int, feet: list[int], low: dict[in
 
 
 def stance_load(model: mujoco.MjModel, data: mujoco.MjData, feet: list[int]) -> FloatArray:
-    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f; zero without feet."""
-    load: FloatArray = data.qfrc_bias * bool(feet)
+    """Torques (nv,) that hold the pose while the feet share the weight evenly: gravity - J^T f.
+
+    Without feet those of a robot whose base is held.
+    """
+    load: FloatArray = data.qfrc_bias - data.qfrc_gravcomp
     jacobian = np.zeros((3, model.nv))
     share = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity)) / max(len(feet), 1)
     for foot in feet:

@@ -24,6 +24,9 @@ MAX_STL_FACES = 200_000
 _PICTURE = ("file", "grid", "content")  # how attributes begin that say where a texture's pictures are
 _FOLDERS = ("meshdir", "texturedir", "assetdir", "strippath")
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
+_ROS_FOLDERS = ("urdf", "urdfs", "robots", "xacro")  # where a ROS package keeps its URDF
+_ROS_MESHES = ("meshes", "mesh", "assets")  # and its meshes
+_ROS_DEPTH = 2  # folders between a URDF and the package.xml above it, at most
 
 
 class Note(NamedTuple):
@@ -39,7 +42,8 @@ class FileCollector:
     """What a model needs from the disk.
 
     model   the model file
-    root    a folder above it that its references may reach too (a ROS package); None: the model's folder only
+    root    a folder above it that its references may reach too; None: the model's folder, and of a URDF that lies in a
+            ROS package also that package (`ros_folders`)
     """
 
     model: Path
@@ -55,9 +59,11 @@ class FileCollector:
 
     def __post_init__(self) -> None:
         self.folder = _real(self.model).parent
-        self.allowed = [self.folder] if self.root is None else [self.folder, _real(self.root)]
-        if not self.folder.is_relative_to(self.allowed[-1]):
+        if self.root is not None and not self.folder.is_relative_to(_real(self.root)):
             raise TrueupError(f"root {self.root} must be a folder above the model", file=self.model)
+        is_urdf = self.model.suffix.lower() == ".urdf"
+        wider = ros_folders(self.folder) if is_urdf and self.root is None else []
+        self.allowed = [self.folder, *(wider if self.root is None else [_real(self.root)])]
 
     def read_xml(self, path: Path, place: str = "whole file") -> Node:
         """Read one XML file of the model; `check_tree` looks at its elements once what is not used is gone."""
@@ -173,6 +179,21 @@ class FileCollector:
         node.attrs.setdefault("name", path.stem)
         key = node.attrs["file"] = self._key(path)
         self.submodels[key] = write_xml(tree)[0].encode()
+
+
+def ros_folders(folder: Path) -> list[Path]:
+    """Folders outside that of a URDF which its ROS layout makes part of the robot.
+
+    The package, where a package.xml marks it; without one `meshes` beside a folder named `urdf`. A link that leads out
+    of the package is not followed.
+    """
+    for above in (folder, *folder.parents[:_ROS_DEPTH]):
+        if os.path.isfile(above / "package.xml"):
+            return [] if above == folder else [above]
+    if folder.name.lower() not in _ROS_FOLDERS:
+        return []
+    beside = [folder.parent / name for name in _ROS_MESHES]
+    return [path for path in beside if os.path.isdir(path) and _real(path) == path]
 
 
 def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:

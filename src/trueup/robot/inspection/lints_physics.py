@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from trueup.core.arrays import FloatArray
+from trueup.robot.drafts.stance import stance_load
 from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
 from trueup.robot.model import ModelCfg, add_servos, build_spec, compile_spec, default_qpos, joint_index
 from trueup.robot.shapes import collision_geoms, geom_box, lowest_point
@@ -24,6 +25,7 @@ SETTLE_S, WATCH_S = 0.75, 0.25
 NUDGE = 0.01  # rad or m
 RESTLESS = 1.0  # rad/s or m/s
 STAND_SLACK_M = 0.02
+SAGS_HELD, SAGS_STANDING = 0.1, 0.3  # rad or m; policies of legged robots are often trained with soft servos
 _WARN = mujoco.mjtWarning
 
 
@@ -139,6 +141,29 @@ def check_strength(subject: Subject) -> Iterator[Lint]:
             yield Lint(level="warning", code="too-weak", where=joint.name, message=message, fix=fix)
 
 
+def check_sag(subject: Subject) -> Iterator[Lint]:
+    """Servos so soft that gravity bends them far off the default pose: load / kp, the feet sharing the weight."""
+    spec, model = subject.robot.spec, subject.model
+    feet = [model.geom(name).id for name in spec.feet if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) >= 0]
+    if spec.base.floating and len(feet) < 3:  # two soles share the weight in more ways than evenly
+        return
+    load = np.abs(stance_load(model, subject.data, feet)[joint_index(model, subject.robot).dof])
+    most = SAGS_STANDING if spec.base.floating else SAGS_HELD
+    level: Level = "note" if spec.base.floating else "warning"
+    sag = np.minimum(load, spec.torque_limit) / np.maximum(spec.kp, 1e-9)
+    if not (soft := np.flatnonzero(sag > most)).size:
+        return
+    worst = int(np.argmax(sag))
+    message = (
+        f"gravity asks {load[worst]:.2f} of {spec.joints[worst].name} in the default pose; with kp = "
+        f"{spec.kp[worst]:.4g} it settles {sag[worst]:.2f} below its target, {len(soft)} of {spec.njoint} joints more "
+        f"than {most:g}"
+    )
+    fix = f"raise kp (to {load[worst] / most:.3g} for {most:g}) where the robot's own servo allows it, and kd with it"
+    where = listed([spec.joints[k].name for k in soft])
+    yield Lint(level=level, code="sags", where=where, message=message, fix=fix)
+
+
 def check_rotors(subject: Subject) -> Iterator[Lint]:
     """A floating robot without armature, damping and dry friction in any joint: a file that left the motors out."""
     model, index = subject.model, joint_index(subject.model, subject.robot)
@@ -189,4 +214,13 @@ def hold_still(subject: Subject) -> FloatArray:
     return speed
 
 
-PHYSICS_CHECKS = (check_inertia, check_mass, check_overlap, check_standing, check_strength, check_rotors, check_servo)
+PHYSICS_CHECKS = (
+    check_inertia,
+    check_mass,
+    check_overlap,
+    check_standing,
+    check_strength,
+    check_sag,
+    check_rotors,
+    check_servo,
+)
