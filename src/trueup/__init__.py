@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trueup.doctor.checks import diagnose as doctor  # noqa: F401
     from trueup.evaluate.run import evaluate as evaluate
     from trueup.evaluate.score import read_score as read_score
+    from trueup.gap.gap import gap as gap
     from trueup.policy.bundle.bundle import load_bundle as load_bundle
     from trueup.policy.mlp import load_policy as load_policy
     from trueup.record.session import record as record
@@ -98,7 +99,7 @@ _HOME = {
     "zoo_names": "robot.load",
 }
 # packages that are also verbs, see `core.verb_package`
-_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "record", "report", "train", "verify")
+_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "gap", "record", "report", "train", "verify")
 __all__ = sorted((*_HOME, *_VERBS, "TrueupError", "__version__"))
 
 

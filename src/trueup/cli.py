@@ -48,6 +48,7 @@ _VERBS = {
     "deploy": ("deploy.verbs:DeployVerb", "report.operate.deploy:run_deploy"),
     "deploy page": ("deploy.page_link:PageVerb", "report.operate.live_page:run_page"),
     "deploy replay": ("deploy.verbs:ReplayVerb", "report.operate.deploy:run_replay"),
+    "gap": ("gap.verbs:GapVerb", "report.operate.gap:run_gap"),
     "loop": ("loop.verbs:LoopVerb", "loop.show:run_verb"),
     "board": ("loop.verbs:BoardVerb", "loop.show:run_board"),
     "sim": ("world.verbs:SimVerb", "report.drop:run_sim"),

@@ -12,12 +12,14 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.score_logs import LogScores
 from trueup.deploy.deploy import Deployed
 from trueup.evaluate.score import Score
+from trueup.gap.gap import Gap
 from trueup.report.calibration.actuators import ladder_page, print_ladder
 from trueup.report.calibration.calibrate import print_fit
 from trueup.report.calibration.fit_page import fit_page
 from trueup.report.calibration.score_logs import print_scores
 from trueup.report.calibration.score_logs import scores_page as log_scores_page
 from trueup.report.operate.deploy import deploy_page, print_deployed
+from trueup.report.operate.gap import gap_page, print_gap
 from trueup.report.prove.evaluate import print_score
 from trueup.report.prove.scores_page import scores_page
 from trueup.report.prove.verify import print_verdict, verify_page
@@ -26,7 +28,7 @@ from trueup.verify.verify import Verified
 _WIDTH = 150  # characters that the widest table needs
 
 
-def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed, *, verbose: bool = False) -> str:
+def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap, *, verbose: bool = False) -> str:
     """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run.
 
     verbose   of a fit: every parameter, note and advice instead of like joints together
@@ -45,11 +47,13 @@ def table(result: Fit | Ladder | LogScores | Score | Verified | Deployed, *, ver
             print_verdict(result.certificate, console)
         case Deployed():
             print_deployed(result, console)
+        case Gap():
+            print_gap(result.result, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed, path: str | Path) -> Path:
+def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap, path: str | Path) -> Path:
     """Write a result's page, one HTML file that opens offline."""
     match result:
         case Fit():
@@ -64,4 +68,6 @@ def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed, path:
             page = verify_page(result)
         case Deployed():
             page = deploy_page(result)
+        case Gap():
+            page = gap_page(result.result)
     return page.write(path)
