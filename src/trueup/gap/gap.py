@@ -88,7 +88,7 @@ def gap(
     rivals = [one.tested.cause for one in ranked if one.tied]
     hashes = tuple(log.sha256 for log in read)
     base = "free" if walking else "fixed"
-    trunk = trunk_body(model.sim(1, search.windows.rate_hz, search.windows, 0).model, robot)
+    trunk = trunk_body(model.sim(search.windows.count, search.windows.rate_hz, search.windows, 1).model, robot)
     result = GapResult(
         robot=robot.spec.name,
         base=base,
