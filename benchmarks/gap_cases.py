@@ -80,8 +80,8 @@ def plant(cause: str, robot: Robot, seed: int) -> Planted:
                 return Planted(preset={"motor": {"torque_limit": between(0.08, 0.15), "no_load_speed": 2.0}})
             return Planted(preset={"joint": {"torque_scale": between(0.45, 0.65)}})
         case "heat":
-            heat = {"rise": between(3e3, 5e3), "time_constant": between(4.0, 8.0), "derate_from": 30.0,
-                    "derate_to": 45.0, "derate_floor": between(0.04, 0.08)}  # fmt: skip
+            heat = {"rise": 5e3, "time_constant": between(3.0, 5.0), "derate_from": 28.0, "derate_to": 36.0,
+                    "derate_floor": between(0.03, 0.06)}  # fmt: skip
             return Planted(preset={"heat": heat})
         case "hysteresis":
             bend = {"kind": "lugre", "bristle": between(0.04, 0.08), "bristle_damping": 0.0}

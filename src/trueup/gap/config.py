@@ -24,6 +24,8 @@ class GapCfg:
     """Also try exchanged and turned joints, and a wrong clock."""
     pairs: bool = True
     """Also look for a second cause beside the first."""
+    horizons: bool = True
+    """Also compare one step, 0.1 s, 1 s and the whole log, signal by signal."""
     threads: int = 1
     """Threads of the simulations."""
     seed: int = 0

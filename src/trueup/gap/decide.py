@@ -15,7 +15,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.gap.causes.search import Tested
 
-LEAST = 0.1  # of the mismatch that a cause must explain at least
+LEAST = 0.06  # of the mismatch that a cause must explain at least
 _DRAWS = 500
 _TIE = 0.02  # of the mismatch: explanations that differ by less are told as equal
 _STEP_PRICE = 0.004  # per number, in the order only

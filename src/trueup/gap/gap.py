@@ -103,7 +103,7 @@ def gap(
         ),
         pairs=tuple(pairs),
         tried={one.cause: one.explained(held) for one in each},
-        horizons=tuple(horizons(model, ordered, search.windows)),
+        horizons=tuple(horizons(model, ordered, search.windows)) if cfg.horizons else (),
         distances={},
         notes=tuple(_notes(ordered, walking)),
         refit=refit_request(ranked, robot.spec.name, base, names, hashes, trunk),

@@ -133,7 +133,7 @@ class Search:
         if one.kind == "times":
             return base * size
         if one.kind == "fade":
-            return base * (1.0 - vector * self.windows.warm)
+            return base * (1.0 - vector * self.windows.warm**one.power)
         changed = base + (size * spec.torque_limit if one.of_torque else size)
         return changed if name == "encoder_bias" else np.maximum(changed, 0.0)
 
