@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trueup.doctor.checks import diagnose as doctor  # noqa: F401
     from trueup.evaluate.run import evaluate as evaluate
     from trueup.evaluate.score import read_score as read_score
+    from trueup.gap.gap import gap as gap
     from trueup.gap.predictions import predictions as predictions
     from trueup.gap.symptoms.symptoms import symptoms as symptoms
     from trueup.policy.bundle.bundle import load_bundle as load_bundle
@@ -104,7 +105,7 @@ _HOME = {
     "zoo_names": "robot.load",
 }
 # packages that are also verbs, see `core.verb_package`
-_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "record", "report", "train", "verify")
+_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "gap", "record", "report", "train", "verify")
 __all__ = sorted((*_HOME, *_VERBS, "TrueupError", "__version__"))
 
 

@@ -53,6 +53,7 @@ _VERBS = {
     "deploy": ("deploy.verbs:DeployVerb", "report.operate.deploy:run_deploy"),
     "deploy page": ("deploy.page_link:PageVerb", "report.operate.live_page:run_page"),
     "deploy replay": ("deploy.verbs:ReplayVerb", "report.operate.deploy:run_replay"),
+    "gap": ("gap.verbs:GapVerb", "report.operate.gap:run_gap"),
     "symptoms": ("gap.symptoms.verbs:SymptomsVerb", "report.operate.symptoms:run_symptoms"),
     "predictions": ("gap.predictions_verb:PredictionsVerb", "report.operate.predictions:run_predictions"),
     "loop": ("loop.verbs:LoopVerb", "loop.show:run_verb"),

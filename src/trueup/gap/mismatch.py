@@ -7,13 +7,13 @@ the direction of gravity; a sample counts at most `_MOST` squared units, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.gap.hysteresis import DahlFriction
+from trueup.gap.causes.hysteresis import DahlFriction
 from trueup.gap.windows import Windows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
@@ -39,11 +39,13 @@ class Model:
     walking: bool
     threads: int = 1
     delay_s: float = 0.05
+    physics_hz: float = 400.0  # at least: a coarser step looks like a delay
 
     def sim(self, rows: int, rate_hz: float, windows: Windows, tiles: int) -> BatchSim:
         """A batch with the windows' gains and the calibration's parameters, before any change."""
         held = ModelCfg(base="free" if self.walking else "fixed")
-        cfg = SimCfg(nsim=rows, threads=self.threads, max_delay_s=self.delay_s, model=held)
+        physics_hz = max(self.physics_hz, self.robot.spec.physics_hz)
+        cfg = SimCfg(nsim=rows, threads=self.threads, max_delay_s=self.delay_s, physics_hz=physics_hz, model=held)
         if self.params is not None:
             cfg = able_to_set(cfg, [one.name for one in self.params.parameters])
         cfg = at_rate(self.robot, replace(cfg, actuator=replace(cfg.actuator, inputs="servo")), rate_hz)
@@ -101,6 +103,3 @@ def _mean(error: FloatArray, unit: float) -> FloatArray:
     square = np.square(np.where(np.isfinite(error), error, math.inf) / unit)
     mean: FloatArray = np.minimum(square, _MOST).mean(axis=1)
     return mean
-
-
-Score = Callable[[Sequence[Values]], FloatArray]

@@ -6,7 +6,8 @@ velocity come from the legs: the lowest feet touch the ground and stand still, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,46 @@ class Windows:
     @property
     def count(self) -> int:
         return len(self.measured)
+
+
+def joined(parts: Sequence[Windows]) -> Windows:
+    """Windows of several logs of one rate and length; those of logs whose gains change step by step fill all."""
+    if len(parts) == 1:
+        return parts[0]
+    length = parts[0].measured.shape[1]
+
+    def whole(values: Sequence[FloatArray | None]) -> FloatArray | None:
+        known = [one for one in values if one is not None]
+        if len(known) < len(values):
+            return None
+        if len({one.ndim for one in known}) > 1:  # gains: some constant, some not
+            known = [one if one.ndim == 3 else np.repeat(one[:, None], length, axis=1) for one in known]
+        return np.concatenate(known)
+
+    names = [one.name for one in fields(Recorded) if one.name != "history"]
+    given = {name: [getattr(part.recorded, name) for part in parts] for name in names}
+    for name in ("target_vel", "torque"):
+        if any(one is not None for one in given[name]):
+            shapes = [part.recorded.target.shape for part in parts]
+            given[name] = [np.zeros(s) if v is None else v for v, s in zip(given[name], shapes, strict=True)]
+    more = {name: whole([getattr(part, name) for part in parts]) for name in ("gyro", "gravity")}
+    same = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("measured", "late", "warm")}
+    return Windows(
+        rate_hz=parts[0].rate_hz,
+        recorded=Recorded(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
+        held=np.concatenate([part.held for part in parts]),
+        **same,
+        **more,
+    )
+
+
+def some(windows: Windows, at: Rows) -> Windows:
+    """A few of the windows."""
+    arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(Recorded) if one.name != "history"}
+    chosen = {name: values[at] for name, values in arrays.items() if values is not None}
+    names = ("measured", "gyro", "gravity", "late", "warm", "held")
+    own = {name: getattr(windows, name)[at] for name in names if getattr(windows, name) is not None}
+    return replace(windows, recorded=replace(windows.recorded, **chosen), **own)
 
 
 def is_walking(robot: Robot, log: Log) -> bool:

@@ -12,6 +12,7 @@ from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.score_logs import LogScores
 from trueup.deploy.deploy import Deployed
 from trueup.evaluate.score import Score
+from trueup.gap.gap import Gap
 from trueup.gap.symptoms.finding import SymptomTable
 from trueup.report.calibration.actuators import ladder_page, print_ladder
 from trueup.report.calibration.calibrate import print_fit
@@ -19,6 +20,7 @@ from trueup.report.calibration.fit_page import fit_page
 from trueup.report.calibration.score_logs import print_scores
 from trueup.report.calibration.score_logs import scores_page as log_scores_page
 from trueup.report.operate.deploy import deploy_page, print_deployed
+from trueup.report.operate.gap import gap_page, print_gap
 from trueup.report.operate.symptoms import print_symptoms
 from trueup.report.prove.evaluate import print_score
 from trueup.report.prove.scores_page import scores_page
@@ -29,9 +31,9 @@ _WIDTH = 150  # characters that the widest table needs
 
 
 def table(
-    result: Fit | Ladder | LogScores | Score | Verified | Deployed | SymptomTable, *, verbose: bool = False
+    result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap | SymptomTable, *, verbose: bool = False
 ) -> str:
-    """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run, symptoms.
+    """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run, causes.
 
     verbose   of a fit: every parameter, note and advice instead of like joints together
     """
@@ -49,13 +51,15 @@ def table(
             print_verdict(result.certificate, console)
         case Deployed():
             print_deployed(result, console)
+        case Gap():
+            print_gap(result.result, console)
         case SymptomTable():
             print_symptoms(result, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed, path: str | Path) -> Path:
+def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap, path: str | Path) -> Path:
     """Write a result's page, one HTML file that opens offline."""
     match result:
         case Fit():
@@ -70,4 +74,6 @@ def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed, path:
             page = verify_page(result)
         case Deployed():
             page = deploy_page(result)
+        case Gap():
+            page = gap_page(result.result)
     return page.write(path)

@@ -23,6 +23,7 @@ class Hypothesis:
     kind       add: nominal + size x unit of the joint; times: nominal x size; fade: nominal x (1 - size x warmth);
                hysteresis: Dahl friction of size x unit
     of_torque  the unit of a size is the joint's torque limit
+    power      of the warmth, for kind fade: motors derate above a temperature, not from the first degree on
     per_joint  every joint may have its own size
     axis       component of a vector parameter; of_trunk: of the trunk, or of an arm's last body
     fits       names for `calibrate --params`
@@ -38,6 +39,7 @@ class Hypothesis:
     per_joint: bool = True
     of_trunk: bool = False
     axis: int | None = None
+    power: float = 1.0
     on_ground: bool | None = None
     fits: tuple[str, ...] = ()
 
@@ -60,8 +62,9 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     Hypothesis(cause="delay", params=("delay",), kind="add", sizes=(-0.004, 0.004, 0.008, 0.013, 0.02, 0.03),
                tolerance=0.003, unit="s", per_joint=False, fits=("delay",)),
     Hypothesis(cause="gain", params=("kp",), kind="times", sizes=_FACTORS, tolerance=0.1, unit="times", fits=("kp",)),
-    Hypothesis(cause="gain", params=("kd",), kind="times", sizes=(0.2, 0.5, 2.0, 4.0), tolerance=0.5, unit="times kd",
-               fits=("kd",)),
+    # with target speeds of zero a servo's kd and a joint's damping are one number
+    Hypothesis(cause="damping", params=("kd",), kind="times", sizes=(0.2, 0.5, 2.0, 4.0), tolerance=0.5,
+               unit="times kd", fits=("kd", "damping")),
     Hypothesis(cause="friction", params=("friction",), kind="add",
                sizes=(-0.02, -0.01, 0.01, 0.02, 0.04, 0.07, 0.12), tolerance=0.008, unit="of the torque limit",
                of_torque=True, fits=("friction",)),
@@ -72,8 +75,9 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
                sizes=(0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.2), tolerance=0.1, unit="times", fits=("kp", "kd")),
     Hypothesis(cause="weak motors", params=("torque_limit",), kind="times", sizes=(0.05, 0.1, 0.15, 0.25, 0.4, 0.6),
                tolerance=0.1, unit="times the torque limit", fits=("torque_limit",)),
-    Hypothesis(cause="heat", params=("torque_limit",), kind="fade", sizes=(0.5, 0.7, 0.8, 0.9, 0.97), tolerance=0.1,
-               unit="of the torque limit lost when hottest", fits=("torque_limit",)),
+    *(Hypothesis(cause="heat", params=("torque_limit",), kind="fade", sizes=(0.5, 0.7, 0.8, 0.9, 0.95, 0.98),
+                 tolerance=0.1, unit="of the torque limit lost when hottest", power=power, fits=("torque_limit",))
+      for power in (0.5, 1.5)),
     Hypothesis(cause="offset", params=("encoder_bias",), kind="add", sizes=_OFFSETS, tolerance=0.025, unit="rad",
                fits=("encoder_bias",)),
     Hypothesis(cause="inertia", params=("armature",), kind="times", sizes=(0.4, 0.65, 1.5, 2.5, 4.0), tolerance=0.3,

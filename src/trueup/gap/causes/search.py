@@ -7,13 +7,13 @@ the one joint that gains most; the half that estimates also chooses the variant,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.gap.hypotheses import Hypothesis
+from trueup.gap.causes.hypotheses import Hypothesis
 from trueup.gap.mismatch import Model, Values, base_values, losses
 from trueup.gap.windows import Windows
 from trueup.robot.model import trunk_body
@@ -35,6 +35,7 @@ class Tested:
     matters: bool
     evidence: str = ""
     fits: tuple[str, ...] = ()
+    numbers: int = 1
     values: Values = field(default_factory=dict)
 
     def explained(self, windows: FloatArray) -> float:
@@ -68,12 +69,12 @@ class Search:
             alone = np.full(self.njoint, one.nothing)
             alone[gain.argmax()] = self._refined(sizes, every[:, :, gain.argmax()].sum(axis=1))
             vectors += [own, alone]
-            price += [1 + int((own != one.nothing).sum()), 1]
+            price += [max(1, len(set(np.round(own[own != one.nothing], 6).tolist()))), 1]
         after = self._run(one, base, vectors)
         whole = self.before[fit].sum()
         score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
         best = int(np.argmin(score))
-        return self._tested(one, base, vectors[best], after[best])
+        return replace(self._tested(one, base, vectors[best], after[best]), numbers=price[best])
 
     def _tested(self, one: Hypothesis, base: Values, vector: FloatArray, after: FloatArray) -> Tested:
         names = self.model.robot.spec.joint_names
@@ -132,7 +133,7 @@ class Search:
         if one.kind == "times":
             return base * size
         if one.kind == "fade":
-            return base * (1.0 - vector * self.windows.warm)
+            return base * (1.0 - vector * self.windows.warm**one.power)
         changed = base + (size * spec.torque_limit if one.of_torque else size)
         return changed if name == "encoder_bias" else np.maximum(changed, 0.0)
 
@@ -145,6 +146,3 @@ class Search:
         else:
             out[:, column, one.axis] += size
         return out
-
-
-Progress = Callable[[float], None]

@@ -1,0 +1,85 @@
+"""What follows from a diagnosis: the command that fixes each cause, and the request to fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trueup.gap.causes.hypotheses import EXCITATION
+from trueup.gap.decide import Ranked
+from trueup.gap.result import Cause
+from trueup.world.fitted.refit import RefitRequest, Suspect
+
+# causes that no fit can mend, with what does
+_BY_HAND = {
+    "joint order": "trueup wiggle {robot} --driver DRIVER",
+    "sign": "trueup wiggle {robot} --driver DRIVER",
+    "wrong rate": "trueup data check {logs} --robot {robot}",
+    "heat": "let the motors cool, then: trueup record {robot} --driver DRIVER --out cold.mcap",
+    "state estimate": "calibrate the IMU at rest, then record again",
+    "normaliser": "trueup deploy replay {logs} (export the policy again with its normaliser: trueup export RUN)",
+    "policy rate": "run the policy at the rate of its bundle: trueup deploy BUNDLE --driver DRIVER",
+    "loop delay": "trueup deploy BUNDLE --driver DRIVER --rung shadow (timing of the loop)",
+}
+_SPREAD = 2.0  # a refit may go this far beyond the size that was found
+
+
+def command_for(cause: str, robot: str, logs: Sequence[str], out: str) -> str:
+    """The command that mends a cause."""
+    names = " ".join(logs) or "LOG"
+    by_hand = _BY_HAND.get(cause)
+    if by_hand is not None:
+        return by_hand.format(robot=robot, logs=names)
+    return f"trueup calibrate {names} --robot {robot} --refit {out}/refit.json --out {out}/refit"
+
+
+def excitation_for(causes: Sequence[str]) -> str:
+    """Motion that tells causes apart."""
+    return "; ".join(dict.fromkeys(EXCITATION[name] for name in causes if name in EXCITATION))
+
+
+def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, rivals: Sequence[str]) -> Cause:
+    """A ranked cause as data."""
+    tested = one.tested
+    where = f" of {', '.join(tested.joints)}" if tested.joints else ""
+    size = f"{tested.size:.3g} {tested.unit}{where}"
+    explained = f"explains {one.explained:.0%} of the mismatch of held-out windows"
+    return Cause(
+        name=tested.cause,
+        joints=tested.joints,
+        size=tested.size,
+        unit=tested.unit,
+        explained=one.explained,
+        interval=one.interval,
+        confidence=one.confidence,
+        tied=one.tied,
+        evidence=f"{tested.evidence or size}: {explained}",
+        command=command_for(tested.cause, robot, logs, out),
+        excitation=excitation_for([tested.cause, *rivals]) if one.tied or rivals else "",
+    )
+
+
+def refit_request(
+    ranked: Sequence[Ranked], robot: str, base: str, logs: Sequence[str], hashes: Sequence[str], trunk: str
+) -> RefitRequest | None:
+    """Parameters of the first cause and of those tied with it; None: nothing that a fit could mend."""
+    asked = [one.tested for one in ranked if (one is ranked[0] or one.tied) and one.tested.fits]
+    asked = [one for one in asked if one.cause not in _BY_HAND]
+    if not asked or ranked[0].tested.cause in _BY_HAND:
+        return None
+    names = tuple(dict.fromkeys(name for one in asked for name in one.fits))
+    of_body = any(name in ("mass_scale", "com_offset") for name in names)
+    return RefitRequest(
+        robot=robot,
+        base=base,
+        params=tuple(dict.fromkeys((*(() if base == "free" else ("pace",)), *names))),
+        bodies=(trunk,) if of_body else (),
+        suspects=tuple(_suspect(name, one.joints, one.size, one.unit) for one in asked for name in one.fits),
+        logs=tuple(logs),
+        hashes=tuple(hashes),
+        excitation=excitation_for([one.cause for one in asked]),
+    )
+
+
+def _suspect(name: str, of: tuple[str, ...], size: float, unit: str) -> Suspect:
+    ends = (size / _SPREAD, size * _SPREAD)
+    return Suspect(name=name, of=of, low=min(ends), high=max(ends), unit=unit)

@@ -1,0 +1,188 @@
+"""`gap`: from logs to ranked causes of what simulator and robot do differently.
+
+Commands of the log are replayed in the simulator from measured states of short windows. Each hypothesis is a change of
+the simulator, of the log or of the policy's side; its size is estimated on half of the windows and judged on the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trueup.core.errors import TrueupError
+from trueup.core.verb_package import Shown
+from trueup.data.files import Logs, read_logs
+from trueup.data.log import Log
+from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resample
+from trueup.gap.advice import as_cause, refit_request
+from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
+from trueup.gap.causes.search import Search, Tested
+from trueup.gap.causes.structure import try_rate, try_structure
+from trueup.gap.chance import by_chance
+from trueup.gap.config import GapCfg
+from trueup.gap.decide import Ranked, best_of_each, rank, suspects
+from trueup.gap.horizons import horizons
+from trueup.gap.mismatch import Model
+from trueup.gap.result import GapResult, Pair
+from trueup.gap.windows import Windows, cut, is_walking, joined
+from trueup.robot.load import Robot, load_robot
+from trueup.robot.model import trunk_body
+from trueup.world.fitted.calibration import Calibration, read_calibration
+
+_LOG = logging.getLogger(__name__)
+_WINDOW_S = {False: 0.3, True: 0.2}
+_GAIN_OF_PAIR = 0.05  # of the mismatch that a second cause must add
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap(Shown):
+    """A diagnosis: `table()`, `report("gap.html")`, `result` as data."""
+
+    result: GapResult
+
+    def write(self, folder: str | Path) -> Path:
+        """Write FOLDER/result.json, and refit.json where something can be fitted."""
+        return self.result.write(folder)
+
+
+def gap(
+    robot: Robot | str | None,
+    logs: Logs,
+    cfg: GapCfg | None = None,
+    *,
+    params: Calibration | str | Path | None = None,
+    bundle: str | Path | None = None,
+    mapping: str | None = None,
+    out: str | Path = "gap",
+    progress: Progress | None = None,
+) -> Gap:
+    """Diagnose logs (or files of them) of a robot against its nominal or calibrated model.
+
+    params  calibration that is diagnosed; None: the nominal model
+    out     folder that the fixing commands name; nothing is written here
+    """
+    cfg, tell = cfg or GapCfg(), progress or (lambda done: None)
+    names = _names(logs)
+    read = read_logs(logs, mapping)
+    if not read:
+        raise TrueupError("no log was given to diagnose")
+    robot = load_robot(robot if robot is not None else _robot_of(read[0]))
+    fit = read_calibration(params) if isinstance(params, str | Path) else params
+    ordered = _ready(robot, read)
+    walking = cfg.base == "free" or (cfg.base == "auto" and is_walking(robot, ordered[0]))
+    model = Model(robot=robot, params=fit, walking=walking, threads=cfg.threads)
+    search, tested = _test_all(model, ordered, cfg, tell)
+    held = search.windows.held
+    each = best_of_each(tested, held)
+    found = suspects(each, held, cfg.seed)
+    chance = by_chance(search, [one.cause for one in found], cfg.seed)
+    ranked = rank(found, chance, held, cfg.seed)
+    tell(0.85)
+    pairs = _pairs(search, ranked, cfg) if cfg.pairs else []
+    tell(0.95)
+    rivals = [one.tested.cause for one in ranked if one.tied]
+    hashes = tuple(log.sha256 for log in read)
+    base = "free" if walking else "fixed"
+    trunk = trunk_body(model.sim(search.windows.count, search.windows.rate_hz, search.windows, 1).model, robot)
+    result = GapResult(
+        robot=robot.spec.name,
+        base=base,
+        logs=names,
+        hashes=hashes,
+        params=str(params) if isinstance(params, str | Path) else "given" if params else None,
+        windows=search.windows.count,
+        seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
+        nothing_wrong=not ranked,
+        causes=tuple(
+            as_cause(one, robot.spec.name, names, str(out), rivals if k == 0 else ()) for k, one in enumerate(ranked)
+        ),
+        pairs=tuple(pairs),
+        tried={one.cause: one.explained(held) for one in each},
+        horizons=tuple(horizons(model, ordered, search.windows)) if cfg.horizons else (),
+        distances={},
+        notes=tuple(_notes(ordered, walking)),
+        refit=refit_request(ranked, robot.spec.name, base, names, hashes, trunk),
+    )
+    tell(1.0)
+    return Gap(result=result)
+
+
+def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[Search, list[Tested]]:
+    each = max(4, cfg.max_windows // len(logs))
+    window_s = cfg.window_s or _WINDOW_S[model.walking]
+    rate = rate_of(logs[0])
+
+    def windows_of(some: Sequence[Log]) -> Windows:
+        # as many rows whatever the clock says
+        length_s = window_s * rate / rate_of(some[0])
+        return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in some])
+
+    windows = windows_of(logs)
+    search = Search(model, windows)
+    chosen = applicable(model)
+    tested = []
+    for k, one in enumerate(chosen):
+        _LOG.info("testing %s", one.cause)
+        tested.append(search.test(one))
+        tell(0.6 * (k + 1) / len(chosen))
+    if cfg.wiring:
+        before = search.before.sum(axis=1)
+        _LOG.info("testing wiring and clock")
+        tested += try_structure(model, windows, before)
+        tell(0.72)
+        tested.append(try_rate(model, logs, windows_of, before))
+    tell(0.78)
+    return search, tested
+
+
+def applicable(model: Model) -> list[Hypothesis]:
+    """Hypotheses that a log of this kind can show."""
+    arm = not model.robot.spec.base.floating
+    return [one for one in HYPOTHESES if not one.on_ground or model.walking or (arm and one.cause == "payload")]
+
+
+def _pairs(search: Search, ranked: Sequence[Ranked], cfg: GapCfg) -> list[Pair]:
+    """What a second change adds to the first, on held-out windows; only where the first is a change of parameters."""
+    if not ranked or not ranked[0].tested.values:
+        return []
+    first, held = ranked[0].tested, search.windows.held
+    _LOG.info("looking for a second cause")
+    given = Search(search.model, search.windows, first.values)
+    whole = first.before[held].sum()
+    others = [one for one in applicable(search.model) if one.cause != first.cause]
+    out = []
+    for second in best_of_each([given.test(one) for one in others], held):
+        adds = float((first.after[held] - second.after[held]).sum() / whole)
+        if second.matters and adds > _GAIN_OF_PAIR:
+            out.append(Pair(names=(first.cause, second.cause), explained=first.explained(held) + adds, adds=adds))
+    return sorted(out, key=lambda one: -one.adds)
+
+
+def _ready(robot: Robot, logs: Sequence[Log]) -> list[Log]:
+    """Logs in the spec's joint order on one even clock."""
+    ordered = [log.with_joint_order(robot.spec.joint_names) for log in logs]
+    ordered = [log if is_uniform(log) else resample(log, rate_of(log)) for log in ordered]
+    rate = common_rate(ordered)
+    return [at_rate(log, rate) for log in ordered]
+
+
+def _names(logs: Logs) -> tuple[str, ...]:
+    given = [logs] if isinstance(logs, Log | str | Path) else logs
+    return tuple(str(one) for one in given if not isinstance(one, Log))
+
+
+def _robot_of(log: Log) -> str:
+    named = log.meta.get("robot")
+    if not isinstance(named, str):
+        raise TrueupError("the log does not say of which robot it is: name it with --robot")
+    return named
+
+
+def _notes(logs: Sequence[Log], walking: bool) -> list[str]:
+    if not walking:
+        return []
+    odometry = all("base_pos" in log and "base_vel" in log for log in logs)
+    return ["base motion from odometry" if odometry else "base motion from encoders and IMU alone, on flat ground"]

@@ -1,0 +1,122 @@
+"""What `trueup gap` prints and its page: the verdict first and last, ranked causes with evidence between."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from trueup.core.errors import TrueupError
+from trueup.gap.gap import gap
+from trueup.gap.result import GapResult
+from trueup.gap.verbs import GapVerb
+from trueup.report.page import Badge, Page
+from trueup.report.terminal import progress_bar, text_table
+
+_SHOWN = 5
+
+
+def run_gap(verb: GapVerb) -> int:
+    """Diagnose, print, write; 1 if a cause was found."""
+    if not verb.logs:
+        raise TrueupError("no log was named: give LOG... [--robot ROBOT]")
+    console = Console()
+    with progress_bar("comparing", console) as progress:
+        found = gap(
+            verb.robot,
+            verb.logs,
+            verb.cfg,
+            params=verb.params,
+            bundle=verb.bundle,
+            mapping=verb.mapping,
+            out=verb.out or "gap",
+            progress=progress,
+        ).result
+    print_gap(found, console)
+    if verb.out is not None:
+        console.print(f"result {found.write(verb.out)}", soft_wrap=True)
+        console.print(f"page   {gap_page(found).write(verb.out / 'index.html')}", soft_wrap=True)
+    console.print(verdict(found), style=_style(found), markup=False, highlight=False, soft_wrap=True)
+    if found.causes:
+        console.print(f"next   {found.causes[0].command}", markup=False, highlight=False, soft_wrap=True)
+    return 0 if found.nothing_wrong else 1
+
+
+def verdict(found: GapResult) -> str:
+    """The diagnosis in one sentence."""
+    if found.nothing_wrong:
+        return "NOTHING WRONG: no single change explains what simulator and robot do differently."
+    first = found.causes[0]
+    rivals = [one.name for one in found.causes[1:] if one.tied]
+    where = f" ({', '.join(first.joints)})" if first.joints else ""
+    text = f"{first.name.upper()}{where}: {first.evidence}."
+    return f"{text} As good: {', '.join(rivals)}; to tell them apart: {first.excitation}." if rivals else text
+
+
+def print_gap(found: GapResult, console: Console) -> None:
+    """The verdict, causes, a second cause, and errors by horizon."""
+    console.print(verdict(found), style=_style(found), markup=False, highlight=False, soft_wrap=True)
+    if found.causes:
+        table = text_table(("cause", ">explains", ">90 % from", ">to", ">confidence", "size"))
+        for one in found.causes[:_SHOWN]:
+            name = f"{one.name} (as good)" if one.tied else one.name
+            table.add_row(name, *_shares(one.explained, *one.interval, one.confidence), one.evidence.split(":")[0])
+        console.print(table)
+    for pair in found.pairs[:2]:
+        console.print(f"with {pair.names[1]} too: {pair.explained:.0%} (adds {pair.adds:.0%})", highlight=False)
+    if found.horizons:
+        rows = [(one.signal, one.horizon, f"{one.error:.3g}", f"{one.moved:.3g}", one.unit) for one in found.horizons]
+        console.print(text_table(("signal", "after", ">error", ">moved", "unit"), rows))
+    if found.distances:
+        rows = [(name, f"{value:.3g}") for name, value in found.distances.items()]
+        console.print(text_table(("distance of distributions", ">value"), rows))
+    for note in found.notes:
+        console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
+
+
+def gap_page(found: GapResult) -> Page:
+    """The diagnosis as a page."""
+    page = Page(f"Gap of {found.robot}", "Where simulator and robot differ, and why.")
+    page.verdict("good" if found.nothing_wrong else "bad", verdict(found))
+    page.facts(
+        {"logs": len(found.logs), "seconds": found.seconds, "windows": found.windows, "base": found.base,
+         "model": found.params or "nominal"}
+    )  # fmt: skip
+    if found.causes:
+        page.section("Causes")
+        columns = ("cause", "explains", "from", "to", "confidence", "evidence", "fix", "to tell apart")
+        page.table(
+            columns,
+            [
+                (Badge("warn" if one.tied else "bad", one.name), one.explained, *one.interval, one.confidence,
+                 one.evidence, one.command, one.excitation)
+                for one in found.causes
+            ],
+            "Share of the squared mismatch of held-out windows that disappears, with its 90 % interval.",
+        )  # fmt: skip
+    if found.pairs:
+        page.section("With a second cause")
+        page.table(
+            ("first", "second", "together", "adds"), [(*one.names, one.explained, one.adds) for one in found.pairs]
+        )
+    page.section("Everything that was tested")
+    ordered = sorted(found.tried.items(), key=lambda item: -item[1])
+    page.table(("hypothesis", "explains"), ordered, "Also what is too small to matter.")
+    page.section("Mismatch by horizon")
+    page.table(
+        ("signal", "after", "error", "moved", "unit"),
+        [(one.signal, one.horizon, one.error, one.moved, one.unit) for one in found.horizons],
+        "Root mean square, simulated from measured states with the logged commands.",
+    )
+    if found.distances:
+        page.section("Distances of distributions")
+        page.table(("signal", "distance"), list(found.distances.items()))
+    if found.notes:
+        page.text("\n\n".join(found.notes))
+    return page
+
+
+def _shares(*values: float) -> list[str]:
+    return [f"{value:.0%}" for value in values]
+
+
+def _style(found: GapResult) -> str:
+    return "bold green" if found.nothing_wrong else "bold red"
