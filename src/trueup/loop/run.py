@@ -19,7 +19,7 @@ from trueup.loop.compare import Comparison, RoundFigures, compare, round_figures
 from trueup.loop.context import Context
 from trueup.loop.stage import Stage, Tell, run_stage
 from trueup.loop.stages import act, learn, measure
-from trueup.loop.verbs import FULL, SHORT, STAGES, LoopVerb, StageName
+from trueup.loop.verbs import FULL, SHORT, STAGES, Budgets, LoopVerb, StageName
 from trueup.loop.workspace import ASKED, Workspace
 
 _MAKE: dict[StageName, Callable[[Context, int], Stage]] = {
@@ -49,7 +49,7 @@ class Looped:
     comparison: Comparison | None
 
 
-def context_of(asked: LoopVerb) -> Context:
+def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
     if asked.last_round < 1:
         raise TrueupError(f"a loop has at least one round, found --rounds {asked.rounds}")
@@ -58,7 +58,7 @@ def context_of(asked: LoopVerb) -> Context:
     name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
     loop = Context(
         asked=asked,
-        budgets=FULL if asked.full else SHORT,
+        budgets=budgets or (FULL if asked.full else SHORT),
         workspace=Workspace(Path(asked.workspace or Path("loops") / name)),
     )
     workspace = loop.workspace
@@ -88,9 +88,14 @@ def opened(path: Path) -> Context:
     return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
 
 
-def run_loop(asked: LoopVerb, tell: Tell, on_change: Callable[[Context], None] = lambda loop: None) -> Looped:
-    """Run what is not done yet; `on_change` is called after every stage that ran."""
-    loop = context_of(asked)
+def run_loop(
+    asked: LoopVerb,
+    tell: Tell,
+    on_change: Callable[[Context], None] = lambda loop: None,
+    budgets: Budgets | None = None,
+) -> Looped:
+    """Run what is not done yet; `on_change` is called after every stage that ran; budgets: in place of those named."""
+    loop = context_of(asked, budgets)
     with _locked(loop.workspace.path):
         _forget(loop)
         for round_ in range(1, asked.last_round + 1):

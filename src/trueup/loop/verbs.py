@@ -25,6 +25,7 @@ class Budgets:
     trials        of each scenario; suite: of scenarios, for walking twins; "": the whole one of the task
     worlds        simulated robots of the gate's prediction
     deploy_s      of every run on the last rung
+    save_s        between checkpoints of a training
     """
 
     record_s: float
@@ -40,6 +41,7 @@ class Budgets:
     worlds: int
     deploy_s: float
     second: str
+    save_s: float = 15.0
 
 
 SHORT = Budgets(

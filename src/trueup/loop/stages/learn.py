@@ -21,7 +21,7 @@ def train(loop: Context, round_: int) -> Stage:
     def commands(folder: Path) -> list[Command]:
         run = folder / "run"
         shutil.rmtree(folder / BUNDLE, ignore_errors=True)
-        how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", 15]
+        how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", loop.budgets.save_s]
         if any((run / "checkpoints").glob("*")):
             words: list[object] = ["train", "--resume", run, *how]
         else:
