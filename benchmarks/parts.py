@@ -119,3 +119,9 @@ DEPLOY = Parts(
     title="Deploy: results",
     order=("start", "ladder", "faults", "plain", "false_trips", "timing", "preflight", "wiggle", "recording"),
 )
+LOOP = Parts(
+    name="loop",
+    title="Loop: results",
+    order=("rounds", "resumed", "demo", "diagnosis"),
+    packages=("mujoco", "torch"),
+)

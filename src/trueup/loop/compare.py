@@ -1,12 +1,14 @@
 """What a round came to on the robot, and one round against another.
 
 Everything is computed from the robot's own sensors: how the runs ended, how far the joints were from their targets, and
-for legged robots the velocity by leg odometry against the velocity that was asked for.
+for legged robots the velocity by leg odometry against the velocity that was asked for. Rounds are compared run by run:
+run k of both was asked the same, for the same time, on the same robot.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
 from typing import Literal
 
@@ -18,37 +20,66 @@ from trueup.deploy.session.recording import FILE, PHASES, Recorded, read_rows
 from trueup.robot.load import Robot
 from trueup.world.odometry import leg_odometry
 
-_BLOCK_S = 2.0  # of walking, over which the interval's blocks are taken as independent
-_DRAWS = 2000
+_BLOCK_S = 2.0  # of walking: what follows is nearly independent
+_DRAWS = 4000
 _FALLEN_RAD = 1.0
+_SIGNIFICANT = 0.05
+
+Verdict = Literal["better", "no difference", "worse", "mixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundFigures:
     """A round on the robot.
 
-    runs        on the last rung; `falls`: those that leaned beyond 1 rad or ended before their time
-    error       mean distance of the base's velocity from the one asked for, m/s; None where it cannot be measured
-    low, high   of `error`: 95 %, by resampling blocks of 2 s
+    runs        on the last rung; `fell`: whether each leaned beyond 1 rad or ended before its time
+    blocks      (run, block) mean distance of the base's velocity from the one asked for in blocks of 2 s, m/s; after
+                a fall the robot counts as standing still; None where velocity cannot be measured
     tracking    RMS distance of joints from their targets, rad
     """
 
-    runs: int
-    falls: int
+    fell: tuple[bool, ...]
     seconds: float
-    error: float | None
-    low: float | None
-    high: float | None
+    blocks: tuple[tuple[float, ...], ...] | None
     tracking: float
+
+    @property
+    def runs(self) -> int:
+        return len(self.fell)
+
+    @property
+    def falls(self) -> int:
+        return sum(self.fell)
+
+    @property
+    def error(self) -> float | None:
+        """Mean distance of the velocity from the one asked for, m/s."""
+        return None if self.blocks is None else float(np.mean(self.blocks))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % of `error`, by resampling runs and their blocks."""
+        return None if self.blocks is None else mean_interval(np.array(self.blocks))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The second of two rounds against the first."""
+    """The second of two rounds against the first.
 
-    first: RoundFigures
-    second: RoundFigures
-    verdict: Literal["better", "no worse", "worse", "not comparable"]
+    change       second minus first error, m/s, run by run and block by block, with its 95 % interval
+    falls_p      two-sided sign test of the runs that fell in one round only
+    verdict      better: error lower beyond its interval, or fewer falls by the sign test, and the other no worse
+                 (no more falls; error not higher beyond its interval); worse likewise; mixed: better in one, worse in
+                 the other; else no difference that these runs could show
+    """
+
+    runs: int
+    falls: tuple[int, int]
+    falls_p: float
+    change: float | None
+    low: float | None
+    high: float | None
+    verdict: Verdict
 
 
 def round_figures(robot: Robot, deploy_folder: Path, seconds: float) -> RoundFigures | None:
@@ -56,34 +87,58 @@ def round_figures(robot: Robot, deploy_folder: Path, seconds: float) -> RoundFig
     found = [read_rows(one) for one in sorted(deploy_folder.glob(f"full-*/{FILE}"))]
     if not found:
         return None
-    errors = [_velocity_errors(robot, rows) for rows in found]
-    blocks = np.concatenate([error for error in errors if error is not None]) if errors[0] is not None else np.zeros(0)
-    low, high = _interval(blocks)
     walked = [_policy_rows(rows) for rows in found]
     lasted = [len(rows) / one.header.control_hz for rows, one in zip(walked, found, strict=True)]
+    blocks = [_velocity_errors(robot, rows, seconds) for rows in found]
     return RoundFigures(
-        runs=len(found),
-        falls=sum(_fell(rows) or time < seconds - 0.1 for rows, time in zip(found, lasted, strict=True)),
+        fell=tuple(_fall(rows) is not None or t < seconds - 0.1 for rows, t in zip(found, lasted, strict=True)),
         seconds=float(sum(lasted)),
-        error=float(blocks.mean()) if len(blocks) else None,
-        low=low,
-        high=high,
+        blocks=None if any(one is None for one in blocks) else tuple(one for one in blocks if one is not None),
         tracking=float(np.sqrt(np.mean(np.concatenate([_tracking(rows) for rows in found]) ** 2))),
     )
 
 
 def compare(first: RoundFigures | None, second: RoundFigures | None) -> Comparison | None:
-    """Better: fewer falls or a smaller error, and no worse in the other; None without two rounds on the robot."""
-    if first is None or second is None:
+    """The second round against the first, by the runs that both have; None if there is nothing to compare."""
+    if first is None or second is None or not (runs := min(first.runs, second.runs)):
         return None
-    falls = second.falls / second.runs - first.falls / first.runs
-    error = 0.0 if first.error is None or second.error is None else second.error - first.error
-    verdict: Literal["better", "no worse", "worse"] = "no worse"
-    if falls > 0 or error > 0:
-        verdict = "worse"
-    elif falls < 0 or error < 0:
-        verdict = "better"
-    return Comparison(first=first, second=second, verdict=verdict)
+    change = low = high = None
+    if first.blocks is not None and second.blocks is not None:
+        paired = np.array(second.blocks[:runs]) - np.array(first.blocks[:runs])
+        change, (low, high) = float(paired.mean()), mean_interval(paired)
+    pairs = list(zip(first.fell[:runs], second.fell[:runs], strict=True))
+    only_first, only_second = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
+    p = sign_test(only_first, only_second)
+    return Comparison(
+        runs=runs, falls=(sum(a for a, _ in pairs), sum(b for _, b in pairs)), falls_p=p, change=change, low=low,
+        high=high, verdict=_verdict(only_second - only_first, p, low, high),
+    )  # fmt: skip
+
+
+def _verdict(more_falls: int, p: float, low: float | None, high: float | None) -> Verdict:
+    lower, higher = high is not None and high < 0.0, low is not None and low > 0.0
+    fewer, more = more_falls < 0 and p < _SIGNIFICANT, more_falls > 0 and p < _SIGNIFICANT
+    if (lower and more_falls > 0) or (higher and more_falls < 0):
+        return "mixed"
+    if lower or fewer:
+        return "better"
+    return "worse" if higher or more else "no difference"
+
+
+def mean_interval(blocks: FloatArray) -> tuple[float, float]:
+    """95 % of the mean of (run, block), by resampling runs, and blocks within them."""
+    runs, size = blocks.shape
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, runs, (_DRAWS, runs, 1))
+    means = blocks[rows, rng.integers(0, size, (_DRAWS, runs, size))].mean(axis=(1, 2))
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def sign_test(a: int, b: int) -> float:
+    """Two-sided p of a against b differences, either as likely (McNemar's exact test)."""
+    n = a + b
+    return min(1.0, 2.0 * sum(comb(n, k) for k in range(min(a, b) + 1)) / 2.0**n)
 
 
 def rows_log(rows: Recorded) -> Log:
@@ -98,34 +153,32 @@ def _policy_rows(rows: Recorded) -> Ids:
     return np.flatnonzero(rows.columns["phase"][:, 0] == PHASES.index("policy"))
 
 
-def _velocity_errors(robot: Robot, rows: Recorded) -> FloatArray | None:
-    """Mean error of each block of walking, m/s."""
+def _velocity_errors(robot: Robot, rows: Recorded, seconds: float) -> tuple[float, ...] | None:
+    """Mean error of each block of a run of `seconds`, m/s; from a fall or an early end on, the speed that was asked."""
     if not robot.spec.feet or not rows.header.has_imu or rows.columns["command"].shape[1] < 2:
         return None
-    walked = _policy_rows(rows)
-    if len(walked) < 2:
-        return np.zeros(0)
-    found = leg_odometry(robot, rows_log(rows)).velocity[walked, :2]
-    error = np.linalg.norm(found - rows.columns["command"][walked, :2], axis=1)
-    size = max(1, round(_BLOCK_S * rows.header.control_hz))
-    return np.array([error[k : k + size].mean() for k in range(0, max(1, len(error) - size // 2), size)])
+    hz, walked = rows.header.control_hz, _policy_rows(rows)
+    count = round(seconds * hz)
+    if not len(walked):
+        return None
+    asked = np.linalg.norm(rows.columns["command"][walked, :2], axis=1)
+    error = np.full(count, asked.max())
+    fall = _fall(rows)
+    upright = walked[walked < (len(rows) if fall is None else fall)][:count]
+    if len(rows) > 1:
+        found = leg_odometry(robot, rows_log(rows)).velocity[upright, :2]
+        error[: len(upright)] = np.linalg.norm(found - rows.columns["command"][upright, :2], axis=1)
+    parts = max(1, round(seconds / _BLOCK_S))
+    return tuple(float(one.mean()) for one in np.array_split(error, parts))
 
 
-def _interval(blocks: FloatArray) -> tuple[float | None, float | None]:
-    """95 % of the mean, by resampling."""
-    if len(blocks) < 3:
-        return None, None
-    rng = np.random.default_rng(0)
-    means = blocks[rng.integers(0, len(blocks), (_DRAWS, len(blocks)))].mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
-
-
-def _fell(rows: Recorded) -> bool:
+def _fall(rows: Recorded) -> int | None:
+    """First row in which the base leans beyond 1 rad; None if it never did."""
     if not rows.header.has_imu:
-        return False
+        return None
     _, x, y, _ = rows.columns["imu_quat"].T
-    return bool((1.0 - 2.0 * (x * x + y * y) < np.cos(_FALLEN_RAD)).any())
+    leaning = np.flatnonzero(1.0 - 2.0 * (x * x + y * y) < np.cos(_FALLEN_RAD))
+    return int(leaning[0]) if len(leaning) else None
 
 
 def _tracking(rows: Recorded) -> FloatArray:

@@ -66,12 +66,25 @@ class Context:
     def is_legged(self) -> bool:
         return self.robot.spec.base.floating and bool(self.robot.spec.feet)
 
+    @property
+    def suite(self) -> str:
+        """Scenarios of evaluation and gate; "": the whole suite of the task, which a robot that is no twin is owed."""
+        return self.budgets.suite if self.is_twin and self.is_legged else ""
+
+    def train_steps(self, round_: int) -> int:
+        """Control steps of a round's training."""
+        if round_ == 1:
+            return self.asked.train_steps or self.budgets.train_steps
+        return self.asked.more_steps or self.budgets.more_steps
+
     def driver(self, base: str = "fixed") -> str:
         """The driver's reference; a twin with its body held as asked, in lock-step."""
         if not self.is_twin:
             if not self.asked.attended:
                 told = f"{self.asked.driver!r} is no twin, and the loop moves a robot only while somebody stands by"
-                raise TrueupError(f"{told}: --attended, or stop before with --until", place="--driver")
+                raise TrueupError(
+                    f"{told}: --attended, or stop before it: --until verify", place="--driver"
+                )
             return self.asked.driver
         plain = same_twin(self.asked.driver).replace("&base=free", "")
         held = "&base=free" if base == "free" and self.robot.spec.base.floating else ""

@@ -19,7 +19,7 @@ from trueup.loop.compare import Comparison, RoundFigures, compare, round_figures
 from trueup.loop.context import Context
 from trueup.loop.stage import Stage, Tell, run_stage
 from trueup.loop.stages import act, learn, measure
-from trueup.loop.verbs import FULL, SHORT, STAGES, LoopVerb, StageName
+from trueup.loop.verbs import FULL, SHORT, STAGES, Budgets, LoopVerb, StageName
 from trueup.loop.workspace import ASKED, Workspace
 
 _MAKE: dict[StageName, Callable[[Context, int], Stage]] = {
@@ -49,13 +49,19 @@ class Looped:
     comparison: Comparison | None
 
 
-def context_of(asked: LoopVerb) -> Context:
+def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
-    if asked.rounds < 1:
+    if asked.last_round < 1:
         raise TrueupError(f"a loop has at least one round, found --rounds {asked.rounds}")
+    if asked.from_round is not None and asked.from_ is None:
+        raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
     name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
-    workspace = Workspace(Path(asked.workspace or Path("loops") / name))
-    loop = Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=workspace)
+    loop = Context(
+        asked=asked,
+        budgets=budgets or (FULL if asked.full else SHORT),
+        workspace=Workspace(Path(asked.workspace or Path("loops") / name)),
+    )
+    workspace = loop.workspace
     wanted = {"robot": loop.robot.spec.name, "driver": same_twin(asked.driver) or asked.driver, "task": loop.task}
     file = workspace.path / ASKED
     found = json.loads(file.read_text()) if file.exists() else wanted
@@ -64,22 +70,39 @@ def context_of(asked: LoopVerb) -> Context:
             told = f"this workspace is about {key} {found.get(key)!r}, and {value!r} was asked for"
             raise TrueupError(f"{told}; choose another --workspace", file=file)
     make_folder(workspace.path)
-    write_atomic(file, json.dumps(wanted | {"full": asked.full, "rounds": asked.rounds}, indent=1) + "\n")
+    how = {"source": loop.robot_words[0], "full": asked.full, "rounds": asked.last_round}
+    write_atomic(file, json.dumps(wanted | how, indent=1) + "\n")
     return loop
 
 
-def run_loop(asked: LoopVerb, tell: Tell, on_change: Callable[[Context], None] = lambda loop: None) -> Looped:
-    """Run what is not done yet; `on_change` is called after every stage that ran."""
-    loop = context_of(asked)
+def opened(path: Path) -> Context:
+    """The loop of a workspace, as it was asked for."""
+    file = path / ASKED
+    if not file.exists():
+        raise TrueupError(f"is no workspace of `trueup loop`: {ASKED} is missing", file=path)
+    facts = json.loads(file.read_text())
+    asked = LoopVerb(
+        robot=facts["source"], driver=facts["driver"], task=facts["task"], workspace=path, full=facts["full"],
+        rounds=facts["rounds"],
+    )  # fmt: skip
+    return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
+
+
+def run_loop(
+    asked: LoopVerb,
+    tell: Tell,
+    on_change: Callable[[Context], None] = lambda loop: None,
+    budgets: Budgets | None = None,
+) -> Looped:
+    """Run what is not done yet; `on_change` is called after every stage that ran; budgets: in place of those named."""
+    loop = context_of(asked, budgets)
     with _locked(loop.workspace.path):
         _forget(loop)
-        for round_ in range(1, asked.rounds + 1):
-            for name in _names(asked):
+        for round_ in range(1, asked.last_round + 1):
+            for name in _names(asked, round_):
                 before = loop.workspace.manifest(round_, name)
                 if run_stage(loop.workspace, stage_of(loop, name, round_), tell) != before:
                     on_change(loop)
-            if asked.until is not None:
-                break
         looped = standing(loop)
         if looped.comparison is not None:
             write_atomic(loop.workspace.path / COMPARISON, msgspec.json.encode(asdict(looped.comparison)))
@@ -107,18 +130,22 @@ def standing(loop: Context) -> Looped:
     )
 
 
-def _names(asked: LoopVerb) -> tuple[StageName, ...]:
-    """Stages of a round; one that is cut short by `until` leads to no other."""
-    return STAGES if asked.until is None else STAGES[: STAGES.index(asked.until) + 1]
+def _names(asked: LoopVerb, round_: int) -> tuple[StageName, ...]:
+    """Stages of a round; the last one ends with `until`."""
+    return STAGES if asked.until is None or round_ < asked.last_round else STAGES[: STAGES.index(asked.until) + 1]
 
 
 def _forget(loop: Context) -> None:
-    """With `--from STAGE`: that stage and those after it are done again, in the newest round that has it."""
-    if loop.asked.from_ is None:
+    """With `--from STAGE`: that stage and those after it are done again; later rounds where their inputs change."""
+    name, chosen = loop.asked.from_, loop.asked.from_round
+    if name is None:
         return
-    having = [k for k in loop.workspace.rounds() if loop.workspace.manifest(k, loop.asked.from_) is not None]
-    for name in STAGES[STAGES.index(loop.asked.from_) :] if having else ():
-        shutil.rmtree(loop.workspace.folder(having[-1], name), ignore_errors=True)
+    having = [k for k in loop.workspace.rounds() if loop.workspace.manifest(k, name) is not None]
+    if chosen is not None and chosen not in having:
+        done = ", ".join(map(str, having)) or "none"
+        raise TrueupError(f"--from {name} --from-round {chosen}: rounds that have done {name} are {done}")
+    for later in STAGES[STAGES.index(name) :] if having else ():
+        shutil.rmtree(loop.workspace.folder(chosen or having[-1], later), ignore_errors=True)
 
 
 @contextmanager

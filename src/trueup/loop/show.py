@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.loop.context import Context
-from trueup.loop.run import Looped, run_loop, standing
+from trueup.loop.run import Looped, opened, run_loop, standing
 from trueup.loop.stage import Stage, Told
-from trueup.loop.story import tell_story
-from trueup.loop.verbs import SHORT, BoardVerb, LoopVerb
-from trueup.loop.workspace import ASKED, Workspace
+from trueup.loop.story import in_words, tell_story
+from trueup.loop.verbs import BoardVerb, LoopVerb
 from trueup.report.workspace.board import serve_folder
 from trueup.report.workspace.page import write_workspace_page
 
@@ -65,16 +62,7 @@ def write_page(loop: Context, *, films: bool) -> Path:
 
 def run_board(asked: BoardVerb) -> int:
     """Serve a workspace and make its page anew when something changed."""
-    file = asked.workspace / ASKED
-    if not file.exists():
-        raise TrueupError("is no workspace of `trueup loop`: workspace.json is missing", file=asked.workspace)
-
-    facts = json.loads(file.read_text())
-    loop = Context(
-        asked=LoopVerb(robot=facts["robot"], driver=facts["driver"], task=facts["task"], workspace=asked.workspace),
-        budgets=SHORT,
-        workspace=Workspace(asked.workspace),
-    )
+    loop = opened(asked.workspace)
     before: dict[str, str] = {}
     with stop_on_signal() as stop, serve_folder(asked.workspace, asked.host, asked.port) as address:
         Console().print(f"board  {address}   (Ctrl-C ends it)", highlight=False)
@@ -90,10 +78,10 @@ def run_board(asked: BoardVerb) -> int:
 def _print_figures(looped: Looped, console: Console) -> None:
     for round_, one in looped.figures.items():
         error = "" if one.error is None else f", velocity error {one.error:.3f} m/s"
-        interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
+        interval = "" if one.interval is None else " ({:.3f} to {:.3f})".format(*one.interval)
         console.print(f"round {round_}    {one.falls} of {one.runs} runs fell{error}{interval}", highlight=False)
     if looped.comparison is not None:
-        console.print(f"the last round was {escape(looped.comparison.verdict)} than the first", highlight=False)
+        console.print(escape(in_words(looped.comparison)), highlight=False)
 
 
 def _clock(seconds: float) -> str:

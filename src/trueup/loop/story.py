@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trueup.loop import chapters, films
+from trueup.loop.compare import Comparison
 from trueup.loop.context import Context
 from trueup.loop.run import Looped
 from trueup.loop.verbs import STAGES
@@ -48,13 +49,25 @@ def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -
     return [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
 
 
+def in_words(found: Comparison) -> str:
+    """A comparison as a sentence."""
+    said = {
+        "better": "The last round was better than the first",
+        "worse": "The last round was worse than the first",
+        "mixed": "The last round was better than the first in one thing and worse in the other",
+        "no difference": "These runs show no difference between the first and the last round",
+    }[found.verdict]
+    change = ""
+    if found.change is not None and found.low is not None and found.high is not None:
+        change = f"velocity error {found.change:+.3f} m/s ({found.low:+.3f} to {found.high:+.3f} at 95 %), "
+    return f"{said}: {change}falls {found.falls[0]} -> {found.falls[1]} of {found.runs}."
+
+
 def _summary(looped: Looped) -> list[tuple[Status, str]]:
     if looped.comparison is None:
         return [("plain", "One round is not a comparison yet: the same command with more --rounds goes on.")]
-    verdict = looped.comparison.verdict
-    status: Status = {"better": "good", "worse": "bad"}.get(verdict, "warn")  # type: ignore[assignment]
-    return [(status, f"On the robot the last round was {verdict} than the first." if verdict != "no worse" else
-             "On the robot the last round was no worse than the first.")]  # fmt: skip
+    status: dict[str, Status] = {"better": "good", "worse": "bad"}
+    return [(status.get(looped.comparison.verdict, "warn"), in_words(looped.comparison))]
 
 
 def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
@@ -63,7 +76,7 @@ def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
     columns = ["round", "runs", "falls", "velocity error, m/s", "95 %", "joint error, rad"]
     rows: list[list[Cell]] = [
         [f"round {k}", one.runs, one.falls, one.error,
-         "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}", one.tracking]
+         "" if one.interval is None else "{:.3f} to {:.3f}".format(*one.interval), one.tracking]
         for k, one in looped.figures.items()
     ]  # fmt: skip
     return columns, rows

@@ -18,7 +18,15 @@ STAGES: tuple[StageName, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Budgets:
-    """How much of everything a round does; steps and numbers, not minutes: the outcome must not depend on the clock."""
+    """How much of everything a round does; steps and numbers, not minutes: the outcome must not depend on the clock.
+
+    tie           which joints share a value in the fit
+    train_steps   of the first round; `more_steps`: of every later one, which goes on from the policy before it
+    trials        of each scenario; suite: of scenarios, for walking twins; "": the whole one of the task
+    worlds        simulated robots of the gate's prediction
+    deploy_s      of every run on the last rung
+    save_s        between checkpoints of a training
+    """
 
     record_s: float
     windows: int
@@ -26,21 +34,23 @@ class Budgets:
     iterations: int
     rungs: str
     train_steps: int
+    more_steps: int
     nenv: int
     trials: int
+    suite: str
     worlds: int
-    only: tuple[str, ...]
     deploy_s: float
     second: str
+    save_s: float = 15.0
 
 
 SHORT = Budgets(
-    record_s=16.0, windows=10, tie="kind", iterations=12, rungs="pd,delay", train_steps=1_500_000, nenv=512, trials=10,
-    worlds=8, only=("forward", "commands", "push_30"), deploy_s=12.0, second="none",
+    record_s=16.0, windows=10, tie="none", iterations=12, rungs="pd,delay", train_steps=1_500_000, more_steps=1_000_000,
+    nenv=512, trials=40, suite="locomotion_short", worlds=8, deploy_s=8.0, second="none",
 )  # fmt: skip
 FULL = Budgets(
-    record_s=40.0, windows=40, tie="none", iterations=40, rungs="all", train_steps=6_000_000, nenv=512, trials=100,
-    worlds=60, only=(), deploy_s=20.0, second="sapien",
+    record_s=40.0, windows=40, tie="none", iterations=40, rungs="all", train_steps=6_000_000, more_steps=6_000_000,
+    nenv=512, trials=100, suite="", worlds=60, deploy_s=20.0, second="sapien",
 )  # fmt: skip
 
 
@@ -57,16 +67,23 @@ class LoopVerb:
     driver: str = "twin:harmonic"  # As of `trueup record`; a twin is run in lock-step.
     task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
     workspace: OutFolder | None = None  # Default: loops/ROBOT-DRIVER.
-    rounds: int = 2  # How often the loop is gone round.
+    rounds: int | None = None  # How often the loop is gone round; default: 2, with --until 1.
     from_: Annotated[StageName | None, tyro.conf.arg(name="from")] = None  # Do this stage and all after it again.
-    until: StageName | None = None  # Stop after this stage of every round.
+    from_round: int | None = None  # The round of --from; default: the newest that has that stage.
+    until: StageName | None = None  # Stop after this stage of the last round.
     full: bool = False  # The budgets of real work (hours) instead of the short ones (minutes).
-    train_steps: int | None = None  # Control steps of each round's training; default: by the budget.
+    train_steps: int | None = None  # Control steps of the first round's training; default: by the budget.
+    more_steps: int | None = None  # The same for every later round, which goes on from the policy before it.
     seed: int = 0  # Of everything random.
     threads: int = 0  # Physics threads; 0: all cores. They do not change results.
     attended: bool = False  # A person stands by and lets the loop move a real robot.
     page: bool = True  # Write WORKSPACE/index.html.
     films: bool = True  # With films.
+
+    @property
+    def last_round(self) -> int:
+        """The last round that is asked for."""
+        return self.rounds if self.rounds is not None else 2 if self.until is None else 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,9 @@ import pytest
 from planted_logs import draw_truth, planted_log
 from safetensors import safe_open
 
+from trueup.calibrate.config import CalibrateCfg, WindowCfg
+from trueup.calibrate.fit.fit import Fitter
+from trueup.calibrate.fit.problem import make_problem
 from trueup.calibrate.fit.search import STATE_FILE, FitState
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
@@ -123,3 +126,21 @@ def test_saving_is_rare_unless_it_must_be_now(tmp_path):
     keeper.save(kept(FitState(iterations=3)), now=True)
     assert read_state(tmp_path).iterations == 3
     assert os.listdir(tmp_path) == [STATE_FILE]
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("after", [3, 9, 14])
+def test_a_fit_that_was_interrupted_anywhere_ends_bit_for_bit_as_one_that_was_not(after):
+    """`after` steps: within the first descent, with the coarse Jacobian, with its own."""
+    cfg = CalibrateCfg(params="pace", physics_hz=400.0, window=WindowCfg(max_windows=3))
+    logs = [planted_log(ROBOT, TRUTH)]
+    whole = Fitter(make_problem(ROBOT, logs, cfg), cfg.fit).run()
+    stopping = Fitter(make_problem(ROBOT, logs, cfg), cfg.fit)
+    states: list[bytes] = []
+    stopping._save = lambda *, now=False: states.append(msgspec.json.encode(stopping.state))  # type: ignore[method-assign]
+    stopping.run()
+    assert after < len(states), "the fit ended before it could be interrupted"
+    left = Checkpoint(arrays={}, facts=msgspec.json.decode(states[after]))
+    again = Fitter(make_problem(ROBOT, logs, cfg), cfg.fit).run(resumed=left)
+    np.testing.assert_array_equal(again.x, whole.x)
+    np.testing.assert_array_equal(again.jacobian, whole.jacobian)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from scipy.optimize import lsq_linear
 
@@ -21,6 +22,7 @@ from trueup.calibrate.fit.residuals import Jacobian, Shooting
 from trueup.core.arrays import FloatArray
 
 Watch = Callable[[FloatArray, float], None]
+_NONE_YET = 1e300  # gain of the last step, before there was one
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with
 _NEARBY = 1e-4  # with the Jacobian of a problem much like this one
@@ -56,6 +58,26 @@ class Point:
         return self.linear_at is not None and bool(np.abs(self.x - self.linear_at).max() < _NEAR)
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a descent is between two steps: all that it needs to go on bit for bit.
+
+    linear_at   where the Jacobian in use was taken; None: it was handed in (`given`), or a new one is due
+    last        gain of the step before
+    """
+
+    x: list[float]
+    cost: float
+    damping: list[float]
+    linear_at: list[float] | None = None
+    given: bool = False
+    last: float = _NONE_YET
+    failures: int = 0
+    step: int = 0
+
+
+Keep = Callable[[Standing], None]
+
+
 class Descent:
     """Steps on one problem; `steps` counts them."""
 
@@ -89,18 +111,38 @@ class Descent:
         iterations: int,
         jacobian: Jacobian | None = None,
         watch: Watch | None = None,
+        keep: Keep | None = None,
+        resumed: Standing | None = None,
         exact: bool = False,
     ) -> Point:
         """Step from x until a step gains less than `tolerance` of the cost.
 
         jacobian  of a problem much like this one, to begin with
+        keep      takes where the descent is before every step; `resumed` goes on from there
         exact     end only where a Jacobian taken here predicts no gain worth a step
         """
         first = _LAST if exact else _FIRST if jacobian is None else _NEARBY
         at, damping = self.at(x), np.full(self.nlimb + 1, first)
         linear_at: FloatArray | None = None
-        last, failures = np.inf, 0
-        for _ in range(iterations):
+        last, failures, done = _NONE_YET, 0, 0
+        if resumed is not None:
+            at, damping = replace(self.at(np.array(resumed.x)), cost=resumed.cost), np.array(resumed.damping)
+            last, failures, done = resumed.last, resumed.failures, resumed.step
+            if resumed.linear_at is not None:
+                linear_at = np.array(resumed.linear_at)
+                jacobian = self.shooting.jacobian(linear_at, self.shooting.residuals(linear_at[None])[0])
+            elif not resumed.given:
+                jacobian = None
+        for step in range(done, iterations):
+            if keep is not None:
+                taken_at = None if jacobian is None or linear_at is None else linear_at.tolist()
+                given = jacobian is not None and linear_at is None
+                keep(
+                    Standing(
+                        x=at.x.tolist(), cost=at.cost, damping=damping.tolist(), linear_at=taken_at, given=given,
+                        last=last, failures=failures, step=step,
+                    )
+                )  # fmt: skip
             if watch is not None:
                 watch(at.x, at.cost)
             fresh = jacobian is None

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from trueup.calibrate.config import BASELINES, FitCfg
-from trueup.calibrate.fit.descent import Descent, Point
+from trueup.calibrate.fit.descent import Descent, Point, Standing
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
 from trueup.calibrate.fit.search import USUAL, FitState, Search, evolve, run_baseline
@@ -173,8 +173,9 @@ class Fitter:
     def _approach(self) -> None:
         """Descend with the fine physics and the coarse one's Jacobian; weights are re-estimated before and after."""
         fine, bridge = self.problem.fine, self.problem.bridge or self.problem.fine
-        x = np.array(self.state.x)
-        self._weigh(self.fine.at(x))
+        x = np.array(self.state.entry or self.state.x)
+        if self.state.standing is None:
+            self._weigh(self.fine.at(x))
         bridge.sigma = fine.sigma.copy()
         jacobian = bridge.jacobian(x, bridge.residuals(x[None])[0])
         point = self._descend(self.fine, _ROUGH, jacobian=jacobian)
@@ -182,10 +183,16 @@ class Fitter:
         self._enter(4, point.x)
 
     def _descend(self, descent: Descent, tolerance: float, **how: Any) -> Point:
-        """Descend from the present point."""
+        """Descend from the present point; a resumed fit goes on within the descent that was interrupted."""
         self._phase_steps = 0
-        x, most = np.array(self.state.x), self.cfg.iterations
-        return descent.run(x, tolerance=tolerance, iterations=most, watch=self._seen, **how)
+        x, most, state = np.array(self.state.x), self.cfg.iterations, self.state
+        how |= {"watch": self._seen, "keep": self._keep, "resumed": state.standing}
+        end = descent.run(x, tolerance=tolerance, iterations=most, **how)
+        state.standing = None
+        return end
+
+    def _keep(self, standing: Standing) -> None:
+        self.state.standing = standing
 
     def _search(self, usual: int) -> Search:
         return Search(
@@ -219,6 +226,7 @@ class Fitter:
         state = self.state
         _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
         state.phase, state.x = phase, list(map(float, x))
+        state.entry = state.x
         if phase in (3, 4):
             state.best, state.best_cost = state.x, 1e300
         self._watch(np.array(state.x))

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from trueup.calibrate.fit.residuals import Shooting
+from trueup.calibrate.fit.descent import Standing
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 
@@ -43,6 +44,8 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     x        present point of the phase (a search: its mean)
     best     best point so far under the present weights, and its cost
     starts, ends   of the local descents
+    entry    point at which the phase began
+    standing where the present descent is; None between descents
     sigma    weights of the channels, once they were re-estimated
     batches  of candidates that a search has used: its random numbers continue from there
     spread   of a search, per parameter
@@ -50,6 +53,8 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     phase: int = 0
     x: list[float] = []
+    entry: list[float] = []
+    standing: Standing | None = None
     best: list[float] = []
     best_cost: float = 1e300
     starts: list[list[float]] = []

@@ -11,7 +11,10 @@ from trueup.loop.stage import Command, Stage, verb
 from trueup.loop.stages.learn import BUNDLE, copied
 
 # what is asked of a walking robot on the last rung, a run each
-WALKS = (("forward=0.5",), ("forward=0.3", "turn=0.5"), ("forward=0.4", "sideways=0.2"))
+WALKS = (
+    ("forward=0.5",), ("forward=0.3", "turn=0.5"), ("forward=0.4", "sideways=0.2"), ("forward=0.8",),
+    ("forward=0.3", "sideways=-0.2", "turn=-0.3"), ("forward=-0.3",),
+)  # fmt: skip
 _NOT_PASSED = (1, 3)
 
 

@@ -14,14 +14,14 @@ _PACE = 5000.0  # control steps per second, for the time that is expected
 
 def train(loop: Context, round_: int) -> Stage:
     """A policy in the calibrated simulator; later rounds go on from the policy before, in the truer one."""
-    steps = loop.asked.train_steps or loop.budgets.train_steps
+    steps = loop.train_steps(round_)
     config = {"steps": steps, "nenv": loop.budgets.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
     after = ((round_, "calibrate"), *(((round_ - 1, "train"),) if round_ > 1 else ()))
 
     def commands(folder: Path) -> list[Command]:
         run = folder / "run"
         shutil.rmtree(folder / BUNDLE, ignore_errors=True)
-        how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", 15]
+        how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", loop.budgets.save_s]
         if any((run / "checkpoints").glob("*")):
             words: list[object] = ["train", "--resume", run, *how]
         else:
@@ -41,13 +41,13 @@ def train(loop: Context, round_: int) -> Stage:
 def evaluate(loop: Context, round_: int) -> Stage:
     """Scenarios, in draws of the calibration's posterior."""
     budgets = loop.budgets
-    config = {"trials": budgets.trials, "only": _only(loop), "seed": loop.asked.seed}
+    config = {"trials": budgets.trials, "suite": loop.suite, "seed": loop.asked.seed}
 
     def commands(folder: Path) -> list[Command]:
         bundle = loop.folder(round_, "train") / BUNDLE
         words: list[object] = ["evaluate", bundle, "--params", loop.fit(round_), "--out", folder]
         words += ["--trials", budgets.trials, "--seed", loop.asked.seed, "--threads", loop.asked.threads, *_films(loop)]
-        return [verb(*words, *(("--only", *_only(loop)) if _only(loop) else ()), ok=(0, 1))]
+        return [verb(*words, *_suite(loop), ok=(0, 1))]
 
     after = ((round_, "calibrate"), (round_, "train"))
     return Stage(
@@ -60,16 +60,17 @@ def verify(loop: Context, round_: int) -> Stage:
     """The gate; a policy that does not pass is an answer, too."""
     budgets = loop.budgets
     config = {
-        "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "only": _only(loop),
+        "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "suite": loop.suite,
         "seed": loop.asked.seed,
     }  # fmt: skip
 
     def commands(folder: Path) -> list[Command]:
         bundle = copied(loop.folder(round_, "train") / BUNDLE, folder)
+        _hand_over_trials(loop.folder(round_, "evaluate"), folder / "gate" / "mujoco")
         words: list[object] = ["verify", bundle, "--params", loop.fit(round_), "--out", folder / "gate"]
         words += ["--trials", budgets.trials, "--worlds", budgets.worlds, "--second", budgets.second, "--no-films"]
         words += ["--seed", loop.asked.seed, "--threads", loop.asked.threads]
-        return [verb(*words, *(("--only", *_only(loop)) if _only(loop) else ()), ok=(0, 1))]
+        return [verb(*words, *_suite(loop), ok=(0, 1))]
 
     after = ((round_, "calibrate"), (round_, "train"), (round_, "evaluate"))
     return Stage(
@@ -92,9 +93,18 @@ def copied(bundle: Path, folder: Path) -> Path:
     return target
 
 
-def _only(loop: Context) -> list[str]:
-    """Scenarios of the short loop, for robots whose suite has them."""
-    return list(loop.budgets.only) if loop.is_legged else []
+def _hand_over_trials(evaluated: Path, target: Path) -> None:
+    """The gate asks the same scenarios as the evaluation: trials that follow from the same are not made again."""
+    for name in ("scenarios", "worst"):
+        if (evaluated / name).is_dir() and not (target / name).exists():
+            part = target / f".{name}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(evaluated / name, part)
+            part.rename(target / name)
+
+
+def _suite(loop: Context) -> tuple[str, ...]:
+    return ("--scenarios", loop.suite) if loop.suite else ()
 
 
 def _films(loop: Context) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trueup.calibrate.fit.search import STATE_FILE
 from trueup.loop.context import Context
 from trueup.loop.stage import Command, Stage, verb
 
@@ -63,6 +64,7 @@ def calibrate(loop: Context, round_: int) -> Stage:
     def commands(folder: Path) -> list[Command]:
         first = folder / ("air" if round_ > 1 and loop.is_legged else "fit")
         how: list[object] = ["--robot", *loop.robot_words, "--out", first, "--tie", budgets.tie, "--starts", 1]
+        how += ["--resume"] if (first / STATE_FILE).exists() else []
         how += ["--max-windows", budgets.windows, "--iterations", budgets.iterations, "--seed", loop.asked.seed]
         if round_ > 1:
             how += ["--start", loop.fit(round_ - 1)]
