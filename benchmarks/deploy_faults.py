@@ -7,7 +7,8 @@ faults       a go2 walks (or stands) in real time on a twin at 500 Hz, over UDP,
 plain        the same faults, and a loop that clips and sends: newest state, policy, np.clip to the joint limits, a
              thread that repeats the newest target; no checks, no damping at the end
 false_trips  robot time without faults: twins of several presets and seeds in lock-step, commands that change
-timing       ten minutes in real time without faults: lateness and drift of the schedule, of policy and guard
+timing       ten minutes in real time without faults: lateness and drift of the schedule, of policy and guard, beside
+             loops that only sleep
 
 A row (a fault, a twin) is on disk as soon as it is done; what is there is not measured again without --fresh.
 """
@@ -32,6 +33,7 @@ from faults.cases import CASES, ROBOT, Case
 from faults.hour import walk
 from faults.page import false_trip_section, fault_section, headline, plain_section, timing_section
 from faults.run import BAD, Bench, run_case, served
+from faults.sleeper import sleepers
 from parts import DEPLOY, Numbers
 
 from trueup.deploy.control.controller import Controller
@@ -154,10 +156,12 @@ def timing(cfg: BenchCfg, part: Part) -> None:
     bench, guard = _bench(cfg), _guard(cfg)
 
     def measure(key: str) -> Numbers:
-        with served(bench.twins[0], bench.serve) as port:
-            return walk(
+        machine: dict[str, object] = {}
+        with served(bench.twins[0], bench.serve) as port, sleepers(machine):
+            row = walk(
                 bench.bundle, bench.robot, f"twin@127.0.0.1:{port}", guard, seconds=60.0 * cfg.timing_minutes, seed=0
             )
+        return row | machine
 
     DEPLOY.each(part, ["mild-0"], measure, fresh=cfg.fresh)
     _merge_clean()
