@@ -1,4 +1,4 @@
-"""A loop of tiny budgets, killed with kill -9 at random moments and started again, must leave artifacts of equal hashes.
+"""A loop of tiny budgets, killed with kill -9 at random moments and started again, must keep its artifacts' hashes.
 
 python benchmarks/loop_kills.py WORKSPACE     run the tiny loop there; what is killed by `loop.py resumed`
 """

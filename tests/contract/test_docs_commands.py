@@ -54,7 +54,7 @@ def flags(verb: str) -> frozenset[str]:
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
         parse(f"trueup {verb} --help")
-    listed = re.findall(r"^│ (--[\w-]+(?:, --[\w-]+)*)", said.getvalue(), re.MULTILINE)
+    listed = re.findall(r"^[│ ]{1,2}(?:-\w, )?(--[\w-]+(?:, --[\w-]+)*)", said.getvalue(), re.MULTILINE)
     return frozenset(flag for line in listed for flag in line.split(", "))
 
 
