@@ -1,10 +1,10 @@
 """Interaction mesh: who is beside whom, kept by Laplacian coordinates, as a task for inverse kinematics.
 
 Key points of the body, corners of things and points of the ground are joined by a Delaunay mesh of the source in every
-row. A point's Laplacian coordinate is its place minus the mean of its neighbours: what is near stays near and what
+row. A point's Laplacian coordinate is its place minus the mean of its neighbours, weighted by 1/distance^2: what is near stays near and what
 touches keeps touching, although limbs are shorter (interaction mesh, Ho et al. 2010; OmniRetarget, arXiv 2509.26633).
 
-    minimise  sum_i w |L_i(q) - L_i(source)|^2,   L = p_i - mean of p_j over the neighbours j
+    minimise  sum_i w |L_i(q) - L_i(source)|^2,   L = p_i - weighted mean of p_j over the neighbours j
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mink import Configuration
 
 _GROUND_M = 0.35  # between points of the ground around the pelvis
+_NEAREST_M = 0.02
 _CORNERS = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=3)))
 
 
@@ -40,8 +41,9 @@ def laplacian(places: FloatArray) -> FloatArray:
         cells = np.zeros((0, 4), np.int32)
     for a, b in itertools.combinations(range(4), 2):
         beside[cells[:, a], cells[:, b]] = beside[cells[:, b], cells[:, a]] = True
-    degree = beside.sum(axis=1, keepdims=True)
-    out: FloatArray = np.eye(n) - beside / np.maximum(degree, 1)
+    far = np.linalg.norm(places[:, None] - places, axis=2)
+    weight = np.where(beside, 1.0 / np.maximum(far, _NEAREST_M) ** 2, 0.0)
+    out: FloatArray = np.eye(n) - weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-12)
     return out
 
 

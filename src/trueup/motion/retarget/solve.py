@@ -19,7 +19,9 @@ from trueup.robot.model import FLOOR, ModelCfg, build_spec, compile_spec, joint_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FIRST, _APART_M, _SEEN_M = 40, 0.005, 0.05  # steps of the first row; distance of bodies kept, and from where seen
+_FIRST, _FIRST_DT = 150, 0.002  # steps of the first row, so short that limbs do not leap through others
+_MORE, _OVERLAP_M = 8, 0.0005
+_APART_M, _SEEN_M, _OUT_M = 0.005, 0.08, 0.002  # distance of bodies kept, from where seen; way out of a collision, a step
 # cost of a metre and of a radian off the target
 _COSTS = {
     "pelvis": (3.0, 0.5),
@@ -30,7 +32,7 @@ _COSTS = {
     "elbow": (1.5, 0.0),
     "wrist": (2.0, 0.0),
 }
-_MESH_COST, _MESH_ROTATION = 6.0, 0.1
+_MESH_COST, _MESH_ROTATION, _MESH_DAMPING = 6.0, 0.1, 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ class Ik:
             self._mesh = InteractionTask(self.model, bodies, _MESH_COST)
         posture = self._mink.PostureTask(self.model, cost=self._posture_cost())
         posture.set_target(self._default())
-        self._regular = [posture, self._mink.DampingTask(self.model, cost=0.02)]
+        self._regular = [posture, self._mink.DampingTask(self.model, cost=_MESH_DAMPING if cfg.mesh else 0.02)]
         self.pairs = self._pairs()
 
     def solve(self, targets: Targets) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -78,13 +80,15 @@ class Ik:
         q[:3], q[3:7] = targets.pos["pelvis"][0], targets.quat["pelvis"][0]
         found.update(q)
         self._place(targets, 0)
+        out, limits = np.empty((rows, self.model.nq)), self._limits()
         for _ in range(_FIRST):
-            self._step(self._limits(speed=False), 1.0)
-        out, limits = np.empty((rows, self.model.nq)), self._limits(speed=True)
+            self._step(limits, _FIRST_DT)
         for row in range(rows):
             self._place(targets, row)
             for _ in range(self.cfg.steps):
                 self._step(limits, self._dt / self.cfg.steps)
+            if self.cfg.limits and self.cfg.collisions:
+                self._come_out(limits)
             out[row] = found.q
         return out[:, :3], out[:, 3:7], out[:, self.index.qpos]
 
@@ -95,9 +99,20 @@ class Ik:
             data.qpos[:3], data.qpos[3:7], data.qpos[self.index.qpos] = root_pos[row], root_quat[row], joints[row]
             self._place_things(row)
             mujoco.mj_kinematics(self.model, data)
-            depths = [mujoco.mj_geomDistance(self.model, data, a, b, _APART_M, None) for a, b in self.pairs]
-            out[row] = max(0.0, -min(depths, default=0.0))
+            out[row] = self._depth()
         return out
+
+    def _depth(self) -> float:
+        """Deepest overlap of two geoms as they are, m."""
+        model, data = self.model, self._configuration.data
+        return max(0.0, -min((mujoco.mj_geomDistance(model, data, a, b, _APART_M, None) for a, b in self.pairs), default=0))
+
+    def _come_out(self, limits: list[Any]) -> None:
+        """Small further steps while limbs overlap, which a long step let happen."""
+        for _ in range(_MORE):
+            if self._depth() < _OVERLAP_M:
+                return
+            self._step(limits, self._dt / (2 * _MORE))
 
     # --- inside ---
     def _step(self, limits: list[Any], dt: float) -> None:
@@ -134,6 +149,8 @@ class Ik:
             place, turn = _COSTS[limb]
             if self.cfg.mesh and limb in ("pelvis", "torso"):
                 place, turn = 0.0, _MESH_ROTATION
+            elif self.cfg.mesh:
+                place, turn = 4.0 * place, 4.0 * turn
             out[name] = self._mink.FrameTask(body, "body", position_cost=place, orientation_cost=turn)
         return out
 
@@ -147,20 +164,19 @@ class Ik:
         q[self.index.qpos] = self.shape.tree.robot.spec.default_pose
         return q
 
-    def _limits(self, *, speed: bool) -> list[Any]:
+    def _limits(self) -> list[Any]:
         if not self.cfg.limits:
             return []
         mink, spec = self._mink, self.shape.tree.robot.spec
-        out = [mink.ConfigurationLimit(self.model)]
-        if speed:
-            fastest = {name: float(v) for name, v in zip(spec.joint_names, spec.velocity_limit, strict=True)}
-            out.append(mink.VelocityLimit(self.model, fastest))
+        fastest = {name: float(v) for name, v in zip(spec.joint_names, spec.velocity_limit, strict=True)}
+        out = [mink.ConfigurationLimit(self.model), mink.VelocityLimit(self.model, fastest)]
         if self.cfg.collisions and self.pairs:
             near = mink.CollisionAvoidanceLimit(
                 self.model,
                 [([a], [b]) for a, b in self.pairs],
                 minimum_distance_from_collisions=_APART_M,
                 collision_detection_distance=_SEEN_M,
+                bound_relaxation=-_OUT_M,
             )
             out.append(_Near(near))
         return out
