@@ -49,6 +49,10 @@ class DeltaShooting:
         cfg = replace(cfg, model=replace(cfg.model, base=base) if sim else ModelCfg(base=base))  # type: ignore[arg-type]
         self.cfg = at_rate(robot, replace(cfg, actuator=replace(cfg.actuator, inputs="servo")), tracks.rate_hz)
 
+    def prepared(self, prepare: Prepare) -> DeltaShooting:
+        """The same tracks in simulations that `prepare` sets the parameters of."""
+        return DeltaShooting(self.robot, self.tracks, prepare, self.cfg)
+
     @property
     def base(self) -> FloatArray | None:
         """Gravity and gyro (T, 6) of the logs in the base frame."""
@@ -64,11 +68,19 @@ class DeltaShooting:
         seen = None if base is None else base[rows]
         return net.inputs(tracks.target[rows], tracks.pos[rows], tracks.vel[rows], seen, tracks.target[before])
 
+    def made(self, nsim: int, stages: tuple[TargetStage, ...] = ()) -> BatchSim:
+        """That many simulations of the robot."""
+        return BatchSim(self.robot, replace(self.cfg, nsim=nsim), target_stages=stages)
+
+    @staticmethod
+    def past(sim: BatchSim) -> int:
+        """Commands that a simulation must know from before its start."""
+        return max(_PAST, int(np.ceil(sim.cfg.max_delay_s / sim.control_dt)) + 1)
+
     def run(self, starts: Rows, steps: int, stages: tuple[TargetStage, ...], copies: int = 1) -> dict[str, FloatArray]:
         """Play the commands from rows `starts`; qpos and qvel after each step, (copies n, steps, ...)."""
-        sim = BatchSim(self.robot, replace(self.cfg, nsim=len(starts) * copies), target_stages=stages)
-        past = max(_PAST, int(np.ceil(sim.cfg.max_delay_s / sim.control_dt)) + 1)
-        recorded = self.tracks.recorded(starts, steps, past=past).tiled(copies)
+        sim = self.made(len(starts) * copies, stages)
+        recorded = self.tracks.recorded(starts, steps, past=self.past(sim)).tiled(copies)
         set_gains(sim, recorded)
         if self.prepare is not None:
             self.prepare(sim)
