@@ -123,14 +123,19 @@ def _help(args: list[str]) -> None:
     for verb, (config, _) in _VERBS.items():
         first, _, second = verb.partition(" ")
         if group:
-            shown |= {second: _load(config)} if first == group else {}
+            shown |= {second: _listed(_load(config).__doc__)} if first == group else {}
         elif first in _GROUPS:
-            shown[first] = make_dataclass(first, [], namespace={"__doc__": _GROUPS[first]})
+            shown[first] = _listed(_GROUPS[first])
         else:
-            shown[verb] = _load(config)
+            shown[verb] = _listed(_load(config).__doc__)
     tyro.extras.subcommand_cli_from_dict(
         shown, args=args[1:] if group else args, prog=f"trueup {group}".strip(), description=_GROUPS.get(group, _ABOUT)
     )
+
+
+def _listed(doc: str) -> type:
+    """An entry of the list of verbs: the first sentence of its help."""
+    return make_dataclass("Listed", [], namespace={"__doc__": doc.strip().split("\n")[0]})
 
 
 def _load(place: str) -> Any:
