@@ -60,7 +60,7 @@ def test_anything_else_is_refused_with_its_file(tmp_path, text, named):
 
 
 def test_a_folder_is_no_layout(tmp_path):
-    with pytest.raises(TrueupError, match="no such file"):
+    with pytest.raises(TrueupError, match="no regular file"):
         read_yaml(tmp_path)
 
 
