@@ -1,12 +1,16 @@
 """TOML and JSON files read as checked structures: every failure names the file and, where there is one, the key.
 
 TOML is written by people, JSON by our own stages; a file may still be anyone's. `read_bytes` is what both begin with:
-no file is read that is larger than its kind can be. `read_arrays` is the same for arrays (safetensors).
+no file is read that is larger than its kind can be. `read_arrays` is the same for arrays in safetensors, `read_npz` for
+those in npz; nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
+import io
 import tomllib
+import zipfile
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +24,7 @@ from trueup.core.files import write_atomic
 T = TypeVar("T")
 MAX_BYTES = 64_000  # of a TOML file
 MAX_LINE = 2000  # tomllib needs time that grows with the square of a dotted key: 45 s for one of 100 kB
-_MAX_JSON, _MAX_ARRAYS = 50_000_000, 200_000_000
+_MAX_JSON, MAX_ARRAYS = 50_000_000, 200_000_000
 BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)  # what damaged text raises
 
 
@@ -99,6 +103,17 @@ def parse_json(content: bytes, kind: type[T], what: str, file: str | Path, schem
         raise TrueupError(f"is not {_a(what)}: {str(error)[:300]}", file=file) from None
 
 
+def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
+    """Records of a file that is appended to, one on a line; they end at the first that was torn. [] without a file."""
+    file, out = Path(path), []
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
+        try:
+            out.append(msgspec.json.decode(line, type=dict[str, Any]))
+        except BAD_JSON:
+            break
+    return out
+
+
 def to_json(content: object) -> bytes:
     """As JSON text that people can read."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
@@ -112,7 +127,7 @@ def write_json(path: str | Path, content: object) -> Path:
 # --- arrays ---
 def read_arrays(path: str | Path, what: str) -> dict[str, NDArray[Any]]:
     """Named arrays of a safetensors file."""
-    return parse_arrays(read_bytes(path, _MAX_ARRAYS, what), what, path)
+    return parse_arrays(read_bytes(path, MAX_ARRAYS, what), what, path)
 
 
 def parse_arrays(content: bytes, what: str, file: str | Path) -> dict[str, NDArray[Any]]:
@@ -124,3 +139,42 @@ def parse_arrays(content: bytes, what: str, file: str | Path) -> dict[str, NDArr
         return {name: np.asarray(array) for name, array in load(content).items()}
     except (SafetensorError, ValueError, KeyError, TypeError) as error:  # a type that NumPy lacks is a KeyError
         raise TrueupError(f"is not {_a(what)}: {str(error)[:300]}", file=file) from None
+
+
+def read_npz(path: str | Path, what: str, *, skip_objects: bool = False) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz file; those of objects are refused, or left out."""
+    return parse_npz(read_bytes(path, MAX_ARRAYS, what), what, path, MAX_ARRAYS, skip_objects=skip_objects)
+
+
+def parse_npz(
+    content: bytes, what: str, file: str | Path, most_bytes: int, *, skip_objects: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Arrays from the content of an npz file, which may not unpack to more than `most_bytes`."""
+    out = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > most_bytes:
+                raise TrueupError(f"unpacks to more than {most_bytes} bytes", file=file)
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            for name in found.files:
+                with suppress(_ObjectsError) if skip_objects else nullcontext():
+                    out[name] = _plain(found, name)
+    except TrueupError:
+        raise
+    except Exception as error:  # zipfile, zlib and the parser of array headers raise a dozen kinds
+        raise TrueupError(f"is not {_a(what)}: {str(error)[:300]}", file=file) from None
+    return out
+
+
+class _ObjectsError(ValueError):
+    """An array of objects, which are never read, or a file in the archive that is no array."""
+
+
+def _plain(found: Any, name: str) -> NDArray[Any]:
+    try:
+        array = found[name]
+    except ValueError as error:
+        raise (_ObjectsError(f"{name!r} holds objects, which are never read") if "pickle" in str(error) else error) from None
+    if not isinstance(array, np.ndarray):
+        raise _ObjectsError(f"{name!r} is no array")
+    return array

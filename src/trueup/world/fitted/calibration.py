@@ -6,7 +6,6 @@ numbers came from. It is written whole or not at all and read strictly. The stag
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +16,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.documents import read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
+from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, belongs_to_stand
 
 SCHEMA = 2
 Word = Literal["identified", "bounded", "weak", "not visible"]
@@ -70,8 +69,8 @@ class SimParams(Strict, frozen=True, kw_only=True):
         count = len(self.estimates)
         if len(self.x) != count or [len(row) for row in self.covariance] != [count] * count:
             raise ValueError(f"x and covariance must have the size of the {count} estimates")
-        if not all(math.isfinite(v) for row in (self.x, *self.covariance) for v in row):
-            raise ValueError("x and covariance must be finite")
+        if not all(abs(v) < MOST for row in (self.x, *self.covariance) for v in row):
+            raise ValueError(f"x and covariance are in prior widths: finite and below {MOST:g}")
 
     @property
     def parameters(self) -> tuple[FitParameter, ...]:
