@@ -174,7 +174,9 @@ def _plain(found: Any, name: str) -> NDArray[Any]:
     try:
         array = found[name]
     except ValueError as error:
-        raise (_ObjectsError(f"{name!r} holds objects, which are never read") if "pickle" in str(error) else error) from None
+        if "pickle" not in str(error):
+            raise
+        raise _ObjectsError(f"{name!r} holds objects, which are never read") from None
     if not isinstance(array, np.ndarray):
         raise _ObjectsError(f"{name!r} is no array")
     return array
