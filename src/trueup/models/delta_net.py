@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.layers import Layer, forward
-from trueup.models.actuator_file import file_content
 
 JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
 SCHEMA = 1
@@ -130,24 +130,17 @@ def save_delta(net: DeltaNet, folder: str | Path) -> Path:
     for k, (weight, bias) in enumerate(net.layers):
         arrays[f"{k}.weight"], arrays[f"{k}.bias"] = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
     write_atomic(Path(folder) / WEIGHTS_FILE, save(arrays))
-    return write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(net.spec), indent=1))
+    return write_json(Path(folder) / JSON_FILE, net.spec)
 
 
 def load_delta(folder: str | Path) -> DeltaNet:
     """Read what `save_delta` wrote; every failure names the file."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
+    weights_file = Path(folder) / WEIGHTS_FILE
+    spec = read_json(Path(folder) / JSON_FILE, DeltaSpec, "delta action")
+    arrays = read_arrays(weights_file, "delta action's numbers")
+    count = sum(name.endswith(".weight") for name in arrays)
     try:
-        spec = msgspec.json.decode(file_content(spec_file, "delta action"), type=DeltaSpec)
-        arrays = load(file_content(weights_file, "delta action"))
-        count = sum(name.endswith(".weight") for name in arrays)
         layers = tuple((arrays[f"{k}.weight"], arrays[f"{k}.bias"]) for k in range(count))
         return DeltaNet(spec=spec, layers=layers, **{name: arrays[name] for name in _ARRAYS})
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a delta action: {error}", file=spec_file) from None
-    except SafetensorError as error:
-        raise TrueupError(f"is not a delta action's numbers: {error}", file=weights_file) from None
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None

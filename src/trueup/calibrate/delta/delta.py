@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from trueup.calibrate.delta.config import DeltaCfg
@@ -13,8 +12,8 @@ from trueup.calibrate.delta.fit_net import fit_net
 from trueup.calibrate.delta.problem import Problem
 from trueup.calibrate.delta.score import HORIZONS_S, HorizonErrors, score
 from trueup.calibrate.fit.fit import Progress
+from trueup.core.documents import write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
 from trueup.data.files import Logs, read_logs
 from trueup.models.delta_net import DeltaNet, DeltaSpec, save_delta
 from trueup.robot.load import Robot, load_robot
@@ -152,4 +151,4 @@ def _write(result: DeltaResult, folder: Path, cfg: DeltaCfg) -> None:
         "notes": result.notes,
         "config": asdict(cfg),
     }
-    write_atomic(folder / RESULT_FILE, msgspec.json.format(msgspec.json.encode(told), indent=1))
+    write_json(folder / RESULT_FILE, told)
