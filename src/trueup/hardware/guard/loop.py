@@ -82,6 +82,7 @@ class RealtimeLoop:
             late = time.monotonic() - due
             link.lateness.add(late)
             if late > _STALL_S:  # this process was not run: the reader has to catch up before anything is called stale
+                link.guard.excuse(late)
                 time.sleep(_CATCH_UP_S)
             self._tick(time.monotonic())
             passed = int((time.monotonic() - start) / period)
