@@ -38,9 +38,9 @@ def messages(path):
     """Topic -> [(seconds, message)] by the maintainers' own reader."""
     found = {}
     with open(path, "rb") as file:
-        reader = make_reader(file, decoder_factories=[DecoderFactory()])
-        for _, channel, message in reader.iter_messages():
-            decoder = DecoderFactory().decoder_for(channel.message_encoding, reader.get_summary().schemas[channel.schema_id])
+        factory = DecoderFactory()
+        for schema, channel, message in make_reader(file, decoder_factories=[factory]).iter_messages():
+            decoder = factory.decoder_for(channel.message_encoding, schema)
             decoded = json.loads(message.data) if decoder is None else decoder(message.data)
             found.setdefault(channel.topic, []).append((message.log_time / 1e9, decoded))
     return found
@@ -65,7 +65,8 @@ def test_every_number_comes_back_by_name_on_the_robots_clock(tmp_path):
     observed = rows.columns["observation"][5:]
     for topic, part in {"gyro": slice(0, 3), "joint_pos/1_ago": slice(3, 33), "last_action": slice(33, 36)}.items():
         assert [list(one.data) for _, one in found[f"/policy/observation/{topic}"]] == observed[:, part].tolist()
-    assert found["/guard/events"][1] == (0.38, {"event": "trip", "time_s": 9.4, "robot_s": 0.38, "guard": "tilt", "reason": "leans"})  # fmt: skip
+    seconds, event = found["/guard/events"][1]
+    assert (seconds, event["guard"], event["reason"]) == (0.38, "tilt", "leans")
 
 
 def test_rosbags_reads_it_too(tmp_path):

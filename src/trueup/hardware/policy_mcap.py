@@ -2,7 +2,7 @@
 
     /joint_states     JointState         as the policy used them; /imu: Imu
     /policy/target    JointState         per joint, by name: wanted, target, sent_pos, sent_kp, sent_kd
-    /policy/NAME      Float64MultiArray  asked, command, raw, smoothed, and single numbers (late_s, flags, distance, ...)
+    /policy/NAME      Float64MultiArray  asked, command, raw, smoothed, and single numbers (late_s, flags, ...)
     /policy/observation/TERM             a topic for each term of the observation
     /guard/events     JSON               lines of events.jsonl, where it lies beside the rows
 

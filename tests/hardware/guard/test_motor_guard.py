@@ -151,6 +151,19 @@ def test_time_that_the_guard_itself_was_not_run_is_no_silence_up_to_a_control_pe
     assert runner.tripped == "silence"
 
 
+def test_states_that_waited_while_the_guard_was_not_run_may_come_late_and_only_they(runner: Runner) -> None:
+    late, command = 0.03, runner.k * PERIOD
+    for excused, trip in ((0.03, ""), (0.0, "stale")):
+        guard = MotorGuard(SPEC, GuardCfg(silence_s=1.0), control_hz=50.0, period_s=PERIOD)
+        for k in range(10):
+            guard.observe(state(k), k * PERIOD)
+        guard.command(rows(), command)
+        guard.excuse(excused)
+        guard.observe(state(10), 10 * PERIOD + late)
+        assert (guard.tick(10 * PERIOD + late + 0.015) is None) == bool(trip)
+        assert ("" if guard.trip is None else guard.trip.guard) == trip
+
+
 def test_a_command_and_a_state_end_what_was_excused(runner: Runner) -> None:
     runner.guard.excuse(1.0)
     runner.run(10)  # commands and states come again

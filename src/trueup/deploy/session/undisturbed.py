@@ -14,7 +14,7 @@ PRIORITY = POLICY
 
 @contextlib.contextmanager
 def undisturbed(*, realtime: bool) -> Iterator[None]:
-    """Keep the garbage collector out; in real time, where it is allowed, run before ordinary programs, memory locked."""
+    """Keep the garbage collector out; in real time go before ordinary programs, memory locked, where allowed."""
     was_on, switch_s = gc.isenabled(), sys.getswitchinterval()
     gc.freeze()
     gc.disable()

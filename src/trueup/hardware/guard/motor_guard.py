@@ -55,7 +55,7 @@ class MotorGuard:
         self._offset_s = math.inf  # smallest arrival time minus robot time so far
         self._late_s = 0.0
         self._most_excused_s = 1.0 / control_hz
-        self._state_excused_s = self._command_excused_s = 0.0  # that this process slept through since the newest of each
+        self._state_excused_s = self._command_excused_s = 0.0  # slept through since the newest of each
         self._asked = np.zeros(spec.njoint)  # share of the torque limit in the last command
 
     # --- in ---
@@ -109,8 +109,8 @@ class MotorGuard:
     def excuse(self, stalled_s: float) -> None:
         """Take note that the guard itself was not run for a while: the whole computer may have stood still.
 
-        Who had no chance to be heard is not silent: robot and policy get that time, a control period at most until they
-        are heard again.
+        Who had no chance to be heard is not silent: robot and policy get that time, a control period at most, until they
+        are heard again (the robot: in time).
         """
         self._state_excused_s = min(self._state_excused_s + stalled_s, self._most_excused_s)
         self._command_excused_s = min(self._command_excused_s + stalled_s, self._most_excused_s)
@@ -164,7 +164,8 @@ class MotorGuard:
         offset = arrived_s - state.time_s
         waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
         self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
-        self._arrived_s, self._late_s, self._state_excused_s = arrived_s, offset - self._offset_s, 0.0
+        self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
+        self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
 
     def _age(self, now_s: float) -> Fault | None:
         if not self._realtime:
