@@ -92,7 +92,9 @@ def evaluated(bundle: PolicyBundle, preset: str, seed: int, seconds: float) -> t
     twin = Twin(load_robot(ROBOT), TwinCfg(preset=preset, seed=seed, base="free", command_hz=spec.control_hz))
     goal = build(task, EnvCfg(nenv=1, threads=1, seed=3000 + seed)).goal
     policy = bundle.runner(1)
-    played = evaluate(TwinWorld([twin], spec), lambda actor: policy(Obs(actor, actor)), spec, task, goal, seconds)
+    played = evaluate(
+        TwinWorld([twin], spec), lambda actor: policy(Obs(actor, actor, actor[:, :0])), spec, task, goal, seconds
+    )
     up = played.standing[:, 0]
     means = {name: float(played.metrics[f"{name}_error"][up, 0].mean()) for name in ERRORS}
     return played.commands[:, 0].astype(np.float64), {**means, "fell": bool(not up[-1]), "steps": int(up.sum())}

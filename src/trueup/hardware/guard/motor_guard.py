@@ -109,8 +109,8 @@ class MotorGuard:
     def excuse(self, stalled_s: float) -> None:
         """Take note that the guard itself was not run for a while: the whole computer may have stood still.
 
-        Who had no chance to be heard is not silent: robot and policy get that time, a control period at most, until they
-        are heard again (the robot: in time).
+        Who had no chance to be heard is not silent: robot and policy get that time, a control period at most, until
+        they are heard again (the robot: in time).
         """
         self._state_excused_s = min(self._state_excused_s + stalled_s, self._most_excused_s)
         self._command_excused_s = min(self._command_excused_s + stalled_s, self._most_excused_s)
