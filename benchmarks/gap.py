@@ -65,7 +65,9 @@ def main(cfg: BenchCfg) -> None:
         if part == "real":
             if cfg.data is not None:
                 rows = GAP.each(part, list(REAL), lambda key: diagnose_real(key, cfg.data, cfg.fits), fresh=cfg.fresh)
-                GAP.merge(part, {}, real_section(rows), "python benchmarks/gap.py --part real --data FOLDER --fits FOLDER")
+                GAP.merge(
+                    part, {}, real_section(rows), "python benchmarks/gap.py --part real --data FOLDER --fits FOLDER"
+                )
             continue
         causes = [one for one in (*(IN_AIR if part == "air" else WALKING), CLEAN) if not cfg.only or one in cfg.only]
         # seeds outside, so that an interrupted run has a little of everything
@@ -76,7 +78,7 @@ def main(cfg: BenchCfg) -> None:
 
 
 def split(key: str) -> tuple[str, int]:
-    """"weak motors 3" -> ("weak motors", 3)."""
+    """ "weak motors 3" -> ("weak motors", 3)."""
     cause, seed = key.rsplit(" ", 1)
     return cause, int(seed)
 
