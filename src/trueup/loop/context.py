@@ -10,10 +10,12 @@ from trueup.core.arrays import sha256_of_file
 from trueup.core.errors import TrueupError
 from trueup.core.own_code import is_own_code
 from trueup.hardware.drivers.open import same_twin
+from trueup.loop.fingerprint import fingerprint
 from trueup.loop.verbs import Budgets, LoopVerb
 from trueup.loop.workspace import Workspace
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
+from trueup.train.folder import RunFolder
 
 # the task of a robot whose name alone does not tell it
 _TASKS = {"so101": "so101-push", "z1": "z1-reach", "pendulum": "pendulum-swingup"}
@@ -70,6 +72,13 @@ class Context:
     def suite(self) -> str:
         """Scenarios of evaluation and gate; "": the whole suite of the task, which a robot that is no twin is owed."""
         return self.budgets.suite if self.is_twin and self.is_legged else ""
+
+    @cached_property
+    def start_facts(self) -> dict[str, str]:
+        """The networks that the first round begins with, by content."""
+        if self.asked.start is None:
+            return {}
+        return {"start": fingerprint(RunFolder(self.asked.start).policy)}
 
     def train_steps(self, round_: int) -> int:
         """Control steps of a round's training."""

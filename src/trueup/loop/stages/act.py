@@ -16,6 +16,8 @@ WALKS = (
     ("forward=0.3", "sideways=-0.2", "turn=-0.3"), ("forward=-0.3",),
 )  # fmt: skip
 _NOT_PASSED = (1, 3)
+_GROUND_S = 10.0  # which the rung `ground` asks for
+_DIAGNOSED = 3  # runs of the last rung that the diagnosis reads
 
 
 def deploy(loop: Context, round_: int) -> Stage:
@@ -38,7 +40,8 @@ def deploy(loop: Context, round_: int) -> Stage:
             held = "fixed" if rung in ("hang", "shadow") else "free"
             words: list[object] = ["deploy", bundle, "--rung", rung, "--driver", loop.driver(held), free, "--no-keys"]
             words += ["--out", folder / name, *robot, *(("--command", *walk) if walk else ())]
-            words += ["--seconds", seconds] if rung in ("ground", "full") else []
+            lasts = {"ground": max(_GROUND_S, seconds), "full": seconds}
+            words += ["--seconds", lasts[rung]] if rung in lasts else []
             out.append(
                 verb(
                     *words, ok=(0, *_NOT_PASSED) if rung == "full" else (0,), last=() if rung == "full" else _NOT_PASSED
@@ -53,15 +56,16 @@ def deploy(loop: Context, round_: int) -> Stage:
 
 
 def gap(loop: Context, round_: int) -> Stage:
-    """The diagnosis of the last run, and its request for the next fit."""
+    """The diagnosis of the runs on the last rung, and its request for the next fit."""
     absent = "" if find_spec("trueup.gap.verbs") else "gap is not installed: the next round fits anew with all logs"
 
     def commands(folder: Path) -> list[Command]:
-        log = robot_log(loop.folder(round_, "deploy"))
-        if log is None:
+        logs = robot_logs(loop.folder(round_, "deploy"))
+        if not logs:
             return []
         bundle = loop.folder(round_, "train") / BUNDLE
-        words: list[object] = ["gap", log, "--bundle", bundle, "--params", loop.fit(round_), "--out", folder]
+        words: list[object] = ["gap", *logs, "--bundle", bundle, "--params", loop.fit(round_), "--out", folder]
+        words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
         return [verb(*words, ok=(0, 1))]
 
     return Stage(
@@ -70,7 +74,9 @@ def gap(loop: Context, round_: int) -> Stage:
     )  # fmt: skip
 
 
-def robot_log(deploy_folder: Path) -> Path | None:
-    """The robot's own recording of the highest rung that ran."""
-    found = [one for name in ("full-*", "ground") for one in sorted(deploy_folder.glob(f"{name}/robot.mcap"))]
-    return found[0] if found else None
+def robot_logs(deploy_folder: Path) -> list[Path]:
+    """The robot's own recordings of the highest rung that ran, a few of them."""
+    for name in ("full-*", "ground"):
+        if found := sorted(deploy_folder.glob(f"{name}/robot.mcap")):
+            return found[:_DIAGNOSED]
+    return []

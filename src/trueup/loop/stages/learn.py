@@ -16,6 +16,8 @@ def train(loop: Context, round_: int) -> Stage:
     """A policy in the calibrated simulator; later rounds go on from the policy before, in the truer one."""
     steps = loop.train_steps(round_)
     config = {"steps": steps, "nenv": loop.budgets.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
+    config |= loop.start_facts if round_ == 1 else {}
+    start = loop.folder(round_ - 1, "train") / "run" if round_ > 1 else loop.asked.start
     after = ((round_, "calibrate"), *(((round_ - 1, "train"),) if round_ > 1 else ()))
 
     def commands(folder: Path) -> list[Command]:
@@ -29,7 +31,7 @@ def train(loop: Context, round_: int) -> Stage:
             words = ["train", loop.task, "--out", run, "--params", loop.fit(round_), "--seed", loop.asked.seed, *how]
             words += ["--nenv", loop.budgets.nenv, "--threads", loop.asked.threads]
             words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
-            words += ["--start", loop.folder(round_ - 1, "train") / "run"] if round_ > 1 else []
+            words += [] if start is None else ["--start", start.resolve()]
         return [verb(*words), verb("export", run, "--out", folder / BUNDLE, "--seed", loop.asked.seed)]
 
     return Stage(
