@@ -66,7 +66,7 @@ def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -
         "gap": lambda: chapters.diagnosed(loop, round_),
     }
     told = [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
-    if round_ in looped.figures:
+    if round_ in looped.figures and not loop.unproven:
         told.append(chapters.predicted(loop, round_))
     return told
 

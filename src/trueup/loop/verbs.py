@@ -66,6 +66,8 @@ class LoopVerb:
     robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
     driver: str = "twin:harmonic"  # As of `trueup record`; a twin is run in lock-step.
     task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
+    scenarios: str | None = None
+    """A suite's file or the name of a shipped one, for evaluation and gate; default: as suits the task."""
     start: Path | None = None  # A run of `trueup train` whose policy the first round goes on from.
     workspace: OutFolder | None = None  # Default: loops/ROBOT-DRIVER.
     rounds: int | None = None  # How often the loop is gone round; default: 2, with --until 1.

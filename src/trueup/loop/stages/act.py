@@ -21,19 +21,19 @@ _DIAGNOSED = 3  # runs of the last rung that the diagnosis reads
 
 def deploy(loop: Context, round_: int) -> Stage:
     """All rungs up to the first that is not passed; a twin needs no certificate, which is recorded."""
-    walks = WALKS if loop.is_legged else ((),)
+    walks = WALKS if loop.walks else ((),)
     seconds = loop.budgets.deploy_s
     config = {"driver": loop.asked.driver, "seconds": seconds, "walks": [list(walk) for walk in walks]}
 
     def commands(folder: Path) -> list[Command]:
         for old in (*folder.glob("*.ladder"), *(one for one in folder.iterdir() if one.is_dir())):
             shutil.rmtree(old, ignore_errors=True)
-        bundle = copied(loop.folder(round_, "verify") / BUNDLE, folder)
+        bundle = copied(loop.folder(round_, "train" if loop.unproven else "verify") / BUNDLE, folder)
         robot = () if loop.robot.built_in else ("--robot", *loop.robot_words)
         free = "--uncertified" if loop.is_twin else "--no-uncertified"
         out = [verb("deploy", bundle, "--rung", "replay", *robot, last=_NOT_PASSED)]
         rungs: list[tuple[str, str, tuple[str, ...]]] = [("shadow", "shadow", ()), ("hang", "hang", ())]
-        rungs += [("ground", "ground", ("forward=0.3",) if loop.is_legged else ())]
+        rungs += [("ground", "ground", ("forward=0.3",) if loop.walks else ())]
         rungs += [("full", f"full-{k + 1}", walk) for k, walk in enumerate(walks)]
         for rung, name, walk in rungs:
             held = "fixed" if rung in ("hang", "shadow") else "free"
@@ -49,7 +49,7 @@ def deploy(loop: Context, round_: int) -> Stage:
         return out
 
     return Stage(
-        name="deploy", round=round_, after=((round_, "verify"),), config=config, commands=commands,
+        name="deploy", round=round_, after=((round_, "train"), (round_, "verify")), config=config, commands=commands,
         outputs=("*/policy.rows",), budget_s=90.0 if loop.is_twin else 180.0,
     )  # fmt: skip
 
