@@ -45,7 +45,7 @@ class Budgets:
 
 
 SHORT = Budgets(
-    record_s=16.0, windows=10, tie="none", iterations=12, rungs="pd,delay", train_steps=1_500_000, more_steps=1_000_000,
+    record_s=16.0, windows=10, tie="none", iterations=12, rungs="pd,delay", train_steps=1_250_000, more_steps=750_000,
     nenv=512, trials=40, suite="locomotion_short", worlds=8, deploy_s=8.0, second="none",
 )  # fmt: skip
 FULL = Budgets(
