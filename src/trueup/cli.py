@@ -15,6 +15,7 @@ from typing import Any
 import tyro
 
 from trueup._version import __version__
+from trueup.core.command_time import begin_command
 from trueup.core.errors import TrueupError
 from trueup.core.files import check_outputs
 
@@ -78,6 +79,7 @@ _CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one verb; errors end in one line and exit code 2, Ctrl-C in 130."""
+    begin_command()
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["--version"], ["-V"]):
         print(f"trueup {__version__}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trueup.core.command_time import command_began
 from trueup.core.errors import TrueupError
 from trueup.report.page import Cell, Page
 from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
@@ -62,7 +64,7 @@ _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
 def run_train(verb: train.TrainVerb) -> int:
     """Train, show, say where everything is; 130 if it was stopped."""
-    console = Console()
+    console, began = Console(), command_began()
     if verb.replay is not None:
         found = replay_dump(Path(verb.replay))
         console.print("\n".join(found) or "every number is finite this time")
@@ -76,13 +78,15 @@ def run_train(verb: train.TrainVerb) -> int:
 
     out = train.run_folder(verb)
     with training_display(out, console) as show:
-        outcome = train.run(verb, show, on_start).outcome
+        outcome = train.run(verb, show, on_start, began=began).outcome
     assessed = None
     if outcome.reason != "interrupted":
         with console.status("assessing the policy without exploration ..."):
             assessed = assess_end(RunFolder(out))
     write_run_page(out)
     print_outcome(out, outcome, assessed, console)
+    if outcome.reason == "minutes" and verb.resume is None:
+        console.print(f"everything took {clock(time.monotonic() - began)} of {clock(60 * (verb.minutes or 0.0))}")
     return 130 if outcome.reason == "interrupted" else 0
 
 

@@ -60,7 +60,8 @@ class Budget:
     minutes, steps   whichever comes first; steps are control steps of all simulations together
     target           stop when an assessment, made every minute, reaches it; with `past_target` only record it
     save_s           between checkpoints
-    film_minutes     between films; 0: none
+    film_minutes     between films, and one at the end; 0: none
+    assessed         an assessment and a page follow: `minutes` holds them too
     """
 
     minutes: float | None = None
@@ -69,6 +70,7 @@ class Budget:
     past_target: bool = False
     save_s: float = 30.0
     film_minutes: float = 0.0
+    assessed: bool = False
 
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
