@@ -15,10 +15,10 @@ from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
 from trueup.record.session import plan_session, refuse_to_overwrite, run_session
 from trueup.record.verbs import RecordVerb
+from trueup.report.joints.overview import joint_sections, quantity
 from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
 from trueup.report.terminal import clock, progress_bar, text_table
-from trueup.report.traces import joint_traces
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.reference import check_log
@@ -61,7 +61,7 @@ def run_record(verb: RecordVerb) -> int:
     report = check_log(session.log, robot)
     print_report(session.log, report)
     if verb.page is not None:
-        console.print(f"page   {write_log_page(session.log, report, verb.page, title=verb.out.name)}")
+        console.print(f"page   {write_log_page(session.log, report, verb.page, verb.out.name, robot)}")
     if session.result.ended == "interrupted":
         return 130
     return int(session.result.ended != "done" or not report.usable)
@@ -139,9 +139,9 @@ def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path, active: Acti
         page.table(columns, _expected(active))
         page.text(_others(active))
         page.text(_verdict(active))
-    for quantity, traces in plan_figure_data(rehearsal.plan, rehearsal).items():
-        page.section(quantity.capitalize())
-        page.plot(joint_traces(rehearsal.plan.time, traces, robot.spec.joint_names, _UNITS[quantity]))
+    data = plan_figure_data(rehearsal.plan, rehearsal).items()
+    shown = [quantity(name.capitalize(), _UNITS[name], traces, robot.spec) for name, traces in data]
+    joint_sections(page, rehearsal.plan.time, robot.spec.joint_names, shown)
     return page.write(path)
 
 
