@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.core.files import write_atomic
 from trueup.models.actuator_net import ActuatorNet, NetSpec
 
@@ -64,4 +64,5 @@ def file_content(file: Path, what: str) -> bytes:
             raise TrueupError(f"is larger than {_MAX_BYTES} bytes: no {what}", file=file)
         return file.read_bytes()
     except OSError as error:
-        raise TrueupError(f"the {what} cannot be read: {error.strerror}", file=file) from None
+        found = f"; {found_instead(file.parent)}" if isinstance(error, FileNotFoundError) else ""
+        raise TrueupError(f"the {what} cannot be read: {error.strerror}{found}", file=file) from None

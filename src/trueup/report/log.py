@@ -63,6 +63,8 @@ def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
     mapping = None if verb.mapping is None else find_mapping(verb.mapping)
     datasets = [path for path in verb.files if is_dataset(path)]
     if not datasets:
+        if mapping is None and verb.files[0].suffix == ".mcap":
+            raise TrueupError("this is a log already: every verb reads it as it is", file=verb.files[0])
         if mapping is None:
             raise TrueupError("tables need a mapping: --mapping NAME or FILE.toml (docs/data.md)", file=verb.files[0])
         yield from import_logs(verb.files, mapping)
@@ -130,7 +132,7 @@ def write_log_page(log: Log, report: Report, path: Path, title: str, robot: Robo
         page.text("Nothing to complain about.")
     joint_sections(page, log.time - log.time[0], log.joint_names, _quantities(log, spec))
     page.section("Where it comes from")
-    page.code(json.dumps(log.meta, indent=1, default=str))
+    page.code(json.dumps(log.meta, indent=1, default=str), folded="What the log says about itself")
     return page.write(path)
 
 

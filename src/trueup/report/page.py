@@ -214,6 +214,11 @@ def _packed_script(name: str, text: str) -> str:
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
 
 
+def require_plots() -> None:
+    """Refuse before long work, not after it, where its page could not be drawn."""
+    plotly("graph_objects")
+
+
 def plotly(module: str) -> Any:
     """A module of plotly, which is optional and takes half a second: imported when something is drawn."""
     try:

@@ -57,6 +57,7 @@ _REASONS = {
     "interrupted": "stopped by you, saved",
 }
 Row = Mapping[str, float]
+PAGE = "index.html"
 _POINTS = 400  # of a curve
 _MILLION = 1e6
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
@@ -83,11 +84,19 @@ def run_train(verb: train.TrainVerb) -> int:
     if outcome.reason != "interrupted":
         with console.status("assessing the policy without exploration ..."):
             assessed = assess_end(RunFolder(out))
-    write_run_page(out)
+    _write_page(out, console)
     print_outcome(out, outcome, assessed, console)
     if outcome.reason == "minutes" and verb.resume is None:
         console.print(f"everything took {clock(time.monotonic() - began)} of {clock(60 * (verb.minutes or 0.0))}")
     return 130 if outcome.reason == "interrupted" else 0
+
+
+def _write_page(out: Path, console: Console) -> None:
+    """The page, where plots can be drawn: a run is none the worse without."""
+    try:
+        write_run_page(out)
+    except TrueupError as error:
+        console.print(f"no page: {error}", style="yellow", markup=False, soft_wrap=True)
 
 
 def run_play(verb: play.PlayVerb) -> int:
@@ -144,7 +153,8 @@ def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, cons
         console.print(f"  {'falls':32s} {assessed.falls} of {assessed.episodes}")
         for name, share in _flags(assessed.metrics):
             console.print(f"  [yellow]{name:32s} {share:.0%} of the time[/yellow]")
-    console.print(f"run    {out}   page   {out / 'index.html'}", soft_wrap=True)
+    page = f"   page   {out / PAGE}" if (out / PAGE).exists() else ""
+    console.print(f"run    {out}{page}", soft_wrap=True)
     console.print(f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True)
 
 
@@ -194,7 +204,7 @@ def write_run_page(run: str | Path) -> Path:
     if films:
         page.section("What it looks like")
         page.film(films[-1], f"after {int(films[-1].stem) / _MILLION:.2f} M steps")
-    return page.write(folder.path / "index.html")
+    return page.write(folder.path / PAGE)
 
 
 def _facts(page: Page, last: Row, assessed: Sequence[Row], task: Task) -> None:

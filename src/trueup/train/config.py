@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.errors import TrueupError, did_you_mean, found_instead
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.load import load_task, name_object, task_maker
@@ -72,6 +72,12 @@ class Budget:
     film_minutes: float = 0.0
     assessed: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("minutes", "steps"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise TrueupError(f"--{name} must be above 0, found {value:g}")
+
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
     """The settings that the task itself names, or those of another algorithm ("ppo", "sac")."""
@@ -114,7 +120,8 @@ def read_config(path: Path) -> RunCfg:
             raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
         return msgspec.convert(content, RunCfg, dec_hook=_read_learner)
     except OSError:
-        raise TrueupError("no run here: config.json is missing", file=path.parent) from None
+        found = found_instead(path.parent)
+        raise TrueupError(f"no run here: {found}; `trueup train TASK --out RUN` makes one", file=path.parent) from None
     except msgspec.MsgspecError as error:
         raise TrueupError(f"is not a run's config: {error}", file=path) from None
 

@@ -13,7 +13,7 @@ from trueup.calibrate.actuator.recommend import overfits
 from trueup.calibrate.actuator.rungs import RUNGS, rung_named
 from trueup.calibrate.verbs import ActuatorVerb, run
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
-from trueup.report.page import Badge, Cell, Page, Status
+from trueup.report.page import Badge, Cell, Page, Status, require_plots
 from trueup.report.terminal import clock, progress_bar, text_table
 
 _WIDE = 110  # characters that titles and all columns need
@@ -23,6 +23,8 @@ _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not suppor
 def run_actuator(verb: ActuatorVerb) -> int:
     """Fit the rungs, print, write."""
     console = Console()
+    if verb.page:
+        require_plots()
     try:
         with progress_bar("comparing", console) as progress:
             show = {"on_rung": lambda result: print_rung(result, console), "on_plan": lambda t: print_plan(t, console)}

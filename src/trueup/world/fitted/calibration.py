@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.core.files import write_atomic
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
@@ -236,6 +236,10 @@ def read_calibration(path: str | Path) -> Calibration:
             versions = f"is of schema {found} and this version reads schema {SCHEMA}"
             raise TrueupError(f"this calibration {versions}: calibrate again", file=file)
         return msgspec.json.decode(content, type=Calibration)
+    except FileNotFoundError:
+        found = found_instead(file.parent if file.name == PARAMS_FILE and file.parent.exists() else path)
+        what_to_do = "`trueup calibrate LOG --robot ROBOT --out DIR` makes one"
+        raise TrueupError(f"no calibration here: {found}; {what_to_do}", file=path) from None
     except OSError as error:
         raise TrueupError(f"the calibration cannot be read: {error.strerror}", file=file) from None
     except msgspec.MsgspecError as error:
