@@ -14,7 +14,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.documents import read_json, write_json
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, belongs_to_stand
 
@@ -218,4 +218,9 @@ def write_calibration(result: Calibration, folder: str | Path) -> Path:
 
 def read_calibration(path: str | Path) -> Calibration:
     """Read params.json, or the folder that holds it."""
-    return read_json(path, Calibration, "calibration", name=PARAMS_FILE, schema=SCHEMA)
+    file = Path(path) / PARAMS_FILE if Path(path).is_dir() else Path(path)
+    if not file.exists():
+        found = found_instead(file.parent if file.name == PARAMS_FILE and file.parent.exists() else path)
+        what_to_do = "`trueup calibrate LOG --robot ROBOT --out DIR` makes one"
+        raise TrueupError(f"no calibration here: {found}; {what_to_do}", file=path)
+    return read_json(file, Calibration, "calibration", schema=SCHEMA)
