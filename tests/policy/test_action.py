@@ -100,3 +100,8 @@ def test_columns_go_to_the_joint_of_their_name_and_equal_orders_cost_no_copy():
     np.testing.assert_array_equal(order.to_policy(values), [[3.0, 1.0, 2.0]])
     np.testing.assert_array_equal(order.to_robot(np.array([3.0, 1.0, 2.0])), [1.0, 2.0, 3.0])
     assert np.shares_memory(JointOrder(("a", "b", "c"), ("a", "b", "c")).to_policy(values), values)
+
+
+def test_residual_actions_are_added_to_the_first_columns_of_the_command():
+    spec = msgspec.structs.replace(SPEC, residual=True) if "SPEC" in globals() else None
+    assert spec is not None
