@@ -145,7 +145,9 @@ def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, 
 
 def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) -> ObservationSpec:
     if task.layout is not None:
-        return msgspec.structs.replace(task.layout.observation, command_step=goal.command_step)
+        found = task.layout.observation
+        ncommand = found.ncommand if any(t.signal == "command" for t in found.terms) else goal.ncommand
+        return msgspec.structs.replace(found, command_step=goal.command_step, ncommand=ncommand)
     spec = sense.sim.robot.spec
     others = [term.signal for term in task.observations.actor if term.signal not in OWN_SIGNALS]
     return ObservationSpec(
@@ -159,6 +161,12 @@ def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) 
         widths={name: sense.width(name) for name in others},
         chain=goal.chain,
     )
+
+
+def shown_signals(spec: ObservationSpec) -> tuple[str, ...]:
+    """Signals that a policy sees beside a robot's own sensors; a layout may give widths to more than it shows."""
+    seen = {term.signal for term in spec.terms}
+    return tuple(name for name in spec.widths if name in seen)
 
 
 def with_servo(robot: Robot, servo: Servo) -> Robot:

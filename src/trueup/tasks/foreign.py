@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from trueup.core.errors import TrueupError
@@ -18,28 +17,34 @@ from trueup.policy.foreign.layout import Layout
 from trueup.robot.load import load_robot
 from trueup.tasks.goals.tracking import TrackingGoal
 from trueup.tasks.load import load_task, task_names
-from trueup.tasks.sensing.signals import Signal
-from trueup.tasks.sensing.tracking import BodyTurn, ReferenceJoints
+from trueup.tasks.sensing.reference import REFERENCE, ROTATION, reference_signals
 from trueup.tasks.task import Task
 
 FOLLOWED = ("forward", "sideways", "turn")  # what policies of other formats are asked for
-_GIVEN = {"joint_pos", "joint_vel", "gyro", "gravity", "command", "action"}
-_REFERENCE = ("reference", "reference_rotation")  # of policies that follow a motion (BeyondMimic, arXiv 2508.08241)
-_ANCHOR = "torso_link"  # whose rotation against the reference they see
+_GIVEN = {"joint_pos", "joint_vel", "gyro", "gravity", "action"}
 
 
 def with_layout(task: Task, layout: Layout) -> Task:
-    """The task with the layout's gains, rate, observations and actions; joints are matched by name."""
+    """The task with the layout's gains, rate, observations and actions; joints are matched by name.
+
+    A policy follows velocities, or a motion: then the task is a tracking task, and its motion is the policy's.
+    """
     names = load_robot(task.robot).spec.joint_names
-    order = JointOrder(layout.joint_names, names)
-    given = _GIVEN
-    if isinstance(task.goal, TrackingGoal) and follows_motion(layout):
-        task, layout = _with_reference(task, layout, names)
-        given = given | set(_REFERENCE)
+    order, given = JointOrder(layout.joint_names, names), set(_GIVEN)
+    seen = {term.signal for term in layout.observation.terms}
+    if isinstance(task.goal, TrackingGoal):
+        if "command" in seen:
+            raise TrueupError(f"task {task.name!r} asks for a motion, policy {layout.name!r} follows a command")
+        task = replace(task, signals={**task.signals, **reference_signals(order)})
+        given |= {REFERENCE, ROTATION}
     elif follows_motion(layout):
-        raise TrueupError(f"policy {layout.name!r} follows a motion: its task is a tracking task, g1-track:MOTION.npz")
-    elif task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
-        raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
+        raise TrueupError(
+            f"policy {layout.name!r} observes {REFERENCE!r}, a motion: its task is a tracking task, g1-track:MOTION.npz"
+        )
+    else:
+        given |= {"command"}
+        if task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
+            raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
     missing = [term.signal for term in layout.observation.terms if term.signal not in given]
     if missing:
         raise TrueupError(f"policy {layout.name!r} observes {missing[0]!r}, which task {task.name!r} does not have")
@@ -56,16 +61,7 @@ def with_layout(task: Task, layout: Layout) -> Task:
 
 def follows_motion(layout: Layout) -> bool:
     """Whether a policy sees a reference motion in place of commands."""
-    return any(term.signal == _REFERENCE[0] for term in layout.observation.terms)
-
-
-def _with_reference(task: Task, layout: Layout, names: tuple[str, ...]) -> tuple[Task, Layout]:
-    """The task with the reference as the policy sees it; the command itself is the task's, which the policy ignores."""
-    joints = ReferenceJoints(tuple(names.index(name) for name in layout.joint_names))
-    signals = {"reference": Signal(joints, "rad, rad/s"), "reference_rotation": Signal(BodyTurn(_ANCHOR), "1")}
-    seen = msgspec.structs.replace(layout.observation, ncommand=2 * len(names) + 4)
-    seen = msgspec.structs.replace(seen, widths={name: seen.widths[name] for name in _REFERENCE})
-    return replace(task, signals={**task.signals, **signals}), msgspec.structs.replace(layout, observation=seen)
+    return any(term.signal == REFERENCE for term in layout.observation.terms)
 
 
 def layout_of(passport: Passport) -> Layout:

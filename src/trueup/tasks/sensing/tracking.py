@@ -6,12 +6,10 @@ gone on: nothing that rewards read may stand there, or it would be a step old.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.core.errors import TrueupError
 from trueup.motion.rotations import conjugate, multiply, rotate
 from trueup.tasks.sensing.signals import Rows, Signal, Values
 
@@ -65,38 +63,9 @@ def tracking_limit(sense: Sense, ids: Rows) -> Values:
 
 def reference_turn(sense: Sense, ids: Rows) -> Values:
     """Orientation of the reference's base in the robot's: R00 R01 R10 R11 R20 R21, (n, 6)."""
-    return BodyTurn(0)(sense, ids)
-
-
-@dataclass(frozen=True)
-class BodyTurn:
-    """Orientation of a tracked body's reference in the body: R00 R01 R10 R11 R20 R21, (n, 6); by name or number."""
-
-    body: str | int
-
-    def __call__(self, sense: Sense, ids: Rows) -> Values:
-        goal = _goal(sense)
-        if isinstance(self.body, str) and self.body not in goal.cfg.bodies:
-            raise TrueupError(f"this policy is anchored at {self.body!r}, which the task does not track")
-        k = goal.cfg.bodies.index(self.body) if isinstance(self.body, str) else self.body
-        own, wanted = _state(sense, ids)[:, k, 3:7], goal.reference.quat[_asked(sense, ids), k]
-        return _two_columns(multiply(conjugate(own), wanted))
-
-
-@dataclass(frozen=True)
-class ReferenceJoints:
-    """Joint positions (not relative to a pose), then velocities, of the reference, in any order: `columns` of each."""
-
-    columns: tuple[int, ...]
-
-    def __call__(self, sense: Sense, ids: Rows) -> Values:
-        reference, at = _goal(sense).reference, _asked(sense, ids)
-        columns = list(self.columns)
-        return np.concatenate([reference.joint_pos[at][:, columns], reference.joint_vel[at][:, columns]], axis=1)
-
-
-def _two_columns(turn: Values) -> Values:
-    """The first two columns of rotation matrices, row by row, (n, 6)."""
+    goal = _goal(sense)
+    own, wanted = _state(sense, ids)[:, 0, 3:7], goal.reference.root_quat[_asked(sense, ids)]
+    turn = multiply(conjugate(own), wanted)
     x = rotate(turn, np.tile(np.array([1, 0, 0], np.float32), (len(turn), 1)))
     y = rotate(turn, np.tile(np.array([0, 1, 0], np.float32), (len(turn), 1)))
     return np.stack([x, y], axis=2).reshape(len(turn), 6)

@@ -59,6 +59,7 @@ def _humanoid(robot: str, motions: tuple[str, ...]) -> Task:
     }
     return replace(
         task,
+        goal=replace(task.goal, anchor="torso_link"),  # type: ignore[call-arg]
         actions=Actions(scale=scales, residual=True),
         rewards=dict(task.rewards) | more,
         randomize=locomotion_ranges("torso_link"),
