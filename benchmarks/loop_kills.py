@@ -1,6 +1,6 @@
 """A loop of tiny budgets, killed with kill -9 at random moments and started again: its artifacts must have the same hashes.
 
-python benchmarks/loop_kills.py WORKSPACE     run the tiny loop there; what is killed by `loop.py resumed`
+    python benchmarks/loop_kills.py WORKSPACE     run the tiny loop there; what is killed by `loop.py resumed`
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ from trueup import cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.md")])
 _FENCE = re.compile(r"^( *)```.*?\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-_INLINE = re.compile(
-    r"`(trueup (?:(?! \| )[^`\n])*(?:\n(?:(?! \| )[^`\n])+)?)`"
-)  # at most one line break, no table's cells
+_INLINE = re.compile(r"`(trueup (?:(?! \| )[^`\n])*(?:\n(?:(?! \| )[^`\n])+)?)`")  # at most one line break, no table's cells
 
 
 def shown_commands(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tracking: starts in the motion's own state, what is asked, sets, adaptive starts, the distance that shrinks, mirror."""
+"""Tracking: starts in the motion's own state, what is asked, sets, adaptive starts, the shrinking distance, mirror."""
 
 from dataclasses import replace
 

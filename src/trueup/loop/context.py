@@ -82,7 +82,9 @@ class Context:
         if not self.is_twin:
             if not self.asked.attended:
                 told = f"{self.asked.driver!r} is no twin, and the loop moves a robot only while somebody stands by"
-                raise TrueupError(f"{told}: --attended, or stop before it: --until verify", place="--driver")
+                raise TrueupError(
+                    f"{told}: --attended, or stop before it: --until verify", place="--driver"
+                )
             return self.asked.driver
         plain = same_twin(self.asked.driver).replace("&base=free", "")
         held = "&base=free" if base == "free" and self.robot.spec.base.floating else ""
