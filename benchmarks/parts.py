@@ -125,3 +125,9 @@ LOOP = Parts(
     order=("rounds", "resumed", "demo", "diagnosis"),
     packages=("mujoco", "torch"),
 )
+HUMANOID = Parts(
+    name="humanoid",
+    title="Humanoid: results",
+    order=("tracking", "walking", "witnesses", "retarget", "checked"),
+    packages=("mujoco", "torch", "mink"),
+)

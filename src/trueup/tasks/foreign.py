@@ -33,11 +33,10 @@ def with_layout(task: Task, layout: Layout) -> Task:
     order = JointOrder(layout.joint_names, names)
     if follows_motion(layout):
         if not isinstance(task.goal, TrackingGoal):
-            raise TrueupError(f"policy {layout.name!r} follows a motion: its task is {task.robot}-track:MOTION.npz")
-        task, given = (
-            replace(task, signals={**task.signals, **reference_signals(order)}),
-            _GIVEN | {REFERENCE, ROTATION},
-        )
+            need = f"its task is a tracking task, {task.robot}-track:MOTION.npz"
+            raise TrueupError(f"policy {layout.name!r} observes {REFERENCE!r}: it follows a motion, and {need}")
+        task = replace(task, signals={**task.signals, **reference_signals(order)})
+        given = _GIVEN | {REFERENCE, ROTATION}
     elif task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
         raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
     else:
