@@ -19,6 +19,8 @@ class DeltaCfg:
     """Control rate of the policy that will train under it (default: the robot's)."""
     joints: tuple[str, ...] = ()
     """Joints that are corrected (default: all); few joints need less data."""
+    linear: Literal["own", "all"] = "own"
+    """What the linear part of a joint's correction sees: the joint itself and the base, or all joints."""
     hidden: tuple[int, ...] = (64, 64)
     """Of the net beside the linear part; () for a linear delta action."""
     past: int = 2

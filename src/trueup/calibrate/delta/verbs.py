@@ -18,7 +18,7 @@ class DeltaVerb:
     In: logs of a policy (or an excitation) on the robot with commands, encoders and, of a robot on its feet, the IMU;
     base pose from motion capture or odometry is used where a log has it. Out: DIR/delta.json and DIR/delta.safetensors,
     DIR/result.json with errors after 0.25, 0.5 and 1 s on the held-out ends of the logs, with and without it. Then:
-    `trueup train TASK --start RUN --delta DIR` fine-tunes under it; the policy is deployed without it.
+    `trueup train TASK --from RUN --delta DIR` fine-tunes under it; the policy is deployed without it.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs (MCAP, rosbag2, or tables with --mapping).

@@ -29,7 +29,7 @@ def train(loop: Context, round_: int) -> Stage:
             words = ["train", loop.task, "--out", run, "--params", loop.fit(round_), "--seed", loop.asked.seed, *how]
             words += ["--nenv", loop.budgets.nenv, "--threads", loop.asked.threads]
             words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
-            words += ["--start", loop.folder(round_ - 1, "train") / "run"] if round_ > 1 else []
+            words += ["--from", loop.folder(round_ - 1, "train") / "run"] if round_ > 1 else []
         return [verb(*words), verb("export", run, "--out", folder / BUNDLE, "--seed", loop.asked.seed)]
 
     return Stage(

@@ -34,7 +34,7 @@ def run_delta(verb: DeltaVerb) -> int:
         console.print(f"note: {note}", style="dim", markup=False)
     console.print(f"delta  {verb.out}", soft_wrap=True)
     if helps:
-        console.print(f"next   trueup train TASK --start RUN --delta {verb.out}", soft_wrap=True, highlight=False)
+        console.print(f"next   trueup train TASK --from RUN --delta {verb.out}", soft_wrap=True, highlight=False)
     return 0
 
 
