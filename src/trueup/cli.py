@@ -38,6 +38,7 @@ _VERBS = {
     "calibrate load": ("calibrate.verbs:LoadVerb", "report.calibration.calibrate:run_load"),
     "motion list": ("motion.verbs:MotionsVerb", "report.training.motion:run_list"),
     "motion import": ("motion.verbs:ImportVerb", "report.training.motion:run_import"),
+    "motion retarget": ("motion.verbs:RetargetVerb", "report.training.motion:run_retarget"),
     "motion check": ("motion.verbs:CheckVerb", "report.training.motion:run_check"),
     "motion play": ("motion.verbs:PlayVerb", "report.training.motion:run_play"),
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
@@ -65,7 +66,7 @@ _GROUPS = {
     "robot": "What a robot is: list, inspect, init, export.",
     "twin": "A virtual robot with hidden physics: serve, reveal, list.",
     "data": "What was measured: check, import, convert, recover logs.",
-    "motion": "Reference motions: list, import, check, play.",
+    "motion": "Reference motions: list, import, retarget, check, play.",
     "policy": "Policies that were trained elsewhere: import.",
     "task": "What is to be learned: list, init for another robot.",
 }

@@ -206,4 +206,5 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         scale=scales,
         clip=task.actions.clip,
         relative=task.actions.relative,
+        residual=task.actions.residual,
     )

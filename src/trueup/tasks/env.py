@@ -105,7 +105,7 @@ class TaskEnv:
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        target = self._map.target(action, self._order.to_policy(self._target))
+        target = self._map.target(action, self._order.to_policy(self._target), self._builder.command)
         self._target[:] = self._order.to_robot(target)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)

@@ -37,6 +37,10 @@ def with_layout(task: Task, layout: Layout) -> Task:
             raise TrueupError(f"task {task.name!r} asks for a motion, policy {layout.name!r} follows a command")
         task = replace(task, signals={**task.signals, **reference_signals(order)})
         given |= {REFERENCE, ROTATION}
+    elif follows_motion(layout):
+        raise TrueupError(
+            f"policy {layout.name!r} observes {REFERENCE!r}, a motion: its task is a tracking task, g1-track:MOTION.npz"
+        )
     else:
         given |= {"command"}
         if task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
@@ -53,6 +57,11 @@ def with_layout(task: Task, layout: Layout) -> Task:
         symmetric=False,
         layout=layout,
     )
+
+
+def follows_motion(layout: Layout) -> bool:
+    """Whether a policy sees a reference motion in place of commands."""
+    return any(term.signal == REFERENCE for term in layout.observation.terms)
 
 
 def layout_of(passport: Passport) -> Layout:

@@ -85,8 +85,8 @@ TRACKING_SIGNALS = {
     "body_vel_gap": Signal(body_vel_gap, "m/s"),
     "body_spin_gap": Signal(body_spin_gap, "rad/s"),
     "tracking_limit": Signal(tracking_limit, "m"),
-    "reference_turn": Signal(reference_turn, "1"),
-    "reference_ahead": Signal(reference_ahead, "m"),
+    "reference_turn": Signal(reference_turn, "1", "turn"),
+    "reference_ahead": Signal(reference_ahead, "m", "bodies"),
 }
 
 
