@@ -29,11 +29,11 @@ class DeltaCfg:
     """Largest correction."""
     penalty: float = 0.003
     """On the square of corrections, in the units of the error without one: keeps what the data do not show at zero."""
-    horizons: tuple[int, ...] = (1, 3)
+    horizons: tuple[int, ...] = (1, 3, 3, 5)
     """Control steps after which the simulated state is compared with the recorded one, rounds in turn."""
     rounds: int = 4
     """Of linearising the simulator along the logs and fitting; each begins with the correction of the one before."""
-    windows: int = 1000
+    windows: int = 600
     """Recorded states that a round starts from."""
     holdout: float = 0.25
     """Share of every log, at its end, that is not fitted to: rounds are chosen by it, and scored on it without --holdout."""
