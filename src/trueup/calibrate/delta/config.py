@@ -35,6 +35,6 @@ class DeltaCfg:
     """Of linearising the simulator along the logs and fitting; each begins with the correction of the one before."""
     windows: int = 600
     """Recorded states that a round starts from."""
-    holdout: float = 0.25
+    holdout_share: float = 0.25
     """Share of every log, at its end, that is not fitted to: rounds are chosen by it, and scored on it without --holdout."""
     seed: int = 0
