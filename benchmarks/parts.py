@@ -119,6 +119,15 @@ DEPLOY = Parts(
     title="Deploy: results",
     order=("start", "ladder", "faults", "plain", "false_trips", "timing", "velocity", "preflight", "wiggle", "recording"),
 )
+HUMANOID = Parts(
+    name="humanoid",
+    title="Humanoid: results",
+    order=(
+        *("tracking", "walking", "witnesses", "retarget", "checked"),
+        *("headroom", "delta", "analytic", "data", "forms", "closed"),
+    ),
+    packages=("mujoco", "torch", "mink"),
+)
 LOOP = Parts(
     name="loop",
     title="Loop: results",

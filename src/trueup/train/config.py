@@ -15,6 +15,7 @@ import msgspec
 
 from trueup.core.documents import read_json, to_json
 from trueup.core.errors import TrueupError, did_you_mean, found_instead
+from trueup.policy.foreign.layout import Layout
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.load import load_task, name_object, task_maker
@@ -35,7 +36,8 @@ class RunCfg:
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
-    start          folder of the run whose networks this one begins with; the same task, joints and learner
+    start          folder of the run whose networks this one begins with; the same task, joints and learner. Or a bundle
+    layout         of a bundle that was trained elsewhere: what the policy sees and moves
     """
 
     task: str
@@ -52,6 +54,7 @@ class RunCfg:
     learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
     start: str | None = None
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from trueup.core.documents import write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import writing
 from trueup.core.machine import usable_cores
+from trueup.policy.bundle.bundle import is_bundle
 from trueup.policy.mlp import MlpPolicy
 from trueup.policy.net import PolicyNet
 from trueup.policy.runner import PolicyRunner
@@ -24,8 +25,10 @@ from trueup.rl.learner import Learner, learner_class
 from trueup.rl.settings import DistillCfg
 from trueup.rl.stepper import bad_rows
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.task import error_metric
+from trueup.train.bundles.warm import warm_net
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
@@ -67,7 +70,7 @@ def train(
         folder.create(cfg)
         write_json(folder.path / ORIGINS_FILE, run_origins(cfg))
     if cfg.start is not None:
-        begin_with(learner, RunFolder(cfg.start))
+        begin_with(learner, Path(cfg.start))
     reserve = _reserve(cfg, budget)
     extras = _extras(cfg, folder, budget)
     trainer = Trainer(folder, learner, extras, resume=resume, started=started, reserve_s=reserve.total_s)
@@ -140,13 +143,19 @@ def make_learner(cfg: RunCfg) -> Learner:
     return learner_class(cfg.learner)(env, cfg.learner, cfg.seed, *more)
 
 
-def begin_with(learner: Learner, start: RunFolder) -> None:
-    """Give a learner the networks and statistics of another run; a checkpoint of its own replaces them on resuming."""
+def begin_with(learner: Learner, start: Path) -> None:
+    """Give a learner the networks and statistics of another run; a checkpoint of its own replaces them on resuming.
+
+    Of a bundle it takes the policy: the critic is new.
+    """
     try:
-        learner.start_from(start.newest().arrays)
+        if is_bundle(start):
+            learner.start_with(warm_net(start))
+        else:
+            learner.start_from(RunFolder(start).newest().arrays)
     except (KeyError, ValueError, RuntimeError) as error:
-        told = f"its networks do not fit this task and learner ({error}); train without --start"
-        raise TrueupError(told, file=start.path) from error
+        told = f"its networks do not fit this task and learner ({error}); train without --from"
+        raise TrueupError(told, file=start) from error
 
 
 def run_env(
@@ -180,6 +189,8 @@ def run_env(
         stagger=stagger,
     )
     task = load_task(cfg.task, cfg.robot)
+    if cfg.layout is not None:
+        task = with_layout(task, cfg.layout)
     if isinstance(cfg.learner, DistillCfg) or cfg.start is not None:  # walks already: no easy start is needed
         task = replace(task, ramp_s=(0.0, 0.0))
     return make_env(task, env_cfg)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import tyro
 
@@ -93,8 +93,9 @@ class TrainVerb:
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
-    start: PathLike | None = None
-    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones."""
+    start: Annotated[PathLike | None, tyro.conf.arg(name="from", aliases=("--start",))] = None
+    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the policy
+    of a bundle (`trueup policy import`), whoever trained it: then what it sees and moves is as its layout says."""
     film_minutes: float = 5.0  # Time between short films, and one at the end; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
@@ -170,6 +171,8 @@ def run_folder(verb: TrainVerb) -> Path:
 
 def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
+    from trueup.policy.bundle.bundle import is_bundle
+    from trueup.train.bundles.warm import warm_layout, warm_settings
     from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
@@ -179,6 +182,9 @@ def run_config(verb: TrainVerb) -> RunCfg:
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")
+    learner, layout = _learner(verb, task), None
+    if verb.start is not None and is_bundle(verb.start):
+        learner, layout = warm_settings(learner, verb.start), warm_layout(verb.start)
     as_they_are = ("seed", "nenv", "threads", "posterior", "randomize", "adr")
     return RunCfg(
         task=task,
@@ -186,7 +192,8 @@ def run_config(verb: TrainVerb) -> RunCfg:
         params=None if fit is None else str(fit),
         actuator=None if verb.actuator is None else str(verb.actuator),
         delta=None if verb.delta is None else str(verb.delta),
-        learner=_learner(verb, task),
+        learner=learner,
+        layout=layout,
         teacher=None if verb.teacher is None else str(verb.teacher),
         start=None if verb.start is None else str(verb.start),
         **{name: getattr(verb, name) for name in as_they_are},
