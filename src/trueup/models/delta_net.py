@@ -2,10 +2,11 @@
 
 In a control step with targets q* and state s the corrected simulator runs under q* + delta(x), with
 
-    x = [q* - q, dq, q - q0, (gravity, gyro)],  clipped to the range it was fitted on, normalised
+    x = [q* - q, dq, q - q0, (gravity, gyro), q*(-1) - q*, ...],  clipped to the range it was fitted on, normalised
     delta = L tanh((A x + net(x)) / L)
 
-q0 is the default pose; gravity and gyro are those of a floating base in its own frame. A is a plain linear map: wrong
+q0 is the default pose; gravity and gyro are those of a floating base in its own frame; q*(-k) are the targets k steps
+before: a command that acts one step late is corrected by q*(-1) - q*. A is a plain linear map: wrong
 gains are linear in x, so that a few seconds of log show them. The net has what is left. L limits the correction.
 A delta action belongs to the simulator: policies train under it and are deployed without it.
 
@@ -38,6 +39,7 @@ class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     corrected   joints (places in joint_names) whose targets it changes
     base        whether it sees gravity and gyro of a floating base
+    past        earlier targets that it sees
     rate_hz     control rate of the logs it was fitted on
     limit_rad   largest correction
     """
@@ -50,11 +52,12 @@ class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     base: bool
     rate_hz: float
     limit_rad: float
+    past: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def ninput(self) -> int:
-        return 3 * len(self.joint_names) + 6 * self.base
+        return (3 + self.past) * len(self.joint_names) + 6 * self.base
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,13 +85,26 @@ class DeltaNet:
         if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
             raise TrueupError("this delta action has weights that are not finite")
 
-    def inputs(self, target: FloatArray, pos: FloatArray, vel: FloatArray, base: FloatArray | None) -> FloatArray:
-        """x (n, ninput) as it is, from targets and joint state (n, njoint) and gravity with gyro (n, 6)."""
+    def inputs(
+        self,
+        target: FloatArray,
+        pos: FloatArray,
+        vel: FloatArray,
+        base: FloatArray | None,
+        past: FloatArray | None = None,
+    ) -> FloatArray:
+        """x (n, ninput) as it is, from targets and joint state (n, njoint) and gravity with gyro (n, 6).
+
+        past  (n, `spec.past`, njoint) targets before this one, the newest first
+        """
         parts = [target - pos, vel, pos - np.array(self.spec.default_pose)]
         if self.spec.base:
             if base is None:
                 raise TrueupError("this delta action sees gravity and gyro: it needs a robot with a floating base")
             parts.append(base)
+        if self.spec.past:
+            assert past is not None
+            parts.append((past - target[:, None]).reshape(len(target), -1))
         return np.concatenate(parts, axis=1)
 
     def outside(self, x: FloatArray) -> FloatArray:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from trueup.core.documents import read_npz
 from trueup.core.errors import TrueupError
 from trueup.motion.motion import Motion, motion_of
+from trueup.motion.readers.smpl import is_smpl, smpl_motion
 
 _FREE, _BALL = 0, 1  # kinds of joints, as the engine numbers them
 
 
-def read_motion_npz(path: Path, episode: int = 0) -> Motion:
-    """Our own npz, or one of loco-mujoco: one episode of it."""
+def read_motion_npz(path: Path, episode: int = 0, rate_hz: float | None = None) -> Motion:
+    """Our own npz, SMPL joint positions, or one episode of loco-mujoco's."""
     arrays = read_npz(path, "motion", skip_objects=True)  # absent metadata, pickled observations
+    if is_smpl(arrays):
+        return smpl_motion(arrays, path, rate_hz)
     if "qpos" not in arrays:
         return motion_of(arrays, path)
     return _from_loco(arrays, path, episode)

@@ -16,16 +16,17 @@ from trueup.motion.readers.bvh import read_bvh
 from trueup.motion.readers.csv_table import read_csv
 from trueup.motion.readers.loco_mujoco import read_motion_npz
 from trueup.motion.readers.pickled import read_pickled
+from trueup.motion.readers.smpl import read_npy
 from trueup.robot.load import Robot
 
-SUFFIXES = (".npz", ".csv", ".pkl", ".pickle", ".joblib", ".bvh")
+SUFFIXES = (".npz", ".npy", ".csv", ".pkl", ".pickle", ".joblib", ".bvh")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadCfg:
     """What a file does not say of itself.
 
-    rate_hz  of CSV files and pickles that do not name it
+    rate_hz  of CSV files, pickles and joint positions that do not name it
     quat     order in CSV files
     name     of the motion in a pickle that holds several
     episode  of a loco-mujoco file
@@ -45,8 +46,8 @@ def open_motion(reference: str | Path, robot: Robot, cfg: ReadCfg | None = None)
     motion = read_file(path, robot, cfg)
     if not motion.joint_names:
         raise TrueupError(
-            f"is the motion of a skeleton ({len(motion.body_names)} bodies), not of a robot: it must be retargeted "
-            "before a robot can follow it",
+            f"is the motion of a skeleton ({len(motion.body_names)} bodies), not of a robot: `trueup motion "
+            "retarget` gives it to a robot",
             file=path,
         )
     with _about(path):
@@ -67,7 +68,9 @@ def read_file(path: Path, robot: Robot, cfg: ReadCfg) -> Motion:
         if suffix == ".bvh":
             return read_bvh(path)
         if suffix == ".npz":
-            return read_motion_npz(path, cfg.episode)
+            return read_motion_npz(path, cfg.episode, cfg.rate_hz)
+        if suffix == ".npy":
+            return read_npy(path, cfg.rate_hz)
         return read_pickled(path, robot.spec, cfg.rate_hz, cfg.name)
 
 

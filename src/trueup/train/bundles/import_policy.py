@@ -24,7 +24,7 @@ from trueup.policy.graph.net import GraphNet, GraphPolicy
 from trueup.policy.graph.onnx_file import MAX_BYTES, OnnxGraph, parse_onnx
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.env import EnvCfg, TaskEnv
-from trueup.tasks.foreign import fitting_tasks, with_layout
+from trueup.tasks.foreign import fitting_tasks, follows_motion, with_layout
 from trueup.tasks.load import load_task
 from trueup.train.bundles.export import Exported, checked
 from trueup.train.bundles.measure import goal_facts, make_passport, measure_ranges
@@ -113,6 +113,11 @@ def _task(verb: ImportPolicyVerb, layout: Layout, robot: Robot) -> tuple[str, tu
     JointOrder(layout.joint_names, robot.spec.joint_names)  # names what differs
     if verb.task is not None:
         return verb.task, ()
+    if follows_motion(layout):
+        raise TrueupError(
+            f"policy {layout.name!r} follows a motion: name it with --task {robot.spec.name}-track:MOTION.npz "
+            "(`trueup motion import` makes one)"
+        )
     fits = fitting_tasks(layout, robot.spec.name)
     if len(fits) != 1:
         which = f"these fit: {', '.join(fits)}" if fits else f"none of robot {robot.spec.name!r} fits it"
