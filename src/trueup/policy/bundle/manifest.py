@@ -64,7 +64,11 @@ def write_files(folder: Path, files: dict[str, bytes], opset: int, operators: tu
 def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     """The manifest, the content of every file that fits it, and the bundle's hash; anything else is refused."""
     if not folder.is_dir():
-        raise TrueupError("no bundle here: a bundle is a folder", file=folder)
+        what = "a bundle is a folder" if folder.exists() else "no such folder"
+        raise TrueupError(f"no bundle here: {what}", file=folder)
+    if not (folder / MANIFEST).is_file() and (folder / "checkpoints").is_dir():
+        told = f"this is a training run: `trueup export {folder} --out walk.bundle` makes a bundle of its policy"
+        raise TrueupError(f"no bundle here: {told}", file=folder)
     if not (folder / MANIFEST).is_file():
         raise TrueupError(f"no bundle here: {MANIFEST} is missing", file=folder)
     data = read_bounded(folder / MANIFEST, _LIMITS[MANIFEST], "a manifest")
