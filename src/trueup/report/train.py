@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,8 +176,7 @@ def write_run_page(run: str | Path) -> Path:
     task = load_task(cfg.task, cfg.robot)
     page = Page(f"Training {cfg.task}", f"seed {cfg.seed}, {cfg.nenv} simulations")
     if rows:
-        file = folder.path / "assessments.jsonl"
-        assessed = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        assessed = folder.read_assessments()
         _facts(page, rows[-1], assessed, task)
         rows = rows[:: max(1, len(rows) // _POINTS)]
         _learning(page, rows, assessed, task)
