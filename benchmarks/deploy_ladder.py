@@ -3,8 +3,8 @@
     python benchmarks/deploy_ladder.py --bundles walk.bundle theirs.bundle [--uncertified theirs]
 
 Every rung is a `trueup deploy` process at its defaults; the twin is a `trueup twin serve go2 --speak unitree` process,
-in the air for hang, on the ground for the others. Shadow looks on while the twin's own sport mode stands. What a rung says
-is read from the record that it leaves behind.
+in the air for hang, on the ground for the others. Shadow looks on while the twin's own sport mode stands. What a rung
+says is read from the record that it leaves behind.
 """
 
 from __future__ import annotations

@@ -223,7 +223,8 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
     text = [
         "## Schedule",
         f"{sum(minutes):.1f} minutes in real time on a twin over UDP, control at 50 Hz and the guard at 500 Hz on "
-        f"absolute schedules, in {len(runs)} runs (after a trip the next one begins; the longest: {max(minutes):.1f} minutes). "
+        f"absolute schedules, in {len(runs)} runs (after a trip the next one begins; the longest: {max(minutes):.1f} "
+        "minutes). "
         f"{misses} of {ticks} control steps missed. The last step of a run ended at most {drift:.1f} ms after its due "
         f"time: {'no drift' if drift < 20.0 + late[3] else '**it drifted**'}. A step took "
         f"{max(run['step_ms'][0] for run in runs):.2f} ms (median), {max(run['step_ms'][1] for run in runs):.2f} ms "
