@@ -117,7 +117,18 @@ PROVE = Parts(
 DEPLOY = Parts(
     name="deploy",
     title="Deploy: results",
-    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "velocity", "preflight", "wiggle", "recording"),
+    order=(
+        "start",
+        "ladder",
+        "velocity",
+        "faults",
+        "plain",
+        "false_trips",
+        "timing",
+        "preflight",
+        "wiggle",
+        "recording",
+    ),
 )
 HUMANOID = Parts(
     name="humanoid",

@@ -64,8 +64,9 @@ def write_files(folder: Path, files: dict[str, bytes], opset: int, operators: tu
 def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     """The manifest, the content of every file that fits it, and the bundle's hash; anything else is refused."""
     if not (folder / MANIFEST).is_file():
-        make = "`trueup export RUN --out walk.bundle` writes one"
-        raise TrueupError(f"no bundle here: {found_instead(folder)}; {make}", file=folder)
+        found = f"{MANIFEST} is missing: {found_instead(folder)}" if folder.exists() else "no such folder"
+        run = folder if (folder / "checkpoints").is_dir() else "RUN"
+        raise TrueupError(f"no bundle here: {found}; `trueup export {run} --out walk.bundle` writes one", file=folder)
     data = read_bytes(folder / MANIFEST, _LIMITS[MANIFEST], "manifest")
     manifest = _read(data, folder / MANIFEST)
     names = {path.name for path in folder.iterdir()}
