@@ -58,7 +58,8 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
         raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
     loop = Context(asked=asked, budgets=budgets or (FULL if asked.full else SHORT), workspace=Workspace(where(asked)))
     workspace = loop.workspace
-    wanted = {"robot": loop.robot.spec.name, "driver": same_twin(asked.driver) or asked.driver, "task": loop.task}
+    driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
+    wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}
     file = workspace.path / ASKED
     found = json.loads(file.read_text()) if file.exists() else wanted
     for key, value in wanted.items():
@@ -67,13 +68,16 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
             raise TrueupError(f"{told}; choose another --workspace", file=file)
     make_folder(workspace.path)
     how = {"source": loop.robot_words[0], "full": asked.full, "rounds": asked.last_round}
+    how |= {"logs": [str(one.resolve()) for one in asked.logs], "params": asked.params, "scenarios": asked.scenarios}
     write_atomic(file, json.dumps(wanted | how, indent=1) + "\n")
     return loop
 
 
 def where(asked: LoopVerb) -> Path:
     """The folder of the workspace."""
-    name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
+    name = f"{Path(asked.robot).name}-{'logs' if asked.logs else asked.driver}".translate(
+        str.maketrans(":?&=/@", "------")
+    )
     return Path(asked.workspace or Path("loops") / name)
 
 
@@ -103,7 +107,8 @@ def opened(path: Path) -> Context:
     facts = json.loads(file.read_text())
     asked = LoopVerb(
         robot=facts["source"], driver=facts["driver"], task=facts["task"], workspace=path, full=facts["full"],
-        rounds=facts["rounds"],
+        rounds=facts["rounds"], logs=tuple(map(Path, facts.get("logs", ()))), params=facts.get("params", "pace"),
+        scenarios=facts.get("scenarios"),
     )  # fmt: skip
     return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
 
