@@ -117,7 +117,7 @@ PROVE = Parts(
 DEPLOY = Parts(
     name="deploy",
     title="Deploy: results",
-    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "preflight", "wiggle", "recording"),
+    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "velocity", "preflight", "wiggle", "recording"),
 )
 LOOP = Parts(
     name="loop",

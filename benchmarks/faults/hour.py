@@ -11,15 +11,28 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.deploy.control.controller import Controller
 from trueup.deploy.control.goal import AskedGoal
+from trueup.deploy.deploy import _command_margin
+from trueup.deploy.ladder.records import RUNG_CFGS
 from trueup.deploy.session.session import Session, SessionCfg
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.guard.body import tilt_of
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
 from trueup.policy.bundle.bundle import PolicyBundle
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 
 FALLEN_RAD = 0.7
+
+
+def full_guard(bundle: PolicyBundle) -> GuardCfg:
+    """As `trueup deploy` sets it on the rung "full"."""
+    spec = load_robot(bundle.passport.robot.name).spec
+    controller = Controller(bundle, spec.joint_names)
+    return GuardCfg(
+        torque_fraction=RUNG_CFGS["full"].torque,
+        max_step_rad=float(min(controller.target_step.max(), 1e3)),
+        command_margin_rad=_command_margin(controller, spec),
+    )
 
 
 class Wander:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from parts import table
+
 from faults.hour import drift_ms
 from faults.run import BAD, PEAK_S
-from parts import table
 
 Row = dict[str, Any]
 TWO_PERIODS_MS = 40.0
@@ -202,8 +203,8 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
     }
     text = [
         "## Schedule",
-        f"{row['robot_s'] / 60.0:.1f} minutes in real time on a twin over UDP, control at 50 Hz and the guard at 500 Hz "
-        f"on absolute schedules. {row['misses']} of {row['ticks']} control steps missed. The last step ended "
+        f"{row['robot_s'] / 60.0:.1f} minutes in real time on a twin over UDP, control at 50 Hz and the guard at 500 "
+        f"Hz on absolute schedules. {row['misses']} of {row['ticks']} control steps missed. The last step ended "
         f"{drift:.1f} ms after its due time: {'no drift' if drift < 20.0 + late[2] else '**it drifted**'}. A step took "
         f"{row['step_ms'][0]:.2f} ms (median), {row['step_ms'][1]:.2f} ms (99.9 %). The guard missed "
         f"{guard.get('missed', 0):.0f} points of its schedule.",
@@ -216,7 +217,7 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
                 ("guard, 500 Hz", *(guard.get(f"late_{name}") for name in ("p50", "p99", "p999", "max"))),
             ],
         ),
-        f"Load average of the machine: {loads[0]} to {loads[1]} on two cores; {100.0 * row['stolen_share']:.2f} % of its "
-        "time was taken by its host.",
+        f"Load average of the machine: {loads[0]} to {loads[1]} on two cores; {100.0 * row['stolen_share']:.2f} % of "
+        "its time was taken by its host.",
     ]
     return numbers, "\n\n".join(text)

@@ -15,9 +15,9 @@ from typing import Any
 import tyro
 
 from trueup._version import __version__
-from trueup.core.command_time import begin_command
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import check_outputs
+from trueup.core.stop import begin_command
 
 # in the order of the loop
 _VERBS = {
@@ -39,6 +39,7 @@ _VERBS = {
     "calibrate load": ("calibrate.verbs:LoadVerb", "report.calibration.calibrate:run_load"),
     "motion list": ("motion.verbs:MotionsVerb", "report.training.motion:run_list"),
     "motion import": ("motion.verbs:ImportVerb", "report.training.motion:run_import"),
+    "motion retarget": ("motion.verbs:RetargetVerb", "report.training.motion:run_retarget"),
     "motion check": ("motion.verbs:CheckVerb", "report.training.motion:run_check"),
     "motion play": ("motion.verbs:PlayVerb", "report.training.motion:run_play"),
     "task list": ("tasks.verbs:TasksVerb", "report.task:run_list"),
@@ -90,7 +91,7 @@ _GROUPS = {
     "robot": "What a robot is: list, inspect, init, export.",
     "twin": "A virtual robot with hidden physics: serve, reveal, list.",
     "data": "What was measured: check, import, convert, recover logs.",
-    "motion": "Reference motions: list, import, check, play.",
+    "motion": "Reference motions: list, import, retarget, check, play.",
     "policy": "Policies that were trained elsewhere: import.",
     "task": "What is to be learned: list, init for another robot.",
 }
@@ -174,14 +175,19 @@ def _help(args: list[str]) -> None:
     for verb, (config, _) in _VERBS.items():
         first, _, second = verb.partition(" ")
         if group:
-            shown |= {second: _load(config)} if first == group else {}
+            shown |= {second: _listed(_load(config).__doc__)} if first == group else {}
         elif first in _GROUPS:
-            shown[first] = make_dataclass(first, [], namespace={"__doc__": _GROUPS[first]})
+            shown[first] = _listed(_GROUPS[first])
         else:
-            shown[verb] = _load(config)
+            shown[verb] = _listed(_load(config).__doc__)
     tyro.extras.subcommand_cli_from_dict(
         shown, args=args[1:] if group else args, prog=f"trueup {group}".strip(), description=_GROUPS.get(group, _ABOUT)
     )
+
+
+def _listed(doc: str) -> type:
+    """An entry of the list of verbs: the first sentence of its help."""
+    return make_dataclass("Listed", [], namespace={"__doc__": doc.strip().split("\n")[0]})
 
 
 def _load(place: str) -> Any:

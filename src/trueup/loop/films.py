@@ -19,7 +19,7 @@ from trueup.loop.context import Context
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
 
-_SIZE = {"width": 320, "height": 240, "fps": 25.0}
+_SIZE = {"width": 480, "height": 320, "fps": 25.0}
 _SHOWN_S = 5.0
 Film = tuple[Path, str]
 
@@ -59,7 +59,7 @@ def policy_film(loop: Context, round_: int) -> list[Film]:
         from trueup.train.play.show import film_policy
 
         env, policy = open_run(loop.folder(round_, "train") / "run")
-        film_policy(env, policy, path, seconds=_SHOWN_S, width=320, height=240)
+        film_policy(env, policy, path, seconds=_SHOWN_S, width=640, height=400)
 
     return _made(_path(loop, f"policy-{round_}", made.hash), "The policy in its simulator.", draw)
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from trueup.core.stop import stop_on_signal
 from trueup.loop.context import Context
-from trueup.loop.run import Looped, opened, run_loop, standing
+from trueup.loop.run import Looped, left_s, opened, run_loop, standing, where
 from trueup.loop.stage import Stage, Told
 from trueup.loop.story import in_words, tell_story
 from trueup.loop.verbs import BoardVerb, LoopVerb
@@ -27,13 +27,17 @@ def run_verb(asked: LoopVerb) -> int:
         name = f"round {stage.round}  {stage.name:<10}"
         if what == "skipped":
             console.print(f"{name} unchanged", style="dim", highlight=False)
+        elif stage.absent:
+            if what == "begins":
+                console.print(f"{name} left out: {stage.absent}", highlight=False, soft_wrap=True, markup=False)
         elif what == "begins":
-            why = f": {stage.absent}" if stage.absent else f" (about {_clock(stage.budget_s)})"
-            console.print(f"{name} begins{why}", highlight=False, soft_wrap=True, markup=False)
+            expected = f"about {_clock(stage.budget_s)}; with all that follows {_clock(left_s(asked, stage))}"
+            console.print(f"{name} begins ({expected})", highlight=False, soft_wrap=True, markup=False)
         elif what == "runs":
-            left = max(0.0, stage.budget_s - seconds)
+            left = stage.budget_s - seconds
+            time_left = f"left about {_clock(left)}" if left > 0.0 else "longer than usual"
             console.print(
-                f"{name} {_clock(seconds)}, left about {_clock(left)}   {line[:90]}",
+                f"{name} {_clock(seconds)}, {time_left}   {line[:90]}",
                 style="dim", highlight=False, soft_wrap=True, markup=False,
             )  # fmt: skip
         else:
@@ -43,6 +47,7 @@ def run_verb(asked: LoopVerb) -> int:
         if asked.page:
             write_page(loop, films=asked.films)
 
+    console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
     looped = run_loop(asked, told, changed)
     _print_figures(looped, console)
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)

@@ -20,6 +20,7 @@ from trueup.data.log import SIGNALS, Log
 from trueup.data.mapping import find_mapping
 from trueup.data.mcap.recover import recover
 from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
+from trueup.hardware.policy_rows import FILE
 from trueup.report.joints.overview import Quantity, joint_sections, quantity
 from trueup.report.page import Badge, Page
 from trueup.robot.load import Robot, load_robot, zoo_names
@@ -78,7 +79,15 @@ def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
 
 
 def run_convert(verb: ConvertVerb) -> int:
-    """Write a log in another format."""
+    """Write a log in another format; a recording of `trueup deploy` becomes MCAP."""
+    if verb.source.name == FILE or (verb.source / FILE).is_file():
+        from trueup.hardware.policy_mcap import convert_rows
+
+        found = convert_rows(verb.source, verb.out)
+        damaged = f", {found.damaged} damaged rows left out" if found.damaged else ""
+        text = f"{found.path}   {found.rows} control steps, {found.events} events of the guard{damaged}"
+        Console().print(text, soft_wrap=True)
+        return 0
     _write(read_log(verb.source), verb.out)
     return 0
 

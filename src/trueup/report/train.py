@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from trueup.core.command_time import command_began
 from trueup.core.errors import TrueupError
+from trueup.core.stop import command_began
 from trueup.report.page import Cell, Page
 from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
 from trueup.report.traces import COLOURS, chart, line_style
@@ -191,8 +190,7 @@ def write_run_page(run: str | Path) -> Path:
     task = load_task(cfg.task, cfg.robot)
     page = Page(f"Training {cfg.task}", f"seed {cfg.seed}, {cfg.nenv} simulations")
     if rows:
-        file = folder.path / "assessments.jsonl"
-        assessed = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        assessed = folder.read_assessments()
         _facts(page, rows[-1], assessed, task)
         rows = rows[:: max(1, len(rows) // _POINTS)]
         _learning(page, rows, assessed, task)

@@ -83,7 +83,7 @@ class Learner(ABC):
     def start_from(self, state: State) -> None:
         """Take over networks, optimisers and statistics of another run's `state`; not its simulations or iteration.
 
-        A critic that sees other simulator parameters than this one (another calibration) is left out: it learns anew.
+        A critic that sees other simulator parameters than this one (another calibration) is left out here.
         """
         found = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
         others = [name for name, one in found.items() if len(one.mean) != len(self.normalizers[name].mean)]

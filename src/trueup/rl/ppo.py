@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from trueup.policy.net import PolicyNet, Wiring, read_layers
+from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.collect import Collector, Reflection, Rollout
 from trueup.rl.env import Env, State
 from trueup.rl.learner import Learner
@@ -183,9 +184,31 @@ class Ppo(Learner):
         self.average.count = self.iteration
 
     def start_from(self, state: State) -> None:
+        """As every learner; a critic of other hidden factors (another calibration) is taken over without them."""
         super().start_from(state)
+        earlier, shared = read_normalizer(state, "normalizer/critic"), self.env.ncritic - self.env.nprivileged
+        if len(earlier.mean) != self.env.ncritic and len(earlier.mean) >= shared > 0:
+            self._take_critic(state, earlier, shared)
         self.learning_rate = float(state["learner/learning_rate"])
         self.average.restore(state, "average/")
+
+    def _take_critic(self, state: State, earlier: Normalizer, shared: int) -> None:
+        """Weights and statistics of the first `shared` columns; the factors, which are the last, begin without any.
+
+        A critic that learns anew misleads the actor for a hundred thousand steps, in which a policy that walked falls.
+        """
+        first, factors = f"{self.critic.net.prefix}/0/weight", self.stepper.obs.critic[:, shared:]
+        for name, view in self.critic.parameters.view.items():
+            found = torch.from_numpy(np.asarray(state[f"critic/{name}"], np.float32))
+            if name == first:
+                view.zero_()
+                view[:, :shared] = found[:, :shared]
+            else:
+                view.copy_(found)
+        statistics = self.normalizers["critic"]
+        statistics.mean = np.concatenate([earlier.mean[:shared], factors.mean(axis=0)])
+        statistics.var = np.concatenate([earlier.var[:shared], factors.var(axis=0)])
+        statistics.count = earlier.count
 
     def close(self) -> None:
         """End the second thread."""

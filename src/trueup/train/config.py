@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trueup.core.documents import read_json, to_json
 from trueup.core.errors import TrueupError, did_you_mean, found_instead
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.robot.load import Robot, load_robot
@@ -109,19 +110,19 @@ def with_options(cfg: LearnerCfg, options: dict[str, Any]) -> LearnerCfg:
 
 def write_config(cfg: RunCfg) -> str:
     """As JSON text; `learner` holds its `algorithm`, by which it is read again."""
-    return msgspec.json.format(msgspec.json.encode(cfg), indent=1).decode() + "\n"
+    return to_json(cfg).decode()
 
 
 def read_config(path: Path) -> RunCfg:
     """Read what `write_config` wrote."""
-    try:
-        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        if "learner" not in content:
-            raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
-        return msgspec.convert(content, RunCfg, dec_hook=_read_learner)
-    except OSError:
+    if not path.is_file():
         found = found_instead(path.parent)
-        raise TrueupError(f"no run here: {found}; `trueup train TASK --out RUN` makes one", file=path.parent) from None
+        raise TrueupError(f"no run here: {found}; `trueup train TASK --out RUN` makes one", file=path.parent)
+    content = read_json(path, dict[str, Any], "run's config")
+    if "learner" not in content:
+        raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
+    try:
+        return msgspec.convert(content, RunCfg, dec_hook=_read_learner)
     except msgspec.MsgspecError as error:
         raise TrueupError(f"is not a run's config: {error}", file=path) from None
 

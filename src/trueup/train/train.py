@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from trueup.core.checkpoint import read_checkpoint
+from trueup.core.documents import write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic, writing
+from trueup.core.files import writing
 from trueup.core.machine import usable_cores
 from trueup.policy.mlp import MlpPolicy
 from trueup.policy.net import PolicyNet
@@ -65,8 +65,7 @@ def train(
     learner = make_learner(cfg)
     if not resume:
         folder.create(cfg)
-        origins = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
-        write_atomic(folder.path / ORIGINS_FILE, origins)
+        write_json(folder.path / ORIGINS_FILE, run_origins(cfg))
     if cfg.start is not None:
         begin_with(learner, RunFolder(cfg.start))
     reserve = _reserve(cfg, budget)

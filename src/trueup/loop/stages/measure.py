@@ -7,8 +7,10 @@ from pathlib import Path
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.loop.context import Context
 from trueup.loop.stage import Command, Stage, verb
+from trueup.world.fitted.refit import REFIT_FILE, read_refit
 
 _LOAD_S = 16.0
+_ON_GROUND = ("mass_scale", "com_offset", "contact_friction")
 
 
 def record(loop: Context, round_: int) -> Stage:
@@ -83,12 +85,14 @@ def calibrate(loop: Context, round_: int) -> Stage:
 
 
 def refit_words(gap: Path) -> list[object]:
-    """The flag that hands a diagnosis' request to the fit, where there is a request and a fit that takes one."""
-    from trueup.calibrate.verbs import CalibrateVerb
+    """Flags for the fit of a round from the diagnosis of the one before: what is usual, and the suspects.
 
-    request = gap / "refit.json"
-    takes = "refit" in CalibrateVerb.__dataclass_fields__
-    return ["--refit", request] if takes and request.exists() else []
+    Of the suspects those that a robot in the air can show: loads are weighed by squats, the ground shows in neither.
+    """
+    if not (gap / REFIT_FILE).exists():
+        return []
+    suspects = dict.fromkeys(one.name for one in read_refit(gap).suspects if one.name not in _ON_GROUND)
+    return ["--params", ",".join(("pace", *suspects))] if suspects else []
 
 
 def ladder(loop: Context, round_: int) -> Stage:

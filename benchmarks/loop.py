@@ -1,0 +1,143 @@
+"""The whole loop on hidden twins. Results: docs/results/loop.md and .json.
+
+    python benchmarks/loop.py rounds --runs FOLDER [--count 10] [--twins harmonic-420,worn-421]
+    python benchmarks/loop.py resumed --runs FOLDER [--kills 20]
+    python benchmarks/loop.py demo --runs FOLDER
+
+rounds    two rounds on each of ten twins (three presets): is the second better than the first?
+resumed   a loop that is killed with kill -9 at random moments and started again: the same hashes of all artifacts?
+demo      `trueup loop` as `make demo` runs it: minutes to the page
+
+Every row is kept in FOLDER and read from there when the benchmark runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from loop_kills import random_moments, run_and_kill
+from loop_rounds import BUDGETS, START_STEPS, Row, run_row, shared_start, table, twins
+from parts import LOOP
+
+from trueup.core.files import write_atomic
+from trueup.loop.workspace import Workspace
+
+KILL_SEED = 11
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCfg:
+    """What is measured."""
+
+    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo"]]
+    runs: Path = Path("runs/loop")
+    """Workspaces and rows are kept here."""
+    count: int = 10
+    """Twins of `rounds`."""
+    twins: tuple[str, ...] = ()
+    """Run these twins only, and write no page."""
+    kills: int = 20
+    ended: bool = False
+    """Write the page of `rounds` from the rows that are there."""
+
+
+def main(cfg: BenchCfg) -> None:
+    os.environ["XDG_STATE_HOME"] = str(cfg.runs.resolve() / "sealed")  # truths of the twins; nothing here opens them
+    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo}[cfg.part](cfg)
+    if text:
+        LOOP.merge(cfg.part, numbers, text, f"python benchmarks/loop.py {cfg.part}")
+
+
+def rounds(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Every twin in its own workspace."""
+    start, names = shared_start(cfg.runs.resolve()), cfg.twins or tuple(twins(cfg.count))
+    if cfg.ended:
+        names = tuple(one for one in names if (cfg.runs / "rounds" / f"{one}.json").exists())
+    rows = []
+    for name in names:
+        rows.append(run_row(name, cfg.runs.resolve(), start))
+        print(json.dumps(asdict(rows[-1])), flush=True)
+    if cfg.twins:
+        return {}, ""
+    return {"rounds_better": f"{sum(one.better for one in rows)} of {len(rows)}",
+            "rounds_beyond_chance": f"{sum(one.verdict == 'better' for one in rows)} of {len(rows)}",
+            "rounds": [asdict(one) for one in rows]}, rounds_text(rows)  # fmt: skip
+
+
+def rounds_text(rows: list[Row]) -> str:
+    """The section of the page."""
+    better, sure = sum(one.better for one in rows), sum(one.verdict == "better" for one in rows)
+    worse = sum(one.verdict in ("worse", "mixed") for one in rows)
+    minutes = sum(one.cpu_minutes for one in rows) / max(1, len(rows))
+    return f"""## Two rounds on hidden twins
+
+Asked: the second round better than the first (velocity error or falls, the other no worse) on 8 of 10 twins. Found:
+**{better} of {len(rows)}** by the plain numbers, {sure} beyond the 95 % interval of the paired runs, {worse} worse
+beyond it or better in one thing and worse in the other.
+
+A round on the robot is six runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
+base's velocity from the one asked for, by the robot's own leg odometry. Round 1: {BUDGETS.record_s:g} s in the air,
+fit, training, gate, ladder of rungs, diagnosis. Round 2: another motion, squats that weigh the load, a fit led by the
+diagnosis, and the policy goes on from round 1. Budgets are far below those of `make demo`, for the sake of ten twins:
+{BUDGETS.windows} windows a fit, {BUDGETS.train_steps:,} control steps a round ({minutes:.1f} CPU minutes a twin). All
+trainings share their beginning: {START_STEPS:,} control steps in the model as it came, with the task's own ranges.
+
+{table(rows)}
+"""
+
+
+def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """One loop undisturbed, one that is killed."""
+    start, folder = shared_start(cfg.runs.resolve()), cfg.runs.resolve() / "kills"
+    whole, file = folder / "whole", folder / "result.json"
+    if not file.exists():
+        run_and_kill(whole, start, [])
+        moments = random_moments(Workspace(whole), cfg.kills, KILL_SEED)
+        ended = run_and_kill(folder / "killed", start, moments)
+        write_atomic(file, json.dumps(asdict(ended)))
+    found, hashes = json.loads(file.read_text()), Workspace(whole).hashes()
+    same = [key for key in hashes if found["hashes"].get(key) == hashes[key]]
+    where = ", ".join(sorted(set(found["stages"]) - {"between stages"}))
+    other = sorted(set(hashes) - set(same))
+    text = f"""## Killed and started again
+
+A loop of tiny budgets on `twin:mild` (two rounds, every stage), once undisturbed and once killed with kill -9 at
+{len(found["stages"])} moments, spread at random over the time that its stages take, each time started again with the
+same command. **{len(same)} of {len(hashes)}** artifacts have the same hash; {len(found["hashes"])} were made. Killed
+in: {where}{"" if not other else "; different: " + ", ".join(other)}.
+"""
+    return {"resumed": f"{len(same)} of {len(hashes)}", "kills": len(found["stages"])}, text
+
+
+def demo(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """The command of `make demo` in a new workspace: minutes on the clock, and of all its processes."""
+    space, file = cfg.runs.resolve() / "demo", cfg.runs.resolve() / "demo.json"
+    if not file.exists():
+        words = ["loop", "go2", "--driver", "twin:harmonic?seed=7", "--workspace", str(space)]
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "trueup.cli", *words], check=True)
+        after, load = resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        write_atomic(file, json.dumps({"wall": time.monotonic() - began, "cpu": cpu, "load": load}))
+    found = json.loads(file.read_text())
+    wall, cpu, load = found["wall"] / 60.0, found["cpu"] / 60.0, found["load"][1]
+    text = f"""## The demo
+
+`make demo` after set-up: {wall:.1f} minutes on the clock, {cpu:.1f} CPU minutes of all its processes together, on a
+machine that other work shared (mean load {load:.0f} on {os.cpu_count()} cores). Asked: 10 minutes on two cores of one's
+own, which have 20 CPU minutes; {cpu:.1f} CPU minutes take at least {cpu / 2:.1f} minutes there.
+"""
+    return {"demo_minutes": wall, "demo_cpu_minutes": cpu, "demo_load": load}, text
+
+
+if __name__ == "__main__":
+    main(tyro.cli(BenchCfg))
