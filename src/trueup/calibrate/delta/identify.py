@@ -20,9 +20,7 @@ FITTED = "delay,friction,kp,kd,encoder_bias"
 ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
 
 
-def identified(
-    problem: Problem, budget_s: float, progress: Progress | None = None
-) -> tuple[DeltaShooting, dict[str, float]]:
+def identified(problem: Problem, budget_s: float, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
     """The simulator with fitted parameters, and their values by label.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
