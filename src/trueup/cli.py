@@ -15,9 +15,9 @@ from typing import Any
 import tyro
 
 from trueup._version import __version__
-from trueup.core.command_time import begin_command
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import check_outputs
+from trueup.core.stop import begin_command
 
 # in the order of the loop
 _VERBS = {

@@ -31,9 +31,8 @@ def save_actuator(net: ActuatorNet, folder: str | Path) -> Path:
 def load_actuator(folder: str | Path) -> ActuatorNet:
     """Read what `save_actuator` wrote; every failure names the file."""
     spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
-    if not spec_file.is_file():
-        raise TrueupError(f"the actuator net cannot be read: {found_instead(Path(folder))}", file=spec_file)
-    spec = read_json(spec_file, NetSpec, "actuator net")
+    absent = f"no actuator net here: {found_instead(folder)}; `trueup calibrate actuator` makes one"
+    spec = read_json(spec_file, NetSpec, "actuator net", absent=absent)
     arrays = read_arrays(weights_file, "actuator net's weights")
     count = sum(name.startswith("0.") and name.endswith(".weight") for name in arrays)
     try:

@@ -14,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from trueup.core.command_time import command_began
 from trueup.core.errors import TrueupError
+from trueup.core.stop import command_began
 from trueup.report.page import Cell, Page
 from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
 from trueup.report.traces import COLOURS, chart, line_style

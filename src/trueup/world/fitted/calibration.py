@@ -218,9 +218,6 @@ def write_calibration(result: Calibration, folder: str | Path) -> Path:
 
 def read_calibration(path: str | Path) -> Calibration:
     """Read params.json, or the folder that holds it."""
-    file = Path(path) / PARAMS_FILE if Path(path).is_dir() else Path(path)
-    if not file.exists():
-        found = found_instead(file.parent if file.name == PARAMS_FILE and file.parent.exists() else path)
-        what_to_do = "`trueup calibrate LOG --robot ROBOT --out DIR` makes one"
-        raise TrueupError(f"no calibration here: {found}; {what_to_do}", file=path)
-    return read_json(file, Calibration, "calibration", schema=SCHEMA)
+    found = found_instead(Path(path).parent if Path(path).name == PARAMS_FILE else path)
+    absent = f"no calibration here: {found}; `trueup calibrate LOG --robot ROBOT --out DIR` makes one"
+    return read_json(path, Calibration, "calibration", name=PARAMS_FILE, schema=SCHEMA, absent=absent)
