@@ -15,7 +15,12 @@ from trueup.motion.retarget.points import NEEDED, SIDES, KeyPoints, Thing, key_p
 RATE_HZ = 50.0
 # m: a person of 1.75 m
 _LENGTHS = {"thigh": 0.43, "shin": 0.42, "trunk": 0.52, "hips": 0.09, "shoulders": 0.19, "upper": 0.30, "lower": 0.26}
-_BONES = (("hip", "knee", "thigh"), ("knee", "ankle", "shin"), ("shoulder", "elbow", "upper"), ("elbow", "wrist", "lower"))
+_BONES = (
+    ("hip", "knee", "thigh"),
+    ("knee", "ankle", "shin"),
+    ("shoulder", "elbow", "upper"),
+    ("elbow", "wrist", "lower"),
+)
 _ANKLE_M = 0.08
 
 
@@ -52,7 +57,9 @@ def lifting(seconds: float = 4.0) -> KeyPoints:
     for side, sign in zip(SIDES, (1.0, -1.0), strict=True):
         wrist = box + np.array([-0.05, sign * 0.24, 0.0])
         pos[f"{side}_wrist"] = wrist
-        pos[f"{side}_elbow"] = _bent(pos[f"{side}_shoulder"], wrist, ("upper", "lower"), np.array([0.0, sign * 0.6, -1.0]))
+        pos[f"{side}_elbow"] = _bent(
+            pos[f"{side}_shoulder"], wrist, ("upper", "lower"), np.array([0.0, sign * 0.6, -1.0])
+        )
     turn = np.tile([1.0, 0, 0, 0], (len(time), 1))
     thing = Thing(name="box", size=np.array([0.15, 0.18, 0.15]), pos=box, quat=turn)
     return KeyPoints(rate_hz=RATE_HZ, names=NEEDED, pos=_stacked(pos), things=(thing,), source="lifting")

@@ -1,9 +1,9 @@
 """Make the pictures of README and docs: robots of the zoo, a strip of a walk, bars from docs/results, a page.
 
-    python scripts/pictures.py --run runs/walk --page fit/index.html
+    python scripts/pictures.py --run runs/walk --page fit/index.html --loop out/demo/index.html
 
-`--run` is a training of `go2-velocity` (the strip), `--page` any report page of trueup (needs Chromium). Without them
-these two pictures stay as they are.
+`--run` is a training of `go2-velocity` (the strip), `--page` any report page of trueup, `--loop` the page of a workspace
+(both need Chromium). Without them these pictures stay as they are.
 """
 
 from __future__ import annotations
@@ -110,36 +110,40 @@ def plots() -> None:
     bars(moved, "velocity error on the hidden twin, m/s", "transfer.svg", best="calibrated posterior")
 
 
-def page(path: Path) -> None:
-    """The top of a report page as a browser shows it."""
+def page(path: Path, name: str, height: int) -> None:
+    """The top of a report page as a browser shows it, films a second after their start."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        tab = browser.new_page(viewport={"width": 1100, "height": 760})
+        tab = browser.new_page(viewport={"width": 1100, "height": height})
         tab.goto(path.resolve().as_uri())
+        tab.add_style_tag(content="video::-webkit-media-controls { display: none !important }")
         tab.wait_for_timeout(1500)
-        tab.screenshot(path=OUT / "page.png")
+        tab.screenshot(path=OUT / name)
         browser.close()
-    Image.open(OUT / "page.png").convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        OUT / "page.png", optimize=True
-    )
+    Image.open(OUT / name).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(OUT / name, optimize=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--loop", type=Path)
+    parser.add_argument("--only-pages", action="store_true", help="leave plots and robots as they are")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    plots()
-    zoo()
+    if not asked.only_pages:
+        plots()
+        zoo()
     if asked.run:
         strip(asked.run)
     if asked.page:
-        page(asked.page)
+        page(asked.page, "page.png", 760)
+    if asked.loop:
+        page(asked.loop, "loop.png", 1060)
     print(json.dumps({file.name: file.stat().st_size for file in sorted(OUT.iterdir())}, indent=1))
 
 

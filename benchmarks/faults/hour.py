@@ -74,8 +74,12 @@ def walk(
     seed: int,
     command_hz: float | None = None,
     lockstep: bool = False,
+    late: list[float] | None = None,
 ) -> dict[str, Any]:
-    """Walk for a while; a trip is false unless the robot falls, or sags too far for the policy to start at all."""
+    """Walk for a while; a trip is false unless the robot falls, or sags too far for the policy to start at all.
+
+    late   gets the lateness of every step, s
+    """
     controller = Controller(bundle, robot.spec.joint_names)
     operator = Wander(seed, controller.control_hz)
     began = time.monotonic()
@@ -92,6 +96,9 @@ def walk(
         outcome = session.run()
     if outcome.ended == "interrupted":
         raise KeyboardInterrupt  # nothing was measured
+    if late is not None:
+        late += session._figures._late
+    trip_s = driver.trip.time_s if driver.trip is not None else None
     summary = driver.summary
     tap, latency = (summary.tap, summary.status.latency) if summary is not None else ({}, {})
     tripped = outcome.ended == "tripped"
@@ -100,6 +107,7 @@ def walk(
         "robot_s": outcome.seconds,
         "wall_s": round(time.monotonic() - began, 1),
         "tripped": tripped,
+        "trip_s": trip_s if tripped else None,
         "fell": bool(tripped and has_fallen),
         "refused": outcome.guard == "start pose",
         "false_trip": bool(tripped and not has_fallen and outcome.guard != "start pose"),

@@ -16,7 +16,7 @@ from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.run import context_of, run_loop
 from trueup.loop.stage import Command, Stage
-from trueup.loop.stages.measure import refit_words
+from trueup.loop.stages.measure import suspected
 from trueup.loop.verbs import STAGES, LoopVerb
 from trueup.tasks.evaluation.statistics import mcnemar
 from trueup.world.fitted.refit import REFIT_FILE, RefitRequest, Suspect, write_refit
@@ -147,9 +147,9 @@ def test_a_diagnosis_leads_the_fit_to_what_a_log_in_the_air_can_show(tmp_path: P
     suspects = tuple(
         Suspect(name=name, of=(), low=0.5, high=2.0, unit="times") for name in ("kp", "mass_scale", "contact_friction")
     )
-    assert refit_words(tmp_path) == []
+    assert suspected(tmp_path) == ()
     write_refit(
         RefitRequest(robot="go2", base="free", params=("kp",), suspects=suspects, logs=(), hashes=()),
         tmp_path / REFIT_FILE,
     )
-    assert refit_words(tmp_path) == ["--params", "pace,kp"]
+    assert suspected(tmp_path) == ("kp",)

@@ -110,10 +110,10 @@ def _shadow(asked: Asked, folder: Path, say: Say) -> Deployed:
     controller = Controller(asked.bundle, asked.robot.spec.joint_names, asked.control)
     driver = listening_driver(verb.driver, asked.robot, controller.control_hz)
     can_listen = hasattr(driver, "observe")
-    say("listening" if can_listen else "reading: this driver cannot tell what somebody else commands")
     with ExitStack() as stack:
         stack.callback(driver.close)
         driver.connect()
+        say("listening" if can_listen else "reading: this driver cannot tell what somebody else commands")
         states = [driver.read(), driver.read()]
         findings = check_driver(passport, asked.robot, driver)
         findings += check_states(passport, asked.robot, states, moved=can_listen)

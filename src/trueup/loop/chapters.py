@@ -27,7 +27,9 @@ _LOAD = ("mass_scale", "com_offset")
 def recorded(loop: Context, round_: int, films: list[tuple[Path, str]]) -> Chapter:
     folder = loop.folder(round_, "record")
     names = ", ".join(sorted(one.name for one in folder.glob("*.mcap")))
-    text = f"{loop.asked.driver} was moved for {loop.budgets.record_s:g} s in the air. Logs: {names}."
+    moved = f"{loop.asked.driver} was moved for {loop.budgets.record_s:g} s in the air."
+    held = f" Not fitted, but scored and diagnosed: {', '.join(one.name for one in loop.unseen())}."
+    text = f"Recordings that were given: {names}.{held}" if loop.asked.logs else f"{moved} Logs: {names}."
     return Chapter(title="what was recorded", text=text, films=films, links=_links(loop, round_, "record", "check"))
 
 

@@ -65,7 +65,7 @@ class Context:
 
     @property
     def is_twin(self) -> bool:
-        return bool(same_twin(self.asked.driver))
+        return not self.asked.logs and bool(same_twin(self.asked.driver))
 
     @property
     def is_legged(self) -> bool:
@@ -141,6 +141,25 @@ class Context:
 
     def folder(self, round_: int, stage: str) -> Path:
         return self.workspace.folder(round_, stage).resolve()
+
+    def logs(self, round_: int) -> list[Path]:
+        """Recordings that a round's fit reads: of this round and of those before."""
+        if self.asked.logs:
+            named = [one.name for one in self.asked.logs]
+            return [self.folder(1, "record") / one for one in named[: len(named) - self.held_out]]
+        return [self.folder(k, "record") / "air.mcap" for k in range(1, round_ + 1)]
+
+    def unseen(self) -> list[Path]:
+        """Given recordings that the fit does not read."""
+        if not self.asked.logs:
+            return []
+        named = [one.name for one in self.asked.logs]
+        return [self.folder(1, "record") / one for one in named[len(named) - self.held_out :]]
+
+    @property
+    def held_out(self) -> int:
+        """How many of the given recordings are held out; of a single one `calibrate` holds out its end."""
+        return -(-len(self.asked.logs) // 4) if len(self.asked.logs) > 1 else 0
 
     def fit(self, round_: int) -> Path:
         """The calibration of a round."""

@@ -32,7 +32,7 @@ def recorded_films(loop: Context, round_: int) -> list[Film]:
     made = loop.workspace.manifest(round_, "record")
     if made is None:
         return []
-    log = read_mcap(loop.folder(round_, "record") / "air.mcap")
+    log = read_mcap(loop.logs(round_)[-1])
     log = log.window(0, min(len(log), int(_SHOWN_S * _rate(log.time))))
     shown = {"recorded": lambda: log["joint_pos"], "before": lambda: replay(loop.robot, log).joint_pos[0]}
     captions = {"recorded": "The robot, as recorded.", "before": "The model as it came, under the same commands."}

@@ -53,7 +53,7 @@ class Looped:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What a workspace is about: it never changes but for `full` and `rounds`."""
+    """What a workspace is about: it never changes but for what follows `task`."""
 
     robot: str
     driver: str
@@ -61,6 +61,9 @@ class _Asked:
     source: str
     full: bool
     rounds: int
+    logs: tuple[str, ...] = ()
+    params: str = "pace"
+    scenarios: str | None = None
 
 
 def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
@@ -71,7 +74,8 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
         raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
     loop = Context(asked=asked, budgets=budgets or (FULL if asked.full else SHORT), workspace=Workspace(where(asked)))
     workspace = loop.workspace
-    wanted = {"robot": loop.robot.spec.name, "driver": same_twin(asked.driver) or asked.driver, "task": loop.task}
+    driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
+    wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}
     file = workspace.path / ASKED
     found = asdict(read_json(file, _Asked, "workspace")) if file.exists() else wanted
     for key, value in wanted.items():
@@ -80,13 +84,16 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
             raise TrueupError(f"{told}; choose another --workspace", file=file)
     make_folder(workspace.path)
     how = {"source": loop.robot_words[0], "full": asked.full, "rounds": asked.last_round}
+    how |= {"logs": [str(one.resolve()) for one in asked.logs], "params": asked.params, "scenarios": asked.scenarios}
     write_atomic(file, json.dumps(wanted | how, indent=1) + "\n")
     return loop
 
 
 def where(asked: LoopVerb) -> Path:
     """The folder of the workspace."""
-    name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
+    name = f"{Path(asked.robot).name}-{'logs' if asked.logs else asked.driver}".translate(
+        str.maketrans(":?&=/@", "------")
+    )
     return Path(asked.workspace or Path("loops") / name)
 
 
@@ -115,8 +122,9 @@ def opened(path: Path) -> Context:
         raise TrueupError(f"is no workspace of `trueup loop`: {ASKED} is missing", file=path)
     facts = read_json(file, _Asked, "workspace")
     asked = LoopVerb(
-        robot=facts.source, driver=facts.driver, task=facts.task, workspace=path, full=facts.full, rounds=facts.rounds
-    )
+        robot=facts.source, driver=facts.driver, task=facts.task, workspace=path, full=facts.full, rounds=facts.rounds,
+        logs=tuple(map(Path, facts.logs)), params=facts.params, scenarios=facts.scenarios,
+    )  # fmt: skip
     return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
 
 

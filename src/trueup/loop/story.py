@@ -19,12 +19,13 @@ from trueup.world.fitted.calibration import read_calibration
 def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
     """Everything that is known so far; chapters of stages that are not done are left out."""
     rounds = loop.workspace.rounds()
+    driver = "recordings" if loop.asked.logs else loop.asked.driver
     artifacts = [one for round_ in rounds for one in _artifacts(loop, round_)]
     return Story(
         title=f"{loop.robot.spec.name}: the loop",
-        subtitle=f"{loop.asked.driver}, task {loop.task}",
+        subtitle=f"{driver}, task {loop.trained.name}",
         facts={
-            "robot": loop.robot.spec.name, "driver": loop.asked.driver, "task": loop.task.rpartition(":")[2],
+            "robot": loop.robot.spec.name, "driver": driver, "task": loop.trained.name,
             "rounds": len(rounds), "stages done": sum(bool(one.hash) for one in artifacts),
             **_simulator(loop, rounds),
             "CPU minutes": round(sum(one.cpu_seconds for one in artifacts) / 60.0, 1),

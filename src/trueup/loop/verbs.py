@@ -65,6 +65,10 @@ class LoopVerb:
 
     robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
     driver: str = "twin:harmonic"  # As of `trueup record`; a twin is run in lock-step.
+    logs: tuple[Path, ...] = ()
+    """Recordings of the robot, in place of recording it: the last quarter of them is held out and diagnosed, nothing is
+    moved, and there is one round."""
+    params: str = "pace"  # What is fitted, as of `trueup calibrate --params`.
     task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
     scenarios: str | None = None
     """A suite's file or the name of a shipped one, for evaluation and gate; default: as suits the task."""
@@ -86,6 +90,8 @@ class LoopVerb:
     @property
     def last_round(self) -> int:
         """The last round that is asked for."""
+        if self.logs:
+            return 1
         return self.rounds if self.rounds is not None else 2 if self.until is None else 1
 
 

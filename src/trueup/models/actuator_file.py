@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.documents import read_arrays, read_json, write_json
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.core.files import write_atomic
 from trueup.models.actuator_net import ActuatorNet, NetSpec
 
@@ -31,7 +31,8 @@ def save_actuator(net: ActuatorNet, folder: str | Path) -> Path:
 def load_actuator(folder: str | Path) -> ActuatorNet:
     """Read what `save_actuator` wrote; every failure names the file."""
     spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
-    spec = read_json(spec_file, NetSpec, "actuator net")
+    absent = f"no actuator net here: {found_instead(folder)}; `trueup calibrate actuator` makes one"
+    spec = read_json(spec_file, NetSpec, "actuator net", absent=absent)
     arrays = read_arrays(weights_file, "actuator net's weights")
     count = sum(name.startswith("0.") and name.endswith(".weight") for name in arrays)
     try:

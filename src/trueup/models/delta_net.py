@@ -2,12 +2,12 @@
 
 In a control step with targets q* and state s the corrected simulator runs under q* + delta(x), with
 
-    x = [q* - q, dq, q - q0, (gravity, gyro), q*(-1) - q*, ...],  clipped to the range it was fitted on, normalised
+    x = [q* - q, dq, q - q0, tanh(dq / 0.1), (gravity, gyro), q*(-1) - q*, ...],  clipped to the range it was fitted on, normalised
     delta = L tanh((A x + net(x)) / L)
 
 q0 is the default pose; gravity and gyro are those of a floating base in its own frame; q*(-k) are the targets k steps
-before: a command that acts one step late is corrected by q*(-1) - q*. A is a plain linear map: wrong
-gains are linear in x, so that a few seconds of log show them. The net has what is left. L limits the correction.
+before. A is linear: in it wrong gains are a share of q* - q and of dq, a late command is one of q*(-1) - q*, and
+dry friction is one of tanh(dq / 0.1), each in the joint's own columns, so that a few seconds of log show them. The net has what is left. L limits the correction.
 A delta action belongs to the simulator: policies train under it and are deployed without it.
 
 On disk it is a folder: `delta.json` (DeltaSpec) and `delta.safetensors` (numbers).
@@ -30,6 +30,7 @@ from trueup.core.layers import Layer, forward
 
 JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
 SCHEMA = 1
+_SLOW = 0.1  # rad/s
 _ARRAYS = ("linear", "mean", "std", "low", "high")
 Float32 = NDArray[np.float32]
 
@@ -57,7 +58,13 @@ class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def ninput(self) -> int:
-        return (3 + self.past) * len(self.joint_names) + 6 * self.base
+        return (4 + self.past) * len(self.joint_names) + 6 * self.base
+
+    def own(self, joint: int) -> tuple[int, ...]:
+        """Columns of the input that belong to a joint, and those of the base."""
+        n, base = len(self.joint_names), 6 * self.base
+        before = [4 * n + base + k * n + joint for k in range(self.past)]
+        return (*(k * n + joint for k in range(4)), *range(4 * n, 4 * n + base), *before)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,7 +104,7 @@ class DeltaNet:
 
         past  (n, `spec.past`, njoint) targets before this one, the newest first
         """
-        parts = [target - pos, vel, pos - np.array(self.spec.default_pose)]
+        parts = [target - pos, vel, pos - np.array(self.spec.default_pose), np.tanh(vel / _SLOW)]
         if self.spec.base:
             if base is None:
                 raise TrueupError("this delta action sees gravity and gyro: it needs a robot with a floating base")

@@ -44,9 +44,9 @@ class RetargetVerb(Source):
     """Give the motion of a person, or of another robot, to a robot.
 
     In: a BVH skeleton, SMPL joint positions (npy, npz) or any motion with named bodies; with --things boxes that it
-    touches or stands on. Out: an npz for training, and how good it is before and after: foot skate, penetration, limits,
-    collisions. Feet are held where they stand, joints keep to their limits of position and speed, and the robot keeps
-    off itself. With things the mesh between body, things and ground is kept, so that hands stay where they touch.
+    touches or stands on. Out: an npz for training, and how good it is before and after: foot skate, penetration,
+    limits, collisions. Feet are held where they stand, joints keep to their limits of position and speed, and the robot
+    keeps off itself. With things the mesh between body, things and ground is kept, so that hands stay where they touch.
     """
 
     motion: tyro.conf.Positional[str]  # File of a skeleton or a motion.

@@ -101,7 +101,9 @@ class ActionMap:
 
 def _reference(command: NDArray[np.floating] | None, njoint: int) -> NDArray[np.floating]:
     if command is None or command.shape[1] < njoint:
-        raise TrueupError("this policy adds to a reference motion: give the command, whose first columns are its joints")
+        raise TrueupError(
+            "this policy adds to a reference motion: give the command, whose first columns are its joints"
+        )
     return command[:, :njoint]
 
 

@@ -33,11 +33,10 @@ def with_layout(task: Task, layout: Layout) -> Task:
     order = JointOrder(layout.joint_names, names)
     if follows_motion(layout):
         if not isinstance(task.goal, TrackingGoal):
-            raise TrueupError(f"policy {layout.name!r} follows a motion: its task is {task.robot}-track:MOTION.npz")
-        task, given = (
-            replace(task, signals={**task.signals, **reference_signals(order)}),
-            _GIVEN | {REFERENCE, ROTATION},
-        )
+            need = f"its task is a tracking task, {task.robot}-track:MOTION.npz"
+            raise TrueupError(f"policy {layout.name!r} observes {REFERENCE!r}: it follows a motion, and {need}")
+        task = replace(task, signals={**task.signals, **reference_signals(order)})
+        given = _GIVEN | {REFERENCE, ROTATION}
     elif task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
         raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
     else:
@@ -82,7 +81,13 @@ def bundle_task(passport: Passport, task: str | None = None, robot: str | None =
     if task is None and name.partition(":")[0] not in task_names():
         raise TrueupError(f"this policy's task {name!r} is not built in: name it with --task FILE.py:FUNCTION")
     found = load_task(name, robot)
-    return found if passport.origin.format == "trueup" else with_layout(found, layout_of(passport))
+    return with_layout(found, layout_of(passport)) if is_foreign(passport) else found
+
+
+def is_foreign(passport: Passport) -> bool:
+    """Whether a policy has a layout of others: it was imported, or trained from one that was."""
+    shown = {term.signal for term in passport.policy.observation.terms}
+    return passport.origin.format != "trueup" or bool(shown & {REFERENCE, ROTATION})
 
 
 def fitting_tasks(layout: Layout, robot: str) -> list[str]:

@@ -56,7 +56,7 @@ class RunFolder:
         found = self.checkpoints.newest()
         if found is None:
             self.config()  # a folder that is no run is refused as such
-            raise TrueupError("has no checkpoint yet", file=self.path)
+            raise TrueupError("this run has no checkpoint yet: it was stopped before its first", file=self.path)
         return found
 
     def newest_policy(self) -> PolicyNet:

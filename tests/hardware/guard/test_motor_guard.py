@@ -142,13 +142,25 @@ def test_a_silent_policy_trips_within_two_control_periods(runner: Runner) -> Non
     assert 0.057 < runner.guard.trip.time_s < 0.061  # the last command came at 20 ms
 
 
-def test_time_that_the_guard_itself_was_not_run_is_no_silence_up_to_a_control_period(runner: Runner) -> None:
+def test_time_that_the_guard_itself_was_not_run_is_no_silence_up_to_two_control_periods(runner: Runner) -> None:
     guard, commanded = runner.guard, 0.02  # s, when the newest command came
     guard.excuse(0.03)
     guard.excuse(0.03)
-    assert guard.tick(commanded + 0.055) is not None
-    assert guard.tick(commanded + 0.060) is None  # two control periods and one that is excused
+    assert guard.tick(commanded + 0.075) is not None
+    assert guard.tick(commanded + 0.080) is None  # two control periods and two that are excused
     assert runner.tripped == "silence"
+
+
+def test_a_policy_that_may_be_silent_for_longer_is_excused_nothing_more() -> None:
+    guard = MotorGuard(SPEC, GuardCfg(silence_s=0.1), control_hz=50.0, period_s=PERIOD)
+    guard.observe(state(0), 0.0)
+    guard.command(rows(), 0.0)
+    guard.excuse(1.0)
+    guard.observe(state(48), 0.096)
+    assert guard.tick(0.097) is not None
+    assert guard.tick(0.099) is None
+    assert guard.trip is not None
+    assert guard.trip.guard == "silence"
 
 
 def test_states_that_waited_while_the_guard_was_not_run_may_come_late_and_only_they(runner: Runner) -> None:

@@ -58,7 +58,7 @@ class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of ladder.json."""
+    """Content of ladder.json; `left_out` says in a sentence what the quick form has not compared."""
 
     schema: int = SCHEMA
     robot: str
@@ -67,6 +67,7 @@ class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     recommendation: Recommendation
     rungs: list[RungResult]
     finer: StepCheck | None = None
+    left_out: str = ""
     notes: list[str]
     provenance: dict[str, object]
 

@@ -31,6 +31,7 @@ from trueup.world.batch import BatchSim
 from trueup.world.engines.simulation import Simulation
 from trueup.world.randomization.randomize import Randomizer, joint_ranges, locomotion_ranges
 
+_LEAST_NOISE = 0.02  # rad
 T = TypeVar("T")
 METHODS = ("nothing", "action noise", "randomisation", "identification", "delta dynamics", "delta action")
 
@@ -58,23 +59,30 @@ class ActionNoise(TargetStage):
 def score_all(problem: Problem, progress: Progress = lambda done: None) -> tuple[DeltaResult, tuple[Scored, ...]]:
     """The delta action and every method beside it, in the order of `METHODS`."""
     learned, spent = _timed(lambda: learn_delta(problem, lambda done: progress(0.5 * done)))
-    std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or 0.02
-    progress(0.5)
-    out = [
-        Scored(name="nothing", errors=learned.without, seconds=0.0),
-        Scored(name="action noise", errors=_under_noise(problem, std), seconds=0.0),
-        Scored(name="randomisation", errors=_randomised(problem), seconds=0.0),
-    ]
-    budget = max(30.0, 2.0 * spent)  # no method is starved: twice what the delta action took
-    (fitted, _), spent_on_fit = _timed(lambda: identified(problem, budget))
-    out.append(Scored(name="identification", errors=score(fitted, None, problem.scored), seconds=spent_on_fit))
-    progress(0.8)
-    dynamics, spent_on_net = _timed(lambda: DeltaDynamics(problem))
-    errors = score_run(problem.shooting, dynamics.run(problem.scored, problem.steps), problem.scored)
-    out.append(Scored(name="delta dynamics", errors=errors, seconds=spent_on_net))
-    out.append(Scored(name="delta action", errors=learned.corrected, seconds=spent))
-    progress(1.0)
-    return learned, tuple(out)
+    out = []
+    for k, name in enumerate(METHODS[:-1]):
+        out.append(score_beside(name, problem, learned, spent))
+        progress(0.5 + 0.1 * (k + 1))
+    return learned, (*out, Scored(name=METHODS[-1], errors=learned.corrected, seconds=spent))
+
+
+def score_beside(name: str, problem: Problem, learned: DeltaResult, spent: float) -> Scored:
+    """One of `METHODS` but the last; an identification may take twice the time `spent` on the delta action."""
+    std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or _LEAST_NOISE
+    work: dict[str, Callable[[], HorizonErrors]] = {
+        "nothing": lambda: learned.without,
+        "action noise": lambda: _under_noise(problem, std),
+        "randomisation": lambda: _randomised(problem),
+        "identification": lambda: score(identified(problem, max(30.0, 2.0 * spent))[0], None, problem.scored),
+        "delta dynamics": lambda: _by_dynamics(problem),
+    }
+    errors, seconds = _timed(work[name])
+    return Scored(name=name, errors=errors, seconds=seconds)
+
+
+def _by_dynamics(problem: Problem) -> HorizonErrors:
+    run = DeltaDynamics(problem).run(problem.scored, problem.steps)
+    return score_run(problem.shooting, run, problem.scored)
 
 
 def _under_noise(problem: Problem, std: float) -> HorizonErrors:

@@ -67,7 +67,7 @@ def calibrate_delta(
     problem = Problem(load_robot(robot), read_logs(logs, mapping), cfg, holdout=held, params=params)
     result = learn_delta(problem, progress or (lambda done: None))
     if folder is not None:
-        _write(result, Path(folder), cfg)
+        write_delta(result, Path(folder), cfg)
     return result
 
 
@@ -138,7 +138,10 @@ def blank_net(problem: Problem) -> DeltaNet:
     )
 
 
-def _write(result: DeltaResult, folder: Path, cfg: DeltaCfg) -> None:
+def write_delta(
+    result: DeltaResult, folder: Path, cfg: DeltaCfg, beside: dict[str, dict[str, tuple[float, ...]]] | None = None
+) -> None:
+    """Write the artifact and DIR/result.json; `beside` has the errors of other methods by name."""
     save_delta(result.net, folder)
     told = {
         "horizons_s": HORIZONS_S,
@@ -148,6 +151,7 @@ def _write(result: DeltaResult, folder: Path, cfg: DeltaCfg) -> None:
         "ratio": result.ratio,
         "windows": result.windows,
         "by_joint": result.by_joint,
+        "methods": beside or {},
         "notes": result.notes,
         "config": asdict(cfg),
     }

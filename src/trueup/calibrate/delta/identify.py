@@ -37,7 +37,7 @@ def identified(problem: Problem, budget_s: float, progress: Progress | None = No
         window=WindowCfg(window_s=0.1 if is_free else None, max_windows=60),
         fit=FitCfg(method="local", starts=1, iterations=12, budget_s=budget_s, loss="huber"),
     )
-    rate, share = shooting.tracks.rate_hz, 1.0 - problem.cfg.holdout
+    rate, share = shooting.tracks.rate_hz, 1.0 - problem.cfg.holdout_share
     logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.logs]
     found = make_problem(robot, [log.window(0, round(share * len(log))) for log in logs], cfg)
     fitter = Fitter(found, cfg.fit, progress=progress)

@@ -45,7 +45,7 @@ class Problem:
         self.steps, tracks = longest(self.shooting), self.shooting.tracks
         ends = np.unique(tracks.last)
         self._end = int(ends[len(logs) - 1])  # row after those of the logs that are fitted to
-        self._share = 1.0 - cfg.holdout
+        self._share = 1.0 - cfg.holdout_share
         ending = self._own(self.steps, (self._share, 1.0))
         later = tracks.starts(self.steps)
         later = later[later >= self._end]
@@ -56,7 +56,7 @@ class Problem:
         if not len(self.scored) or not len(self._own(max(cfg.horizons), (0.0, self._share))):
             need = max(HORIZONS_S) + 0.1
             told = (
-                f"the last {cfg.holdout:.0%} of a log must last {need:.1f} s: record {need / cfg.holdout:.0f} s or more"
+                f"the last {cfg.holdout_share:.0%} of a log must last {need:.1f} s: record {need / cfg.holdout_share:.0f} s or more"
             )
             raise TrueupError(f"these logs are too short to score a delta action: {told}")
 

@@ -20,7 +20,7 @@ from trueup.hardware.guard.readings import Fault
 _STATUS_S = 0.05
 _RETRY_S = 0.005
 _SPIN_S = 0.0003
-_STALL_S, _CATCH_UP_S = 0.01, 0.001
+_STALL_S, _CATCH_UP_S = 0.005, 0.001
 _SPIN_FROM_HZ = 200.0  # slower loops gain nothing from it
 
 

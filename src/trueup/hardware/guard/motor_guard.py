@@ -17,7 +17,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.body import BodyChecks, HealthChecks, tilt_of
-from trueup.hardware.guard.cfg import GuardCfg
+from trueup.hardware.guard.cfg import LONGEST_STALE_S, GuardCfg
 from trueup.hardware.guard.frozen import FrozenCheck
 from trueup.hardware.guard.limiter import CommandChecks, bound_torque, limits_of
 from trueup.hardware.guard.readings import Fault, ReadingChecks, worst_joint
@@ -54,7 +54,9 @@ class MotorGuard:
         self._arrived_s = self._commanded_s = -math.inf
         self._offset_s = math.inf  # smallest arrival time minus robot time so far
         self._late_s = 0.0
-        self._most_excused_s = 1.0 / control_hz
+        self._most_excused = [
+            min(2.0 / control_hz, max(0.0, LONGEST_STALE_S - limit)) for limit in (self.stale_s, self.silence_s)
+        ]
         self._state_excused_s = self._command_excused_s = 0.0  # slept through since the newest of each
         self._asked = np.zeros(spec.njoint)  # share of the torque limit in the last command
 
@@ -109,11 +111,12 @@ class MotorGuard:
     def excuse(self, stalled_s: float) -> None:
         """Take note that the guard itself was not run for a while: the whole computer may have stood still.
 
-        Who had no chance to be heard is not silent: robot and policy get that time, a control period at most, until
-        they are heard again (the robot: in time).
+        Who had no chance to be heard is not silent: robot and policy get that time, two control periods at most and
+        0.1 s in all, until they are heard again (the robot: in time).
         """
-        self._state_excused_s = min(self._state_excused_s + stalled_s, self._most_excused_s)
-        self._command_excused_s = min(self._command_excused_s + stalled_s, self._most_excused_s)
+        most_of_state, most_of_command = self._most_excused
+        self._state_excused_s = min(self._state_excused_s + stalled_s, most_of_state)
+        self._command_excused_s = min(self._command_excused_s + stalled_s, most_of_command)
 
     # --- out ---
     def tick(self, now_s: float) -> FloatArray | None:

@@ -21,6 +21,9 @@ _DIAGNOSED = 3  # runs of the last rung that the diagnosis reads
 
 def deploy(loop: Context, round_: int) -> Stage:
     """All rungs up to the first that is not passed; a twin needs no certificate, which is recorded."""
+    if loop.asked.logs:
+        absent = "recordings were given and no robot: `trueup deploy BUNDLE --driver ...` is yours to run"
+        return Stage(name="deploy", round=round_, after=((round_, "train"), (round_, "verify")), absent=absent)
     walks = WALKS if loop.walks else ((),)
     seconds = loop.budgets.deploy_s
     config = {"driver": loop.asked.driver, "seconds": seconds, "walks": [list(walk) for walk in walks]}
@@ -55,14 +58,15 @@ def deploy(loop: Context, round_: int) -> Stage:
 
 
 def gap(loop: Context, round_: int) -> Stage:
-    """The diagnosis of the runs on the last rung, and its request for the next fit."""
+    """The diagnosis of the runs on the last rung (or of given recordings), and its request for the next fit."""
 
     def commands(folder: Path) -> list[Command]:
-        logs = robot_logs(loop.folder(round_, "deploy"))
+        given = loop.unseen() or (loop.logs(round_) if loop.asked.logs else [])
+        logs = given or robot_logs(loop.folder(round_, "deploy"))
         if not logs:
             return []
-        bundle = loop.folder(round_, "train") / BUNDLE
-        words: list[object] = ["gap", *logs, "--bundle", bundle, "--params", loop.fit(round_), "--out", folder]
+        words: list[object] = ["gap", *logs, "--params", loop.fit(round_), "--out", folder]
+        words += [] if given else ["--bundle", loop.folder(round_, "train") / BUNDLE]
         words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
         return [verb(*words, ok=(0, 1))]
 

@@ -1,8 +1,9 @@
 """Interaction mesh: who is beside whom, kept by Laplacian coordinates, as a task for inverse kinematics.
 
 Key points of the body, corners of things and points of the ground are joined by a Delaunay mesh of the source in every
-row. A point's Laplacian coordinate is its place minus the mean of its neighbours, weighted by 1/distance^2: what is near stays near and what
-touches keeps touching, although limbs are shorter (interaction mesh, Ho et al. 2010; OmniRetarget, arXiv 2509.26633).
+row. A point's Laplacian coordinate is its place minus the mean of its neighbours, weighted by 1/distance^2: what is
+near stays near and what touches keeps touching, although limbs are shorter (interaction mesh, Ho et al. 2010;
+OmniRetarget, arXiv 2509.26633).
 
     minimise  sum_i w |L_i(q) - L_i(source)|^2,   L = p_i - weighted mean of p_j over the neighbours j
 """

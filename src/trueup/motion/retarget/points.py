@@ -98,7 +98,9 @@ def _words(role: str) -> tuple[str, ...]:
         return _HEAD
     side, limb = role.split("_")
     words = _ALIASES[limb]
-    return words if side == "left" else tuple(re.sub(r"^left|^l", "right" if w[:4] == "left" else "r", w) for w in words)
+    if side == "left":
+        return words
+    return tuple(re.sub(r"^left|^l", "right" if word[:4] == "left" else "r", word) for word in words)
 
 
 def _plain(name: str) -> str:

@@ -6,6 +6,7 @@ lengths, so that a short arm points where a long one pointed.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 
@@ -48,7 +49,7 @@ class Shape:
 
     def length(self, *roles: str) -> float:
         """Along a chain of roles, mean of both sides."""
-        steps = zip(roles[:-1], roles[1:], strict=True)
+        steps = itertools.pairwise(roles)
         return sum(
             float(np.mean([np.linalg.norm(self.rest[f"{s}_{a}"] - self.rest[f"{s}_{b}"]) for s in SIDES]))
             for a, b in steps

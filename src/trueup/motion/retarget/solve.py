@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 _FIRST, _FIRST_DT = 150, 0.002  # steps of the first row, so short that limbs do not leap through others
 _MORE, _OVERLAP_M = 8, 0.0005
-_APART_M, _SEEN_M, _OUT_M = 0.005, 0.08, 0.002  # distance of bodies kept, from where seen; way out of a collision, a step
+_APART_M, _SEEN_M, _OUT_M = (
+    0.005,
+    0.08,
+    0.002,
+)  # distance of bodies kept, from where seen; way out of a collision, a step
 # cost of a metre and of a radian off the target
 _COSTS = {
     "pelvis": (3.0, 0.5),
@@ -105,7 +109,9 @@ class Ik:
     def _depth(self) -> float:
         """Deepest overlap of two geoms as they are, m."""
         model, data = self.model, self._configuration.data
-        return max(0.0, -min((mujoco.mj_geomDistance(model, data, a, b, _APART_M, None) for a, b in self.pairs), default=0))
+        return max(
+            0.0, -min((mujoco.mj_geomDistance(model, data, a, b, _APART_M, None) for a, b in self.pairs), default=0)
+        )
 
     def _come_out(self, limits: list[Any]) -> None:
         """Small further steps while limbs overlap, which a long step let happen."""

@@ -45,7 +45,9 @@ def hold_feet(targets: Targets, shape: Shape) -> tuple[Targets, NDArray[np.bool_
             yaw = yaw_of(quat[name][rows])
             flat = about_z(np.arctan2(np.sin(yaw).mean(), np.cos(yaw).mean())[None])
             move[rows] = place - pos[name][rows]
-            turn[rows] = rotation_vector(multiply(np.broadcast_to(flat, (last - first, 4)), conjugate(quat[name][rows])))
+            turn[rows] = rotation_vector(
+                multiply(np.broadcast_to(flat, (last - first, 4)), conjugate(quat[name][rows]))
+            )
         if stands[:, k].any():
             pos[name] = pos[name] + _between(move, stands[:, k])
             quat[name] = multiply(_turn(_between(turn, stands[:, k])), quat[name])

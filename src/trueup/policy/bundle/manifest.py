@@ -9,7 +9,7 @@ import msgspec
 from trueup._version import __version__
 from trueup.core.arrays import sha256_of
 from trueup.core.documents import parse_json, read_bytes, to_json
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.core.files import make_folder, write_atomic
 
 MANIFEST, SPEC, NETWORK, GOLDEN = "manifest.json", "spec.json", "policy.onnx", "golden.npz"
@@ -63,10 +63,10 @@ def write_files(folder: Path, files: dict[str, bytes], opset: int, operators: tu
 
 def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     """The manifest, the content of every file that fits it, and the bundle's hash; anything else is refused."""
-    if not folder.is_dir():
-        raise TrueupError("no bundle here: a bundle is a folder", file=folder)
     if not (folder / MANIFEST).is_file():
-        raise TrueupError(f"no bundle here: {MANIFEST} is missing", file=folder)
+        found = f"{MANIFEST} is missing: {found_instead(folder)}" if folder.exists() else "no such folder"
+        run = folder if (folder / "checkpoints").is_dir() else "RUN"
+        raise TrueupError(f"no bundle here: {found}; `trueup export {run} --out walk.bundle` writes one", file=folder)
     data = read_bytes(folder / MANIFEST, _LIMITS[MANIFEST], "manifest")
     manifest = _read(data, folder / MANIFEST)
     names = {path.name for path in folder.iterdir()}

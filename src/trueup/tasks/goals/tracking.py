@@ -68,6 +68,9 @@ class Tracking(Goal):
         down = rotate(conjugate(ref.root_quat), np.tile(np.array([0, 0, -1], np.float32), (len(ref.root_quat), 1)))
         self._rows = np.concatenate([ref.joint_pos - default, ref.joint_vel, down, ref.phase[:, None]], axis=1)
         self.ncommand = self._rows.shape[1]
+        self.mirror_parts = (("joints", len(default)), ("joints", len(default)), ("vector", 3), ("same", 1))
+        at_rest = self.tree.place(np.zeros((1, 3)), np.array([[1.0, 0, 0, 0]]), robot.spec.default_pose[None])
+        self.bodies = np.asarray(at_rest.pos[0, self.tracked], float)
         super().__init__(sim.nsim)
         self.at = np.zeros(sim.nsim, np.int64)  # row of the reference that is asked for
         self.limit: Float32 = np.array([cfg.limit_m[0]], np.float32)

@@ -63,7 +63,8 @@ def tracking_limit(sense: Sense, ids: Rows) -> Values:
 
 def reference_turn(sense: Sense, ids: Rows) -> Values:
     """Orientation of the reference's base in the robot's: R00 R01 R10 R11 R20 R21, (n, 6)."""
-    own, wanted = _state(sense, ids)[:, 0, 3:7], _goal(sense).reference.quat[_asked(sense, ids), 0]
+    goal = _goal(sense)
+    own, wanted = _state(sense, ids)[:, 0, 3:7], goal.reference.root_quat[_asked(sense, ids)]
     return two_columns(multiply(conjugate(own), wanted))
 
 
@@ -88,8 +89,8 @@ TRACKING_SIGNALS = {
     "body_vel_gap": Signal(body_vel_gap, "m/s"),
     "body_spin_gap": Signal(body_spin_gap, "rad/s"),
     "tracking_limit": Signal(tracking_limit, "m"),
-    "reference_turn": Signal(reference_turn, "1"),
-    "reference_ahead": Signal(reference_ahead, "m"),
+    "reference_turn": Signal(reference_turn, "1", "turn"),
+    "reference_ahead": Signal(reference_ahead, "m", "bodies"),
 }
 
 

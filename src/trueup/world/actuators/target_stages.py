@@ -81,7 +81,7 @@ class LearnedDelta(TargetStage):
             raise TrueupError(f"this delta action is of {spec.robot}, with other joints than {sim.robot.spec.name}")
         if abs(sim.control_dt * spec.rate_hz - 1.0) > 0.02:
             rates = f"{spec.rate_hz:g} Hz, this simulation controls at {1 / sim.control_dt:g} Hz"
-            raise TrueupError(f"this delta action was learned at {rates}: learn it with --cfg.rate-hz of the task")
+            raise TrueupError(f"this delta action was learned at {rates}: learn it with --rate-hz of the task")
         motion = sim.motion.of()
         base = None
         if spec.base and motion.base_vel is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.documents import read_json, write_json
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, belongs_to_stand
 
@@ -218,4 +218,6 @@ def write_calibration(result: Calibration, folder: str | Path) -> Path:
 
 def read_calibration(path: str | Path) -> Calibration:
     """Read params.json, or the folder that holds it."""
-    return read_json(path, Calibration, "calibration", name=PARAMS_FILE, schema=SCHEMA)
+    found = found_instead(Path(path).parent if Path(path).name == PARAMS_FILE else path)
+    absent = f"no calibration here: {found}; `trueup calibrate LOG --robot ROBOT --out DIR` makes one"
+    return read_json(path, Calibration, "calibration", name=PARAMS_FILE, schema=SCHEMA, absent=absent)
