@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from trueup.core.stop import stop_on_signal
+from trueup.core.verb_package import called_with
 from trueup.loop.context import Context
 from trueup.loop.run import Looped, left_s, opened, run_loop, standing, where
-from trueup.loop.stage import Stage, Told
+from trueup.loop.stage import Stage, Tell, Told
 from trueup.loop.story import in_words, tell_story
 from trueup.loop.verbs import BoardVerb, LoopVerb
 from trueup.report.workspace.board import serve_folder
@@ -43,12 +44,8 @@ def run_verb(asked: LoopVerb) -> int:
         else:
             console.print(f"{name} done in {_clock(seconds)}", highlight=False)
 
-    def changed(loop: Context) -> None:
-        if asked.page:
-            write_page(loop, films=asked.films)
-
     console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
-    looped = run_loop(asked, told, changed)
+    looped = _run(asked, told)
     _print_figures(looped, console)
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
     if asked.page:
@@ -57,6 +54,14 @@ def run_verb(asked: LoopVerb) -> int:
             f"page       {page}   (open it in a browser; it needs no network)", highlight=False, soft_wrap=True
         )
     return 0
+
+
+def _run(asked: LoopVerb, tell: Tell = lambda stage, what, seconds, line: None) -> Looped:
+    def changed(loop: Context) -> None:
+        if asked.page:
+            write_page(loop, films=asked.films)
+
+    return run_loop(asked, tell, changed)
 
 
 def write_page(loop: Context, *, films: bool) -> Path:
@@ -91,3 +96,7 @@ def _print_figures(looped: Looped, console: Console) -> None:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
+
+
+loop = called_with(LoopVerb, _run)
+board = called_with(BoardVerb, run_board)
