@@ -39,6 +39,19 @@ def test_all_threads_get_the_priority_and_have_their_own_back_afterwards() -> No
         thread.join()
 
 
+@pytest.mark.parametrize("inherited", [True, False])
+def test_a_thread_that_is_started_later_has_the_priority_only_where_that_is_asked(inherited: bool) -> None:
+    before = raise_priority(POLICY, inherited=inherited)
+    found: list[int] = []
+    try:
+        thread = threading.Thread(target=lambda: found.append(os.sched_getscheduler(0) & _PLAIN))
+        thread.start()
+        thread.join()
+    finally:
+        restore_priority(before)
+    assert found == [os.SCHED_FIFO if before and inherited else os.SCHED_OTHER]
+
+
 def test_memory_is_locked_where_allowed_and_let_go() -> None:
     if lock_memory():
         assert _locked_kb() > 1000

@@ -19,19 +19,19 @@ _CAP_IPC_LOCK = 14
 Before = dict[int, tuple[int, os.sched_param]]
 
 
-def raise_priority(priority: int) -> Before:
+def raise_priority(priority: int, *, inherited: bool = False) -> Before:
     """SCHED_FIFO for all threads of this process; returns what each had, without those that have as much already.
 
     All threads: one of ordinary priority may hold the interpreter when another program takes its core, and the timed
-    loop would wait for both.
+    loop would wait for both. `inherited`: threads and processes that are started later have it too.
     """
     before: Before = {}
+    reset = 0 if inherited else getattr(os, "SCHED_RESET_ON_FORK", 0)
     with contextlib.suppress(OSError, AttributeError):
         for thread in map(int, os.listdir("/proc/self/task")):
             had = os.sched_getscheduler(thread), os.sched_getparam(thread)
             if had[1].sched_priority < priority:
-                fifo = os.SCHED_FIFO | getattr(os, "SCHED_RESET_ON_FORK", 0)
-                os.sched_setscheduler(thread, fifo, os.sched_param(priority))
+                os.sched_setscheduler(thread, os.SCHED_FIFO | reset, os.sched_param(priority))
                 before[thread] = had
     return before
 

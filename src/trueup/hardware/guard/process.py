@@ -139,7 +139,7 @@ def _prepare(cfg: GuardCfg) -> None:
     gc.freeze()
     sys.setswitchinterval(SWITCH_S)
     if cfg.realtime_priority:
-        raise_priority(GUARD)
+        raise_priority(GUARD, inherited=True)  # the reader of the driver is started after this
         lock_memory()
 
 
