@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from trueup.hardware.realtime import POLICY, TWIN, lock_memory, raise_priority, restore_priority, unlock_memory
+from trueup.hardware.realtime import (
+    POLICY,
+    TWIN,
+    lock_memory,
+    may_raise,
+    raise_priority,
+    restore_priority,
+    unlock_memory,
+)
 
 _PLAIN = ~getattr(os, "SCHED_RESET_ON_FORK", 0)
 
@@ -50,6 +58,17 @@ def test_a_thread_that_is_started_later_has_the_priority_only_where_that_is_aske
     finally:
         restore_priority(before)
     assert found == [os.SCHED_FIFO if before and inherited else os.SCHED_OTHER]
+
+
+def test_the_right_to_priority_is_told_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = raise_priority(POLICY)
+    restore_priority(before)
+    assert may_raise() == bool(before)
+    monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
+    assert not may_raise()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (99, 99))
+    assert may_raise()
 
 
 def test_memory_is_locked_where_allowed_and_let_go() -> None:

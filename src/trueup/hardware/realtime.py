@@ -15,8 +15,15 @@ from pathlib import Path
 TWIN, GUARD, POLICY = 30, 20, 10  # of SCHED_FIFO
 SWITCH_S = 2e-4  # longest that a thread beside a timed loop may keep it waiting for the interpreter
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4  # of mlockall: what is there, what will come, only what is touched
-_CAP_IPC_LOCK = 14
+_CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 Before = dict[int, tuple[int, os.sched_param]]
+
+
+def may_raise() -> bool:
+    """Whether this process may go before ordinary programs."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= GUARD or _has(_CAP_SYS_NICE)
+    return False
 
 
 def raise_priority(priority: int, *, inherited: bool = False) -> Before:
@@ -57,11 +64,13 @@ def unlock_memory() -> None:
 
 
 def _may_lock() -> bool:
-    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY:
-        return True
+    return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY or _has(_CAP_IPC_LOCK)
+
+
+def _has(capability: int) -> bool:
     with contextlib.suppress(OSError, ValueError, IndexError):
         status = Path("/proc/self/status").read_text()
-        return bool(int(status.split("CapEff:")[1].split()[0], 16) >> _CAP_IPC_LOCK & 1)
+        return bool(int(status.split("CapEff:")[1].split()[0], 16) >> capability & 1)
     return False
 
 

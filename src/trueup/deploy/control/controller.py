@@ -124,7 +124,9 @@ class Controller:
         self._check(actor)
         raw = np.ascontiguousarray(self._act(actor), np.float32)
         smoothed: NDArray[np.floating] = raw if self.cfg.smoothing == 1.0 else self._smooth(raw, past.smoothed)
-        wanted = self.order.to_robot(np.asarray(self._map.target(smoothed, relative_to, self._builder.command), np.float64))[0]
+        wanted = self.order.to_robot(
+            np.asarray(self._map.target(smoothed, relative_to, self._builder.command), np.float64)
+        )[0]
         target = _bounded(wanted, start, self.target_step)
         self._past = _Past(seen_action=self._map.observed(raw).copy(), smoothed=smoothed, target=target)
         command = self._builder.command[0].copy()
