@@ -123,6 +123,7 @@ DEPLOY = Parts(
         "velocity",
         "faults",
         "plain",
+        "sample",
         "false_trips",
         "timing",
         "preflight",
