@@ -99,7 +99,8 @@ def gap(
         seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
         nothing_wrong=not ranked,
         causes=tuple(
-            as_cause(one, robot.spec.name, names, str(out), rivals if k == 0 else ()) for k, one in enumerate(ranked)
+            as_cause(one, robot.spec.name, names, str(out), base, rivals if k == 0 else ())
+            for k, one in enumerate(ranked)
         ),
         pairs=tuple(pairs),
         tried={one.cause: one.explained(held) for one in each},
