@@ -79,7 +79,9 @@ def real(cfg: BenchCfg) -> None:
     if cfg.data is None:
         print("part real needs recordings: --data FOLDER")
         return
-    rows = GAP.each("real", list(REAL), lambda key: diagnose_real(key, cfg.data, cfg.fits), fresh=cfg.fresh)
+    keys = [key for key in REAL if not cfg.only or key in cfg.only]
+    GAP.each("real", keys, lambda key: diagnose_real(key, cfg.data, cfg.fits), fresh=cfg.fresh)
+    rows = {key: row for key, row in _known("real").items() if key in REAL}
     GAP.merge("real", {}, real_section(rows), "python benchmarks/gap.py --part real --data FOLDER --fits FOLDER")
 
 

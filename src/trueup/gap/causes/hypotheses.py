@@ -71,6 +71,11 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     Hypothesis(cause="damping", params=("damping",), kind="add",
                sizes=(-0.02, -0.01, 0.01, 0.02, 0.04, 0.07, 0.12), tolerance=0.008,
                unit="s/rad of the torque limit", of_torque=True, fits=("damping",)),
+    # models whose numbers are far too high: a share of them, not a difference
+    Hypothesis(cause="damping", params=("damping",), kind="times", sizes=(0.05, 0.15, 0.4), tolerance=0.5,
+               unit="times the damping", fits=("damping",)),
+    Hypothesis(cause="friction", params=("friction",), kind="times", sizes=(0.05, 0.3), tolerance=0.5,
+               unit="times the friction", fits=("friction",)),
     Hypothesis(cause="weak motors", params=("kp", "kd", "torque_limit"), kind="times",
                sizes=(0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 1.2), tolerance=0.1, unit="times", fits=("kp", "kd")),
     Hypothesis(cause="weak motors", params=("torque_limit",), kind="times", sizes=(0.05, 0.1, 0.15, 0.25, 0.4, 0.6),
