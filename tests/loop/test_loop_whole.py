@@ -125,7 +125,9 @@ def test_the_board_serves_the_page_and_makes_it_anew(asked: LoopVerb) -> None:
             page.goto(address)
             assert "my_pendulum: the loop" in page.inner_text("h1")
             for link in ("round-1/calibrate/stage.log", "round-1/calibrate/fit/index.html"):
-                assert page.goto(urljoin(address, link)).ok
+                answer = page.goto(urljoin(address, link))
+                assert answer is not None
+                assert answer.ok
             assert all(url.startswith((address, "data:", "blob:")) for url in seen)
             browser.close()
     finally:
