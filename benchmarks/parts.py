@@ -117,11 +117,37 @@ PROVE = Parts(
 DEPLOY = Parts(
     name="deploy",
     title="Deploy: results",
-    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "preflight", "wiggle", "recording"),
+    order=(
+        "start",
+        "ladder",
+        "velocity",
+        "faults",
+        "plain",
+        "false_trips",
+        "timing",
+        "preflight",
+        "wiggle",
+        "recording",
+    ),
+)
+HUMANOID = Parts(
+    name="humanoid",
+    title="Humanoid: results",
+    order=(
+        *("tracking", "walking", "witnesses", "retarget", "checked"),
+        *("headroom", "delta", "analytic", "data", "forms", "closed"),
+    ),
+    packages=("mujoco", "torch", "mink"),
 )
 LOOP = Parts(
     name="loop",
     title="Loop: results",
     order=("rounds", "resumed", "demo", "diagnosis"),
     packages=("mujoco", "torch"),
+)
+HUMANOID = Parts(
+    name="humanoid",
+    title="Humanoid: results",
+    order=("tracking", "walking", "witnesses", "retarget", "checked"),
+    packages=("mujoco", "torch", "mink"),
 )

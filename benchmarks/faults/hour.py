@@ -11,15 +11,28 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.deploy.control.controller import Controller
 from trueup.deploy.control.goal import AskedGoal
+from trueup.deploy.deploy import _command_margin
+from trueup.deploy.ladder.records import RUNG_CFGS
 from trueup.deploy.session.session import Session, SessionCfg
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.guard.body import tilt_of
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
 from trueup.policy.bundle.bundle import PolicyBundle
-from trueup.robot.load import Robot
+from trueup.robot.load import Robot, load_robot
 
 FALLEN_RAD = 0.7
+
+
+def full_guard(bundle: PolicyBundle) -> GuardCfg:
+    """As `trueup deploy` sets it on the rung "full"."""
+    spec = load_robot(bundle.passport.robot.name).spec
+    controller = Controller(bundle, spec.joint_names)
+    return GuardCfg(
+        torque_fraction=RUNG_CFGS["full"].torque,
+        max_step_rad=float(min(controller.target_step.max(), 1e3)),
+        command_margin_rad=_command_margin(controller, spec),
+    )
 
 
 class Wander:
@@ -61,8 +74,12 @@ def walk(
     seed: int,
     command_hz: float | None = None,
     lockstep: bool = False,
+    late: list[float] | None = None,
 ) -> dict[str, Any]:
-    """Walk for a while; a trip is false unless the robot falls, or sags too far for the policy to start at all."""
+    """Walk for a while; a trip is false unless the robot falls, or sags too far for the policy to start at all.
+
+    late   gets the lateness of every step, s
+    """
     controller = Controller(bundle, robot.spec.joint_names)
     operator = Wander(seed, controller.control_hz)
     began = time.monotonic()
@@ -79,6 +96,9 @@ def walk(
         outcome = session.run()
     if outcome.ended == "interrupted":
         raise KeyboardInterrupt  # nothing was measured
+    if late is not None:
+        late += session._figures._late
+    trip_s = driver.trip.time_s if driver.trip is not None else None
     summary = driver.summary
     tap, latency = (summary.tap, summary.status.latency) if summary is not None else ({}, {})
     tripped = outcome.ended == "tripped"
@@ -87,6 +107,7 @@ def walk(
         "robot_s": outcome.seconds,
         "wall_s": round(time.monotonic() - began, 1),
         "tripped": tripped,
+        "trip_s": trip_s if tripped else None,
         "fell": bool(tripped and has_fallen),
         "refused": outcome.guard == "start pose",
         "false_trip": bool(tripped and not has_fallen and outcome.guard != "start pose"),

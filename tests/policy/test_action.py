@@ -100,3 +100,17 @@ def test_columns_go_to_the_joint_of_their_name_and_equal_orders_cost_no_copy():
     np.testing.assert_array_equal(order.to_policy(values), [[3.0, 1.0, 2.0]])
     np.testing.assert_array_equal(order.to_robot(np.array([3.0, 1.0, 2.0])), [1.0, 2.0, 3.0])
     assert np.shares_memory(JointOrder(("a", "b", "c"), ("a", "b", "c")).to_policy(values), values)
+
+
+def test_residual_actions_are_added_to_the_first_columns_of_the_command():
+    mapping = ActionMap(changed(residual=True))
+    command = rows(0.05, -0.1, 0.2, 9.0)  # three joints, then what else is asked
+    np.testing.assert_allclose(
+        mapping.target(rows(0.5, -0.25), command=command), [[0.1 + 0.05 - 0.5, 0.2 - 0.1, 0.3 + 0.2 + 0.25]], atol=1e-6
+    )
+    with pytest.raises(TrueupError, match="reference motion"):
+        mapping.target(rows(0.5, -0.25))
+    with pytest.raises(TrueupError, match="reference motion"):
+        mapping.target(rows(0.5, -0.25), command=rows(0.0, 0.0))
+    with pytest.raises(ValueError, match="not both"):
+        ActionMap(ActionSpec(**msgspec.to_builtins(SPEC) | {"residual": True, "relative": True}))

@@ -1,7 +1,9 @@
 """Mismatch of windows under many candidate changes, all as rows of one batch.
 
 Each channel's error is measured in units of what would not matter: 0.004 rad of a joint, 0.15 rad/s of spin, 0.015 of
-the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide.
+the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide. On the
+ground a foot that lands a moment early or late throws a window off by any amount: there the logarithm of one plus the
+mean square counts, as for errors with heavy tails.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def base_values(model: Model, windows: Windows, names: Sequence[str]) -> dict[st
 def losses(
     model: Model, windows: Windows, candidates: Sequence[Values], hysteresis: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Mean squared mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
+    """Mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
 
     hysteresis  of each candidate, N m of each joint (njoint,): then the joints have Dahl friction
     """
@@ -85,18 +87,27 @@ def losses(
 
 
 def errors(sim: BatchSim, windows: Windows, tiles: int) -> FloatArray:
-    """Mean squared mismatch (tiles W, channel) of one batch."""
+    """Mismatch (tiles W, channel) of one batch: mean square, on the ground its logarithm."""
     recorded: Recorded = windows.recorded.tiled(tiles)
     out = play(sim, recorded)
     channels = [_mean(joint_seen(sim, out["qpos"]) - np.tile(windows.measured, (tiles, 1, 1)), JOINT_RAD)]
     if sim.free_base and windows.gravity is not None:
-        quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
-        down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
+        down, spin = base_seen(sim, out)
         channels.append(_mean(down - np.tile(windows.gravity, (tiles, 1, 1)), GRAVITY))
         if windows.gyro is not None:
-            spin = out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
             channels.append(_mean(spin - np.tile(windows.gyro, (tiles, 1, 1)), SPIN_RAD_S))
-    return np.concatenate(channels, axis=1)
+    found = np.concatenate(channels, axis=1)
+    return np.log1p(found) if sim.free_base else found
+
+
+def base_seen(sim: BatchSim, out: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Direction of gravity and spin (rows, L, 3) as the IMU would report them; zeros of a base that is held."""
+    if not sim.free_base:
+        none = np.zeros((*out["qpos"].shape[:2], 3))
+        return none, none
+    quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
+    down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
+    return down, out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
 
 
 def _mean(error: FloatArray, unit: float) -> FloatArray:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from trueup.core.documents import read_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic
 from trueup.hardware.drivers.open import same_twin
@@ -50,6 +51,21 @@ class Looped:
     comparison: Comparison | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What a workspace is about: it never changes but for what follows `task`."""
+
+    robot: str
+    driver: str
+    task: str
+    source: str
+    full: bool
+    rounds: int
+    logs: tuple[str, ...] = ()
+    params: str = "pace"
+    scenarios: str | None = None
+
+
 def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
     if asked.last_round < 1:
@@ -61,10 +77,10 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
     wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}
     file = workspace.path / ASKED
-    found = json.loads(file.read_text()) if file.exists() else wanted
+    found = asdict(read_json(file, _Asked, "workspace")) if file.exists() else wanted
     for key, value in wanted.items():
-        if found.get(key) != value:
-            told = f"this workspace is about {key} {found.get(key)!r}, and {value!r} was asked for"
+        if found[key] != value:
+            told = f"this workspace is about {key} {found[key]!r}, and {value!r} was asked for"
             raise TrueupError(f"{told}; choose another --workspace", file=file)
     make_folder(workspace.path)
     how = {"source": loop.robot_words[0], "full": asked.full, "rounds": asked.last_round}
@@ -104,11 +120,10 @@ def opened(path: Path) -> Context:
     file = path / ASKED
     if not file.exists():
         raise TrueupError(f"is no workspace of `trueup loop`: {ASKED} is missing", file=path)
-    facts = json.loads(file.read_text())
+    facts = read_json(file, _Asked, "workspace")
     asked = LoopVerb(
-        robot=facts["source"], driver=facts["driver"], task=facts["task"], workspace=path, full=facts["full"],
-        rounds=facts["rounds"], logs=tuple(map(Path, facts.get("logs", ()))), params=facts.get("params", "pace"),
-        scenarios=facts.get("scenarios"),
+        robot=facts.source, driver=facts.driver, task=facts.task, workspace=path, full=facts.full, rounds=facts.rounds,
+        logs=tuple(map(Path, facts.logs)), params=facts.params, scenarios=facts.scenarios,
     )  # fmt: skip
     return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
 

@@ -108,7 +108,7 @@ def _slide(motion: Motion, tree: BodyTree, quat: FloatArray) -> float:
 
 
 def _jumps(motion: Motion) -> list[MotionFinding]:
-    """Rows that are apart from the row before by more than twice what their neighbours are."""
+    """Rows that are apart from the row before by more than three times what rows around them are."""
     dots = np.abs(np.sum(motion.root_quat[1:] * motion.root_quat[:-1], axis=1))
     steps = {
         "root": (np.linalg.norm(np.diff(motion.root_pos, axis=0), axis=1), _JUMP_M, "m"),
@@ -118,14 +118,25 @@ def _jumps(motion: Motion) -> list[MotionFinding]:
         steps["joints"] = (np.abs(np.diff(motion.joint_pos, axis=0)).max(axis=1), _JUMP_RAD, "rad")
     out = []
     for name, (size, least, unit) in steps.items():
-        around = np.maximum(np.concatenate([size[1:], size[-2:-1]]), np.concatenate([size[1:2], size[:-1]]))
-        bad = np.flatnonzero((size > least * min(1.0, 50.0 / motion.rate_hz)) & (size > 2.0 * around))
+        around = _usual(size)
+        bad = np.flatnonzero((size > least * min(1.0, 50.0 / motion.rate_hz)) & (size > 3.0 * around))
         if len(bad):
             k = int(bad[size[bad].argmax()])
             what = (
                 f"{name}: {size[k]:.2f} {unit} from row {k} to {k + 1} ({k / motion.rate_hz:.2f} s), {len(bad)} in all"
             )
             out.append(MotionFinding("jump", "error", what, k))
+    return out
+
+
+def _usual(size: FloatArray) -> FloatArray:
+    """Median of the values up to four rows before and after each, itself left out."""
+    padded = np.concatenate([np.full(4, np.nan), size, np.full(4, np.nan)])
+    window = np.lib.stride_tricks.sliding_window_view(padded, 9).copy()
+    window[:, 4] = np.nan
+    alone = np.isnan(window).all(axis=1)
+    window[alone] = 0.0
+    out: FloatArray = np.nanmedian(window, axis=1)
     return out
 
 

@@ -19,6 +19,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """target = default_pose + scale * clip(action, -clip, clip), kept inside [low, high]; all per joint.
 
     relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
+    residual  the command's first columns, one of each joint, are added: a reference pose minus the default one
     moved  joints that the policy moves, in the order of its outputs; the others stay in the default pose
     low, high  empty: targets are not limited
     clip  one number for all actions, (low, high) of each, or None
@@ -33,12 +34,15 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     scale: tuple[float, ...]  # of each moved joint, rad
     clip: float | tuple[tuple[float, float], ...] | None = 10.0
     relative: bool = False
+    residual: bool = False
     observe_clipped: bool = False
 
     def __post_init__(self) -> None:
         limits = {len(limit) for limit in (self.low, self.high) if limit}
         if limits | {len(self.default_pose)} != {len(self.joint_names)} or len(self.scale) != len(self.moved):
             raise ValueError("an action spec needs one number for each joint")
+        if self.relative and self.residual:
+            raise ValueError("actions are relative to the last target or residuals on the command, not both")
         if isinstance(self.clip, tuple) and len(self.clip) != len(self.moved):
             raise ValueError("clip needs one (low, high) for each action")
         clips = self.clip if isinstance(self.clip, tuple) else () if self.clip is None else ((-self.clip, self.clip),)
@@ -64,14 +68,24 @@ class ActionMap:
         pairs = ((-spec.clip, spec.clip),) if isinstance(spec.clip, int | float) else spec.clip
         self._clip = None if pairs is None else tuple(np.array(pairs).T)
 
-    def target(self, action: NDArray[np.floating], before: FloatArray | None = None) -> FloatArray:
-        """Joint targets (n, njoint) of actions (n, naction); `before` (n, njoint) are the last, at first the pose."""
+    def target(
+        self,
+        action: NDArray[np.floating],
+        before: FloatArray | None = None,
+        command: NDArray[np.floating] | None = None,
+    ) -> FloatArray:
+        """Joint targets (n, njoint) of actions (n, naction).
+
+        before   (n, njoint) the last targets, at first the pose; command (n, ncommand) as the policy saw it
+        """
         if self.spec.relative:
             if before is None:
                 raise TrueupError("this policy moves its targets: give the targets before")
             out = np.array(before, np.float64)
         else:
             out = np.repeat(self._default[None], len(action), axis=0)
+            if self.spec.residual:
+                out += _reference(command, out.shape[1])
         out[:, self._columns] += self._scale * self._clipped(action)
         if self._low is None and self._high is None:
             return out
@@ -83,6 +97,14 @@ class ActionMap:
 
     def _clipped(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
         return action if self._clip is None else np.clip(action, *self._clip)
+
+
+def _reference(command: NDArray[np.floating] | None, njoint: int) -> NDArray[np.floating]:
+    if command is None or command.shape[1] < njoint:
+        raise TrueupError(
+            "this policy adds to a reference motion: give the command, whose first columns are its joints"
+        )
+    return command[:, :njoint]
 
 
 class JointOrder:

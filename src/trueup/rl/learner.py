@@ -94,6 +94,10 @@ class Learner(ABC):
             if not name.startswith(tuple(others)):
                 adam.restore(name, state)
 
+    def start_with(self, net: PolicyNet) -> None:
+        """Take over a policy alone; what else is learned begins anew."""
+        raise ValueError(f"{self.cfg.algorithm} cannot begin with a policy alone")
+
     def close(self) -> None:  # noqa: B027  most have nothing to end
         """End threads that were started."""
 

@@ -114,6 +114,8 @@ class Ppo(Learner):
 
     def _update_actor(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
+        if self.iteration < cfg.critic_first:
+            return {"policy_loss": 0.0, "kl": 0.0, "clipped": 0.0, "updates": 0.0, "std": float(actor.log_std.exp().mean())}
         records, kl, max_std = [], 0.0, self._max_std()
         for part in minibatches:
             obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))
@@ -209,6 +211,17 @@ class Ppo(Learner):
         statistics.mean = np.concatenate([earlier.mean[:shared], factors.mean(axis=0)])
         statistics.var = np.concatenate([earlier.var[:shared], factors.var(axis=0)])
         statistics.count = earlier.count
+
+    def start_with(self, net: PolicyNet) -> None:
+        """Take over a policy alone, with the statistics of its observations."""
+        arrays = {name: values for name, values in net.arrays().items() if name.startswith("actor/")}
+        shapes = {name: tuple(view.shape) for name, view in self.actor.parameters.view.items() if name != "log_std"}
+        if {name: values.shape for name, values in arrays.items()} != shapes:
+            raise ValueError(f"a network of other sizes: {sorted(shapes.values())}")
+        for name, values in arrays.items():
+            self.actor.parameters.view[name].copy_(torch.from_numpy(np.array(values, np.float32)))
+        self.normalizers["actor"].__dict__.update(deepcopy(net.normalizer).__dict__)
+        self.average.flat.copy_(self.actor.parameters.flat)
 
     def close(self) -> None:
         """End the second thread."""

@@ -145,7 +145,9 @@ def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, 
 
 def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) -> ObservationSpec:
     if task.layout is not None:
-        return msgspec.structs.replace(task.layout.observation, command_step=goal.command_step)
+        found = task.layout.observation
+        ncommand = found.ncommand if any(t.signal == "command" for t in found.terms) else goal.ncommand
+        return msgspec.structs.replace(found, command_step=goal.command_step, ncommand=ncommand)
     spec = sense.sim.robot.spec
     others = [term.signal for term in task.observations.actor if term.signal not in OWN_SIGNALS]
     return ObservationSpec(
@@ -198,4 +200,5 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         scale=scales,
         clip=task.actions.clip,
         relative=task.actions.relative,
+        residual=task.actions.residual,
     )

@@ -47,7 +47,7 @@ class TaskEnv:
         if self.cfg.training:  # sudden commands are the harder lesson
             seen = msgspec.structs.replace(seen, command_step=())
         self._builder = ObservationBuilder(seen, self.nenv)
-        self._others = tuple(self.observation_spec.widths) if task.layout is None else ()
+        self._others = seen.others
         self._map = ActionMap(parts.action)
         self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
         self.watch: Callable[[Frame], None] | None = None
@@ -105,7 +105,7 @@ class TaskEnv:
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        target = self._map.target(action, self._order.to_policy(self._target))
+        target = self._map.target(action, self._order.to_policy(self._target), self._builder.command)
         self._target[:] = self._order.to_robot(target)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)

@@ -61,12 +61,16 @@ class Observations:
 
 @dataclass(frozen=True, kw_only=True)
 class Actions:
-    """target = default_pose + scale * action; `relative`: last target + scale * action; `moved` None: every joint."""
+    """target = default_pose + scale * action; `moved` None: every joint.
+
+    relative  last target + scale * action;  residual: reference pose, the command's first columns, + scale * action
+    """
 
     scale: float | tuple[float, ...] = 0.25
     moved: tuple[str, ...] | None = None
     clip: float = 10.0
     relative: bool = False
+    residual: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

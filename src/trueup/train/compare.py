@@ -79,7 +79,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[ComparedRun]:
                 path=folder.path,
                 cfg=folder.config(),
                 rows=folder.read_metrics(),
-                assessed=_last_assessment(folder.path / "assessments.jsonl"),
+                assessed=next(reversed(folder.read_assessments()), None),
                 film=films[-1] if films else None,
             )
         )
@@ -112,13 +112,3 @@ def _flat(cfg: RunCfg) -> dict[str, str]:
         return {key: text for part in parts for key, text in part.items()}
 
     return walk(json.loads(write_config(cfg)), "")
-
-
-def _last_assessment(path: Path) -> dict[str, Any] | None:
-    found = None
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            found = json.loads(line)
-        except ValueError:  # torn by a kill
-            break
-    return found

@@ -16,8 +16,9 @@ from trueup.data.log import Log
 from trueup.data.resample import at_rate, rate_of
 from trueup.robot.load import Robot
 from trueup.world.odometry import leg_odometry
-from trueup.world.replay.tracks import Tracks, lay_tracks
+from trueup.world.replay.tracks import Tracks, lay_tracks, smooth
 
+_DENSE = 2.5  # times the policy's rate
 _BASE = ("base_pos", "base_quat", "base_vel", "imu_gyro")
 
 
@@ -31,15 +32,23 @@ def is_free(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> bool:
 def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
     """All logs at the policy's rate, end to end, with the state of the base if it is free."""
     rate, free = cfg.rate_hz or robot.spec.control_hz, is_free(robot, logs, cfg)
-    parts = []
+    parts, dense = [], True
     for log in (in_order(robot, one) for one in logs):
         if rate_of(log) < 0.98 * rate:
             raise TrueupError(
-                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --cfg.rate-hz or denser logs"
+                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs"
             )
         whole = with_base(robot, log) if free else log
-        parts.append(at_rate(whole, rate))
-    return lay_tracks(robot, parts, free_base=free)
+        dense = dense and rate_of(log) > _DENSE * rate
+        parts.append(whole)
+    laid = [at_rate(_smoothed(one) if dense else one, rate) for one in parts]
+    return lay_tracks(robot, laid, start="measured" if dense else "smoothed", free_base=free)
+
+
+def _smoothed(log: Log) -> Log:
+    """Smoothed at the log's own rate: at the policy's, the polynomial would flatten the motion."""
+    pos, vel = smooth(log)
+    return replace(log, signals={**log.signals, "joint_pos": pos, "joint_vel": vel})
 
 
 def with_base(robot: Robot, log: Log) -> Log:

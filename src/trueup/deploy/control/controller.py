@@ -124,7 +124,8 @@ class Controller:
         self._check(actor)
         raw = np.ascontiguousarray(self._act(actor), np.float32)
         smoothed: NDArray[np.floating] = raw if self.cfg.smoothing == 1.0 else self._smooth(raw, past.smoothed)
-        wanted = self.order.to_robot(np.asarray(self._map.target(smoothed, relative_to), np.float64))[0]
+        mapped = self._map.target(smoothed, relative_to, self._builder.command)
+        wanted = self.order.to_robot(np.asarray(mapped, np.float64))[0]
         target = _bounded(wanted, start, self.target_step)
         self._past = _Past(seen_action=self._map.observed(raw).copy(), smoothed=smoothed, target=target)
         command = self._builder.command[0].copy()
@@ -182,9 +183,10 @@ def bundle_target_reach(passport: Passport) -> tuple[FloatArray, FloatArray] | N
 
     Soft servos are often led by targets beyond what their joints can reach.
     """
-    if passport.ranges is None or action_columns(passport) is None or passport.policy.action.relative:
+    action = passport.policy.action
+    if passport.ranges is None or action_columns(passport) is None or action.relative or action.residual:
         return None
-    pose = np.array(passport.policy.action.default_pose)
+    pose = np.array(action.default_pose)
     ends = [pose + _target_offsets(passport, end) for end in (passport.ranges.minimum, passport.ranges.maximum)]
     return np.minimum(*ends), np.maximum(*ends)
 

@@ -91,7 +91,7 @@ def try_structure(model: Model, windows: Windows, before: FloatArray) -> list[Te
                 matters=True,
                 numbers=2,
                 evidence=f"{what} of {' and '.join(joints)} {word}",
-            )  # fmt: skip
+            )
         )
     return out
 

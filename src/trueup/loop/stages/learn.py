@@ -31,7 +31,7 @@ def train(loop: Context, round_: int) -> Stage:
             words = ["train", loop.task, "--out", run, "--params", loop.fit(round_), "--seed", loop.asked.seed, *how]
             words += ["--nenv", loop.nenv, "--threads", loop.asked.threads]
             words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
-            words += [] if start is None else ["--start", start.resolve()]
+            words += [] if start is None else ["--from", start.resolve()]
         return [verb(*words), verb("export", run, "--out", folder / BUNDLE, "--seed", loop.asked.seed)]
 
     return Stage(

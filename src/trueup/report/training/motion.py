@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import mujoco
 import numpy as np
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 
 from trueup.core.errors import TrueupError
 from trueup.motion.bodies import complete
@@ -18,22 +20,34 @@ from trueup.motion.made.quadruped import GAITS
 from trueup.motion.mend import mend_motion
 from trueup.motion.motion import Motion, write_motion
 from trueup.motion.readers.open import ReadCfg, open_motion, read_file
-from trueup.motion.verbs import CheckVerb, ImportVerb, MotionsVerb, PlayVerb, Source
+from trueup.motion.retarget.points import key_points, with_things
+from trueup.motion.retarget.retarget import RetargetCfg, Retargeted, retarget
+from trueup.motion.verbs import CheckVerb, ImportVerb, MotionsVerb, PlayVerb, RetargetVerb, Source
 from trueup.report.terminal import progress_bar, text_table
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import joint_index
 from trueup.view.film import film, visual_model
 
+_QUALITIES = {
+    "skate_m_s": ("foot skate while standing", 100.0, "cm/s"),
+    "penetration_m": ("feet below the ground", 1e3, "mm"),
+    "stance_tilt_rad": ("tilt of standing feet", 57.3, "deg"),
+    "beyond_limits_rad": ("beyond joint limits", 1.0, "rad"),
+    "speed_use": ("of the motors' speed", 100.0, "%"),
+    "collision_m": ("in itself or in a thing", 1e3, "mm"),
+    "colliding": ("rows that collide", 100.0, "%"),
+    "touch_m": ("change of hand to thing", 1e3, "mm"),
+}
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 def run_import(verb: ImportVerb) -> int:
     """Import, cut, mend, write; 1 if the result is not usable as it is."""
     console, robot = Console(), load_robot(verb.robot)
-    if verb.motion.lower().endswith(".bvh"):
-        skeleton = read_file(Path(verb.motion), robot, _cfg(verb))
+    skeleton = None if verb.motion in MADE else read_file(Path(verb.motion), robot, _cfg(verb))
+    if skeleton is not None and not skeleton.joint_names:
         write_motion(skeleton, verb.out)
-        console.print(f"{verb.out}   {_about(skeleton)}: a skeleton, to be retargeted to a robot", soft_wrap=True)
+        console.print(f"{verb.out}   {_about(skeleton)}: a skeleton, for `trueup motion retarget`", soft_wrap=True)
         return 0
     motion = open_motion(verb.motion, robot, _cfg(verb))
     if verb.start or verb.end is not None:
@@ -49,6 +63,50 @@ def run_import(verb: ImportVerb) -> int:
     write_motion(motion, verb.out)
     console.print(f"{verb.out}   {_about(motion)}", soft_wrap=True)
     return int(not report.usable)
+
+
+def run_retarget(verb: RetargetVerb) -> int:
+    """Retarget, write, and say how good it is; 1 if the result is not usable."""
+    console, robot = Console(), load_robot(verb.robot)
+    source = load_robot(verb.of or verb.robot)
+    made = verb.of is not None or verb.motion in MADE
+    motion = open_motion(verb.motion, source, _cfg(verb)) if made else read_file(Path(verb.motion), source, _cfg(verb))
+    if motion.joint_names and not motion.body_names:
+        motion = complete(motion, source)
+    if verb.start or verb.end is not None:
+        motion = motion.cut(verb.start, verb.end)
+    points = key_points(motion, dict(_pair(text) for text in verb.points))
+    if verb.things is not None:
+        points = with_things(points, verb.things)
+    names = ("hold", "limits", "collisions", "mesh", "steps")
+    found = retarget(points, robot, RetargetCfg(**{name: getattr(verb, name) for name in names}))
+    write_motion(found.motion, verb.out)
+    report = check_motion(found.motion, robot)
+    if verb.json:
+        figures = {"before": asdict(found.before), "after": asdict(found.after), "rows_per_s": found.rows_per_s}
+        print(json.dumps({"file": str(verb.out)} | figures | report.as_dict()))
+        return int(not report.usable)
+    console.print(_qualities(found))
+    for one in report.findings:
+        console.print(f"[{_COLOUR[one.level]}]{one.level}[/{_COLOUR[one.level]}] {one.code}: {one.evidence}")
+    console.print(f"{verb.out}   {_about(found.motion)}, {found.rows_per_s:.0f} rows/s on one core", soft_wrap=True)
+    return int(not report.usable)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise TrueupError(f"--points takes ROLE=NAME, found {text!r}")
+    return name, value
+
+
+def _qualities(found: Retargeted) -> Table:
+    table = text_table(("quality", "plain", "retargeted"))
+    before, after = asdict(found.before), asdict(found.after)
+    for name, (what, scale, unit) in _QUALITIES.items():
+        if after[name] is not None:
+            table.add_row(what, *(f"{scale * one[name]:.2f} {unit}" for one in (before, after)))
+    return table
 
 
 def run_check(verb: CheckVerb) -> int:

@@ -42,6 +42,8 @@ class OpenWorld:
         if terrain is not None:
             climb = Climb(terrain, env.nenv, place, env.first_row, env.level)
         qpos, qvel = Starts(task.start, self.sim, start).draw(rows, climb)
+        self.goal.reset(rows)
+        self.goal.adjust_start(rows, qpos, qvel)
         self.sim.reset(qpos=qpos, qvel=qvel)
         self.sense.reset(rows, self.world.frame.command)
 
@@ -53,5 +55,5 @@ def open_world(task: Task, env: EnvCfg, engine: Engine = "mujoco") -> OpenWorld:
     scene, cfg = sim_setup(task, env)
     sim = make_sim(engine, scene, cfg, task.target_stages)
     observation, action, goal, sense = sensing(task, env, sim)
-    world = SimWorld(sim, sense)
+    world = SimWorld(sim, sense, observation.others)
     return OpenWorld(world=world, sim=sim, goal=goal, sense=sense, observation=observation, action=action)

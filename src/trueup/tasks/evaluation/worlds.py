@@ -7,7 +7,7 @@ world knows, for the task's terminations and metrics: a simulation knows all, a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from trueup.tasks.sensing.signals import SIGNALS, Rows, Signal, Values
 from trueup.world.engines.simulation import Simulation
 
 State = Mapping[str, NDArray[np.generic]]
+Follow = Callable[[FloatArray, FloatArray], Mapping[str, NDArray[np.floating]]]  # of IMU quaternions and joints
 
 
 class World(Protocol):
@@ -84,12 +85,23 @@ class DriverWorld:
     """Robots or twins behind their drivers, one row each, under the gains of a policy.
 
     A driver in lock-step lets time pass with each command; a real-time one must be called in time by the caller's loop.
+    `follow` is the goal of a policy that is told of a motion: it computes the terms from encoders and IMU. `writes` is
+    how often a driver is written to in a control step: its rate over the policy's.
     """
 
     def __init__(
-        self, robot: RobotSpec, drivers: Sequence[Driver], kp: FloatArray, kd: FloatArray, control_dt: float
+        self,
+        robot: RobotSpec,
+        drivers: Sequence[Driver],
+        kp: FloatArray,
+        kd: FloatArray,
+        control_dt: float,
+        *,
+        follow: Follow | None = None,
+        writes: int = 1,
     ) -> None:
         self.robot, self.nrow, self.control_dt = robot, len(drivers), control_dt
+        self._follow, self._writes = follow, writes
         self._drivers, self._kp, self._kd = drivers, kp, kd
         self.frame = Frame(self.nrow, MEASURED, self)
         self.frame.dt = control_dt
@@ -103,9 +115,10 @@ class DriverWorld:
 
     def step(self, targets: NDArray[np.floating]) -> None:
         zero = np.zeros(self.robot.njoint)
-        for driver, row in zip(self._drivers, np.asarray(targets, np.float64), strict=True):
-            driver.write(Command(target_pos=row, target_vel=zero, kp=self._kp, kd=self._kd, torque=zero))
-        self.reset()
+        for _ in range(self._writes):
+            for driver, row in zip(self._drivers, np.asarray(targets, np.float64), strict=True):
+                driver.write(Command(target_pos=row, target_vel=zero, kp=self._kp, kd=self._kd, torque=zero))
+            self.reset()
 
     def reading(self) -> Reading:
         has_imu = all(state.imu_quat is not None for state in self.states)
@@ -114,6 +127,7 @@ class DriverWorld:
             joint_vel=self.stacked("joint_vel"),
             gyro=self.stacked("imu_gyro") if has_imu else None,
             gravity=gravity_in_body(self.stacked("imu_quat")) if has_imu else None,
+            others={} if self._follow is None else self._follow(self.stacked("imu_quat"), self.stacked("joint_pos")),
         )
 
     def save(self) -> State:

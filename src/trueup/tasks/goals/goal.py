@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.rows import RowRandom
 from trueup.policy.chain import Chain
+from trueup.tasks.sensing.signals import MirrorRule
 from trueup.world.engines.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Goal:
     """A running goal that asks nothing; base of the others.
 
     mirror        sign of each column when left and right are exchanged
+    mirror_parts  in its place: rule and width of each part of the columns, where joints change places
+    bodies        (n, 3) places of bodies that it compares, in the default pose
     command_step  largest change of each column that the policy sees in a control step, outside training; (): any
     sliders       of the live page, one for each column; (): the goal cannot be steered
     chain         from base to tool, where the goal is a pose of the tool
@@ -79,6 +82,8 @@ class Goal:
 
     ncommand: int = 0
     mirror: tuple[int, ...] = ()
+    mirror_parts: tuple[tuple[MirrorRule, int], ...] = ()
+    bodies: FloatArray | None = None
     command_step: tuple[float, ...] = ()
     sliders: tuple[Slider, ...] = ()
     chain: Chain | None = None

@@ -35,6 +35,7 @@ class TrackingGoal(GoalCfg):
 
     limit_m  furthest that a body may be from the reference in training: at first, and at last
     failed_m mean distance of the bodies beyond which an episode has failed, outside training
+    anchor   body whose orientation policies of others compare with the reference's; the root if empty
     """
 
     error: ClassVar[tuple[str, str] | None] = ("body_error", "m")
@@ -42,6 +43,7 @@ class TrackingGoal(GoalCfg):
     bodies: tuple[str, ...]
     limit_m: tuple[float, float] = (1.5, 0.3)
     failed_m: float = 0.5
+    anchor: str = ""
 
     def start(self, place: GoalPlace) -> Goal:
         return Tracking(self, place)
@@ -58,13 +60,17 @@ class Tracking(Goal):
         self.tree = BodyTree(robot, np.float32)
         self.tracked = np.array([self.tree.index(name) for name in cfg.bodies])
         rate = 1.0 / sim.control_dt
+        self.anchor = self.tree.index(cfg.anchor) if cfg.anchor else int(self.tracked[0])
         found = [open_motion(name, robot) for name in cfg.motions]
-        self.reference = Reference([_at_rate(one, rate, place) for one in found], self.tree, self.tracked)
+        self.reference = Reference([_at_rate(one, rate, place) for one in found], self.tree, self.tracked, self.anchor)
         default = robot.spec.default_pose.astype(np.float32)
         ref = self.reference
         down = rotate(conjugate(ref.root_quat), np.tile(np.array([0, 0, -1], np.float32), (len(ref.root_quat), 1)))
         self._rows = np.concatenate([ref.joint_pos - default, ref.joint_vel, down, ref.phase[:, None]], axis=1)
         self.ncommand = self._rows.shape[1]
+        self.mirror_parts = (("joints", len(default)), ("joints", len(default)), ("vector", 3), ("same", 1))
+        at_rest = self.tree.place(np.zeros((1, 3)), np.array([[1.0, 0, 0, 0]]), robot.spec.default_pose[None])
+        self.bodies = np.asarray(at_rest.pos[0, self.tracked], float)
         super().__init__(sim.nsim)
         self.at = np.zeros(sim.nsim, np.int64)  # row of the reference that is asked for
         self.limit: Float32 = np.array([cfg.limit_m[0]], np.float32)
@@ -137,7 +143,7 @@ class Reference:
     first, last  row of each motion; `motion` (T,) which one a row belongs to; `phase` (T,) from 0 to 1
     """
 
-    def __init__(self, motions: list[Motion], tree: BodyTree, tracked: NDArray[np.intp]) -> None:
+    def __init__(self, motions: list[Motion], tree: BodyTree, tracked: NDArray[np.intp], anchor: int) -> None:
         lengths = np.array([len(one) for one in motions])
         self.first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         self.last = self.first + lengths - 1
@@ -153,6 +159,7 @@ class Reference:
         assert bodies.spin is not None
         self.pos, self.quat = bodies.pos[:, tracked], bodies.quat[:, tracked]
         self.vel, self.spin = bodies.vel[:, tracked], bodies.spin[:, tracked]
+        self.anchor_quat = bodies.quat[:, anchor]
 
 
 def _at_rate(motion: Motion, rate_hz: float, place: GoalPlace) -> Motion:

@@ -23,6 +23,7 @@ from trueup.tasks.sensing.signals import MirrorRule
 from trueup.world.engines.simulation import Simulation
 
 _VECTOR, _PSEUDO = (1, -1, 1), (-1, 1, -1)
+_COLUMNS = (1, -1, -1, 1, 1, -1)  # of P R P: x and y axes row by row
 # observations that the policy computes itself, what the frame follows over time, and hidden factors
 _RULES: dict[str, MirrorRule] = {
     "joint_pos": "joints",
@@ -63,14 +64,23 @@ def make_mirror(
     joints, feet = pair_limbs(sim)
     halves = {"joints": joints, "feet": feet, "actions": _some(joints, sim.robot.spec.joint_names, moved)}
 
+    if goal.bodies is not None:
+        mates = _paired(goal.bodies, [f"body {k}" for k in range(len(goal.bodies))])
+        columns = (3 * mates[:, None] + np.arange(3)).ravel()
+        halves["bodies"] = _Half(columns, np.tile(np.array(_VECTOR, np.float32), len(mates)))
+
     def part(name: str, width: int) -> _Half:
-        rule = sense.signals[name].mirror if name in sense.signals else _RULES.get(name, "same")
+        if name == "command" and goal.mirror_parts:
+            return _join([by_rule(rule, "", count) for rule, count in goal.mirror_parts])
+        return by_rule(sense.signals[name].mirror if name in sense.signals else _RULES.get(name, "same"), name, width)
+
+    def by_rule(rule: MirrorRule, name: str, width: int) -> _Half:
         if rule in halves:
             return halves[rule]
         if rule == "grid":
             index = np.arange(width).reshape(sense.ground.grid)[:, ::-1].ravel()
             return _Half(index, np.ones(width, np.float32))
-        signs = {"vector": _VECTOR, "pseudovector": _PSEUDO}.get(rule, (1,) * width)
+        signs = {"vector": _VECTOR, "pseudovector": _PSEUDO, "turn": _COLUMNS}.get(rule, (1,) * width)
         signs = {"command": goal.mirror, "tilt": _TILT}.get(name, signs)
         return _Half(np.arange(width), np.array(signs, np.float32))
 

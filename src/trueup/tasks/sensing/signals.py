@@ -26,8 +26,9 @@ Float32 = NDArray[np.float32]
 Rows = Ids | None
 Values = NDArray[Any]
 # how a signal changes when left and right are exchanged: not at all; y of a vector; x and z of a rate or turn; joints
-# or feet with their counterparts; samples on a grid from left to right
-MirrorRule = Literal["same", "vector", "pseudovector", "joints", "actions", "feet", "grid"]
+# or feet with their counterparts; samples on a grid from left to right; two columns of a rotation, row by row; vectors
+# of the bodies that a goal compares
+MirrorRule = Literal["same", "vector", "pseudovector", "joints", "actions", "feet", "grid", "turn", "bodies"]
 
 
 Reader = Callable[["Sense", Rows], Values]

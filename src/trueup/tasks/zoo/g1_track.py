@@ -41,7 +41,7 @@ def go2_track(motions: tuple[str, ...] = ("trot",)) -> Task:
     return replace(
         task,
         servo=Servo(kp=25.0, kd=0.5),
-        actions=Actions(scale=0.25),
+        actions=Actions(scale=0.25, residual=True),
         randomize=locomotion_ranges("base"),
     )
 
@@ -59,7 +59,8 @@ def _humanoid(robot: str, motions: tuple[str, ...]) -> Task:
     }
     return replace(
         task,
-        actions=Actions(scale=scales),
+        goal=replace(task.goal, anchor="torso_link"),  # type: ignore[call-arg]
+        actions=Actions(scale=scales, residual=True),
         rewards=dict(task.rewards) | more,
         randomize=locomotion_ranges("torso_link"),
     )
@@ -113,8 +114,9 @@ def _tracking(robot: str, motions: tuple[str, ...], bodies: tuple[str, ...]) -> 
         terminations={"lost": t.Lost(_FAILED_M), "astray": t.astray},
         metrics={"body_error": t.body_error, "global_error": t.global_error, "speed_error": t.velocity_error},
         score="bodies",
+        symmetric=True,
         start=Start(joint_pos=0.05, tilt=0.03, vel=0.05, spin=0.05),
         ramp_s=(15.0, 60.0),
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
-        learner=PpoCfg(nenv=256, kl_target=0.015, noise_schedule=(0.15, 20, 160), net=NetCfg(std=0.5)),
+        learner=PpoCfg(nenv=256, kl_target=0.015, symmetry=True, noise_schedule=(0.12, 10, 150), net=NetCfg(std=0.4)),
     )

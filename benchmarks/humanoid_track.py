@@ -1,0 +1,392 @@
+"""Humanoid motions: followed, walked, of others, retargeted and checked; sections of docs/results/humanoid.md.
+
+    python benchmarks/humanoid_track.py tracking --runs FOLDER [--motions squat:1000000 walk:2500000 ...]
+    python benchmarks/humanoid_track.py walking --runs FOLDER [--policies FOLDER]
+    python benchmarks/humanoid_track.py witnesses --policies FOLDER
+    python benchmarks/humanoid_track.py retarget
+    python benchmarks/humanoid_track.py checked [--policies FOLDER]
+
+Trainings are kept in FOLDER and not repeated; time is processor time of one core, all of a training included. Policies:
+a folder with `g1_dance_102` (rl_sar's layout and the CSV of its motion) and `g1_velocity` (unitree_rl_lab's).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import process_time
+from typing import Literal
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from parts import HUMANOID, Numbers, table
+from people import enlarged, lifting, stepping
+from spoilt_motions import CASES
+
+from trueup.motion.check import check_motion
+from trueup.motion.made.make import make_motion
+from trueup.motion.mend import mend_motion
+from trueup.motion.motion import write_motion
+from trueup.motion.readers.open import open_motion
+from trueup.motion.retarget.points import KeyPoints, key_points
+from trueup.motion.retarget.retarget import Quality, RetargetCfg, Retargeted, retarget
+from trueup.policy.foreign.layout import read_layout
+from trueup.policy.runner import Policy, PolicyRunner
+from trueup.robot.load import load_robot
+from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.goals.velocity import VelocityGoal
+from trueup.tasks.load import load_task
+from trueup.tasks.sensing.frame import Frame
+from trueup.tasks.task import Start, Task
+from trueup.tasks.terms.tracking import body_error, global_error
+from trueup.train.config import Budget, RunCfg, default_learner
+from trueup.train.folder import RunFolder
+from trueup.train.play.assess import ASSESS_SEED, assess
+from trueup.train.play.witness import open_witness
+from trueup.train.train import train
+from trueup.world.sensors import SensorCfg
+
+TRIALS = 100
+TARGETS = {"walk": (0.90, 45.0, 45.0), "trot": (0.95, 30.0, 10.0)}  # success, mm, minutes; the others:
+TARGET = (0.95, 30.0, 10.0)
+_DANCE = "G1_Take_102.bvh_60hz.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCfg:
+    """`motions` as NAME:STEPS; `steps` of the walking task; `fresh` measures again."""
+
+    part: tyro.conf.Positional[Literal["tracking", "walking", "witnesses", "retarget", "checked"]]
+    runs: Path = Path("runs/humanoid")
+    policies: Path | None = None
+    motions: tuple[str, ...] = (
+        "squat:1000000",
+        "arm_raise:1000000",
+        "side_step:1000000",
+        "walk:2500000",
+        "trot:600000",
+    )
+    steps: int = 5_000_000
+    threads: int = 1
+    fresh: bool = False
+
+
+def main(cfg: BenchCfg) -> None:
+    numbers, text = {
+        "tracking": tracking,
+        "walking": walking,
+        "witnesses": witnesses,
+        "retarget": retargeted,
+        "checked": checked,
+    }[cfg.part](cfg)
+    hidden = {"--runs", "--policies"}
+    words = [
+        "FOLDER" if before in hidden else word for before, word in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False)
+    ]
+    HUMANOID.merge(cfg.part, numbers, text, " ".join(["python", "benchmarks/humanoid_track.py", *words]))
+
+
+# --- following a motion ---
+def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
+    keys = [name.partition(":")[0] for name in cfg.motions]
+    steps = dict(name.split(":") for name in cfg.motions)
+    HUMANOID.each("tracking", keys, lambda key: _learned(cfg, key, int(steps[key])), fresh=cfg.fresh)
+    found = HUMANOID.load()["runs"]["tracking"]  # of earlier calls too
+    rows, numbers = [], {}
+    for key, run in found.items():
+        success, most_mm, minutes = TARGETS.get(key, TARGET)
+        reached = next((p["minutes"] for p in run["curve"] if p["success"] >= success and p["mm"] < most_mm), None)
+        is_held = run["success"] >= success and run["mm"] < most_mm
+        numbers |= {f"success_{key}": run["success"], f"mm_{key}": run["mm"], f"minutes_{key}": reached}
+        asked = f"{100 * success:.0f} %, {most_mm:.0f} mm, {minutes:.0f} min"
+        when = "not reached" if reached is None else f"{reached:.1f}"
+        rows.append((key.replace("_", " "), run["task"], f"{run['steps'] / 1e6:.2f} M", f"{run['minutes']:.1f}", asked,
+                     f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}", when,
+                     "yes" if is_held else "no"))  # fmt: skip
+    head = ("motion", "task", "steps", "minutes in all", "asked", "to the end", "E_mpjpe mm", "E_g-mpjpe mm",
+            "first reached, min", "at the end")  # fmt: skip
+    text = f"""## Following motions
+
+Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets =
+reference + residual). Minutes are processor time of **one** core for everything (simulation, learning, start-up).
+Judged on {TRIALS} trials from the first row to the last, on other random numbers, without exploration, with sensor
+noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets drawn from the task's whole
+ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m; errors are means over the
+steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). "First reached" is the
+first of the snapshots at a quarter, half, three quarters and the end of the steps.
+
+{table(head, rows)}
+"""
+    return numbers, text
+
+
+def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
+    name = ("go2-track" if key in ("trot", "pace") else "g1-track") + f":{key}"
+    path, seconds = cfg.runs / key, 0.0
+    if not (path / "config.json").exists():
+        began = process_time()
+        run = RunCfg(task=name, threads=cfg.threads, learner=default_learner(name))
+        train(run, path, Budget(steps=steps, save_s=60.0))
+        seconds = process_time() - began
+        (path / "cpu_seconds.txt").write_text(f"{seconds:.1f}\n")
+    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    made = int(folder.newest().facts["steps"])
+    per_iteration = made / int(folder.read_metrics()[-1]["iteration"])
+    kept = folder.snapshot_iterations()
+    curve = []
+    for share in (0.25, 0.5, 0.75):
+        nearest = min(kept, key=lambda k: abs(k * per_iteration - share * made), default=None)
+        if nearest is not None:
+            policy = PolicyRunner(folder.policy_at(nearest), TRIALS)
+            at = nearest * per_iteration / made
+            curve.append({"minutes": at * minutes, **_trials(_env(name, cfg), policy)})
+    final = _trials(_env(name, cfg), PolicyRunner(folder.newest_policy(), TRIALS))
+    curve.append({"minutes": minutes, **final})
+    return {"task": name.partition(":")[0], "steps": made, "minutes": minutes, **final, "curve": curve}
+
+
+def _env(task: str | Task, cfg: BenchCfg, *, randomize: bool = True) -> TaskEnv:
+    env = EnvCfg(
+        nenv=TRIALS, threads=cfg.threads, seed=ASSESS_SEED, randomize=randomize, pushes=randomize, stagger=False
+    )
+    return TaskEnv(load_task(task) if isinstance(task, str) else task, env)
+
+
+def _trials(env: TaskEnv, policy: Policy) -> Numbers:
+    """One episode in every row: how many get to the end, and how near they stay until they fail."""
+    alive, ended = np.ones(env.nenv, bool), np.zeros(env.nenv, bool)
+    sums, count = np.zeros(2), 0
+
+    def watch(frame: Frame) -> None:
+        nonlocal count
+        rows = alive & ~ended
+        sums[:] += [float(function(frame)[rows].sum()) for function in (body_error, global_error)]
+        count += int(rows.sum())
+
+    obs, env.watch = env.reset(), watch
+    policy.restart(np.arange(env.nenv))
+    while not ended.all():
+        step = env.step(np.ascontiguousarray(policy(obs), np.float32))
+        policy.restart(step.ended)
+        alive &= ~(step.terminated & ~ended)
+        ended |= step.terminated | step.truncated
+        obs = step.obs
+    env.watch = None
+    mm, global_mm = (1e3 * sums / max(count, 1)).tolist()
+    return {"success": float(alive.mean()), "mm": mm, "global_mm": global_mm}
+
+
+# --- walking ---
+def walking(cfg: BenchCfg) -> tuple[Numbers, str]:
+    found = HUMANOID.each("walking", ["ours"], lambda key: _walked(cfg), fresh=cfg.fresh)
+    if cfg.policies is not None:
+        found |= HUMANOID.each("walking", ["g1_velocity"], lambda key: _their_walk(cfg), fresh=cfg.fresh)
+    rows = [
+        (key, run["what"], run["falls"], f"{run['error']:.3f}", f"{run['turn_error']:.3f}", f"{run['power_w']:.0f}")
+        for key, run in found.items()
+    ]
+    ours = found["ours"]
+    numbers = {"velocity_falls": ours["falls"], "velocity_error": ours["error"], "minutes_velocity": ours["minutes"]}
+    text = f"""## Walking: g1-velocity
+
+Commands up to 0.8 m/s forward, 0.5 m/s back, 0.3 m/s sideways and 0.2 rad/s, drawn anew every few seconds, {TRIALS}
+episodes of 20 s, sensor noise on, nominal robot, no pushes. Asked of ours: no falls and at most 0.15 m/s after 30
+minutes.
+
+{table(("policy", "training", "falls of 100", "error m/s", "turn rad/s", "power W"), rows)}
+"""
+    return numbers, text
+
+
+def _up_to(task: Task) -> Task:
+    assert isinstance(task.goal, VelocityGoal)
+    return replace(task, goal=replace(task.goal, forward=(-0.5, 0.8), turn=(-0.2, 0.2)))
+
+
+def _walked(cfg: BenchCfg) -> Numbers:
+    path = cfg.runs / "velocity"
+    if not (path / "config.json").exists():
+        began = process_time()
+        run = RunCfg(task="g1-velocity", threads=cfg.threads, learner=default_learner("g1-velocity"))
+        train(run, path, Budget(steps=cfg.steps, save_s=60.0))
+        (path / "cpu_seconds.txt").write_text(f"{process_time() - began:.1f}\n")
+    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    env = _env(_up_to(load_task("g1-velocity")), cfg, randomize=False)
+    result = assess(env, PolicyRunner(folder.newest_policy(), TRIALS), env.task.score, 20.0)
+    made = int(folder.newest().facts["steps"])
+    what = f"{made / 1e6:.1f} M steps, {minutes:.0f} minutes of one core"
+    return {"what": what, "minutes": minutes, **_walk_numbers(asdict(result))}
+
+
+def _their_walk(cfg: BenchCfg) -> Numbers:
+    assert cfg.policies is not None
+    place = cfg.policies / "g1_velocity"
+    layout = read_layout(place / "deploy.yaml", joint_names=load_robot("g1").spec.joint_names)
+    settings = EnvCfg(nenv=TRIALS, threads=cfg.threads, seed=ASSESS_SEED, randomize=False, pushes=False, stagger=False)
+    env, policy = open_witness(place / "policy.onnx", layout, _up_to(load_task("g1-velocity")), settings)
+    result = assess(env, policy, env.task.score, 20.0)
+    return {"what": "Isaac Lab, GPU", "minutes": None, **_walk_numbers(asdict(result))}
+
+
+def _walk_numbers(found: Numbers) -> Numbers:
+    return {key: found[key] for key in ("falls", "error", "turn_error", "power_w")}
+
+
+# --- policies of others ---
+def witnesses(cfg: BenchCfg) -> tuple[Numbers, str]:
+    found = HUMANOID.each("witnesses", list(_WITNESSES), lambda key: _dance(cfg, key), fresh=cfg.fresh)
+    rows = [
+        (key, run["trials"], f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}")
+        for key, run in found.items()
+    ]
+    plain = found["as it is"]
+    text = f"""## A dance of others in our g1
+
+`g1_dance_102` (BeyondMimic style, trained in Isaac Lab on a GPU, danced by real G1s) at its own gains and
+observations, read from its own `config.yaml`; its CSV, brought onto the ground by `trueup motion import --mend`, is the
+motion of `g1-track`. From the first row to the last: {plain["seconds"]:.1f} s. No number of our robot was fitted to it.
+Asked: the whole motion with at most 25 mm.
+
+{table(("g1", "trials", "to the end", "E_mpjpe mm", "E_g-mpjpe mm"), rows)}
+
+`g1_velocity` of others walks in our g1 too: the section on walking, and more of it in `prove.md`.
+"""
+    return {
+        "dance_mm": plain["mm"],
+        "dance_success": plain["success"],
+        "dance_noise_mm": found["sensor noise"]["mm"],
+    }, text
+
+
+def _no_change(env: TaskEnv) -> None:
+    """As it is."""
+
+
+def _late(env: TaskEnv) -> None:
+    env.sim.params.set("delay", 0.02)
+
+
+def _dry(env: TaskEnv) -> None:
+    env.sim.params.set("friction", 0.03 * env.robot.spec.torque_limit)
+
+
+def _late_and_dry(env: TaskEnv) -> None:
+    _late(env)
+    _dry(env)
+
+
+_WITNESSES = {
+    "as it is": (_no_change, 4, False),
+    "sensor noise": (_no_change, 20, True),
+    "commands 20 ms late": (_late, 4, False),
+    "dry friction 3 % of the limit": (_dry, 4, False),
+    "20 ms late and 3 % dry friction": (_late_and_dry, 4, False),
+}
+
+
+def _dance(cfg: BenchCfg, key: str) -> Numbers:
+    assert cfg.policies is not None, "name the folder of policies with --policies"
+    change, trials, noise = _WITNESSES[key]
+    place, robot = cfg.policies / "g1_dance_102", load_robot("g1")
+    motion, _ = mend_motion(open_motion(place / _DANCE, robot), robot)
+    file = write_motion(motion, cfg.runs / "dance.npz")
+    task = replace(load_task(f"g1-track:{file.absolute()}"), start=Start())
+    if not noise:
+        task = replace(task, sensors=SensorCfg())
+    settings = EnvCfg(nenv=trials, threads=cfg.threads, seed=ASSESS_SEED, randomize=False, pushes=False, stagger=False)
+    env, policy = open_witness(place / "policy.onnx", place / "config.yaml", task, settings)
+    change(env)
+    return {"trials": trials, "seconds": motion.seconds, **_trials(env, policy)}
+
+
+# --- retargeting ---
+_CLIPS = ("squat", "arm_raise", "side_step", "walk", "turn", "kick", "jump")
+_FLAWS = {"slide_m_s": 0.05, "sink_m": 0.03, "noise_m": 0.004}
+
+
+def retargeted(cfg: BenchCfg) -> tuple[Numbers, str]:
+    robot = load_robot("g1")
+    clips: dict[str, tuple[KeyPoints, RetargetCfg]] = {
+        name.replace("_", " "): (enlarged(make_motion(name, robot), **_FLAWS), RetargetCfg()) for name in _CLIPS
+    }
+    for points in (lifting(), stepping()):
+        clips[f"{points.source}, limb by limb"] = points, RetargetCfg(mesh=False)
+        clips[f"{points.source}, mesh kept"] = points, RetargetCfg(mesh=True)
+    if cfg.policies is not None:
+        clips["dance of others"] = key_points(open_motion(cfg.policies / "g1_dance_102" / _DANCE, robot)), RetargetCfg()
+    found = {name: retarget(points, robot, options) for name, (points, options) in clips.items()}
+    rows = [(name, *_pair_of_cells(one), f"{one.rows_per_s:.0f}") for name, one in found.items()]
+    head = ("clip", "skate cm/s", "below ground mm", "beyond limits rad", "of motor speed %", "collision mm",
+            "rows that collide %", "hand to thing mm", "rows/s")  # fmt: skip
+    slowest = min(one.rows_per_s for one in found.values())
+    numbers: Numbers = {
+        "retarget_rows_per_s": slowest,
+        "retarget_skate_worst_cm_s": 100 * max(one.after.skate_m_s for one in found.values()),
+        "retarget_penetration_worst_mm": 1e3 * max(one.after.penetration_m for one in found.values()),
+        "retarget_limits_worst_rad": max(one.after.beyond_limits_rad for one in found.values()),
+        "retarget_collision_worst_mm": 1e3 * max(one.after.collision_m for one in found.values()),
+    }
+    text = f"""## Retargeting
+
+Key points of a person to g1's 29 joints, before → after: plain inverse kinematics of the same scaled points (no limits,
+feet not held, collisions allowed) and `trueup motion retarget`. The person is 1.75 m tall with other proportions than
+the robot and made of trueup's own motions (no recording of a person ships with the project), with the flaws of motion
+capture planted: everything slides at 5 cm/s, stands 3 cm too low and is noisy by 4 mm. "Lifting" holds a box between
+the hands, "stepping" steps onto one; "hand to thing" is by how much a hand's distance to what it touches differs from
+the source's. Skate is the mean speed of soles while the source's feet stand. Rows/s on one core, whole clip, all
+included; asked are 30.
+
+{table(head, rows)}
+"""
+    return numbers, text
+
+
+def _pair_of_cells(one: Retargeted) -> list[str]:
+    def shown(name: str, scale: float, digits: int) -> str:
+        before, after = getattr(one.before, name), getattr(one.after, name)
+        return "" if after is None else f"{scale * before:.{digits}f} → {scale * after:.{digits}f}"
+
+    assert isinstance(one.after, Quality)
+    return [
+        shown("skate_m_s", 100, 2),
+        shown("penetration_m", 1e3, 1),
+        shown("beyond_limits_rad", 1, 3),
+        shown("speed_use", 100, 0),
+        shown("collision_m", 1e3, 1),
+        shown("colliding", 100, 0),
+        shown("touch_m", 1e3, 1),
+    ]
+
+
+# --- check ---
+def checked(cfg: BenchCfg) -> tuple[Numbers, str]:
+    robot = load_robot("g1")
+    motion = make_motion("walk", robot)
+    if cfg.policies is not None:
+        motion = open_motion(cfg.policies / "g1_dance_102" / _DANCE, robot)
+    clean = {one.code for one in check_motion(motion, robot).findings}
+    rows, right = [], 0
+    for what, (spoil, code) in CASES.items():
+        report = check_motion(spoil(motion, robot), robot)
+        found = [one for one in report.findings if one.code not in clean or one.code == code]
+        is_found = any(one.code == code for one in found)
+        right += is_found
+        first = next((one for one in found if one.code == code), None)
+        rows.append((what, code, "yes" if is_found else "**no**", "" if first is None else first.evidence))
+    source = "the CSV of a public dance" if cfg.policies is not None else "the made walk"
+    text = f"""## Checking
+
+{source[0].upper()}{source[1:]}, spoilt in ways that files are: whether `trueup motion check` names the flaw. Unspoilt
+it finds: {", ".join(sorted(clean)) or "nothing"}.
+
+{table(("spoilt by", "finding", "found", "evidence"), rows)}
+"""
+    return {"motion_flaws_found": right, "motion_flaws": len(CASES)}, text
+
+
+Rows = NDArray[np.float64]
+
+if __name__ == "__main__":
+    main(tyro.cli(BenchCfg))
