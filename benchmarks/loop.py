@@ -3,9 +3,11 @@
     python benchmarks/loop.py rounds --runs FOLDER [--count 10] [--twins harmonic-420,worn-421]
     python benchmarks/loop.py resumed --runs FOLDER [--kills 20]
     python benchmarks/loop.py demo --runs FOLDER
+    python benchmarks/loop.py stages --workspace WORKSPACE
 
 rounds    two rounds on each of ten twins (three presets): is the second better than the first?
 resumed   a loop that is killed with kill -9 at random moments and started again: the same hashes of all artifacts?
+stages    processor time of each stage of a workspace that is there
 demo      `trueup loop` as `make demo` runs it: minutes to the page
 
 Every row is kept in FOLDER and read from there when the benchmark runs again.
@@ -27,8 +29,10 @@ import tyro
 from loop_kills import random_moments, run_and_kill
 from loop_rounds import BUDGETS, START_STEPS, Row, run_row, shared_start, table, twins
 from parts import LOOP
+from parts import table as parts_table
 
 from trueup.core.files import write_atomic
+from trueup.loop.verbs import SHORT, STAGES
 from trueup.loop.workspace import Workspace
 
 KILL_SEED = 11
@@ -38,7 +42,7 @@ KILL_SEED = 11
 class BenchCfg:
     """What is measured."""
 
-    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo"]]
+    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo", "stages"]]
     runs: Path = Path("runs/loop")
     """Workspaces and rows are kept here."""
     count: int = 10
@@ -48,13 +52,15 @@ class BenchCfg:
     kills: int = 20
     robots: tuple[str, ...] = ("pendulum", "go2")
     """Whose loops are killed."""
+    workspace: Path | None = None
+    """Of `stages`."""
     ended: bool = False
     """Write the page of `rounds` from the rows that are there."""
 
 
 def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = str(cfg.runs.resolve() / "sealed")  # truths of the twins; nothing here opens them
-    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo}[cfg.part](cfg)
+    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo, "stages": stages}[cfg.part](cfg)
     if text:
         LOOP.merge(cfg.part, numbers, text, f"python benchmarks/loop.py {cfg.part}")
 
@@ -151,6 +157,39 @@ machine that other work shared (mean load {load:.0f} on {os.cpu_count()} cores).
 own, which have 20 CPU minutes; {cpu:.1f} CPU minutes take at least {cpu / 2:.1f} minutes there.
 """
     return {"demo_minutes": wall, "demo_cpu_minutes": cpu, "demo_load": load}, text
+
+
+def stages(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Processor time of every stage of a workspace that is there, and what the short budgets follow to."""
+    if cfg.workspace is None:
+        raise SystemExit("stages: name a workspace of `trueup loop` with --workspace")
+    space = Workspace(cfg.workspace)
+    cpu = {key: space.times(int(key[6]), key[8:]).cpu_seconds for key in space.hashes()}
+    steps = {k: found.config["steps"] for k in space.rounds() if (found := space.manifest(k, "train")) is not None}
+    pace = sum(steps.values()) / sum(cpu[f"round-{k}/train"] for k in steps)
+    without = sum(seconds for key, seconds in cpu.items() if not key.endswith("/train"))
+    known = len(steps) > 1 and set(cpu) >= {f"round-{k}/{name}" for k in (1, 2) for name in STAGES}
+    missing = "" if known else " Stages of round 2 that were not done count as in round 1."
+    without += sum(cpu[f"round-1/{name}"] for name in STAGES if f"round-2/{name}" not in cpu and name != "train")
+    trained = (SHORT.train_steps + SHORT.more_steps) / pace
+    rows = [(name, *(f"{cpu[f'round-{k}/{name}']:.0f}" if f"round-{k}/{name}" in cpu else "" for k in (1, 2)))
+            for name in STAGES]  # fmt: skip
+    asked = ", ".join(f"{count:,}" for count in steps.values())
+    text = f"""## What a round costs
+
+Processor seconds of every stage of `trueup loop go2 --driver twin:harmonic?seed=7` with {asked} control steps of
+training in its rounds, all processes of a stage together:
+
+{parts_table(("stage", "round 1", "round 2"), rows)}
+
+Training went at {pace:,.0f} control steps per processor second, its final assessment included. With the steps of `make
+demo` ({SHORT.train_steps:,} and {SHORT.more_steps:,}) the loop then costs {(without + trained) / 60:.1f} processor minutes:
+{trained / 60:.1f} of training, which uses both of two cores, and {without / 60:.1f} of stages that use one; on two cores of
+one's own about {(without + trained / 2) / 60:.1f} minutes on the clock, and films and the page on top.{missing} This is
+an estimate from parts, not a measured demo.
+"""
+    found = {"demo_cpu_minutes_estimated": (without + trained) / 60.0, "stage_cpu_seconds": cpu}
+    return found | {"demo_minutes_estimated": (without + trained / 2.0) / 60.0}, text
 
 
 if __name__ == "__main__":
