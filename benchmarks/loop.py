@@ -174,7 +174,8 @@ def stages(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     trained = (SHORT.train_steps + SHORT.more_steps) / pace
     rows = [(name, *(f"{cpu[f'round-{k}/{name}']:.0f}" if f"round-{k}/{name}" in cpu else "" for k in (1, 2)))
             for name in STAGES]  # fmt: skip
-    asked = ", ".join(f"{count:,}" for count in steps.values())
+    whole, clock = (without + trained) / 60.0, (without + trained / 2.0) / 60.0
+    asked = " and ".join(f"{count:,}" for count in steps.values())
     text = f"""## What a round costs
 
 Processor seconds of every stage of `trueup loop go2 --driver twin:harmonic?seed=7` with {asked} control steps of
@@ -182,14 +183,13 @@ training in its rounds, all processes of a stage together:
 
 {parts_table(("stage", "round 1", "round 2"), rows)}
 
-Training went at {pace:,.0f} control steps per processor second, its final assessment included. With the steps of `make
-demo` ({SHORT.train_steps:,} and {SHORT.more_steps:,}) the loop then costs {(without + trained) / 60:.1f} processor minutes:
-{trained / 60:.1f} of training, which uses both of two cores, and {without / 60:.1f} of stages that use one; on two cores of
-one's own about {(without + trained / 2) / 60:.1f} minutes on the clock, and films and the page on top.{missing} This is
-an estimate from parts, not a measured demo.
+Training went at {pace:,.0f} control steps per processor second, its final assessment included. With the steps of
+`make demo` ({SHORT.train_steps:,} and {SHORT.more_steps:,}) the loop then costs {whole:.1f} processor minutes:
+{trained / 60:.1f} of training, which uses both of two cores, and {without / 60:.1f} of stages that use one; on two
+cores of one's own about {clock:.1f} minutes on the clock.{missing} Films, the page and runs on the last rung that were
+not reached here come on top. This is an estimate from parts, not a measured demo.
 """
-    found = {"demo_cpu_minutes_estimated": (without + trained) / 60.0, "stage_cpu_seconds": cpu}
-    return found | {"demo_minutes_estimated": (without + trained / 2.0) / 60.0}, text
+    return {"demo_cpu_minutes_estimated": whole, "demo_minutes_estimated": clock, "stage_cpu_seconds": cpu}, text
 
 
 if __name__ == "__main__":
