@@ -167,20 +167,23 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
     )  # fmt: skip
 
 
-def predicted(loop: Context, round_: int) -> Chapter:
-    """What the gate predicted for a robot that nobody had tried, beside what the robot did."""
+def predicted(loop: Context, round_: int) -> list[Chapter]:
+    """What the gate predicted for a robot that nobody had tried, beside what it did; none without a prediction."""
     found = predictions(loop.workspace.path / f"round-{round_}", loop.robot)
+    if not found.judged:
+        return []
     rows: list[tuple[Cell, ...]] = [
         (one.name, one.predicted, f"{one.low:.3g} to {one.high:.3g}", one.measured, one.unit,
          "" if one.inside is None else Badge("good" if one.inside else "bad", "inside" if one.inside else "outside"))
         for robot in found.robots for one in robot.quantities
     ]  # fmt: skip
     columns = ("of the robot", "predicted", "95 %", "measured", "unit", "")
-    return Chapter(
+    chapter = Chapter(
         title="predicted and measured", verdict=f"{found.inside} of {found.judged} figures within their intervals",
         status="good" if found.inside == found.judged else "warn", tables=[(columns, rows)],
         text="What the gate predicted from simulation alone, over the task's whole range of commands.",
     )  # fmt: skip
+    return [chapter]
 
 
 def _links(loop: Context, round_: int, *stages: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.loop.context import Context
 from trueup.loop.run import Looped, left_s, opened, run_loop, standing, where
@@ -44,8 +45,12 @@ def run_verb(asked: LoopVerb) -> int:
             console.print(f"{name} done in {_clock(seconds)}", highlight=False)
 
     def changed(loop: Context) -> None:
-        if asked.page:
+        if not asked.page:
+            return
+        try:
             write_page(loop, films=asked.films)
+        except TrueupError as error:  # what was done stays done
+            console.print(f"page       not written: {error}", highlight=False, soft_wrap=True, markup=False)
 
     console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
     looped = run_loop(asked, told, changed)

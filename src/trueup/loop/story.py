@@ -70,7 +70,7 @@ def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -
     }
     told = [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
     if round_ in looped.figures and not loop.unproven:
-        told.append(chapters.predicted(loop, round_))
+        told += chapters.predicted(loop, round_)
     return told
 
 
