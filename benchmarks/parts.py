@@ -143,7 +143,7 @@ HUMANOID = Parts(
 LOOP = Parts(
     name="loop",
     title="Loop: results",
-    order=("rounds", "resumed", "demo", "diagnosis"),
+    order=("rounds", "resumed", "demo", "stages", "diagnosis"),
     packages=("mujoco", "torch"),
 )
 HUMANOID = Parts(
