@@ -59,7 +59,7 @@ class TrainVerb:
     """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
     _: KW_ONLY
     motion: tuple[str, ...] = ()
-    """Motions that a tracking task follows: files, or names of `trueup motion list`; default: the task's own."""
+    """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
     out: OutLike | None = None  # Folder of the run.
     minutes: float | None = None  # Stop after this time, counting what a resumed run has spent already.
     steps: int | None = None  # Stop after this many control steps of all simulations together.
