@@ -60,7 +60,7 @@ class TrainVerb:
     """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
     _: KW_ONLY
     motion: tuple[str, ...] = ()
-    """Motions that a tracking task follows: files, or names of `trueup motion list`; default: the task's own."""
+    """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
     out: OutLike | None = None  # Folder of the run.
     minutes: float | None = None
     """Be done in this time, with preparation, last film, assessment and page; what a resumed run has spent counts."""
