@@ -45,13 +45,13 @@ TARGETS = {
         Target(preset="late_ankles"),
         Target(preset="late_ground"),
         Target(preset="late_payload"),
-        Target(preset="sapien", delay_s=0.025, friction_share=0.04),
-        Target(preset="sapien"),
+        Target(preset="sapien", delay_s=0.025, friction_share=0.04, noise=0.15),
+        Target(preset="sapien", noise=0.15),
         Target(preset="ideal"),
     )
 }
 HELD = 1  # episode that nothing is fitted to
-_NOISE, _EPISODES, _SECONDS = 0.1, 24, 88.0
+_EPISODES, _SECONDS = 24, 88.0
 _FEET = ("ankle", "knee", "hip_pitch")
 
 
@@ -91,7 +91,7 @@ def _recorded(cfg: BenchCfg, name: str, bundle: PolicyBundle, task: Task) -> Num
     act, spec = bundle.runner(1).act, bundle.passport.policy
     while len(rows) < _EPISODES and (sum(float(r["seconds"]) for r in rows) < _SECONDS or len(rows) < 4):
         k = len(rows)
-        one = roll(TARGETS[name], act, spec, task, k, noise=_NOISE if k % 4 else 0.0)
+        one = roll(TARGETS[name], act, spec, task, k, noise=TARGETS[name].noise if k % 4 else 0.0)
         save(one.log, cfg.runs / "logs" / name / f"{k}.mcap")
         rows.append({"seconds": one.seconds, "fell_s": one.fell_s, "mpjpe_mm": one.mpjpe_mm, "noise": bool(k % 4)})
     return {"episodes": rows, "seconds": sum(float(r["seconds"]) for r in rows)}

@@ -42,7 +42,7 @@ def _headroom(runs: dict[str, Runs]) -> tuple[Numbers, str]:
     text = f"""## Headroom: a policy of others on targets that are not the simulator
 
 `g1_dance_102` follows its dance (29 s) on every target through one evaluation loop; three of four episodes with noise of
-0.1 on its actions, correlated over 0.2 s. Then, before anything is learned, its recorded commands are replayed in the
+0.1 (second engine: 0.15) on its actions, correlated over 0.2 s. Then, before anything is learned, its recorded commands are replayed in the
 nominal simulator from recorded states: mean distance of all bodies from the recorded ones in the world, mm
 (E_g-mpjpe), on the held-out episode. `from the root` is the tracking error on the target without noise (25 mm at home).
 Nobody balances in a replay: the distances grow by themselves, and the row `ideal`, a twin without any hidden effect,
