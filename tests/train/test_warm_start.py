@@ -1,4 +1,4 @@
-"""train --from BUNDLE: the policy of a bundle, ours or of others, is the start; a delta action never leaves training."""
+"""train --from BUNDLE: the policy of a bundle, ours or others', is the start; a delta action stays in training."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from trueup.calibrate.delta.problem import Problem
-from trueup.calibrate.delta.shooting import DeltaShooting, Rows
+from trueup.calibrate.delta.shooting import Rows
 from trueup.core.arrays import FloatArray
 from trueup.core.layers import Layer, forward
 from trueup.policy.reading import gravity_in_body

@@ -37,7 +37,9 @@ def thinned(rows: Rows) -> Rows:
 
 def score(shooting: DeltaShooting, net: DeltaNet | None, starts: Rows) -> HorizonErrors:
     """Errors of windows under a delta action, or without."""
-    return score_run(shooting, shooting.run(starts, longest(shooting), () if net is None else (LearnedDelta(net),)), starts)
+    return score_run(
+        shooting, shooting.run(starts, longest(shooting), () if net is None else (LearnedDelta(net),)), starts
+    )
 
 
 def longest(shooting: DeltaShooting) -> int:

@@ -37,9 +37,7 @@ def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
     parts, dense = [], True
     for log in (in_order(robot, one) for one in logs):
         if rate_of(log) < 0.98 * rate:
-            raise TrueupError(
-                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs"
-            )
+            raise TrueupError(f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs")
         whole = with_base(robot, log) if free else log
         dense = dense and rate_of(log) > _DENSE * rate
         parts.append(whole)

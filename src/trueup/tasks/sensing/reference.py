@@ -33,9 +33,7 @@ def reference_joints(goal: Tracking, order: JointOrder, ids: Rows = None) -> Val
     return np.concatenate([order.to_policy(ref.joint_pos[at]), order.to_policy(ref.joint_vel[at])], axis=1)
 
 
-def reference_rotation(
-    goal: Tracking, base_quat: Floats, joint_pos: Floats, ids: Rows = None
-) -> Values:
+def reference_rotation(goal: Tracking, base_quat: Floats, joint_pos: Floats, ids: Rows = None) -> Values:
     """(n, 6) of robots whose base is turned by `base_quat` (n, 4) and whose joints, in the robot's order, are known."""
     at = goal.at if ids is None else goal.at[ids]
     quat, joints = base_quat.astype(np.float32), joint_pos.astype(np.float32)
