@@ -81,8 +81,8 @@ Same logs, same windows, same score: E_g-mpjpe (mm) after 0.25, 0.5 and 1 s on a
 Asked: at 1 s at most 0.6 of doing nothing, and better than identification and delta dynamics. The delta action is at
 most 0.6 on {good} targets, and better than both on {sum(beaten)} of {len(beaten)} where both were measured. After
 0.25 s it is at {early} of doing nothing; published methods are all alike there: the gradient form fits
-single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot; their
-rows say how far their worlds are from it.
+single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot:
+their rows say how far their worlds are from it.
 
 {table(head, rows)}
 
@@ -106,9 +106,9 @@ def _analytic(runs: dict[str, Runs]) -> tuple[Numbers, str]:
     run = runs["analytic"]["so101"]
     text = f"""## Analytic check
 
-A robot whose kp is 0.65 of the simulator's needs the correction {run["wanted"]:.2f} (q* - q). From 12 s of log the delta
-action learned {run["found"]:.3f} (q* - q) on a motion it had not seen; what is left of the replay error after 1 s is
-{run["ratio"]:.3f} of it."""
+A robot whose kp is 0.65 of the simulator's needs the correction {run["wanted"]:.2f} (q* - q). From 12 s of log the
+delta action learned {run["found"]:.3f} (q* - q) on a motion it had not seen; what is left of the replay error after 1 s
+is {run["ratio"]:.3f} of it."""
     return {"analytic_slope": run["found"], "analytic_wanted": run["wanted"]}, text
 
 
@@ -152,8 +152,8 @@ def _closed(runs: dict[str, Runs]) -> tuple[Numbers, str]:
 `g1_dance_102` is the start (`trueup train --from`), trained on for the same number of steps in different worlds, and
 then follows its dance on the target without them, four episodes. `vanilla` is the policy as it came; `nominal` is
 trained on in the simulator as it is; `ranges` under the task's randomisation and pushes; `noise` under action noise as
-large as the correction. The delta action wins (fewer falls, or as many and a smaller error) on {sum(wins)} of {len(wins)}
-targets measured; ten were asked.
+large as the correction. The delta action wins (fewer falls, or as many and a smaller error) on {sum(wins)} of
+{len(wins)} targets measured; ten were asked.
 
 {table(head, rows)}"""
     return {"closed_loop_wins": f"{sum(wins)} of {len(wins)}"}, text

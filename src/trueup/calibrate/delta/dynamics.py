@@ -155,7 +155,7 @@ def _fitted(x: FloatArray, y: FloatArray, seed: int) -> Sequence[Layer]:
                 best, state = now, {k: v.clone() for k, v in model.state_dict().items()}
         rows = rest[torch.randint(len(rest), (min(_BATCH, len(rest)),), generator=generator)]
         adam.zero_grad()
-        ((model(seen[rows]) - wanted[rows]) ** 2).mean().backward()  # type: ignore[no-untyped-call]
+        ((model(seen[rows]) - wanted[rows]) ** 2).mean().backward()
         adam.step()
     model.load_state_dict(state)
     lines = [one for one in model if isinstance(one, torch.nn.Linear)]
