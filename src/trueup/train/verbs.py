@@ -94,8 +94,8 @@ class TrainVerb:
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
     start: Annotated[PathLike | None, tyro.conf.arg(name="from", aliases=("--start",))] = None
-    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the policy
-    of a bundle (`trueup policy import`), whoever trained it: then what it sees and moves is as its layout says."""
+    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the
+    policy of a bundle (`trueup policy import`), whoever trained it: it sees and moves what its layout says."""
     film_minutes: float = 5.0  # Time between short films, and one at the end; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
