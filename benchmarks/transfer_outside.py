@@ -211,8 +211,8 @@ Joint error:
 
 In this one walk the net makes the simulator worse, by {worse:.1f} %, where it nearly halves the error in the air.
 Fading its correction outside the range, down to none, takes {100 * share:.0f} % of that back: most of what is wrong
-comes from inputs inside their ranges, so inputs stay clipped. Most of the error in these windows has other causes than the
-actuator. A policy was not trained with a faded net.
+comes from inputs inside their ranges, so inputs stay clipped. Most of the error in these windows has other causes
+than the actuator. A policy was not trained with a faded net.
 """
 
 
