@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -23,7 +24,8 @@ Row = tuple[str, list[float]]  # label, errors by column
 
 def run_logs(verb: SimVerb, console: Console) -> int:
     """Score logs, print, write the page."""
-    fit = None if verb.cfg.params is None else read_calibration(verb.cfg.params)
+    fit = verb.cfg.params
+    fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
     robot = verb.robot if fit is None else calibrated_robot(fit, verb.robot)
     if robot is None:
         raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
