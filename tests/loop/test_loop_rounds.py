@@ -103,7 +103,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def make(name: str) -> Callable[[Context, int], Stage]:
         def stage(loop: Context, round_: int) -> Stage:
-            before = STAGES[STAGES.index(name) - 1] if name != STAGES[0] else "gap"  # type: ignore[arg-type]
+            before = STAGES[STAGES.index(name) - 1] if name != STAGES[0] else "gap"
             first = name == STAGES[0]
             after = ((round_ - first, before),) if round_ - first else ()
 

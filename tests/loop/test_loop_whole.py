@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -13,8 +14,10 @@ import pytest
 from opened import opened
 
 import trueup
+from trueup.core.errors import TrueupError
 from trueup.core.machine import find_browser
-from trueup.loop.run import run_loop
+from trueup.loop.run import opened as opened_workspace
+from trueup.loop.run import run_loop, stage_of
 from trueup.loop.show import write_page
 from trueup.loop.verbs import STAGES, Budgets, LoopVerb
 from trueup.loop.workspace import Workspace
@@ -33,7 +36,7 @@ def swing():
     return replace(load_task("pendulum-swingup"), name="my-swing", robot={robot!r})
 """
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +128,28 @@ def test_the_board_serves_the_page_and_makes_it_anew(asked: LoopVerb) -> None:
             page.goto(address)
             assert "my_pendulum: the loop" in page.inner_text("h1")
             for link in ("round-1/calibrate/stage.log", "round-1/calibrate/fit/index.html"):
-                assert page.goto(urljoin(address, link)).ok
+                answer = page.goto(urljoin(address, link))
+                assert answer is not None
+                assert answer.ok
             assert all(url.startswith((address, "data:", "blob:")) for url in seen)
             browser.close()
     finally:
         board.terminate()
         assert board.wait(20) == 0
+
+
+def test_recordings_stand_in_for_a_robot(asked: LoopVerb, tmp_path: Path) -> None:
+    logs = []
+    for name in ("one", "two"):
+        logs.append(tmp_path / f"{name}.mcap")
+        shutil.copyfile(space(asked).folder(1, "record") / "air.mcap", logs[-1])
+    given = LoopVerb(robot=asked.robot, task=asked.task, logs=tuple(logs), workspace=tmp_path / "w", until="check")
+    run_loop(given, lambda *told: None, on_change=lambda loop: None, budgets=BUDGETS)
+    loop = opened_workspace(tmp_path / "w")
+    assert [one.name for one in loop.logs(1)] == ["one.mcap"], "the last quarter is held out"
+    assert [one.name for one in loop.unseen()] == ["two.mcap"]
+    assert stage_of(loop, "deploy", 1).absent
+    text = write_page(loop, films=False).read_text()
+    assert "Recordings that were given: one.mcap, two.mcap" in text
+    with pytest.raises(TrueupError, match="give them names of their own"):
+        run_loop(replace(given, logs=(logs[0], logs[0])), lambda *told: None, budgets=BUDGETS)

@@ -42,9 +42,9 @@ def calibrated(loop: Context, round_: int) -> Chapter:
          Badge("good" if one.verdict == "identified" else "warn", one.verdict))
         for one in _clearest(wrong or fit.estimates)
     ]  # fmt: skip
+    before, after = held_out_errors(fit)
     verdict = f"{len(wrong)} of {len(fit.estimates)} parameters are not what the model says"
-    if (errors := held_out_errors(fit)) is not None:
-        verdict += f"; error on held-out motion {errors[0]:.1f} -> {errors[1]:.1f} mrad"
+    verdict += f"; error on held-out motion {before:.1f} -> {after:.1f} mrad"
     columns = ("parameter", "the model said", "the robot says", "95 %", "unit", "verdict")
     load = [one for one in fit.estimates if one.parameter.name in _LOAD]
     said = "; ".join(f"{one.parameter.label} {one.value:.3g} {one.parameter.unit}" for one in load)
@@ -55,11 +55,9 @@ def calibrated(loop: Context, round_: int) -> Chapter:
     )  # fmt: skip
 
 
-def held_out_errors(fit: Calibration) -> tuple[float, float] | None:
+def held_out_errors(fit: Calibration) -> tuple[float, float]:
     """Error of the model as it came and of the fitted one on motion that the fit did not see, mrad."""
     before, after = fit.holdout_nominal or fit.fit_nominal, fit.holdout_calibrated or fit.fit_calibrated
-    if before is None or after is None:
-        return None
     return 1e3 * before.open_loop_mean, 1e3 * after.open_loop_mean
 
 
@@ -169,20 +167,23 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
     )  # fmt: skip
 
 
-def predicted(loop: Context, round_: int) -> Chapter:
-    """What the gate predicted for a robot that nobody had tried, beside what the robot did."""
+def predicted(loop: Context, round_: int) -> list[Chapter]:
+    """What the gate predicted for a robot that nobody had tried, beside what it did; none without a prediction."""
     found = predictions(loop.workspace.path / f"round-{round_}", loop.robot)
+    if not found.judged:
+        return []
     rows: list[tuple[Cell, ...]] = [
         (one.name, one.predicted, f"{one.low:.3g} to {one.high:.3g}", one.measured, one.unit,
          "" if one.inside is None else Badge("good" if one.inside else "bad", "inside" if one.inside else "outside"))
         for robot in found.robots for one in robot.quantities
     ]  # fmt: skip
     columns = ("of the robot", "predicted", "95 %", "measured", "unit", "")
-    return Chapter(
+    chapter = Chapter(
         title="predicted and measured", verdict=f"{found.inside} of {found.judged} figures within their intervals",
         status="good" if found.inside == found.judged else "warn", tables=[(columns, rows)],
         text="What the gate predicted from simulation alone, over the task's whole range of commands.",
     )  # fmt: skip
+    return [chapter]
 
 
 def _links(loop: Context, round_: int, *stages: str) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
+from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.core.verb_package import called_with
 from trueup.loop.context import Context
@@ -18,6 +20,7 @@ from trueup.loop.verbs import BoardVerb, LoopVerb
 from trueup.report.workspace.board import serve_folder
 from trueup.report.workspace.page import write_workspace_page
 
+_LOG = logging.getLogger(__name__)
 
 def run_verb(asked: LoopVerb) -> int:
     """Run the loop with progress on the screen."""
@@ -58,8 +61,12 @@ def run_verb(asked: LoopVerb) -> int:
 
 def _run(asked: LoopVerb, tell: Tell = lambda stage, what, seconds, line: None) -> Looped:
     def changed(loop: Context) -> None:
-        if asked.page:
+        if not asked.page:
+            return
+        try:
             write_page(loop, films=asked.films)
+        except TrueupError as error:  # what was done stays done
+            _LOG.warning("the page is not written: %s", error)
 
     return run_loop(asked, tell, changed)
 

@@ -30,7 +30,7 @@ def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
             **_simulator(loop, rounds),
             "CPU minutes": round(sum(one.cpu_seconds for one in artifacts) / 60.0, 1),
         },
-        summary=_summary(looped),
+        summary=_summary(loop, looped),
         comparison=_comparison(looped),
         films=_side_by_side(loop, looped) if films else [],
         rounds={round_: _chapters(loop, looped, round_, with_films=films) for round_ in rounds},
@@ -41,8 +41,10 @@ def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
 def _simulator(loop: Context, rounds: list[int]) -> dict[str, Cell]:
     """The simulator's error on unseen motion, before and after the newest fit."""
     done = [k for k in rounds if loop.workspace.manifest(k, "calibrate") is not None]
-    errors = chapters.held_out_errors(read_calibration(loop.fit(done[-1]))) if done else None
-    return {} if errors is None else {"simulator's error, mrad": "{:.1f} -> {:.1f}".format(*errors)}
+    if not done:
+        return {}
+    errors = chapters.held_out_errors(read_calibration(loop.fit(done[-1])))
+    return {"simulator's error, mrad": "{:.1f} -> {:.1f}".format(*errors)}
 
 
 def _side_by_side(loop: Context, looped: Looped) -> list[Film]:
@@ -68,7 +70,7 @@ def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -
     }
     told = [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
     if round_ in looped.figures and not loop.unproven:
-        told.append(chapters.predicted(loop, round_))
+        told += chapters.predicted(loop, round_)
     return told
 
 
@@ -86,9 +88,12 @@ def in_words(found: Comparison) -> str:
     return f"{said}: {change}falls {found.falls[0]} -> {found.falls[1]} of {found.runs}."
 
 
-def _summary(looped: Looped) -> list[tuple[Status, str]]:
+def _summary(loop: Context, looped: Looped) -> list[tuple[Status, str]]:
     if looped.comparison is None:
-        return [("plain", "One round is not a comparison yet: the same command with more --rounds goes on.")]
+        on_robot = ", ".join(map(str, looped.figures)) or "none"
+        if loop.asked.logs:
+            return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+        return [("plain", f"Rounds that came to the last rung on the robot: {on_robot}; two are needed to compare.")]
     status: dict[str, Status] = {"better": "good", "worse": "bad"}
     return [(status.get(looped.comparison.verdict, "warn"), in_words(looped.comparison))]
 
