@@ -217,17 +217,18 @@ def race_again(cfg: BenchCfg) -> None:
                 cells = (one["cpu_s_to_target"], one["simulated_s_to_target"] / 15.0, 1e3 * one["heldout_rad"])
                 rows.append(f"| {key} | {name} | {when} | {cells[0]:.1f} | {cells[1]:.0f} | {cells[2]:.3f} |")
     times = [[run["runs"][name]["cpu_s_to_target"] for name in ("mujoco.sysid", "ours")] for run in runs.values()]  # type: ignore[index]
+    ratio = times[0][0] / times[0][1]
     text = f"""### The race again
 
 The fastest two once more, on the code of now and a busy machine: the same rollouts to the target, so the search is
-unchanged; ours needs {times[0][0] / times[0][1]:.1f} times less CPU time. Held-out errors of both moved alike: the recording is
-another, since twin and recorder have changed.
+unchanged; ours needs {ratio:.1f} times less CPU time. Held-out errors of both moved alike: the recording is another,
+since twin and recorder have changed.
 
 | twin | method | | CPU s to the target | rollouts to the target | held-out error, mrad |
 | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
 """
-    CALIBRATE.merge("again", {"speedup_again": times[0][0] / times[0][1]}, text, _command())
+    CALIBRATE.merge("again", {"speedup_again": ratio}, text, _command())
 
 
 if __name__ == "__main__":
