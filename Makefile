@@ -22,6 +22,7 @@ test-fast: $(STAMP)
 test-slow: $(STAMP) system
 	$(PYTEST) -m slow
 	TRUEUP_FUZZ=1000 $(PYTEST) tests/data/test_fuzz_tables.py
+	TRUEUP_FUZZ=200 $(PYTEST) tests/contract/test_fuzz_formats.py tests/data/lerobot/test_fuzz_lerobot.py tests/policy/foreign
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -83,7 +83,9 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-CALIBRATE = Parts(name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "honesty"))
+CALIBRATE = Parts(
+    name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "again", "honesty")
+)
 TRAIN = Parts(
     name="train",
     title="Train: results",

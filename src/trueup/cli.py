@@ -57,7 +57,7 @@ _VERBS = {
     "deploy replay": ("deploy.verbs:ReplayVerb", "report.operate.deploy:run_replay"),
     "gap": ("gap.verbs:GapVerb", "report.operate.gap:run_gap"),
     "symptoms": ("gap.symptoms.verbs:SymptomsVerb", "report.operate.symptoms:run_symptoms"),
-    "predictions": ("gap.predictions_verb:PredictionsVerb", "report.operate.predictions:run_predictions"),
+    "predictions": ("gap.verbs:PredictionsVerb", "report.operate.predictions:run_predictions"),
     "loop": ("loop.verbs:LoopVerb", "loop.show:run_verb"),
     "board": ("loop.verbs:BoardVerb", "loop.show:run_board"),
     "sim": ("world.verbs:SimVerb", "report.drop:run_sim"),
