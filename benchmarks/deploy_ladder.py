@@ -114,12 +114,8 @@ def run_rung(bundle: Path, rung: str, asked: list[str]) -> Numbers:
     shown = " ".join(word.replace(str(bundle), bundle.name) for word in ["trueup", "deploy", *asked])
     found = sorted(bundle.with_name(f"{bundle.name}.ladder").rglob(f"{rung}.json"))
     if not found:
-        return {
-            "exit": done.returncode,
-            "passed": False,
-            "said": done.stderr.strip().replace(f"{bundle.parent}/", "")[-300:],
-            "command": shown,
-        }
+        said = done.stderr.strip().replace(f"{bundle.parent}/", "")[-300:]
+        return {"exit": done.returncode, "passed": False, "said": said, "command": shown}
     record = read_record(found[0])
     return {
         "exit": done.returncode,
