@@ -215,10 +215,6 @@ def section(rows: dict[str, Any]) -> tuple[dict[str, object], str]:
                 own = f" +- {interval(loop)[1]:.3f}" if label == "all" else ""
                 spread = f" +- {half:.3f}" if np.isfinite(half) else ""
                 cells += [f"{loop.mean():.3f}{own}", f"{deploy.mean():.3f}", f"{middle:+.3f}{spread}"]
-                    f"{loop.mean():.3f}{own}",
-                    f"{deploy.mean():.3f}",
-                    f"{middle:+.3f}" + (f" +- {half:.3f}" if np.isfinite(half) else ""),
-                ]
                 if label == "all":
                     numbers |= {
                         f"{error}_error_loop_{name}": round(float(loop.mean()), 4),
