@@ -213,7 +213,8 @@ def section(rows: dict[str, Any]) -> tuple[dict[str, object], str]:
                 loop, deploy = (np.array([row[way][error] for row in group]) for way in ("loop", "deploy"))
                 middle, half = interval(deploy - loop)
                 own = f" +- {interval(loop)[1]:.3f}" if label == "all" else ""
-                cells += [f"{loop.mean():.3f}{own}", f"{deploy.mean():.3f}", f"{middle:+.3f} +- {half:.3f}"]
+                spread = f" +- {half:.3f}" if np.isfinite(half) else ""
+                cells += [f"{loop.mean():.3f}{own}", f"{deploy.mean():.3f}", f"{middle:+.3f}{spread}"]
                 if label == "all":
                     numbers |= {
                         f"{error}_error_loop_{name}": round(float(loop.mean()), 4),

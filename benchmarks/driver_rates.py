@@ -119,7 +119,8 @@ def _measure_servos(protocol: str, robot: Robot, seconds: float, hz: float = 100
         bus = driver.bus  # type: ignore[attr-defined]
         line: Row = {}
         with echo(line):
-            row = {"driver": protocol, **drive(driver, robot, hz, seconds)} | line
+            row = {"driver": protocol, **drive(driver, robot, hz, seconds)}
+        row |= line
         driver.close()
         here.send("stop")
         heard, overruns = here.recv()
