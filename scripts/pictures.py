@@ -2,8 +2,8 @@
 
     python scripts/pictures.py --run runs/walk --page fit/index.html --loop out/demo/index.html
 
-`--run` is a training of `go2-velocity` (the strip), `--page` any report page of trueup, `--loop` the page of a workspace
-(both need Chromium). Without them these pictures stay as they are.
+`--run` is a training of `go2-velocity` (the strip), `--page` any report page of trueup, `--loop` the page of a
+workspace (both need Chromium). Without them these pictures stay as they are; `--only-pages` leaves the others, too.
 """
 
 from __future__ import annotations
