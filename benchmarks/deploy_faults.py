@@ -7,6 +7,7 @@ faults       a go2 walks (or stands) in real time on a twin at 500 Hz, over UDP,
 plain        the same faults, and a loop that clips and sends: newest state, policy, np.clip to the joint limits, a
              thread that repeats the newest target; no checks, no damping at the end
 false_trips  robot time without faults: twins of several presets and seeds in lock-step, commands that change
+sample       some of the faults again, to see that later code still holds them (--only, --repeats)
 timing       ten minutes in real time without faults: lateness and drift of the schedule, of policy and guard, beside
              loops that only sleep
 
@@ -41,7 +42,7 @@ from trueup.policy.bundle.bundle import load_bundle
 from trueup.robot.load import load_robot
 from trueup.twin.firmware import Twin
 
-Part = Literal["faults", "plain", "false_trips", "timing"]
+Part = Literal["faults", "plain", "false_trips", "timing", "sample"]
 PARTS: tuple[Part, ...] = ("faults", "plain", "false_trips", "timing")
 TWINS = tuple(f"{preset}-{seed}" for preset in ("mild", "harmonic", "payload", "worn", "ideal") for seed in range(2))
 NTWIN = 4  # of the matrix
@@ -73,21 +74,27 @@ def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # sealed truths of a benchmark are nobody's business
     if cfg.core is not None:
         os.sched_setaffinity(0, {cfg.core})
-    measures = {"faults": faults, "plain": faults, "false_trips": false_trips, "timing": timing}
+    measures = {
+        "faults": faults, "plain": faults, "sample": faults, "false_trips": false_trips, "timing": timing
+    }  # fmt: skip
     for part in cfg.part:
         measures[part](cfg, part)
 
 
 def faults(cfg: BenchCfg, part: Part) -> None:
     """The matrix, with the guard or without."""
-    bench, is_guarded = _bench(cfg), part == "faults"
+    bench, is_guarded = _bench(cfg), part != "plain"
     cases = {case.name: case for case in CASES if is_guarded or not case.guard}
     names = [name for name in cases if not cfg.only or name in cfg.only]
     DEPLOY.each(part, names, lambda name: _row(bench, cases[name], cfg.repeats, is_guarded), fresh=cfg.fresh)
     found = DEPLOY.load()["runs"][part]
     rows = {name: found[name] for name in cases if name in found}
     section = fault_section if is_guarded else plain_section
-    DEPLOY.merge(part, headline(rows, is_guarded=is_guarded), section(rows), _command(part))
+    numbers, text = headline(rows, is_guarded=is_guarded), section(rows)
+    if part == "sample":
+        numbers = {f"sample_{name}": value for name, value in numbers.items()}
+        text = text.replace(text.partition("\n")[0], "## A sample of the faults, on the code of now", 1)
+    DEPLOY.merge(part, numbers, text, _command(part))
 
 
 def _row(bench: Bench, case: Case, repeats: int, is_guarded: bool) -> Numbers:

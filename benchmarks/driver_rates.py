@@ -305,10 +305,10 @@ def page(rows: list[Row]) -> str:
     lines += ["| " + " | ".join(str(row.get(key, "")) for key in columns) + " |" for row in rows]
     return "\n".join(lines) + (
         "\n\nLoad average above the number of cores: other work ran beside the measurement. *Bare line*: a pseudo-"
-        "terminal beside the servos' with nothing but an echo at its other end, at the same priority. Linux hands the bytes of "
-        "every terminal and serial port on by a kernel worker of ordinary priority: on a computer with other work "
-        "answers come late whatever the priority of the programs, and a question that is given up (15 ms) costs one "
-        "or two of the points of a 100 Hz schedule. DDS and UDP do not pass through it.\n"
+        "terminal beside the servos' with nothing but an echo at its other end, at the same priority. Linux hands the "
+        "bytes of every terminal and serial port on by a kernel worker of ordinary priority: on a computer with other "
+        "work answers come late whatever the priority of the programs, and a question that is given up (15 ms) costs "
+        "one or two of the points of a 100 Hz schedule. DDS and UDP do not pass through it.\n"
     )
 
 

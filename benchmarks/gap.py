@@ -1,8 +1,8 @@
-"""Diagnosis of planted causes: right cause first, in the top three, and silence on sound twins. Results: docs/results/gap.
+"""Diagnosis of planted causes, and silence on sound twins. Results: docs/results/gap.md, .json.
 
     python benchmarks/gap.py --bundle walk.bundle [--part air walking real]
 
-air      go2 twins held in the air, moved by a multisine of 10 s; eleven causes that such a log can show, and sound twins
+air      go2 twins held in the air, moved by a multisine of 10 s; eleven causes that such a log shows, and sound
 walking  go2 twins that walk under a policy for 10 s, encoders and IMU alone; fourteen causes, and sound twins
 real     recordings of an so101 arm and of a go2 in the air, against nominal and calibrated models
 
@@ -23,8 +23,7 @@ from typing import Literal
 
 import tyro
 from gap_cases import air_log, walk_log
-from gap_page import real_section, twin_numbers, twin_section
-from gap_real import REAL, diagnose_real
+from gap_page import twin_numbers, twin_section
 from parts import Numbers, Parts
 
 from trueup.gap.config import GapCfg
@@ -63,11 +62,7 @@ class BenchCfg:
 def main(cfg: BenchCfg) -> None:
     for part in cfg.part:
         if part == "real":
-            if cfg.data is not None:
-                rows = GAP.each(part, list(REAL), lambda key: diagnose_real(key, cfg.data, cfg.fits), fresh=cfg.fresh)
-                GAP.merge(
-                    part, {}, real_section(rows), "python benchmarks/gap.py --part real --data FOLDER --fits FOLDER"
-                )
+            real(cfg)
             continue
         causes = [one for one in (*(IN_AIR if part == "air" else WALKING), CLEAN) if not cfg.only or one in cfg.only]
         # seeds outside, so that an interrupted run has a little of everything
@@ -75,6 +70,19 @@ def main(cfg: BenchCfg) -> None:
         rows = GAP.each(part, keys, lambda key: diagnose(part, *split(key), cfg.bundle), fresh=cfg.fresh)  # noqa: B023
         all_rows = {key: one for walks in ("air", "walking") for key, one in _known(walks).items()}
         GAP.merge(part, twin_numbers(rows, part, all_rows), twin_section(rows, part), _command(part))
+
+
+def real(cfg: BenchCfg) -> None:
+    """Recordings of robots."""
+    from gap_real import REAL, diagnose_real, real_section
+
+    if cfg.data is None:
+        print("part real needs recordings: --data FOLDER")
+        return
+    keys = [key for key in REAL if not cfg.only or key in cfg.only]
+    GAP.each("real", keys, lambda key: diagnose_real(key, cfg.data, cfg.fits), fresh=cfg.fresh)
+    rows = {key: row for key, row in _known("real").items() if key in REAL}
+    GAP.merge("real", {}, real_section(rows), "python benchmarks/gap.py --part real --data FOLDER --fits FOLDER")
 
 
 def split(key: str) -> tuple[str, int]:

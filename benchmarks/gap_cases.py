@@ -88,8 +88,8 @@ def plant(cause: str, robot: Robot, seed: int, *, walking: bool = False) -> Plan
                 return Planted(preset={"motor": {"torque_limit": share, "no_load_speed": 2.0}})
             return Planted(preset={"joint": {"torque_scale": between(0.45, 0.65)}})
         case "heat" if walking:
-            heat = {"rise": between(300.0, 500.0), "time_constant": between(4.0, 6.0), "derate_from": 30.0,
-                    "derate_to": 50.0, "derate_floor": between(0.15, 0.25)}  # fmt: skip
+            heat = {"rise": between(800.0, 1200.0), "time_constant": between(8.0, 12.0), "derate_from": 30.0,
+                    "derate_to": 45.0, "derate_floor": between(0.15, 0.25)}  # fmt: skip
             return Planted(preset={"heat": heat})
         case "heat":
             heat = {"rise": 5e3, "time_constant": between(3.0, 5.0), "derate_from": 28.0, "derate_to": 36.0,

@@ -4,15 +4,15 @@
     python benchmarks/humanoid_delta.py methods --runs F
     python benchmarks/humanoid_delta.py data|analytic|page --runs F
 
-FOLDER holds policy.onnx, config.yaml, base.yaml and the motion (CSV) of a whole-body tracking policy of the g1. Rows are
-kept one by one: a call goes on where the one before ended.
+FOLDER holds policy.onnx, config.yaml, base.yaml and the motion (CSV) of a whole-body tracking policy of the g1. Rows
+are kept one by one: a call goes on where the one before ended.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -45,13 +45,13 @@ TARGETS = {
         Target(preset="late_ankles"),
         Target(preset="late_ground"),
         Target(preset="late_payload"),
-        Target(preset="sapien", delay_s=0.025, friction_share=0.04),
-        Target(preset="sapien"),
+        Target(preset="sapien", delay_s=0.025, friction_share=0.04, noise=0.15),
+        Target(preset="sapien", noise=0.15),
         Target(preset="ideal"),
     )
 }
 HELD = 1  # episode that nothing is fitted to
-_NOISE, _EPISODES, _SECONDS = 0.1, 24, 88.0
+_EPISODES, _SECONDS = 24, 88.0
 _FEET = ("ankle", "knee", "hip_pitch")
 
 
@@ -91,7 +91,7 @@ def _recorded(cfg: BenchCfg, name: str, bundle: PolicyBundle, task: Task) -> Num
     act, spec = bundle.runner(1).act, bundle.passport.policy
     while len(rows) < _EPISODES and (sum(float(r["seconds"]) for r in rows) < _SECONDS or len(rows) < 4):
         k = len(rows)
-        one = roll(TARGETS[name], act, spec, task, k, noise=_NOISE if k % 4 else 0.0)
+        one = roll(TARGETS[name], act, spec, task, k, noise=TARGETS[name].noise if k % 4 else 0.0)
         save(one.log, cfg.runs / "logs" / name / f"{k}.mcap")
         rows.append({"seconds": one.seconds, "fell_s": one.fell_s, "mpjpe_mm": one.mpjpe_mm, "noise": bool(k % 4)})
     return {"episodes": rows, "seconds": sum(float(r["seconds"]) for r in rows)}
@@ -137,7 +137,7 @@ def _method(cfg: BenchCfg, name: str, method: str) -> Numbers:
         return _learned(cfg, problem, cfg.runs / "delta" / name)
     kept = json.loads((cfg.runs / "delta" / name / "kept.json").read_text())
     result = _result(kept, cfg.runs / "delta" / name)
-    return _numbers(score_beside(method, problem, result, kept["seconds"]))
+    return _numbers(score_beside(method, problem, result))
 
 
 def _learned(cfg: BenchCfg, problem: Problem, folder: Path | None) -> Numbers:
@@ -180,8 +180,10 @@ def data(cfg: BenchCfg) -> None:
     """How much data is needed: seconds, with and without odometry, and fewer joints."""
     for name in cfg.targets:
         for case in cfg.only or CASES:
-            run: Callable[[str], Numbers] = lambda key, n=name, c=case: _learned(cfg, problem_of(cfg, n, c), None)
-            HUMANOID.each("data", [f"{name}/{case}"], run, fresh=cfg.fresh)
+            problem = partial(problem_of, cfg, name, case)
+            HUMANOID.each(
+                "data", [f"{name}/{case}"], lambda key, made=problem: _learned(cfg, made(), None), fresh=cfg.fresh
+            )
 
 
 def analytic(cfg: BenchCfg) -> None:

@@ -44,12 +44,16 @@ class _FallenError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """`preset` of a twin and its seed, or `sapien` with a delay (s) and dry friction (share of the torque limit)."""
+    """`preset` of a twin and its seed, or `sapien` with a delay (s) and dry friction (share of the torque limit).
+
+    noise  of the actions in most recorded episodes
+    """
 
     preset: str
     seed: int = 0
     delay_s: float = 0.0
     friction_share: float = 0.0
+    noise: float = 0.1
 
     @property
     def name(self) -> str:

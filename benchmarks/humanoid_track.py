@@ -20,11 +20,11 @@ from typing import Literal
 
 import numpy as np
 import tyro
-from numpy.typing import NDArray
 from parts import HUMANOID, Numbers, table
 from people import enlarged, lifting, stepping
 from spoilt_motions import CASES
 
+from trueup.core.arrays import Ids
 from trueup.motion.check import check_motion
 from trueup.motion.made.make import make_motion
 from trueup.motion.mend import mend_motion
@@ -33,7 +33,9 @@ from trueup.motion.readers.open import open_motion
 from trueup.motion.retarget.points import KeyPoints, key_points
 from trueup.motion.retarget.retarget import Quality, RetargetCfg, Retargeted, retarget
 from trueup.policy.foreign.layout import read_layout
+from trueup.policy.normalizer import Float32
 from trueup.policy.runner import Policy, PolicyRunner
+from trueup.rl.env import Obs
 from trueup.robot.load import load_robot
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.goals.velocity import VelocityGoal
@@ -103,10 +105,10 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         asked = f"{100 * success:.0f} %, {most_mm:.0f} mm, {minutes:.0f} min"
         when = "not reached" if reached is None else f"{reached:.1f}"
         rows.append((key.replace("_", " "), run["task"], f"{run['steps'] / 1e6:.2f} M", f"{run['minutes']:.1f}", asked,
-                     f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}", when,
-                     "yes" if is_held else "no"))  # fmt: skip
+                     f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}",
+                     f"{100 * run['open_loop']['success']:.0f} %", when, "yes" if is_held else "no"))  # fmt: skip
     head = ("motion", "task", "steps", "minutes in all", "asked", "to the end", "E_mpjpe mm", "E_g-mpjpe mm",
-            "first reached, min", "at the end")  # fmt: skip
+            "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
     text = f"""## Following motions
 
 Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets =
@@ -114,8 +116,9 @@ reference + residual). Minutes are processor time of **one** core for everything
 Judged on {TRIALS} trials from the first row to the last, on other random numbers, without exploration, with sensor
 noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets drawn from the task's whole
 ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m; errors are means over the
-steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). "First reached" is the
-first of the snapshots at a quarter, half, three quarters and the end of the steps.
+steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Open loop: the
+reference alone, without residuals. "First reached" is the first of the snapshots at a quarter, half, three quarters and
+the end of the steps.
 
 {table(head, rows)}
 """
@@ -143,8 +146,30 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
             at = nearest * per_iteration / made
             curve.append({"minutes": at * minutes, **_trials(_env(name, cfg), policy)})
     final = _trials(_env(name, cfg), PolicyRunner(folder.newest_policy(), TRIALS))
+    env = _env(name, cfg)
+    nothing = _trials(env, _Nothing(env.naction))
     curve.append({"minutes": minutes, **final})
-    return {"task": name.partition(":")[0], "steps": made, "minutes": minutes, **final, "curve": curve}
+    return {
+        "task": name.partition(":")[0],
+        "steps": made,
+        "minutes": minutes,
+        **final,
+        "curve": curve,
+        "open_loop": nothing,
+    }
+
+
+class _Nothing:
+    """No residual: servos play the reference."""
+
+    def __init__(self, naction: int) -> None:
+        self._naction = naction
+
+    def restart(self, rows: Ids) -> None:
+        """Nothing to forget."""
+
+    def __call__(self, obs: Obs) -> Float32:
+        return np.zeros((len(obs.actor), self._naction), np.float32)
 
 
 def _env(task: str | Task, cfg: BenchCfg, *, randomize: bool = True) -> TaskEnv:
@@ -246,7 +271,8 @@ def witnesses(cfg: BenchCfg) -> tuple[Numbers, str]:
 
 `g1_dance_102` (BeyondMimic style, trained in Isaac Lab on a GPU, danced by real G1s) at its own gains and
 observations, read from its own `config.yaml`; its CSV, brought onto the ground by `trueup motion import --mend`, is the
-motion of `g1-track`. From the first row to the last: {plain["seconds"]:.1f} s. No number of our robot was fitted to it.
+motion of `g1-track`. From the first row to the last: {plain["seconds"]:.1f} s; without sensor noise all trials are
+alike. No number of our robot was fitted to it.
 Asked: the whole motion with at most 25 mm.
 
 {table(("g1", "trials", "to the end", "E_mpjpe mm", "E_g-mpjpe mm"), rows)}
@@ -385,8 +411,6 @@ it finds: {", ".join(sorted(clean)) or "nothing"}.
 """
     return {"motion_flaws_found": right, "motion_flaws": len(CASES)}, text
 
-
-Rows = NDArray[np.float64]
 
 if __name__ == "__main__":
     main(tyro.cli(BenchCfg))

@@ -105,7 +105,7 @@ TRUE = Parts(
 TRANSFER = Parts(
     name="transfer",
     title="What a calibration is worth: results",
-    order=("transfer", "longer"),
+    order=("transfer", "longer", "outside"),
     packages=("mujoco", "torch"),
 )
 PROVE = Parts(
@@ -123,6 +123,7 @@ DEPLOY = Parts(
         "velocity",
         "faults",
         "plain",
+        "sample",
         "false_trips",
         "timing",
         "preflight",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -44,9 +46,10 @@ class Wander:
     def __init__(self, seed: int, control_hz: float) -> None:
         self._random, self._hz, self._left = np.random.default_rng(seed), control_hz, 0
         self.stop_requested, self.tilt = False, 0.0
-        self.drift: list[float] = []  # real time: due time of the schedule against the clock
+        self.use: deque[tuple[float, ...]] = deque(maxlen=6)  # time, page faults, switches, CPU time of the last ticks
 
     def poll(self, goal: AskedGoal) -> str:
+        self.use.append((time.monotonic(), *_use()))
         self._left -= 1
         if self._left <= 0:
             self._left = int(self._hz * self._random.uniform(1.0, 4.0))
@@ -108,6 +111,7 @@ def walk(
         "wall_s": round(time.monotonic() - began, 1),
         "tripped": tripped,
         "trip_s": trip_s if tripped else None,
+        "last_use": [*operator.use, (time.monotonic(), *_use())] if tripped else [],
         "fell": bool(tripped and has_fallen),
         "refused": outcome.guard == "start pose",
         "false_trip": bool(tripped and not has_fallen and outcome.guard != "start pose"),
@@ -125,6 +129,12 @@ def walk(
         "tap": dict(tap),
         "load_average": round(os.getloadavg()[0], 1),
     }
+
+
+def _use() -> tuple[float, ...]:
+    """Of this process: page faults with and without a disk, switches forced and not, CPU time in s."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_majflt, used.ru_minflt, used.ru_nivcsw, used.ru_nvcsw, time.process_time()
 
 
 def drift_ms(row: dict[str, Any], control_hz: float) -> float:

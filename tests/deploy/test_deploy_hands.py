@@ -83,9 +83,9 @@ def deploy(bundle, tmp_path):
     """Starts `trueup deploy --rung hang` at a terminal of its own; whatever is left of it is ended."""
     started = []
 
-    def start(*options, driver=LOCKSTEP):
+    def start(*options, driver=LOCKSTEP, rung="hang"):
         ours, theirs = pty.openpty()
-        asked = [str(bundle), "--rung", "hang", "--driver", driver, "--uncertified", "--seconds", "0"]
+        asked = [str(bundle), "--rung", rung, "--driver", driver, "--uncertified", "--seconds", "0"]
         child = subprocess.Popen(
             [sys.executable, "-m", "trueup", "deploy", *asked, "--out", str(tmp_path / "run"), *options],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
@@ -132,6 +132,17 @@ def test_escape_and_ctrl_c_end_in_order(deploy, key, said):
     assert code in (0, 1), text  # 1: shorter than the rung asks
     assert f"{said} after" in text
     assert running.damped()
+
+
+@pytest.mark.medium
+def test_ctrl_c_ends_a_shadow_in_order(deploy):
+    running = deploy(rung="shadow", driver="twin:ideal?base=free&lockstep=1")
+    running.listen_to_the_policy()
+    running.type("\x03")
+    code, text = running.end()
+    assert code in (0, 1), text
+    assert "interrupted after" in text
+    assert "Traceback" not in text
 
 
 @pytest.mark.medium

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from trueup.hardware.realtime import POLICY, TWIN, lock_memory, raise_priority, restore_priority, unlock_memory
+from trueup.hardware.realtime import (
+    POLICY,
+    TWIN,
+    lock_memory,
+    may_raise,
+    raise_priority,
+    restore_priority,
+    unlock_memory,
+)
 
 _PLAIN = ~getattr(os, "SCHED_RESET_ON_FORK", 0)
 
@@ -37,6 +45,30 @@ def test_all_threads_get_the_priority_and_have_their_own_back_afterwards() -> No
     finally:
         over.set()
         thread.join()
+
+
+@pytest.mark.parametrize("inherited", [True, False])
+def test_a_thread_that_is_started_later_has_the_priority_only_where_that_is_asked(inherited: bool) -> None:
+    before = raise_priority(POLICY, inherited=inherited)
+    found: list[int] = []
+    try:
+        thread = threading.Thread(target=lambda: found.append(os.sched_getscheduler(0) & _PLAIN))
+        thread.start()
+        thread.join()
+    finally:
+        restore_priority(before)
+    assert found == [os.SCHED_FIFO if before and inherited else os.SCHED_OTHER]
+
+
+def test_the_right_to_priority_is_told_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = raise_priority(POLICY)
+    restore_priority(before)
+    assert may_raise() == bool(before)
+    monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))
+    assert not may_raise()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (99, 99))
+    assert may_raise()
 
 
 def test_memory_is_locked_where_allowed_and_let_go() -> None:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.loop.compare import RoundFigures, compare, mean_interval, sign_test
+from trueup.loop.compare import RoundFigures, compare, mean_interval
 from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.run import context_of, run_loop
 from trueup.loop.stage import Command, Stage
 from trueup.loop.stages.measure import suspected
 from trueup.loop.verbs import STAGES, LoopVerb
+from trueup.tasks.evaluation.statistics import mcnemar
 from trueup.world.fitted.refit import REFIT_FILE, RefitRequest, Suspect, write_refit
 
 RUNS = 8
@@ -60,10 +61,10 @@ def test_one_round_is_not_compared() -> None:
 
 
 def test_falls_are_compared_by_an_exact_test() -> None:
-    assert sign_test(0, 0) == 1.0
-    assert sign_test(6, 0) == pytest.approx(2 / 64)
-    assert sign_test(0, 5) == pytest.approx(2 / 32)
-    assert sign_test(2, 2) == 1.0
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(6, 0) == pytest.approx(2 / 64)
+    assert mcnemar(0, 5) == pytest.approx(2 / 32)
+    assert mcnemar(2, 2) == 1.0
 
 
 def test_the_interval_of_a_mean_is_that_of_its_runs() -> None:

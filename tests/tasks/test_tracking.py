@@ -16,6 +16,7 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Start
+from trueup.train.config import with_motions
 from trueup.world.sensors import SensorCfg
 
 NAMES = load_robot("g1").spec.joint_names
@@ -186,3 +187,12 @@ def test_a_motion_from_a_file_is_followed_at_the_tasks_rate(tmp_path):
     write_motion(make_motion("trot", robot).resampled(30.0), tmp_path / "slow.npz")
     env = env_of(exact(f"go2-track:{tmp_path / 'slow.npz'}"), nenv=1)
     assert len(env.goal.reference.phase) == pytest.approx(len(make_motion("trot", robot)), abs=2)
+
+
+def test_motions_may_be_named_one_by_one_or_with_commas(tmp_path):
+    file = write_motion(make_motion("kick", load_robot("g1")), tmp_path / "mine.npz")
+    assert with_motions("g1-track", ("squat", "walk")) == "g1-track:squat,walk"
+    assert with_motions("g1-track", ("squat,walk", str(file))) == f"g1-track:squat,walk,{file.absolute()}"
+    assert with_motions("g1-track", ()) == "g1-track"
+    with pytest.raises(TrueupError, match="follows no motion"):
+        with_motions("g1-velocity", ("squat",))

@@ -47,6 +47,7 @@ class CalibrateVerb(_FitVerb):
     """
 
     start: Path | None = None  # Begin from an earlier params.json.
+    refit: Path | None = None  # Fit what a diagnosis suspects, too: refit.json of `trueup gap`, or its folder.
     verbose: bool = False  # Print every parameter, note and advice instead of like joints together.
     cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
 

@@ -36,6 +36,7 @@ from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
 from trueup.hardware.guard.trip import GuardSummary
+from trueup.hardware.realtime import may_raise
 from trueup.policy.observation import ObservationSpec
 from trueup.robot.spec import RobotSpec
 
@@ -144,6 +145,10 @@ def _run(asked: Asked, folder: Path, say: Say) -> Deployed:
             stack.callback(live.close)
             say(f"live page   trueup deploy page {live.address}   token {live.token}")
         cfg = _session_cfg(asked)
+        if driver.realtime and not may_raise():
+            say(
+                "note   no right to real-time priority: other work on this computer can stop the robot (docs/guards.md)"
+            )
         length = "until it is ended" if cfg.seconds is None else f"for {cfg.seconds:g} s"
         say(f"{verb.rung}   {asked.rung.about}; the policy runs {length}")
         session = Session(controller, driver, asked.goal, cfg, controls=controls, writer=writer, live=live)

@@ -9,7 +9,7 @@ from trueup._version import __version__
 from trueup.core.documents import read_json, write_json
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.verb_package import Shown
-from trueup.evaluate.statistics import Rate, Spread, mcnemar
+from trueup.tasks.evaluation.statistics import Rate, Spread, mcnemar
 
 FILE, SCHEMA = "score.json", 1
 

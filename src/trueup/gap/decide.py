@@ -53,12 +53,13 @@ def draws(tested: Sequence[Tested], held: FloatArray, seed: int) -> FloatArray:
 
 
 def suspects(tested: Sequence[Tested], held: FloatArray, seed: int) -> list[Tested]:
-    """Causes that matter and whose interval lies above `LEAST`, before chance is known."""
+    """Causes that matter and whose interval lies above `LEAST`, before chance is known; what explains most first."""
     known = [one for one in tested if one.matters]
     if not known:
         return []
     low = np.quantile(draws(known, held, seed), 0.05, axis=0)
-    return [one for one, least in zip(known, low, strict=True) if least > LEAST]
+    kept = [one for one, least in zip(known, low, strict=True) if least > LEAST]
+    return sorted(kept, key=lambda one: -one.explained(held))
 
 
 def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: FloatArray, seed: int) -> list[Ranked]:

@@ -34,6 +34,7 @@ from trueup.world.fitted.calibration import Calibration, read_calibration
 
 _LOG = logging.getLogger(__name__)
 _WINDOW_S = {False: 0.3, True: 0.2}
+_JUDGED = 4  # causes that explain most: what chance explains of them is searched, too
 _GAIN_OF_PAIR = 0.05  # of the mismatch that a second cause must add
 Progress = Callable[[float], None]
 
@@ -78,7 +79,7 @@ def gap(
     search, tested = _test_all(model, ordered, cfg, tell)
     held = search.windows.held
     each = best_of_each(tested, held)
-    found = suspects(each, held, cfg.seed)
+    found = suspects(each, held, cfg.seed)[:_JUDGED]
     chance = by_chance(search, [one.cause for one in found], cfg.seed)
     ranked = rank(found, chance, held, cfg.seed)
     tell(0.85)
@@ -98,7 +99,8 @@ def gap(
         seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
         nothing_wrong=not ranked,
         causes=tuple(
-            as_cause(one, robot.spec.name, names, str(out), rivals if k == 0 else ()) for k, one in enumerate(ranked)
+            as_cause(one, robot.spec.name, names, str(out), base, rivals if k == 0 else ())
+            for k, one in enumerate(ranked)
         ),
         pairs=tuple(pairs),
         tried={one.cause: one.explained(held) for one in each},

@@ -16,6 +16,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.gap.causes.hysteresis import DahlFriction
+from trueup.gap.legs import by_legs
 from trueup.gap.windows import Windows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
@@ -76,19 +77,35 @@ def losses(
     for k in range(0, len(candidates), each):
         some = candidates[k : k + each]
         sim = model.sim(len(some) * windows.count, windows.rate_hz, windows, len(some))
+        recorded = windows.recorded.tiled(len(some))
         for name in some[0]:
             sim.params.set(name, np.concatenate([one[name] for one in some]))
+        if "encoder_bias" in some[0] and max(windows.base_noise) > 0.0:
+            recorded = _stood_anew(model.robot, recorded, np.concatenate([one["encoder_bias"] for one in some]))
         if hysteresis is not None:
             torque = np.repeat(np.stack(hysteresis[k : k + each]), windows.count, axis=0)
             sim.substep_model = DahlFriction(torque)
-        out = errors(sim, windows, len(some))
+        out = errors(sim, windows, recorded)
         parts.append(out.reshape(len(some), windows.count, -1))
     return np.concatenate(parts)
 
 
-def errors(sim: BatchSim, windows: Windows, tiles: int) -> FloatArray:
+def _stood_anew(robot: Robot, recorded: Recorded, bias: FloatArray) -> Recorded:
+    """Starts whose base was told by legs, with the legs where encoders of another bias have them."""
+    if recorded.base_pos is None or recorded.base_vel is None:
+        return recorded
+    pos, vel = recorded.base_pos.copy(), recorded.base_vel.copy()
+    quat, spin = pos[:, 3:], vel[:, 3:]
+    speed, _, height = by_legs(robot, quat, spin, recorded.pos - bias, recorded.vel)
+    as_was, _, height_was = by_legs(robot, quat, spin, recorded.pos, recorded.vel)
+    pos[:, 2] += height - height_was
+    vel[:, :3] += speed - as_was
+    return replace(recorded, base_pos=pos, base_vel=vel)
+
+
+def errors(sim: BatchSim, windows: Windows, recorded: Recorded) -> FloatArray:
     """Mismatch (tiles W, channel) of one batch: mean square, on the ground its logarithm."""
-    recorded: Recorded = windows.recorded.tiled(tiles)
+    tiles = len(recorded.pos) // windows.count
     out = play(sim, recorded)
     channels = [_mean(joint_seen(sim, out["qpos"]) - np.tile(windows.measured, (tiles, 1, 1)), JOINT_RAD)]
     if sim.free_base and windows.gravity is not None:

@@ -24,6 +24,7 @@ from trueup.world.replay.tracks import Tracks, lay_tracks
 
 Rows = NDArray[np.intp]
 PAST_S = 0.06
+_WARM_C = 2.0  # deg C of rise from which heat may matter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +143,12 @@ def _quat(log: Log) -> FloatArray:
 
 
 def _warmth(log: Log, at: Rows, late: FloatArray) -> FloatArray:
-    """Temperature rise of each joint over the highest; time where no temperature was logged or none rose."""
+    """Temperature rise of each joint over the highest; 0 where motors stayed cool, time where none was logged."""
     njoint = len(log.joint_names)
     if "joint_temperature" in log and np.isfinite(log["joint_temperature"]).all():
         rise = log["joint_temperature"][at] - log["joint_temperature"].min(axis=0)
-        if rise.max() > 2.0:
-            return rise / rise.max()
+        if np.ptp(log["joint_temperature"]) > 0.0:  # else nobody measures it
+            return rise / rise.max() if rise.max() > _WARM_C else np.zeros_like(rise)
     return np.repeat(late[:, None], njoint, axis=1)
 
 

@@ -2,12 +2,13 @@
 
 In a control step with targets q* and state s the corrected simulator runs under q* + delta(x), with
 
-    x = [q* - q, dq, q - q0, tanh(dq / 0.1), (gravity, gyro), q*(-1) - q*, ...],  clipped to the range it was fitted on, normalised
+    x = [q* - q, dq, q - q0, tanh(dq / 0.1), (gravity, gyro), q*(-1) - q*, ...],  clipped to its range, normalised
     delta = L tanh((A x + net(x)) / L)
 
 q0 is the default pose; gravity and gyro are those of a floating base in its own frame; q*(-k) are the targets k steps
 before. A is linear: in it wrong gains are a share of q* - q and of dq, a late command is one of q*(-1) - q*, and
-dry friction is one of tanh(dq / 0.1), each in the joint's own columns, so that a few seconds of log show them. The net has what is left. L limits the correction.
+dry friction is one of tanh(dq / 0.1), each in the joint's own columns, so that a few seconds of log show them. The net
+has what is left. L limits the correction; the range is that of the data that it was fitted on.
 A delta action belongs to the simulator: policies train under it and are deployed without it.
 
 On disk it is a folder: `delta.json` (DeltaSpec) and `delta.safetensors` (numbers).

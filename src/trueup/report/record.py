@@ -78,15 +78,24 @@ def _active(
     active = active_plan.ActiveCfg(
         seconds=motion.seconds, rate_hz=motion.rate_hz, seed=motion.seed, limits=motion.limits
     )
-    console.print("forecasting usual motions first ...", style="dim")
+
+    def on_estimate(seconds: float) -> None:
+        told = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
+        console.print(f"{told}; usual motions are forecast first", soft_wrap=True)
+
     with progress_bar("seeking a motion", console) as progress:
         return active_plan.plan_active(
-            robot, fit, active, progress=progress, on_outlook=lambda found: print_outlook(found, console)
+            robot,
+            fit,
+            active,
+            progress=progress,
+            on_estimate=on_estimate,
+            on_outlook=lambda found: print_outlook(found, console),
         )
 
 
 def print_outlook(found: Outlook, console: Console) -> None:
-    """Before the search: its time, and what needs none."""
+    """Before the search: what needs none."""
     usual = ", ".join(f"{kind} {value:.2f}" for kind, value in sorted(found.usual.items(), key=lambda kv: kv[1]))
     console.print(
         f"weak parameters are known to {found.before:.2f} of their prior widths (root mean square); predicted after "
@@ -100,7 +109,6 @@ def print_outlook(found: Outlook, console: Console) -> None:
             style="yellow",
             soft_wrap=True,
         )
-    console.print(f"the search for a better motion takes about {clock(found.search_s)} (Ctrl-C: nothing has moved yet)")
 
 
 def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> None:

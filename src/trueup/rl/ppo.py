@@ -115,7 +115,13 @@ class Ppo(Learner):
     def _update_actor(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
         if self.iteration < cfg.critic_first:
-            return {"policy_loss": 0.0, "kl": 0.0, "clipped": 0.0, "updates": 0.0, "std": float(actor.log_std.exp().mean())}
+            return {
+                "policy_loss": 0.0,
+                "kl": 0.0,
+                "clipped": 0.0,
+                "updates": 0.0,
+                "std": float(actor.log_std.exp().mean()),
+            }
         records, kl, max_std = [], 0.0, self._max_std()
         for part in minibatches:
             obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))

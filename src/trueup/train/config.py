@@ -161,7 +161,8 @@ def with_motions(task: str, motions: tuple[str, ...]) -> str:
         return task
     if "motions" not in inspect.signature(task_maker(task)).parameters:
         raise TrueupError(f"task {task!r} follows no motion: --motion is for tracking tasks (g1-track, go2-track)")
-    places = [str(Path(name).absolute()) if Path(name).is_file() else name for name in motions]
+    names = [part for name in motions for part in ([name] if Path(name).is_file() else name.split(","))]
+    places = [str(Path(name).absolute()) if Path(name).is_file() else name for name in names]
     if any("," in place for place in places):
         raise TrueupError("the path of a motion must have no comma", file=next(p for p in places if "," in p))
     return f"{task}:{','.join(places)}"

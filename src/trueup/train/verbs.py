@@ -60,7 +60,7 @@ class TrainVerb:
     """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
     _: KW_ONLY
     motion: tuple[str, ...] = ()
-    """Motions that a tracking task follows: files, or names of `trueup motion list`; default: the task's own."""
+    """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
     out: OutLike | None = None  # Folder of the run.
     minutes: float | None = None
     """Be done in this time, with preparation, last film, assessment and page; what a resumed run has spent counts."""
@@ -94,8 +94,8 @@ class TrainVerb:
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
     start: Annotated[PathLike | None, tyro.conf.arg(name="from", aliases=("--start",))] = None
-    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the policy
-    of a bundle (`trueup policy import`), whoever trained it: then what it sees and moves is as its layout says."""
+    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the
+    policy of a bundle (`trueup policy import`), whoever trained it: it sees and moves what its layout says."""
     film_minutes: float = 5.0  # Time between short films, and one at the end; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None

@@ -67,7 +67,7 @@ def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | Non
     gc.collect()
     gc.freeze()  # what is here stays: collections while the robot moves need not look at it
     if cfg.realtime_priority and not cfg.lockstep:
-        raise_priority(TWIN)
+        raise_priority(TWIN, inherited=True)
     with _stops_on_signal():
         _log.info("twin %s listens: %s", twin.name, server.reference)
         if on_ready is not None:

@@ -83,11 +83,14 @@ def test_a_plan_shows_what_was_weak_inside_all_limits_and_says_what_it_gains():
     result = made_calibration(ANKLE, NAMES, x=-0.5, deviation=WEAK)
     cfg = ActiveCfg(seconds=8.5, segment_s=4.0, generations=4, population=6, draws=1)
     outlooks: list[Outlook] = []
-    plan = plan_active(ANKLE, result, cfg, on_outlook=outlooks.append)
+    estimates: list[float] = []
+    plan = plan_active(ANKLE, result, cfg, on_estimate=estimates.append, on_outlook=outlooks.append)
     (outlook,) = outlooks
     assert outlook.usual.keys() == set(USUAL)
     assert outlook.before == plan.before
-    assert 0.0 < outlook.search_s < 120.0
+    assert len(estimates) == 1
+    assert 0.0 < estimates[0] < 120.0
+    assert outlook.seconds == 8.5
     assert plan.gain == pytest.approx(min(plan.others.values()) / plan.after)
     check_plan(ANKLE.spec, plan.rehearsal.plan)
     assert plan.rehearsal.plan.meta["kind"] == "active"

@@ -25,13 +25,11 @@ SMALL_GAIN = 1.2  # times smaller standard errors: a usual motion half as long a
 class Outlook:
     """Before the search; numbers are standard errors over prior widths of the weak parameters, root mean square.
 
-    search_s   estimate of the search's time
     before     now
     usual      after usual excitations of `seconds`, within the same limits
     enough     usual excitations after which every weak parameter should be identified
     """
 
-    search_s: float
     seconds: float
     before: float
     usual: dict[str, float]

@@ -122,13 +122,17 @@ def plan_active(
     cfg: ActiveCfg | None = None,
     *,
     progress: Callable[[float], None] | None = None,
+    on_estimate: Callable[[float], None] | None = None,
     on_outlook: Callable[[Outlook], None] | None = None,
 ) -> ActivePlan:
     """Plan the motion that would best show the weak parameters of an earlier calibration.
 
-    on_outlook  is told before the search how long it takes and what usual excitations would tell
+    on_estimate  is told first how long the search will take, s
+    on_outlook   is told before the search what usual excitations would tell
     """
     planner = _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None))
+    if on_estimate is not None:
+        on_estimate(planner.search_s())
     if on_outlook is not None:
         on_outlook(planner.outlook())
     return planner.plan()
@@ -145,30 +149,36 @@ class _Planner:
         self._forecast = Forecaster(robot, result, rate_hz=cfg.rate_hz, draws=cfg.draws, seed=cfg.seed)
         self._bounds = list(joint_bounds(robot.spec, cfg.limits, rate_hz=cfg.rate_hz))
         self._segments = max(1, int(cfg.seconds / (cfg.segment_s + _STILL_S)))
+        self._kept: dict[float, dict[str, FloatArray]] = {}
 
-    def outlook(self) -> Outlook:
-        """Time a generation, and forecast the usual excitations."""
-        cfg, spec, before = self._cfg, self._robot.spec, self._forecast.before
-        rows = round(cfg.segment_s * cfg.rate_hz)
-        still = np.tile(spec.excitation_pose, (cfg.population, rows, 1))
+    def search_s(self) -> float:
+        """Estimate of the search's time: one generation of motions that stand still is timed."""
+        cfg, rows = self._cfg, round(self._cfg.segment_s * self._cfg.rate_hz)
+        still = np.tile(self._robot.spec.excitation_pose, (cfg.population, rows, 1))
         self._forecast(still)  # builds its simulations
         began = time.perf_counter()
         self._forecast(still)
-        generation_s = time.perf_counter() - began
-        usual = self._usual(cfg.seconds)
+        return self._segments * cfg.generations * (time.perf_counter() - began)
+
+    def outlook(self) -> Outlook:
+        """Forecast the usual excitations, as long as the plan will be if no segment ends it."""
+        cfg, before = self._cfg, self._forecast.before
+        seconds = self._segments * (cfg.segment_s + _STILL_S)
+        usual = self._usual(seconds)
         return Outlook(
-            search_s=self._segments * cfg.generations * generation_s,
-            seconds=cfg.seconds,
+            seconds=seconds,
             before=_rms(self._after(before[None])),
             usual={kind: _rms(after) for kind, after in usual.items()},
             enough=tuple(kind for kind, after in usual.items() if (after <= cfg.target).all()),
         )
 
     def _usual(self, seconds: float) -> dict[str, FloatArray]:
-        """(nweak,) standard errors after usual excitations of this length."""
-        cfg, before = self._cfg, self._forecast.before
-        like = UsualCfg(seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits, rehearse=cfg.rehearse)
-        return after_usual(self._robot, like, lambda plan: self._after(before + self._information(plan)))
+        """(nweak,) standard errors after usual excitations of this length; kept."""
+        cfg, before, key = self._cfg, self._forecast.before, round(seconds, 2)
+        like = UsualCfg(seconds=key, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits, rehearse=cfg.rehearse)
+        if key not in self._kept:
+            self._kept[key] = after_usual(self._robot, like, lambda plan: self._after(before + self._information(plan)))
+        return self._kept[key]
 
     def plan(self) -> ActivePlan:
         """Seek segments until the target, the time or the gain is at its end."""

@@ -61,19 +61,19 @@ def score_all(problem: Problem, progress: Progress = lambda done: None) -> tuple
     learned, spent = _timed(lambda: learn_delta(problem, lambda done: progress(0.5 * done)))
     out = []
     for k, name in enumerate(METHODS[:-1]):
-        out.append(score_beside(name, problem, learned, spent))
+        out.append(score_beside(name, problem, learned))
         progress(0.5 + 0.1 * (k + 1))
     return learned, (*out, Scored(name=METHODS[-1], errors=learned.corrected, seconds=spent))
 
 
-def score_beside(name: str, problem: Problem, learned: DeltaResult, spent: float) -> Scored:
-    """One of `METHODS` but the last; an identification may take twice the time `spent` on the delta action."""
+def score_beside(name: str, problem: Problem, learned: DeltaResult) -> Scored:
+    """One of `METHODS` but the last."""
     std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or _LEAST_NOISE
     work: dict[str, Callable[[], HorizonErrors]] = {
         "nothing": lambda: learned.without,
         "action noise": lambda: _under_noise(problem, std),
         "randomisation": lambda: _randomised(problem),
-        "identification": lambda: score(identified(problem, max(30.0, 2.0 * spent))[0], None, problem.scored),
+        "identification": lambda: score(identified(problem)[0], None, problem.scored),
         "delta dynamics": lambda: _by_dynamics(problem),
     }
     errors, seconds = _timed(work[name])

@@ -36,5 +36,6 @@ class DeltaCfg:
     windows: int = 600
     """Recorded states that a round starts from."""
     holdout_share: float = 0.25
-    """Share of every log, at its end, that is not fitted to: rounds are chosen by it, and scored on it without --holdout."""
+    """Share of every log, at its end, that is not fitted to: rounds are chosen by it, and scored on it without
+    --holdout."""
     seed: int = 0

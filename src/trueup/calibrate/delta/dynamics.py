@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from trueup.calibrate.delta.problem import Problem
-from trueup.calibrate.delta.shooting import DeltaShooting, Rows
+from trueup.calibrate.delta.shooting import Rows
 from trueup.core.arrays import FloatArray
 from trueup.core.layers import Layer, forward
 from trueup.policy.reading import gravity_in_body
@@ -155,7 +155,7 @@ def _fitted(x: FloatArray, y: FloatArray, seed: int) -> Sequence[Layer]:
                 best, state = now, {k: v.clone() for k, v in model.state_dict().items()}
         rows = rest[torch.randint(len(rest), (min(_BATCH, len(rest)),), generator=generator)]
         adam.zero_grad()
-        ((model(seen[rows]) - wanted[rows]) ** 2).mean().backward()  # type: ignore[no-untyped-call]
+        ((model(seen[rows]) - wanted[rows]) ** 2).mean().backward()
         adam.step()
     model.load_state_dict(state)
     lines = [one for one in model if isinstance(one, torch.nn.Linear)]

@@ -52,9 +52,7 @@ def _own(net: DeltaNet) -> FloatArray:
     return out
 
 
-def _solve(
-    x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float, mask: FloatArray | None
-) -> FloatArray:
+def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float, mask: FloatArray | None) -> FloatArray:
     """A (m, p) of min mean |S A x - w|^2 + ridge |A x|^2, by conjugate gradients on the normal equations.
 
     mask  (m, p), 0 where A stays zero

@@ -19,12 +19,14 @@ from trueup.world.fitted.fit_parameter import ParamWriter
 FITTED = "delay,friction,kp,kd,encoder_bias"
 ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
 
+_WINDOWS, _ITERATIONS = 30, 8
 
-def identified(problem: Problem, budget_s: float, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
+
+def identified(problem: Problem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
     """The simulator with fitted parameters, and their values by label.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
-    ground. `budget_s` ends the fit with the best point so far.
+    ground.
     """
     robot, shooting = problem.robot, problem.shooting
     is_free = shooting.tracks.base_pos is not None
@@ -34,8 +36,8 @@ def identified(problem: Problem, budget_s: float, progress: Progress | None = No
         bodies=(robot.spec.base.body,) if is_free else (),
         base="free" if is_free else "fixed",
         physics_hz=robot.spec.physics_hz,
-        window=WindowCfg(window_s=0.1 if is_free else None, max_windows=60),
-        fit=FitCfg(method="local", starts=1, iterations=12, budget_s=budget_s, loss="huber"),
+        window=WindowCfg(window_s=0.1 if is_free else None, max_windows=_WINDOWS),
+        fit=FitCfg(method="local", starts=1, iterations=_ITERATIONS, loss="huber"),
     )
     rate, share = shooting.tracks.rate_hz, 1.0 - problem.cfg.holdout_share
     logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.logs]

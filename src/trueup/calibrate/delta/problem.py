@@ -55,13 +55,12 @@ class Problem:
             self.chosen = ending[:: max(1, len(ending) // _CHOOSE)]
         if not len(self.scored) or not len(self._own(max(cfg.horizons), (0.0, self._share))):
             need = max(HORIZONS_S) + 0.1
-            told = (
-                f"the last {cfg.holdout_share:.0%} of a log must last {need:.1f} s: record {need / cfg.holdout_share:.0f} s or more"
-            )
+            told = f"the last {cfg.holdout_share:.0%} of a log must last {need:.1f} s"
+            told += f": record {need / cfg.holdout_share:.0f} s or more"
             raise TrueupError(f"these logs are too short to score a delta action: {told}")
 
     def starts(self, steps: int, windows: int | None = None) -> Rows:
-        """Rows to fit to, from which `steps` more follow: at most `cfg.windows`, or another number, drawn by the seed."""
+        """Rows to fit to, from which `steps` more follow: `cfg.windows` at most, or `windows`, drawn by the seed."""
         rows = self._own(steps, (0.0, self._share))
         rng = np.random.default_rng(self.cfg.seed)
         return np.sort(rng.permutation(rows)[: windows or self.cfg.windows])

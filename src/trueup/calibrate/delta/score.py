@@ -37,7 +37,9 @@ def thinned(rows: Rows) -> Rows:
 
 def score(shooting: DeltaShooting, net: DeltaNet | None, starts: Rows) -> HorizonErrors:
     """Errors of windows under a delta action, or without."""
-    return score_run(shooting, shooting.run(starts, longest(shooting), () if net is None else (LearnedDelta(net),)), starts)
+    return score_run(
+        shooting, shooting.run(starts, longest(shooting), () if net is None else (LearnedDelta(net),)), starts
+    )
 
 
 def longest(shooting: DeltaShooting) -> int:
@@ -78,7 +80,7 @@ class _Bodies:
         """(n, nbody, 3): in the frame of the root, and in the world."""
         joints = np.nan_to_num(joints)
         zero, one = np.zeros((len(joints), 3)), np.tile((1.0, 0.0, 0.0, 0.0), (len(joints), 1))
-        relative = np.asarray(self.tree.place(zero, one, joints).pos)
+        relative = np.asarray(self.tree.place(zero, one, joints).pos, np.float64)
         if base is None:
             return relative, relative
-        return relative, np.asarray(self.tree.place(base[:, :3], base[:, 3:], joints).pos)
+        return relative, np.asarray(self.tree.place(base[:, :3], base[:, 3:], joints).pos, np.float64)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.signal import savgol_filter  # type: ignore[attr-defined]
 from scipy.spatial.transform import Rotation
 
 from trueup.calibrate.data.logs import in_order
@@ -16,9 +17,10 @@ from trueup.data.log import Log
 from trueup.data.resample import at_rate, rate_of
 from trueup.robot.load import Robot
 from trueup.world.odometry import leg_odometry
-from trueup.world.replay.tracks import Tracks, lay_tracks, smooth
+from trueup.world.replay.tracks import Tracks, lay_tracks
 
 _DENSE = 2.5  # times the policy's rate
+_SMOOTH_S = 0.015  # half width
 _BASE = ("base_pos", "base_quat", "base_vel", "imu_gyro")
 
 
@@ -35,9 +37,7 @@ def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
     parts, dense = [], True
     for log in (in_order(robot, one) for one in logs):
         if rate_of(log) < 0.98 * rate:
-            raise TrueupError(
-                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs"
-            )
+            raise TrueupError(f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs")
         whole = with_base(robot, log) if free else log
         dense = dense and rate_of(log) > _DENSE * rate
         parts.append(whole)
@@ -46,8 +46,13 @@ def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
 
 
 def _smoothed(log: Log) -> Log:
-    """Smoothed at the log's own rate: at the policy's, the polynomial would flatten the motion."""
-    pos, vel = smooth(log)
+    """Smoothed at the log's own rate by a parabola over 30 ms: a wider one flattens what an impact does."""
+    dt = 1.0 / rate_of(log)
+    width = 2 * max(2, round(_SMOOTH_S / dt)) + 1
+    if len(log) <= width:
+        return log
+    pos = savgol_filter(log["joint_pos"], width, 2, axis=0)
+    vel = savgol_filter(log["joint_pos"], width, 2, deriv=1, delta=dt, axis=0)
     return replace(log, signals={**log.signals, "joint_pos": pos, "joint_vel": vel})
 
 
@@ -67,8 +72,6 @@ def with_base(robot: Robot, log: Log) -> Log:
 
 
 def _smooth_velocity(pos: FloatArray, dt: float) -> FloatArray:
-    from scipy.signal import savgol_filter  # type: ignore[attr-defined]
-
     width = 2 * max(2, round(0.04 / dt)) + 1
     return (
         np.asarray(savgol_filter(pos, width, 2, deriv=1, delta=dt, axis=0))

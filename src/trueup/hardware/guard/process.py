@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 FASTEST_HZ = 500.0
 _DAMPINGS = 5
 _READY_S = 3.0
+_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no other and import little
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,6 +91,8 @@ def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
     meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
     recorder = Recorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
     driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
+    if order.cfg.realtime_priority and order.reference.startswith(_IN_THIS_PROCESS):
+        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which it must be heard too
     try:
         driver.connect()
         _run(order, driver, channel, recorder, stop)
@@ -139,7 +142,7 @@ def _prepare(cfg: GuardCfg) -> None:
     gc.freeze()
     sys.setswitchinterval(SWITCH_S)
     if cfg.realtime_priority:
-        raise_priority(GUARD)
+        raise_priority(GUARD, inherited=True)  # the reader of the driver is started after this
         lock_memory()
 
 

@@ -40,7 +40,7 @@ def run_calibrate(verb: CalibrateVerb) -> int:
         require_plots()
     try:
         with progress_bar("calibrating", console) as progress:
-            fit = run(verb, calibrate, start=verb.start, progress=progress)
+            fit = run(verb, calibrate, start=verb.start, refit=verb.refit, progress=progress)
     except KeyboardInterrupt:
         if (verb.out / STATE_FILE).exists():
             console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)

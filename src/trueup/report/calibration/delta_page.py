@@ -71,10 +71,10 @@ def _joints(result: DeltaResult) -> list[tuple[str, float, float, float, float, 
 
 def _how(result: DeltaResult) -> str:
     return (
-        "Root mean square correction, and its linear part: the share of q* - q that is added (-0.35: the servo has 0.65 "
-        "of the gain), of the speed, of its sign (dry friction), and of the target before over this one (1: the command "
-        f"acts a control step late). Beyond the range of the data its inputs are held at the range's edge, and no "
-        f"correction exceeds {result.net.spec.limit_rad:g} rad."
+        "Root mean square correction, and its linear part: the share of q* - q that is added (-0.35: the servo has "
+        "0.65 of the gain), of the speed, of its sign (dry friction), and of the target before over this one (1: the "
+        "command acts a control step late). Beyond the range of the data its inputs are held at the range's edge, and "
+        f"no correction exceeds {result.net.spec.limit_rad:g} rad."
     )
 
 
