@@ -133,6 +133,7 @@ def page(path: Path, name: str) -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         tab = browser.new_page(viewport={"width": 1100, "height": 760})
+        tab.set_default_timeout(300_000)  # a busy machine
         tab.goto(path.resolve().as_uri())
         tab.wait_for_timeout(1500)
         tab.screenshot(path=OUT / f"{name}.png")
