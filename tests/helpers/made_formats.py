@@ -158,7 +158,7 @@ def _rung(folder: Path) -> list[Path]:
 
 
 def _delta(folder: Path) -> list[Path]:
-    names, n = PENDULUM.spec.joint_names, 3
+    names = PENDULUM.spec.joint_names
     spec = DeltaSpec(
         robot="pendulum",
         joint_names=names,
@@ -168,6 +168,7 @@ def _delta(folder: Path) -> list[Path]:
         rate_hz=50.0,
         limit_rad=0.1,
     )
+    n = spec.ninput
     layers = (
         (np.ones((4, n), np.float32), np.zeros(4, np.float32)),
         (np.ones((1, 4), np.float32), np.zeros(1, np.float32)),

@@ -150,5 +150,7 @@ def load_delta(folder: str | Path) -> DeltaNet:
     try:
         layers = tuple((arrays[f"{k}.weight"], arrays[f"{k}.bias"]) for k in range(count))
         return DeltaNet(spec=spec, layers=layers, **{name: arrays[name] for name in _ARRAYS})
+    except TrueupError as error:
+        raise TrueupError(f"does not fit its spec: {error.message[:300]}", file=weights_file) from None
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None

@@ -58,7 +58,7 @@ def _imported(verb: ImportVerb) -> Imported:
     if skeleton is not None and not skeleton.joint_names:
         write_motion(skeleton, verb.out)
         return Imported(skeleton, [], None)
-    motion, mended = open_motion(verb.motion, robot, _cfg(verb)), []
+    motion, mended = open_motion(verb.motion, robot, _cfg(verb)), list[str]()
     if verb.start or verb.end is not None:
         motion = motion.cut(verb.start, verb.end)
     if verb.resample is not None:
