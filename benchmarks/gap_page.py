@@ -46,7 +46,8 @@ def twin_section(rows: dict[str, Numbers], part: str) -> str:
     text = [
         f"## {title}",
         f"go2 twins {what}, {len(rows) - planted} sound and {planted} with one planted cause, sizes and joints drawn "
-        f"by the seed. A sound twin differs from the model as a good calibration leaves it (`benchmarks/presets/sound.toml`). "
+        "by the seed. A sound twin differs from the model as a good calibration leaves it "
+        "(`benchmarks/presets/sound.toml`). "
         f"Right cause first: **{_percent(found['top1'])}** (asked 80 %); among the first three: "
         f"**{_percent(found['top3'])}** (asked 95 %); sound twins told to be sound: **{_percent(found['clean'])}** "
         f"(asked 90 %). One diagnosis takes {cpu:.0f} s of one core (median).",

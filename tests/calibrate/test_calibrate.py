@@ -123,7 +123,7 @@ def test_a_calibration_with_unknown_keys_or_of_another_robot_is_refused(tmp_path
     (tmp_path / "params.json").write_text('{"schema": 2, "surprise": 2}')
     with pytest.raises(TrueupError, match="is not a calibration"):
         read_calibration(tmp_path)
-    with pytest.raises(TrueupError, match="cannot be read"):
+    with pytest.raises(TrueupError, match="no calibration here"):
         read_calibration(tmp_path / "nowhere")
 
 

@@ -60,7 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("export fit --out new.bundle", "trueup train TASK --out RUN"),
         ("evaluate run --out new", "trueup export"),
         ("verify fit", "this is a calibration"),
-        ("deploy missing.bundle", "there is no 'missing.bundle' here"),
+        ("deploy missing.bundle", "no bundle here: no such folder"),
         ("task init go2 --like go2-velocty --out t.py", "did you mean 'go2-velocity'"),
     ],
 )

@@ -207,7 +207,7 @@ def test_the_parts_of_a_split_recording_follow_their_numbers(tmp_path: Path) -> 
 
 
 def test_a_folder_without_a_recording_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrueupError, match="no rosbag2 recording"):
+    with pytest.raises(TrueupError, match="no log here: it is empty"):
         read_mcap(tmp_path)
 
 

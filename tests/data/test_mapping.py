@@ -162,7 +162,7 @@ def test_mapping_that_is_no_small_text_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrueupError, match="longer than 2000"):
         read_mapping(path)
     path.write_text("# \n" * 50_000)
-    with pytest.raises(TrueupError, match="small text file"):
+    with pytest.raises(TrueupError, match="at most 64000 bytes"):
         read_mapping(path)
     with pytest.raises(TrueupError, match="no mapping file"):
         read_mapping(tmp_path)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_shipped_suites_open_and_have_probes(name):
     suite = read_suite(name)
     assert len(suite.scenarios) >= 4
-    assert len(suite.probes) >= 6
+    assert len(suite.probes) >= 6 or name.endswith("_short")  # which is for rehearsals: no sensitivity
     assert all(one.title for one in suite.scenarios)
 
 

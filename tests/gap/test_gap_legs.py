@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from trueup.data.log import Log
+from trueup.gap.causes.legs import base_at, by_legs, feet_in_base
 from trueup.gap.causes.sensors import tilt_by_acceleration, turned_back
-from trueup.gap.legs import base_at, by_legs, feet_in_base
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg

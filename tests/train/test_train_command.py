@@ -44,7 +44,7 @@ def test_train_resume_and_what_is_printed(capsys, tmp_path):
         (("train",), "name a task and --out"),
         (("train", "pendulum-swingup"), "name a task and --out"),
         (("train", "pendulum-swingup", "--out", "RUN"), "--minutes, --steps or --target"),
-        (("train", "pendulum", "--out", "RUN", "--steps", "1"), "did you mean 'pendulum-swingup'"),
+        (("train", "pendulum", "--out", "RUN", "--steps", "1"), "tasks of robot 'pendulum': pendulum-swingup"),
         (("train", "--resume", "RUN", "--steps", "1"), "no run here"),
         (
             ("train", "pendulum-swingup", "--learner", "sac", "--symmetry", "True", "--out", "RUN"),

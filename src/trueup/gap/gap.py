@@ -24,10 +24,10 @@ from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
 from trueup.gap.config import GapCfg
 from trueup.gap.decide import Ranked, best_of_each, rank, suspects
-from trueup.gap.distances import distances
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model
 from trueup.gap.result import GapResult, Pair
+from trueup.gap.symptoms.distances import distances
 from trueup.gap.windows import Windows, cut, has_odometry, is_walking, joined
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body

@@ -16,7 +16,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.gap.causes.hysteresis import DahlFriction
-from trueup.gap.legs import by_legs
+from trueup.gap.causes.legs import by_legs
 from trueup.gap.windows import Windows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot

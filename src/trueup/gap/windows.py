@@ -16,7 +16,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
-from trueup.gap.legs import BASE_NOISE, base_at
+from trueup.gap.causes.legs import BASE_NOISE, base_at
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 from trueup.world.replay.playback import Recorded

@@ -96,7 +96,7 @@ def test_the_whole_log_error_is_the_last_horizon():
 
 
 def test_rungs_named_twice_or_by_their_set_are_chosen_once():
-    assert [rung.name for rung in choose("quick,pd,uan")] == ["pd", "delay", "pace", "motor", "fir", "uan"]
+    assert [rung.name for rung in choose("quick,pd,uan")] == ["pd", "delay", "pace", "motor", "M2", "fir", "net", "uan"]
     assert {rung.kind for rung in choose("parametric")} == {"ideal", "params"}
     assert params_of(rung_named("delay"), "pace") == "delay"
     assert params_of(rung_named("pace"), "servo") == "servo"
