@@ -22,6 +22,7 @@ from trueup.report.workspace.page import write_workspace_page
 
 _LOG = logging.getLogger(__name__)
 
+
 def run_verb(asked: LoopVerb) -> int:
     """Run the loop with progress on the screen."""
     console = Console()
