@@ -7,6 +7,7 @@ faults       a go2 walks (or stands) in real time on a twin at 500 Hz, over UDP,
 plain        the same faults, and a loop that clips and sends: newest state, policy, np.clip to the joint limits, a
              thread that repeats the newest target; no checks, no damping at the end
 false_trips  robot time without faults: twins of several presets and seeds in lock-step, commands that change
+sample       some of the faults again, to see that later code still holds them (--only, --repeats)
 timing       ten minutes in real time without faults: lateness and drift of the schedule, of policy and guard, beside
              loops that only sleep
 
@@ -30,25 +31,22 @@ from typing import Literal
 import numpy as np
 import tyro
 from faults.cases import CASES, ROBOT, Case
-from faults.hour import walk
+from faults.hour import full_guard, walk
 from faults.page import false_trip_section, fault_section, headline, plain_section, timing_section
 from faults.run import BAD, Bench, run_case, served
-from faults.sleeper import sleepers
+from faults.sleeper import before, sleepers
 from parts import DEPLOY, Numbers
 
-from trueup.deploy.control.controller import Controller
-from trueup.deploy.deploy import _command_margin
-from trueup.deploy.ladder.records import RUNG_CFGS
-from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.policy.bundle.bundle import load_bundle
 from trueup.robot.load import load_robot
 from trueup.twin.firmware import Twin
 
-Part = Literal["faults", "plain", "false_trips", "timing"]
+Part = Literal["faults", "plain", "false_trips", "timing", "sample"]
 PARTS: tuple[Part, ...] = ("faults", "plain", "false_trips", "timing")
 TWINS = tuple(f"{preset}-{seed}" for preset in ("mild", "harmonic", "payload", "worn", "ideal") for seed in range(2))
 NTWIN = 4  # of the matrix
+MOST_RUNS, LATE = 12, (0.5, 0.99, 0.999, 1.0)  # of timing: one more after a trip; quantiles of lateness
 MOST_EARLY = 5  # runs of a row that may be stopped before their fault, and are done again
 
 
@@ -76,21 +74,27 @@ def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # sealed truths of a benchmark are nobody's business
     if cfg.core is not None:
         os.sched_setaffinity(0, {cfg.core})
-    measures = {"faults": faults, "plain": faults, "false_trips": false_trips, "timing": timing}
+    measures = {
+        "faults": faults, "plain": faults, "sample": faults, "false_trips": false_trips, "timing": timing
+    }  # fmt: skip
     for part in cfg.part:
         measures[part](cfg, part)
 
 
 def faults(cfg: BenchCfg, part: Part) -> None:
     """The matrix, with the guard or without."""
-    bench, is_guarded = _bench(cfg), part == "faults"
+    bench, is_guarded = _bench(cfg), part != "plain"
     cases = {case.name: case for case in CASES if is_guarded or not case.guard}
     names = [name for name in cases if not cfg.only or name in cfg.only]
     DEPLOY.each(part, names, lambda name: _row(bench, cases[name], cfg.repeats, is_guarded), fresh=cfg.fresh)
     found = DEPLOY.load()["runs"][part]
     rows = {name: found[name] for name in cases if name in found}
     section = fault_section if is_guarded else plain_section
-    DEPLOY.merge(part, headline(rows, is_guarded=is_guarded), section(rows), _command(part))
+    numbers, text = headline(rows, is_guarded=is_guarded), section(rows)
+    if part == "sample":
+        numbers = {f"sample_{name}": value for name, value in numbers.items()}
+        text = text.replace(text.partition("\n")[0], "## A sample of the faults, on the code of now", 1)
+    DEPLOY.merge(part, numbers, text, _command(part))
 
 
 def _row(bench: Bench, case: Case, repeats: int, is_guarded: bool) -> Numbers:
@@ -137,7 +141,7 @@ def _row(bench: Bench, case: Case, repeats: int, is_guarded: bool) -> Numbers:
 
 def false_trips(cfg: BenchCfg, part: Part) -> None:
     """Robot time without faults, in lock-step."""
-    bundle, robot, guard = load_bundle(cfg.bundle), load_robot(ROBOT), _guard(cfg)
+    bundle, robot, guard = load_bundle(cfg.bundle), load_robot(ROBOT), full_guard(load_bundle(cfg.bundle))
     guard = replace(guard, realtime_priority=False)
 
     def measure(key: str) -> Numbers:
@@ -153,15 +157,20 @@ def false_trips(cfg: BenchCfg, part: Part) -> None:
 
 def timing(cfg: BenchCfg, part: Part) -> None:
     """Robot time without faults, in real time; the twin's process has real-time priority, as a robot is undisturbed."""
-    bench, guard = _bench(cfg), _guard(cfg)
+    bench, guard = _bench(cfg), full_guard(load_bundle(cfg.bundle))
 
     def measure(key: str) -> Numbers:
+        left, runs, late = 60.0 * cfg.timing_minutes, list[Numbers](), list[float]()
         machine: dict[str, object] = {}
-        with served(bench.twins[0], bench.serve) as port, sleepers(machine):
-            row = walk(
-                bench.bundle, bench.robot, f"twin@127.0.0.1:{port}", guard, seconds=60.0 * cfg.timing_minutes, seed=0
-            )
-        return row | machine
+        with sleepers(machine):
+            while left > 1.0 and len(runs) < MOST_RUNS:
+                with served(bench.twins[0], bench.serve) as port:
+                    place = f"twin@127.0.0.1:{port}"
+                    runs.append(walk(bench.bundle, bench.robot, place, guard, seconds=left, seed=len(runs), late=late))
+                left -= float(runs[-1]["robot_s"])  # type: ignore[arg-type]
+        for run in runs:
+            run["still"] = before(run["trip_s"], machine["stand_stills"])
+        return {"each": runs, "late_ms": [round(1e3 * float(q), 3) for q in np.quantile(late, LATE)], **machine}
 
     DEPLOY.each(part, ["mild-0"], measure, fresh=cfg.fresh)
     _merge_clean()
@@ -186,19 +195,8 @@ def _bench(cfg: BenchCfg) -> Bench:
     twins = tuple(Twin(robot, replace(serve, seed=seed)) for seed in range(NTWIN))
     gc.collect()
     gc.freeze()  # forked processes have it all, and need not look at it
-    guard = replace(_guard(cfg), linger_s=0.2, voltage_derate=25.0, voltage_stop=22.0)
+    guard = replace(full_guard(load_bundle(cfg.bundle)), linger_s=0.2, voltage_derate=25.0, voltage_stop=22.0)
     return Bench(bundle=bundle, robot=robot, serve=serve, twins=twins, guard=guard)
-
-
-def _guard(cfg: BenchCfg) -> GuardCfg:
-    """As `trueup deploy` sets it on the rung "full"."""
-    spec = load_robot(ROBOT).spec
-    controller = Controller(load_bundle(cfg.bundle), spec.joint_names)
-    return GuardCfg(
-        torque_fraction=RUNG_CFGS["full"].torque,
-        max_step_rad=float(min(controller.target_step.max(), 1e3)),
-        command_margin_rad=_command_margin(controller, spec),
-    )
 
 
 def _rounded(value: float) -> float | None:

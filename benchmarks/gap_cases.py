@@ -16,14 +16,18 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from trueup.data.log import Log
+from trueup.deploy.control.controller import Controller
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
+from trueup.policy.bundle.bundle import PolicyBundle
+from trueup.policy.reading import gravity_in_body
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.load import Robot, load_robot
 from trueup.twin.firmware import Twin
 
 PRESET = Path(__file__).parent / "presets" / "sound.toml"
 RATE = 200.0
+_STAND, _CHANGE_S, _FALLEN_RAD = 300, 2.5, 0.7
 Section = dict[str, dict[str, object]]
 Draw = Callable[[float, float], float]
 
@@ -46,8 +50,11 @@ class Planted:
     tilt_rad: tuple[float, float] = (0.0, 0.0)
 
 
-def plant(cause: str, robot: Robot, seed: int) -> Planted:
-    """A cause with a size and, where it has one, a joint drawn by the seed."""
+def plant(cause: str, robot: Robot, seed: int, *, walking: bool = False) -> Planted:
+    """A cause with a size and, where it has one, a joint drawn by the seed.
+
+    What a policy walks with must leave it legs that carry it: weak and hot motors are weaker in the air.
+    """
     rng, n = np.random.default_rng([seed, 71]), robot.spec.njoint
     between = lambda low, high: float(rng.uniform(low, high))  # noqa: E731
     either = lambda low, high: between(low, high) * (1.0 if rng.random() < 0.5 else -1.0)  # noqa: E731
@@ -57,11 +64,11 @@ def plant(cause: str, robot: Robot, seed: int) -> Planted:
             i, k = sorted(rng.choice(n, 2, replace=False).tolist())
             order = list(range(n))
             order[i], order[k] = k, i
-            return Planted(order=tuple(order))
+            return Planted(order=tuple(order), states_too=walking and bool(seed % 2))
         case "sign":
             sign = np.ones(n)
             sign[rng.integers(n)] = -1.0
-            return Planted(sign=tuple(sign.tolist()))
+            return Planted(sign=tuple(sign.tolist()), states_too=walking and bool(seed % 2))
         case "offset":
             bias = np.zeros(n)
             for j in rng.choice(n, min(n, int(rng.integers(1, 4))), replace=False):
@@ -77,8 +84,13 @@ def plant(cause: str, robot: Robot, seed: int) -> Planted:
             return Planted(preset={"joint": {"damping_add": between(0.03, 0.07) * limit}})
         case "weak motors":
             if seed % 2:
-                return Planted(preset={"motor": {"torque_limit": between(0.08, 0.15), "no_load_speed": 2.0}})
+                share = between(0.25, 0.35) if walking else between(0.08, 0.15)
+                return Planted(preset={"motor": {"torque_limit": share, "no_load_speed": 2.0}})
             return Planted(preset={"joint": {"torque_scale": between(0.45, 0.65)}})
+        case "heat" if walking:
+            heat = {"rise": between(800.0, 1200.0), "time_constant": between(8.0, 12.0), "derate_from": 30.0,
+                    "derate_to": 45.0, "derate_floor": between(0.15, 0.25)}  # fmt: skip
+            return Planted(preset={"heat": heat})
         case "heat":
             heat = {"rise": 5e3, "time_constant": between(3.0, 5.0), "derate_from": 28.0, "derate_to": 36.0,
                     "derate_floor": between(0.03, 0.06)}  # fmt: skip
@@ -116,8 +128,8 @@ def twin_of(robot: Robot, planted: Planted, seed: int, *, free: bool) -> Twin:
 class Rows:
     """A twin behind planted wiring, and the log as a program on the wrong side of it would write it."""
 
-    def __init__(self, twin: Twin, planted: Planted, seconds: float) -> None:
-        self.twin, self.planted, self.seconds = twin, planted, seconds
+    def __init__(self, twin: Twin, planted: Planted, seconds: float, *, walking: bool = False) -> None:
+        self.twin, self.planted, self.seconds, self.walking = twin, planted, seconds, walking
         self.spec = twin.robot.spec
         n = self.spec.njoint
         self.bias = np.array(planted.bias or np.zeros(n))
@@ -126,29 +138,32 @@ class Rows:
         self.rows: dict[str, list[np.ndarray]] = {}
 
     def state(self) -> RobotState:
-        """A reading through wiring, zeros and drift."""
+        """A reading through zeros and drift."""
         state = self.twin.state()
-        done = self.twin.time_s / self.seconds
-        pos, vel = state.joint_pos + self.bias, state.joint_vel
-        if self.planted.states_too:
-            pos, vel = (self.sign * values[self.order] for values in (pos, vel))
+        done = min(1.0, self.twin.time_s / self.seconds)
         quat = state.imu_quat
         if quat is not None and any(self.planted.tilt_rad):
             tilt = Rotation.from_euler("xy", np.array(self.planted.tilt_rad) * done)
             quat = (Rotation.from_quat(quat, scalar_first=True) * tilt).as_quat(scalar_first=True)
-        return replace(state, joint_pos=pos, joint_vel=vel, imu_quat=quat)
+        return replace(state, joint_pos=state.joint_pos + self.bias, imu_quat=quat)
 
     def step(self, state: RobotState, target: np.ndarray, kp: np.ndarray, kd: np.ndarray) -> None:
-        """Log the state and the command, then send it through the wiring."""
+        """Log the state and the command, then send it; a robot that walks is wired well, and its log is not."""
+        pos, vel = state.joint_pos, state.joint_vel
+        if self.planted.states_too:
+            pos, vel = (self.sign * values[self.order] for values in (pos, vel))
         zero = np.zeros_like(target)
-        found = {"joint_pos": state.joint_pos, "joint_vel": state.joint_vel, "joint_torque": state.joint_torque,
+        sent, told = np.zeros_like(target), target
+        if self.walking:
+            sent, told = target.copy(), self.sign * target[self.order]
+        else:
+            sent[self.order] = self.sign * target  # column k goes to joint order[k]
+        found = {"joint_pos": pos, "joint_vel": vel, "joint_torque": state.joint_torque,
                  "joint_temperature": state.joint_temperature, "imu_gyro": state.imu_gyro, "imu_acc": state.imu_acc,
-                 "imu_quat": state.imu_quat, "target_pos": target, "target_kp": kp, "target_kd": kd}  # fmt: skip
+                 "imu_quat": state.imu_quat, "target_pos": told, "target_kp": kp, "target_kd": kd}  # fmt: skip
         for name, value in found.items():
             if value is not None:
                 self.rows.setdefault(name, []).append(np.array(value))
-        sent = np.zeros_like(target)
-        sent[self.order] = self.sign * target  # column k goes to joint order[k]
         sent = np.clip(sent - self.bias, self.spec.position_low, self.spec.position_high)
         self.twin.command(np.stack([sent, zero, self.planted.kp * kp, kd, zero]))
         self.twin.period()
@@ -170,3 +185,29 @@ def air_log(name: str, cause: str, seed: int, seconds: float = 10.0) -> Log:
         rows.step(rows.state(), target, kp, kd)
     log = rows.log()
     return log.window(100, len(log))
+
+
+def walk_log(name: str, bundle: PolicyBundle, cause: str, seed: int, seconds: float = 10.0) -> Log:
+    """A robot that stands up and walks under a policy, commands that change, until the end or a fall."""
+    robot = load_robot(name)
+    planted = plant(cause, robot, seed, walking=True)
+    rows = Rows(twin_of(robot, planted, seed, free=True), planted, seconds, walking=True)
+    control, rng = Controller(bundle, robot.spec.joint_names), np.random.default_rng([seed, 72])
+    per, pose = round(RATE / control.control_hz), control.default_pose
+    start = np.array(rows.state().joint_pos)
+    for k in range(_STAND):
+        rows.step(rows.state(), start + min(1.0, k / (0.6 * _STAND)) * (pose - start), control.kp, control.kd)
+    control.restart(pose)
+    command = np.zeros(3, np.float32)
+    for k in range(round(seconds * control.control_hz)):
+        if k % round(_CHANGE_S * control.control_hz) == 0:
+            command = rng.uniform((-0.2, -0.3, -0.6), (0.7, 0.3, 0.6)).astype(np.float32)
+        state = rows.state()
+        assert state.imu_quat is not None
+        if -gravity_in_body(np.asarray(state.imu_quat)[None])[0, 2] < np.cos(_FALLEN_RAD):
+            break
+        target = control.step(state, command).target
+        for _ in range(per):
+            rows.step(rows.state(), target, control.kp, control.kd)
+    log = rows.log()
+    return log.window(_STAND // 2, len(log))

@@ -7,6 +7,7 @@ true pose of the base, as motion capture would give it, for scores and for the r
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,19 +32,28 @@ from trueup.world.engines.choose import make_sim
 
 HZ = 200.0
 FALLEN = -0.5  # z of gravity in the base frame: beyond 60 degrees
+_BEFORE_FALL_S = 0.7  # that are cut off: the robot is falling
 _NOISE_S = 0.2  # time constant of exploration
 FloatArray = NDArray[np.float64]
 Act = Callable[[NDArray[np.float32]], NDArray[np.floating]]
 
 
+class _FallenError(Exception):
+    """Ends an episode."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """`preset` of a twin and its seed, or `sapien` with a delay (s) and dry friction (share of the torque limit)."""
+    """`preset` of a twin and its seed, or `sapien` with a delay (s) and dry friction (share of the torque limit).
+
+    noise  of the actions in most recorded episodes
+    """
 
     preset: str
     seed: int = 0
     delay_s: float = 0.0
     friction_share: float = 0.0
+    noise: float = 0.1
 
     @property
     def name(self) -> str:
@@ -68,8 +78,7 @@ class TwinDriver:
         parts = (command.target_pos, command.target_vel, command.kp, command.kd, command.torque)
         data = self.twin.plant.data
         self.rows.add(self._state, command, data.qpos[:7], data.qvel[:6])
-        low, high = self.twin.robot.spec.position_low, self.twin.robot.spec.position_high
-        self.twin.command(np.stack([np.clip(parts[0], low, high), *parts[1:]]))
+        self.twin.command(np.stack(parts))
         self.twin.period()
         return command
 
@@ -195,13 +204,19 @@ def roll(
         drift[:] = share * drift + np.sqrt(1 - share**2) * random.normal(0.0, noise, len(drift))
         return np.asarray(act(obs) + drift, np.float32)
 
+    def watch(frame: object, actor: object, standing: object) -> None:
+        if world.reading().gravity[0, 2] > FALLEN:
+            raise _FallenError
+
     seconds = seconds or task.rates.episode_s - 0.04
-    evaluate(world, noisy, spec, replace(task, terminations={}, metrics={}), goal, seconds, begun=True)
+    bare = replace(task, terminations={}, metrics={})
+    stood = False
+    with suppress(_FallenError):
+        evaluate(world, noisy, spec, bare, goal, seconds, watch=watch, begun=True)
+        stood = True
     last = len(driver.rows.kept)
-    down = np.array([row["base_quat"] for row in driver.rows.kept[begun:last]])
-    fallen = np.flatnonzero(-(1 - 2 * (down[:, 1] ** 2 + down[:, 2] ** 2)) > FALLEN)
-    fell = None if not len(fallen) else float(fallen[0] / HZ)
-    stop = last if fell is None else begun + max(int(fallen[0]) - round(0.5 * HZ), 2)
+    fell = None if stood else (last - begun) / HZ
+    stop = last if stood else max(last - round(_BEFORE_FALL_S * HZ), begun + 2)
     log = driver.rows.log(robot.spec.joint_names, begun, stop)
     return Episode(log=log, fell_s=fell, **_errors(goal, log, spec.control_hz))
 

@@ -1,6 +1,6 @@
-"""A loop of tiny budgets, killed with kill -9 at random moments and started again: its artifacts must have the same hashes.
+"""A loop of tiny budgets, killed with kill -9 at random moments and started again: the same hashes must come out.
 
-    python benchmarks/loop_kills.py WORKSPACE     run the tiny loop there; what is killed by `loop.py resumed`
+python benchmarks/loop_kills.py WORKSPACE ROBOT [START]     run the tiny loop there; what is killed by `loop.py`
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Moment:
     after_s: float
 
 
-def tiny_loop(workspace: Path) -> None:
+def tiny_loop(workspace: Path, robot: str, start: Path | None) -> None:
     """Both rounds, without page and films; resumes what is there."""
-    asked = LoopVerb(robot="go2", driver=DRIVER, workspace=workspace, threads=1, page=False, films=False)
+    asked = LoopVerb(robot=robot, driver=DRIVER, workspace=workspace, start=start, threads=1, page=False, films=False)
     run_loop(asked, lambda stage, what, seconds, line: None, budgets=TINY)
 
 
@@ -62,18 +62,18 @@ def random_moments(whole: Workspace, count: int, seed: int) -> list[Moment]:
     return moments
 
 
-def run_and_kill(workspace: Path, moments: list[Moment]) -> Ended:
+def run_and_kill(workspace: Path, robot: str, start: Path | None, moments: list[Moment]) -> Ended:
     """The loop, killed at each moment and started again, to its end."""
     began, stages = time.monotonic(), []
     for moment in moments:
-        child = _start(workspace)
+        child = _start(workspace, robot, start)
         _wait_until_begun(workspace / moment.stage, child)
         time.sleep(moment.after_s)
         if child.poll() is None:
             os.kill(child.pid, signal.SIGKILL)
             child.wait()
             stages.append(_present_stage(workspace))
-    child = _start(workspace)
+    child = _start(workspace, robot, start)
     if child.wait() != 0:
         raise SystemExit(f"the loop failed: {(workspace / 'loop.log').read_text()[-2000:]}")
     return Ended(stages=stages, hashes=Workspace(workspace).hashes(), seconds=time.monotonic() - began)
@@ -88,10 +88,11 @@ def _wait_until_begun(stage: Path, child: subprocess.Popen[bytes]) -> None:
         time.sleep(_POLL_S)
 
 
-def _start(workspace: Path) -> subprocess.Popen[bytes]:
+def _start(workspace: Path, robot: str, start: Path | None) -> subprocess.Popen[bytes]:
     workspace.mkdir(parents=True, exist_ok=True)
     with (workspace / "loop.log").open("ab") as log:
-        return subprocess.Popen([sys.executable, __file__, str(workspace)], stdout=log, stderr=log)
+        words = [__file__, str(workspace), robot, *([] if start is None else [str(start)])]
+        return subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
 
 
 def _present_stage(workspace: Path) -> str:
@@ -102,4 +103,4 @@ def _present_stage(workspace: Path) -> str:
 
 
 if __name__ == "__main__":
-    tiny_loop(Path(sys.argv[1]))
+    tiny_loop(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]) if len(sys.argv) > 3 else None)

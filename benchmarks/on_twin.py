@@ -84,13 +84,13 @@ def walk_on_twins(
     goal = build(task, EnvCfg(nenv=n, threads=1, seed=min(seeds) if command_seed is None else command_seed)).goal
     policy = make(n)
     played = evaluate(
-        TwinWorld(twins, spec), lambda actor: policy(Obs(actor, actor, told)), spec, _upright(task), goal, seconds
+        TwinWorld(twins, spec), lambda actor: policy(Obs(actor, actor, told)), spec, upright(task), goal, seconds
     )
     asked = np.hypot(played.commands[:, :, 0], played.commands[:, :, 1])
     return _walked(played.standing, played.metrics["velocity_error"], asked, played.metrics["power"])
 
 
-def _upright(task: Task) -> Task:
+def upright(task: Task) -> Task:
     """On a twin a fall is told by the tilt of the base alone."""
     return replace(task, terminations={"fallen": task.terminations["fallen"]})
 

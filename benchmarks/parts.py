@@ -83,7 +83,9 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-CALIBRATE = Parts(name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "honesty"))
+CALIBRATE = Parts(
+    name="calibrate", title="Calibrate", order=("coverage", "invisible", "verdicts", "race", "again", "honesty")
+)
 TRAIN = Parts(
     name="train",
     title="Train: results",
@@ -105,7 +107,7 @@ TRUE = Parts(
 TRANSFER = Parts(
     name="transfer",
     title="What a calibration is worth: results",
-    order=("transfer", "longer"),
+    order=("transfer", "longer", "outside"),
     packages=("mujoco", "torch"),
 )
 PROVE = Parts(
@@ -117,17 +119,32 @@ PROVE = Parts(
 DEPLOY = Parts(
     name="deploy",
     title="Deploy: results",
-    order=("start", "ladder", "faults", "plain", "false_trips", "timing", "preflight", "wiggle", "recording"),
-)
-LOOP = Parts(
-    name="loop",
-    title="Loop: results",
-    order=("rounds", "resumed", "demo", "diagnosis"),
-    packages=("mujoco", "torch"),
+    order=(
+        "start",
+        "ladder",
+        "velocity",
+        "faults",
+        "plain",
+        "sample",
+        "false_trips",
+        "timing",
+        "preflight",
+        "wiggle",
+        "recording",
+    ),
 )
 HUMANOID = Parts(
     name="humanoid",
     title="Humanoid: results",
-    order=("tracking", "walking", "witnesses", "retarget", "checked"),
+    order=(
+        *("tracking", "walking", "witnesses", "retarget", "checked"),
+        *("headroom", "delta", "analytic", "data", "forms", "closed"),
+    ),
     packages=("mujoco", "torch", "mink"),
+)
+LOOP = Parts(
+    name="loop",
+    title="Loop: results",
+    order=("rounds", "resumed", "demo", "stages", "diagnosis"),
+    packages=("mujoco", "torch"),
 )

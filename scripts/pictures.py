@@ -1,9 +1,10 @@
 """Make the pictures of README and docs: robots of the zoo, a strip of a walk, bars from docs/results, a page.
 
-    python scripts/pictures.py --run runs/walk --page fit/index.html
+    python scripts/pictures.py --run runs/walk --shot page=fit/index.html --film walk_film=walk.mp4
 
-`--run` is a training of `go2-velocity` (the strip), `--page` any report page of trueup (needs Chromium). Without them
-these two pictures stay as they are.
+`--run` is a training of `go2-velocity` (the strip), `--shot NAME=PAGE` the top of a report page of trueup (needs
+Chromium), `--film NAME=FILE` six frames of a film. What is not named stays as it is; `--only` leaves zoo and plots as
+they are too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import imageio_ffmpeg
 import matplotlib as mpl
 import numpy as np
 from PIL import Image
@@ -110,36 +112,56 @@ def plots() -> None:
     bars(moved, "velocity error on the hidden twin, m/s", "transfer.svg", best="calibrated posterior")
 
 
-def page(path: Path) -> None:
-    """The top of a report page as a browser shows it."""
+def film_strip(path: Path, name: str, count: int = 6, width: int = 300) -> None:
+    """Frames of a film, evenly spread."""
+    read = imageio_ffmpeg.read_frames(str(path))
+    size = next(read)["size"]
+    found = [np.frombuffer(frame, np.uint8).reshape(size[1], size[0], 3) for frame in read]
+    chosen = [found[k] for k in np.linspace(0.1 * len(found), len(found) - 1, count).astype(int)]
+    height = round(width * 0.8)
+    small = [Image.fromarray(frame).resize((round(height * size[0] / size[1]), height)) for frame in chosen]
+    left = (small[0].width - width) // 2
+    save([np.asarray(one.crop((left, 0, left + width, height))) for one in small], f"{name}.png")
+
+
+HEIGHTS = {"loop": 1060}  # of pages whose top is longer
+
+
+def page(path: Path, name: str) -> None:
+    """The top of a report page as a browser shows it, films a second after their start."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        tab = browser.new_page(viewport={"width": 1100, "height": 760})
+        tab = browser.new_page(viewport={"width": 1100, "height": HEIGHTS.get(name, 760)})
         tab.goto(path.resolve().as_uri())
+        tab.add_style_tag(content="video::-webkit-media-controls { display: none !important }")
         tab.wait_for_timeout(1500)
-        tab.screenshot(path=OUT / "page.png")
+        tab.screenshot(path=OUT / f"{name}.png")
         browser.close()
-    Image.open(OUT / "page.png").convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        OUT / "page.png", optimize=True
-    )
+    shot = Image.open(OUT / f"{name}.png").convert("RGB")
+    shot.quantize(COLOURS, dither=Image.Dither.NONE).save(OUT / f"{name}.png", optimize=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path)
-    parser.add_argument("--page", type=Path)
+    parser.add_argument("--shot", nargs="*", default=[], metavar="NAME=PAGE")
+    parser.add_argument("--film", nargs="*", default=[], metavar="NAME=FILE")
+    parser.add_argument("--only", action="store_true")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
-    plots()
-    zoo()
+    if not asked.only:
+        plots()
+        zoo()
     if asked.run:
         strip(asked.run)
-    if asked.page:
-        page(asked.page)
+    for name, _, file in (text.partition("=") for text in asked.shot):
+        page(Path(file), name)
+    for name, _, file in (text.partition("=") for text in asked.film):
+        film_strip(Path(file), name)
     print(json.dumps({file.name: file.stat().st_size for file in sorted(OUT.iterdir())}, indent=1))
 
 

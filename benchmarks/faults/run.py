@@ -57,6 +57,13 @@ def served(twin: Twin, serve: ServeCfg) -> Iterator[int]:
         _fetch(pipe)
 
 
+@contextlib.contextmanager
+def in_process(target: Callable[..., None], *arguments: object) -> Iterator[tuple[Connection, int]]:
+    """`target(pipe, *arguments)` in a process of its own, which sends its port first; gives pipe and port."""
+    with contextlib.ExitStack() as stack:
+        yield _start(stack, target, *arguments)
+
+
 def run_case(bench: Bench, case: Case, repeat: int, *, is_guarded: bool) -> dict[str, Any]:
     """One run; what was counted at the motors and who stopped it."""
     random = np.random.default_rng([17, repeat])

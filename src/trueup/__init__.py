@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.data.import_table import import_logs as import_logs
     from trueup.data.log import Log as Log
     from trueup.data.mcap.recover import recover as recover
+    from trueup.deploy.ladder.replay import replay_recording as replay_recording
     from trueup.deploy.verbs import deploy as deploy
     from trueup.deploy.wiggle.wiggle import wiggle as wiggle
     from trueup.doctor.checks import diagnose as doctor  # noqa: F401
@@ -31,12 +32,21 @@ if TYPE_CHECKING:
     from trueup.gap.gap import gap as gap
     from trueup.gap.predictions import predictions as predictions
     from trueup.gap.symptoms.symptoms import symptoms as symptoms
+    from trueup.loop.show import board as board
+    from trueup.loop.show import loop as loop
+    from trueup.motion.check import check_motion as check_motion
+    from trueup.motion.made.make import made_motions as made_motions
+    from trueup.motion.readers.open import open_motion as open_motion
     from trueup.policy.bundle.bundle import load_bundle as load_bundle
     from trueup.policy.mlp import load_policy as load_policy
     from trueup.record.session import record as record
+    from trueup.report.operate.live_page import deploy_page as deploy_page
     from trueup.report.show import report as report
     from trueup.report.show import table as table
     from trueup.report.training.compare import compare as compare
+    from trueup.report.training.motion import film_motion as film_motion
+    from trueup.report.training.motion import import_motion as import_motion
+    from trueup.report.training.motion import retarget_motion as retarget_motion
     from trueup.robot.drafts.init import init_robot as init_robot
     from trueup.robot.inspection.inspect import inspect_robot as inspect_robot
     from trueup.robot.load import Robot as Robot
@@ -51,6 +61,9 @@ if TYPE_CHECKING:
     from trueup.train.bundles.verbs import import_policy as import_policy
     from trueup.train.play.verbs import play as play
     from trueup.train.verbs import train as train
+    from trueup.twin.server import serve as serve_twin  # noqa: F401
+    from trueup.twin.truth.preset import preset_names as twin_presets  # noqa: F401
+    from trueup.twin.truth.seal import reveal as reveal_twin  # noqa: F401
     from trueup.verify.verbs import verify as verify
     from trueup.world.batch import BatchSim as BatchSim
     from trueup.world.batch import SimCfg as SimCfg
@@ -71,15 +84,20 @@ _HOME = {
     "SapienSim": "world.engines.sapien_sim",
     "Scene": "world.scene.scene",
     "SimCfg": "world.batch",
+    "board": "loop.show",
     "calibrate_delta": "calibrate.delta.delta",
     "check_log": "robot.reference",
+    "check_motion": "motion.check",
     "compare": "report.training.compare",
     "conformance": "world.engines.conformance.run",
+    "deploy_page": "report.operate.live_page",
     "drop": "world.drop",
     "export": "train.bundles.verbs",
     "export_calibration": "calibrate.export",
     "export_urdf": "world.engines.urdf",
+    "film_motion": "report.training.motion",
     "import_logs": "data.import_table",
+    "import_motion": "report.training.motion",
     "import_policy": "train.bundles.verbs",
     "init_robot": "robot.drafts.init",
     "init_task": "tasks.similar.init",
@@ -88,24 +106,31 @@ _HOME = {
     "load_policy": "policy.mlp",
     "load_robot": "robot.load",
     "load_task": "tasks.load",
-    "predictions": "gap.predictions",
+    "made_motions": "motion.made.make",
+    "open_motion": "motion.readers.open",
     "plan_active": "calibrate.active.plan",
     "play": "train.play.verbs",
+    "predictions": "gap.predictions",
     "read_calibration": "world.fitted.calibration",
     "read_log": "data.files",
     "read_score": "evaluate.score",
     "recover": "data.mcap.recover",
     "replay": "world.replay.replay",
+    "retarget_motion": "report.training.motion",
+    "replay_recording": "deploy.ladder.replay",
+    "reveal_twin": "twin.truth.seal:reveal",
     "score": "calibrate.score_logs:score_logs",
+    "serve_twin": "twin.server:serve",
     "symptoms": "gap.symptoms.symptoms",
     "table": "report.show",
     "task_names": "tasks.load",
+    "twin_presets": "twin.truth.preset:preset_names",
     "wiggle": "deploy.wiggle.wiggle",
     "write_log_file": "data.files",
     "zoo_names": "robot.load",
 }
 # packages that are also verbs, see `core.verb_package`
-_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "gap", "record", "report", "train", "verify")
+_VERBS = ("calibrate", "deploy", "doctor", "evaluate", "gap", "loop", "record", "report", "train", "verify")
 __all__ = sorted((*_HOME, *_VERBS, "TrueupError", "__version__"))
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import tyro
 
 from trueup._version import __version__
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.files import check_outputs
+from trueup.core.stop import begin_command
 
 # in the order of the loop
 _VERBS = {
@@ -56,11 +57,35 @@ _VERBS = {
     "deploy replay": ("deploy.verbs:ReplayVerb", "report.operate.deploy:run_replay"),
     "gap": ("gap.verbs:GapVerb", "report.operate.gap:run_gap"),
     "symptoms": ("gap.symptoms.verbs:SymptomsVerb", "report.operate.symptoms:run_symptoms"),
-    "predictions": ("gap.predictions_verb:PredictionsVerb", "report.operate.predictions:run_predictions"),
+    "predictions": ("gap.verbs:PredictionsVerb", "report.operate.predictions:run_predictions"),
     "loop": ("loop.verbs:LoopVerb", "loop.show:run_verb"),
     "board": ("loop.verbs:BoardVerb", "loop.show:run_board"),
     "sim": ("world.verbs:SimVerb", "report.drop:run_sim"),
     "doctor": ("doctor.checks:DoctorVerb", "report.doctor:run_doctor"),
+}
+# shown when a command line cannot be read
+_EXAMPLES = {
+    "robot inspect": "robot inspect go2",
+    "robot init": "robot init my_arm.urdf --out my_arm/",
+    "robot export": "robot export fit/ --to isaaclab --out lab/",
+    "record": "record go2 --driver twin:harmonic --seconds 20 --out log.mcap",
+    "data check": "data check log.mcap --robot go2",
+    "data import": "data import recording.csv --mapping mine.toml --out log.mcap",
+    "calibrate": "calibrate log.mcap --robot go2 --out fit/",
+    "calibrate actuator": "calibrate actuator log.mcap --robot go2 --out ladder/",
+    "calibrate load": "calibrate load squat.mcap --robot go2 --fit fit/ --out loaded/",
+    "task init": "task init my_dog/ --like go2-velocity --out my_task.py",
+    "train": "train go2-velocity --params fit/ --minutes 15 --out runs/walk",
+    "compare": "compare runs/a runs/b --out compare.html",
+    "export": "export runs/walk --out walk.bundle",
+    "play": "play runs/walk",
+    "evaluate": "evaluate walk.bundle --out scores/",
+    "verify": "verify walk.bundle",
+    "wiggle": "wiggle go2 --driver twin:worn",
+    "deploy": "deploy walk.bundle --driver twin:worn --rung replay",
+    "sim": "sim go2 --seconds 5 --film out.mp4",
+    "gap": "gap log.mcap --bundle walk.bundle",
+    "loop": "loop go2 --driver twin:harmonic",
 }
 _GROUPS = {
     "robot": "What a robot is: list, inspect, init, export.",
@@ -79,6 +104,7 @@ _CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one verb; errors end in one line and exit code 2, Ctrl-C in 130."""
+    begin_command()
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["--version"], ["-V"]):
         print(f"trueup {__version__}")
@@ -109,12 +135,37 @@ def _run(args: list[str]) -> int:
         verb = " ".join(args[:words])
         if verb in _VERBS:
             config, run = _VERBS[verb]
-            asked = tyro.cli(_load(config), args=args[words:], prog=f"trueup {verb}", config=_CONFIG)
+            asked = _parsed(verb, _load(config), args[words:])
             check_outputs(asked)
             code: int = _load(run)(asked)
             return code
+    _refuse_unknown(args)
     _help(args)
     return 2
+
+
+def _parsed(verb: str, config: Any, args: list[str]) -> Any:
+    """Read the flags; what cannot be read is followed by a command that can."""
+    try:
+        return tyro.cli(config, args=args, prog=f"trueup {verb}", config=_CONFIG)
+    except SystemExit as end:
+        if end.code and verb in _EXAMPLES:
+            print(f"trueup: for example: trueup {_EXAMPLES[verb]}", file=sys.stderr)
+        raise
+
+
+def _refuse_unknown(args: list[str]) -> None:
+    """One line for a verb that does not exist; none for `trueup`, `trueup robot` and --help."""
+    if not args or args[0].startswith("-"):
+        return
+    firsts = dict.fromkeys(verb.partition(" ")[0] for verb in _VERBS)
+    if args[0] not in firsts:
+        known = did_you_mean(args[0], firsts)
+        raise TrueupError(f"there is no verb {args[0]!r}{known}; `trueup --help` tells what each does")
+    if len(args) > 1 and not args[1].startswith("-"):
+        seconds = [verb.partition(" ")[2] for verb in _VERBS if verb.startswith(f"{args[0]} ")]
+        known = did_you_mean(args[1], seconds)
+        raise TrueupError(f"`trueup {args[0]}` has no verb {args[1]!r}{known}")
 
 
 def _help(args: list[str]) -> None:
@@ -124,14 +175,19 @@ def _help(args: list[str]) -> None:
     for verb, (config, _) in _VERBS.items():
         first, _, second = verb.partition(" ")
         if group:
-            shown |= {second: _load(config)} if first == group else {}
+            shown |= {second: _listed(_load(config).__doc__)} if first == group else {}
         elif first in _GROUPS:
-            shown[first] = make_dataclass(first, [], namespace={"__doc__": _GROUPS[first]})
+            shown[first] = _listed(_GROUPS[first])
         else:
-            shown[verb] = _load(config)
+            shown[verb] = _listed(_load(config).__doc__)
     tyro.extras.subcommand_cli_from_dict(
         shown, args=args[1:] if group else args, prog=f"trueup {group}".strip(), description=_GROUPS.get(group, _ABOUT)
     )
+
+
+def _listed(doc: str) -> type:
+    """An entry of the list of verbs: the first sentence of its help."""
+    return make_dataclass("Listed", [], namespace={"__doc__": doc.strip().split("\n")[0]})
 
 
 def _load(place: str) -> Any:

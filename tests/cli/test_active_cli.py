@@ -101,7 +101,7 @@ def test_other_words_for_the_same_twin_are_no_other_robot(asked):
     ("more", "words"),
     [
         ((), "needs --for DIR"),
-        (("--for", "nowhere"), "cannot be read"),
+        (("--for", "nowhere"), "no calibration here"),
         (("--for", "{fit}", "--joints", "joint"), "chooses its joints itself"),
         (("--for", "{fit}", "--seconds", "2"), "at least one segment"),
     ],

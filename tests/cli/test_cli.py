@@ -24,6 +24,8 @@ def test_version_and_help_in_loop_order():
     text = trueup("--help").stdout
     places = [text.index(f"• {verb}") for verb in ("robot", "sim", "doctor")]
     assert places == sorted(places)
+    assert "Excite a robot or its twin and record it." in text
+    assert "In:" not in text  # one sentence each; the rest is the verb's own help
 
 
 @pytest.mark.parametrize("verb", [("robot", "list"), ("robot", "inspect"), ("robot", "init"), ("sim",), ("doctor",)])

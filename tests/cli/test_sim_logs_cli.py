@@ -51,14 +51,14 @@ def test_a_saved_fit_is_scored_on_new_logs_per_log_and_per_joint(made, capsys):
 @pytest.mark.medium
 def test_a_fit_that_is_worse_than_nominal_is_told_first(made, capsys):
     log = write_log_file(planted_log(ROBOT, {}, seconds=3.0, seed=4), made / "nominal.mcap")
-    code, said = run(capsys, "sim", log, "--robot", "pendulum", "--params", made / "fit")
+    code, said = run(capsys, "sim", log, "--params", made / "fit")  # a fit knows its built-in robot
     assert code == 0
     assert said.startswith("WORSE THAN NOMINAL")
 
 
 @pytest.mark.medium
 def test_logs_without_a_robot_or_of_another_one_are_refused_in_words(made, capsys):
-    code, said = run(capsys, "sim", made / "new1.mcap", "--params", made / "fit")
+    code, said = run(capsys, "sim", made / "new1.mcap")
     assert code != 0
     assert "--robot" in said
     code, said = run(capsys, "sim", made / "new1.mcap", "--robot", "go2")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trueup.core.toml import parse_toml
+from trueup.core.documents import parse_toml
 from trueup.data.mapping import Mapping
 from trueup.policy.foreign.toml_layout import LayoutFile
 from trueup.robot.spec import RobotSpec

@@ -1,4 +1,4 @@
-"""Every `trueup ...` command that the documentation shows is understood by the command line's own parser; none is run."""
+"""Every `trueup ...` command that the documentation shows is understood by the command line's parser; none is run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from trueup import cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.md")])
 _FENCE = re.compile(r"^( *)```.*?\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-_INLINE = re.compile(r"`(trueup (?:(?! \| )[^`\n])*(?:\n(?:(?! \| )[^`\n])+)?)`")  # at most one line break, no table's cells
+_INLINE = re.compile(
+    r"`(trueup (?:(?! \| )[^`\n])*(?:\n(?:(?! \| )[^`\n])+)?)`"
+)  # at most one line break, no table's cells
 
 
 def shown_commands(text: str) -> list[str]:
@@ -52,7 +54,7 @@ def flags(verb: str) -> frozenset[str]:
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
         parse(f"trueup {verb} --help")
-    listed = re.findall(r"^│ (--[\w-]+(?:, --[\w-]+)*)", said.getvalue(), re.MULTILINE)
+    listed = re.findall(r"^[│ ]{1,2}(?:-\w, )?(--[\w-]+(?:, --[\w-]+)*)", said.getvalue(), re.MULTILINE)
     return frozenset(flag for line in listed for flag in line.split(", "))
 
 

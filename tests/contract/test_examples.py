@@ -1,5 +1,6 @@
 """The numbered examples run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,21 @@ def test_the_demo_runs_and_writes_a_page(script, tmp_path, monkeypatch):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert list((tmp_path / "out").rglob("*.html"))
+
+
+@pytest.mark.medium
+def test_the_arm_of_real_recordings_gets_its_page(tmp_path):
+    recordings = ROOT.parent / "shared" / "data" / "so101"
+    if not recordings.is_dir():
+        pytest.skip("the recordings are not here")
+    script, out = ROOT / "examples" / "so101" / "arm.sh", tmp_path / "out"
+    done = subprocess.run(
+        ["sh", str(script), str(recordings), str(out), "--until", "check", "--no-films"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Recordings that were given" in (out / "loop" / "index.html").read_text()
+    assert len(list((out / "loop" / "round-1" / "record").glob("*.mcap"))) == 4

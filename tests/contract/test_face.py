@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import trueup as tu
 from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.verbs import CalibrateVerb
+from trueup.cli import _VERBS
 from trueup.core.errors import TrueupError
 from trueup.train.play.verbs import PlayVerb
 from trueup.train.verbs import TrainVerb
@@ -41,6 +43,29 @@ def test_the_stage_is_a_package_and_a_verb_whatever_was_imported_first(order):
 def test_flags_left_alone_give_the_config_of_the_function():
     verb = CalibrateVerb(logs=(), robot="go2", out=None)  # type: ignore[arg-type]
     assert verb.cfg == CalibrateCfg()
+
+
+# what every verb of the command line is in Python
+FUNCTIONS = {
+    "robot list": "zoo_names", "robot inspect": "inspect_robot", "robot init": "init_robot",
+    "robot export": "export_calibration", "twin serve": "serve_twin", "twin reveal": "reveal_twin",
+    "twin list": "twin_presets", "data check": "check_log", "data import": "import_logs",
+    "data convert": "write_log_file", "data recover": "recover", "calibrate actuator": "calibrate.actuator",
+    "calibrate delta": "calibrate.delta", "calibrate load": "calibrate.load", "motion list": "made_motions",
+    "motion import": "import_motion", "motion retarget": "retarget_motion", "motion check": "check_motion",
+    "motion play": "film_motion", "task list": "task_names", "task init": "init_task",
+    "policy import": "import_policy", "deploy page": "deploy_page", "deploy replay": "replay_recording", "sim": "drop",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_every_verb_of_the_command_line_is_a_function_with_a_docstring(verb):
+    name = FUNCTIONS.get(verb, verb)
+    assert name.split(".")[0] in dir(tu)
+    found = attrgetter(name)(tu)
+    assert callable(found)
+    assert found.__doc__
+    assert inspect.signature(found)
 
 
 def test_the_verb_names_a_missing_file():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trueup.core.documents import MAX_LINE
 from trueup.core.errors import TrueupError
-from trueup.core.toml import MAX_LINE
 from trueup.data.mapping import Mapping, find_mapping, mapping_names, read_mapping
 from trueup.robot.spec import read_spec
 

@@ -6,7 +6,7 @@ import pytest
 
 from trueup.evaluate.flags import red_flags
 from trueup.evaluate.score import ScenarioResult, Score
-from trueup.evaluate.statistics import Spread, wilson
+from trueup.tasks.evaluation.statistics import Spread, wilson
 
 CALM = {
     "clearance": 0.08,

@@ -10,8 +10,8 @@ from trueup.evaluate.run import evaluate
 from trueup.evaluate.scenarios.scenario import Probe
 from trueup.evaluate.scenarios.suite import read_suite
 from trueup.evaluate.sensitivity import Asker, _margin, _part_way
-from trueup.evaluate.statistics import wilson
 from trueup.evaluate.trials.world import TrialCfg, make_world
+from trueup.tasks.evaluation.statistics import wilson
 from trueup.tasks.load import load_task
 
 SPEC, TASK = spec_of(), load_task("go2-velocity")

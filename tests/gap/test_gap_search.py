@@ -5,9 +5,9 @@ import pytest
 
 from trueup.data.log import Log
 from trueup.gap.causes.hypotheses import HYPOTHESES
-from trueup.gap.mismatch import Model
 from trueup.gap.causes.search import Search
 from trueup.gap.causes.structure import following, turned
+from trueup.gap.mismatch import Model
 from trueup.gap.windows import cut
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg

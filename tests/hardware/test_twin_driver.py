@@ -108,7 +108,8 @@ def test_references_are_read() -> None:
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        ("twins:mild", "twin:PRESET"),
+        ("twins:mild", "did you mean 'twin:'"),
+        ("usb:0", "twin:PRESET"),
         ("unitree", "no driver 'unitree'"),
         ("twin:", "needs a preset"),
         ("twin:mild?sed=7", "did you mean 'seed'"),

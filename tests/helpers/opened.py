@@ -1,4 +1,4 @@
-"""A page in a real browser, offline, with everything drawn and every complaint kept."""
+"""A page in a real browser, offline, with everything drawn that is not folded, and every complaint kept."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from trueup.core.machine import find_browser
+
+_SHOWN = "(plot) => !plot.closest('details:not([open])')"
 
 
 @contextmanager
@@ -24,9 +26,7 @@ def opened(file: Path) -> Iterator[Any]:
         page.on("console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.goto(file.as_uri())
-        for plot in page.query_selector_all(".plot"):
-            plot.scroll_into_view_if_needed()
-        while page.evaluate("document.querySelectorAll('.plot:not([data-drawn=yes])').length"):
+        while page.evaluate(f"[...document.querySelectorAll('.plot:not([data-drawn=yes])')].filter({_SHOWN}).length"):
             page.wait_for_timeout(100)
         yield page
         browser.close()

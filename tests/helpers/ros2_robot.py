@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any
 
-from trueup.hardware.drivers.ros2.bus import Bus
+from trueup.hardware.drivers.ros2.bus import RosBus
 from trueup.hardware.drivers.ros2.messages import Header, Imu, JointState, Time
 
 _TAKEN: list[socket.socket] = []
@@ -32,7 +32,7 @@ class Ros2Robot:
     """Publishes `state` (and `imu`) every 2 ms while it is not None, with stamps that rise; collects commands."""
 
     def __init__(self, domain: int, kind: type[Any] = JointState, *, command: str = "/joint_commands") -> None:
-        self.bus = Bus("lo", domain)
+        self.bus = RosBus("lo", domain)
         self._states = self.bus.outbox("/joint_states", JointState)
         self._imus = self.bus.outbox("/imu", Imu)
         self._commands = self.bus.inbox(command, kind)
@@ -54,6 +54,7 @@ class Ros2Robot:
     def close(self) -> None:
         self._is_over.set()
         self._thread.join(5.0)
+        self.bus.close()
 
     def _run(self) -> None:
         while not self._is_over.wait(0.002):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trueup.hardware.driver import Command
-from trueup.hardware.drivers.unitree.dds import Bus, Outbox
+from trueup.hardware.drivers.dds import Bus, Outbox
 from trueup.hardware.drivers.unitree.driver import UnitreeDriver, make_driver
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.streams import LOW_CMD
@@ -85,7 +85,7 @@ def driver_for(speaker: Speaker, **options: str) -> UnitreeDriver:
 def stranger(speaker: Speaker) -> Iterator[Outbox]:
     """Another program on the network that can write rt/lowcmd: an own DDS participant."""
     place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-    bus = Bus(place, int(domain))
+    bus = Bus(place, int(domain), "unitree")
     out = bus.outbox(LOW_CMD, wiring_of(speaker.twin.robot.spec).family.low_cmd.sample)
     wait_until(lambda: out.listeners >= 1)
     try:

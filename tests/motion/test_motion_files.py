@@ -81,16 +81,16 @@ def test_files_that_are_no_motions_are_named(tmp_path):
     np.savez(other, x=np.zeros(3))
     rows = {"rate_hz": 1.0, "root_pos": np.zeros((2, 3)), "root_quat": np.zeros((2, 4)), "joint_pos": np.zeros((2, 0))}
     np.savez(newer, schema=99, **rows)
-    for file, words in ((text, "is no motion"), (other, "motion import"), (newer, "schema 99")):
+    for file, words in ((text, "is not a motion"), (other, "motion import"), (newer, "schema 99")):
         with pytest.raises(TrueupError, match=words) as caught:
             read_motion(file)
         assert str(file) in str(caught.value)
-    with pytest.raises(TrueupError, match="no such motion"):
+    with pytest.raises(TrueupError, match="no such file"):
         read_motion(tmp_path / "absent.npz")
 
 
 def test_objects_in_an_npz_are_never_unpickled(tmp_path):
     file = tmp_path / "objects.npz"
     np.savez(file, schema=1, root_pos=np.array([object()], dtype=object))
-    with pytest.raises(TrueupError, match="is no motion"):
+    with pytest.raises(TrueupError, match="is not a motion"):
         read_motion(file)

@@ -7,7 +7,7 @@ from opened import opened
 
 import trueup as tu
 from trueup.core.errors import TrueupError
-from trueup.train.compare import differences, read_runs, wilson
+from trueup.train.compare import differences, read_runs
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 
@@ -22,11 +22,6 @@ def _run(path, seed, error):
     last = {"steps": 3e5, "error": error, "error_se": 0.01, "falls": 2, "episodes": 100, "score": 0.8}
     (run.path / "assessments.jsonl").write_text(json.dumps(last) + "\n")
     return run.path
-
-
-def test_wilsons_interval_is_that_of_the_textbook():
-    assert wilson(0, 100) == pytest.approx((0.0, 0.0370), abs=1e-4)
-    assert wilson(50, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
 
 
 def test_only_settings_that_differ_are_listed(tmp_path):

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from trueup.evaluate.run import evaluate
 from trueup.evaluate.score import PairResult, ProbeResult, RedFlag, Score, Sensitivity
-from trueup.evaluate.statistics import wilson
 from trueup.report.prove.evaluate import policy_names, print_duels, print_score
 from trueup.report.prove.scores_page import scores_page
 from trueup.report.prove.words import left_out, level_words, too_few, verdict_status, verdict_words
+from trueup.tasks.evaluation.statistics import wilson
 from trueup.view.film import find_ffmpeg
 
 NASTY = "<img src=x onerror=alert(1)>"

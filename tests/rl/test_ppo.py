@@ -165,3 +165,32 @@ def test_a_policy_that_is_not_symmetric_yet_has_not_moved():
     assert metrics["updates"] == CFG.epochs * CFG.minibatches
     assert metrics["kl"] < CFG.kl_target
     ppo.close()
+
+
+class OneFactor(ToyEnv):
+    """Tells the critic one of the two hidden numbers."""
+
+    ncritic, nprivileged = 3, 1
+
+    def _see(self, rows=slice(None)):
+        seen = super()._see(rows)
+        return seen._replace(critic=seen.critic[:, :3], privileged=seen.privileged[:, :1])
+
+
+def test_a_critic_of_other_hidden_factors_goes_on_without_them():
+    from dataclasses import replace
+
+    cfg = replace(CFG, symmetry=False)
+    first, _ = _learn(cfg, 6)
+    second = Ppo(OneFactor(32), cfg, seed=2)
+    second.start_from(first.state())
+    old, new = (learner.normalizers["critic"] for learner in (first, second))
+    assert len(new.mean) == 3
+    np.testing.assert_array_equal(new.mean[:2], old.mean[:2])
+    x = np.random.default_rng(0).uniform(-1, 1, (20, 2)).astype(np.float32)
+    usual = np.tile(old.mean[2:].astype(np.float32), (20, 1))  # normalised to zero: counts for nothing
+    before = first.critic.values(torch.tensor(old(np.concatenate([x, usual], axis=1))))
+    after = second.critic.values(torch.tensor(new(np.concatenate([x, usual[:, :1]], axis=1))))
+    np.testing.assert_allclose(after, before, atol=1e-5)
+    second.iterate()  # and learns
+    second.close()

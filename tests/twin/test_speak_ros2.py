@@ -17,7 +17,7 @@ from ros2_robot import free_domain
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command
 from trueup.hardware.drivers.open import open_driver
-from trueup.hardware.drivers.ros2.bus import Bus
+from trueup.hardware.drivers.ros2.bus import RosBus
 from trueup.hardware.drivers.ros2.driver import Ros2Driver
 from trueup.hardware.drivers.ros2.messages import Bool, JointState
 from trueup.hardware.twin_cfg import ServeCfg
@@ -114,7 +114,7 @@ def test_other_messages_move_the_twin_too(so101: Robot, kind: str) -> None:
 def test_malformed_and_nonfinite_commands_are_counted_and_refused(so101: Robot) -> None:
     served = Served(so101)
     driver = served.connected()
-    out = Bus("lo", driver.cfg.domain).outbox("/joint_commands", JointState)
+    out = RosBus("lo", driver.cfg.domain).outbox("/joint_commands", JointState)
     end = time.monotonic() + 3.0
     while not out.listeners and time.monotonic() < end:
         time.sleep(0.01)
@@ -150,7 +150,7 @@ def test_damp_topic_stops_the_twin_for_good(so101: Robot) -> None:
 def test_stop_topic_that_says_false_does_not_stop(so101: Robot) -> None:
     served = Served(so101, "&damp_topic=/stop")
     driver = served.connected()
-    stop = Bus("lo", driver.cfg.domain).outbox("/stop", Bool)
+    stop = RosBus("lo", driver.cfg.domain).outbox("/stop", Bool)
     end = time.monotonic() + 3.0
     while not stop.listeners and time.monotonic() < end:
         time.sleep(0.01)

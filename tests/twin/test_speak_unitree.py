@@ -19,10 +19,10 @@ from foreign_robots import locate
 from unitree_bench import G1, GO2, driving, hold, own_domain, serving, stranger, wait_until
 
 from trueup.core.errors import TrueupError
+from trueup.hardware.drivers.dds import Bus
 from trueup.hardware.drivers.open import open_driver
 from trueup.hardware.drivers.unitree.codec import encode_command
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
-from trueup.hardware.drivers.unitree.dds import Bus
 from trueup.hardware.drivers.unitree.layout import Record
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.rpc import Client
@@ -69,7 +69,7 @@ class Eavesdropper:
 
     def __init__(self, speaker: Speaker) -> None:
         place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-        self.bus = Bus(place, int(domain))
+        self.bus = Bus(place, int(domain), "unitree")
         self._type = wiring_of(speaker.twin.robot.spec).family.low_state
         self.states = self.bus.inbox(LOW_STATE, self._type.sample)
 
@@ -215,7 +215,7 @@ def test_a_humanoid_takes_only_commands_for_its_own_build() -> None:
 def test_sport_mode_can_be_selected_again() -> None:
     with serving(GO2) as speaker, driving(speaker):
         place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-        bus = Bus(place, int(domain))
+        bus = Bus(place, int(domain), "unitree")
         client = Client(bus, "motion_switcher")
         assert client.call(1001, timeout_s=2.0).data == '{"form":"0","name":""}'
         assert client.call(1002, '{"name":"normal"}', timeout_s=2.0).code == 0

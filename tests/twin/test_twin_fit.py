@@ -68,5 +68,5 @@ def test_a_driver_starts_the_twin_of_a_fit_and_a_wrong_file_is_an_error(tmp_path
     with open_driver(f"twin:ideal?seed=3&lockstep=1&params={params}", GO2) as driver:
         assert driver.name.startswith("go2-ideal-fit")
         assert np.isfinite(driver.read().joint_pos).all()
-    with pytest.raises(TrueupError, match="calibration cannot be read"):
+    with pytest.raises(TrueupError, match="no calibration here"):
         open_driver(f"twin:ideal?params={tmp_path / 'nothing'}", GO2).connect()

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from trueup.core.documents import parse_toml
 from trueup.core.errors import TrueupError
-from trueup.core.toml import parse_toml
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.robot.load import load_robot, zoo_names
 from trueup.twin.firmware import Twin

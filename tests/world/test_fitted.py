@@ -177,7 +177,7 @@ def test_training_reads_the_very_object_that_calibration_wrote(tmp_path) -> None
 
 def test_a_file_of_the_old_schema_is_refused_in_one_line(tmp_path) -> None:
     (tmp_path / "params.json").write_text('{"schema": 1, "robot": "go2"}')
-    with pytest.raises(TrueupError, match="schema 1.*reads schema 2: calibrate again") as caught:
+    with pytest.raises(TrueupError, match="schema 1.*reads schema 2: make it again") as caught:
         read_calibration(tmp_path)
     assert "\n" not in str(caught.value)
 

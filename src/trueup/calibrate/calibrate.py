@@ -25,6 +25,7 @@ from trueup.calibrate.judge.scores import Scored, alarms, predictive_check, scor
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
+from trueup.calibrate.refit import with_request
 from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import StateFile
 from trueup.core.verb_package import Shown
@@ -42,6 +43,7 @@ from trueup.world.fitted.calibration import (
     write_calibration,
 )
 from trueup.world.fitted.fit_parameter import FitParameter
+from trueup.world.fitted.refit import RefitRequest, read_refit
 
 _LOG = logging.getLogger(__name__)
 _FITTED, _PARTED, _JUDGED = 0.5, 0.75, 0.9  # usual progress after the fit, the refits of parts, the intervals
@@ -92,6 +94,7 @@ def calibrate(
     holdout: Logs = (),
     mapping: str | None = None,
     start: Calibration | str | Path | None = None,
+    refit: RefitRequest | str | Path | None = None,
     progress: Progress | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -102,12 +105,15 @@ def calibrate(
     holdout  logs to score on; without, a share is held out (cfg.holdout_share): a gain, whole logs, or a log's end
     mapping  for files of tables: a shipped mapping's name or a TOML file
     start    an earlier calibration, or its folder, to begin from
+    refit    request of a diagnosis (`gap`), or its folder: what it suspects is fitted too
     folder   keeps the state of the fit while it runs; `resume` continues from what a killed fit left there
     """
     cfg = cfg or CalibrateCfg()
     cfg = replace(cfg, params=params or cfg.params, tie=tie or cfg.tie)
     robot, logs, holdout = load_robot(robot), read_logs(logs, mapping), read_logs(holdout, mapping)
     start = read_calibration(start) if isinstance(start, str | Path) else start
+    request = read_refit(refit) if isinstance(refit, str | Path) else refit
+    cfg, asked = (cfg, []) if request is None else with_request(robot, cfg, request)
     began = time.monotonic()
     report = progress or (lambda fraction: None)
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
@@ -157,7 +163,7 @@ def calibrate(
     )
     # on the ground whole logs replayed open loop part ways at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
-    all_notes = [*notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
+    all_notes = [*asked, *notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
     result = Calibration(
         **{name: getattr(fitted_params, name) for name in SimParams.__struct_fields__},
         misfit=judged.misfit,

@@ -85,6 +85,8 @@ class CalibrateCfg:
     and 0.8 ms on a go2); set your training rate to fit that step's errors on purpose."""
     check: bool = True
     """Refuse logs that `trueup data check` calls unusable."""
+    reach: Annotated[tuple[tuple[str, float, float], ...], tyro.conf.Suppress] = ()
+    """Bounds that a diagnosis asks for, wider than usual: parameter, lowest, highest."""
     window: WindowCfg = field(default_factory=WindowCfg)
     fit: FitCfg = field(default_factory=FitCfg)
 

@@ -104,6 +104,17 @@ def _make(name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis:
     )
 
 
+def reaching(parameters: Sequence[FitParameter], reach: Sequence[tuple[str, float, float]]) -> tuple[FitParameter, ...]:
+    """Parameters with bounds at least as wide as asked: (name, lowest, highest)."""
+    out = list(parameters)
+    for name, low, high in reach:
+        out = [
+            msgspec.structs.replace(one, low=min(one.low, low), high=max(one.high, high)) if one.name == name else one
+            for one in out
+        ]
+    return tuple(out)
+
+
 def tied(names: tuple[str, ...], tie: Tie) -> list[tuple[str, ...]]:
     """Group names that share one value.
 

@@ -47,6 +47,7 @@ class CalibrateVerb(_FitVerb):
     """
 
     start: Path | None = None  # Begin from an earlier params.json.
+    refit: Path | None = None  # Fit what a diagnosis suspects, too: refit.json of `trueup gap`, or its folder.
     verbose: bool = False  # Print every parameter, note and advice instead of like joints together.
     cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
 
@@ -57,7 +58,8 @@ class ActuatorVerb(_FitVerb):
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions; torque if there is any.
     Out: DIR/ladder.json (scores on unseen motion, recommendation), DIR/rungs/NAME/ (params.json or the net's files) and
-    DIR/index.html. Ctrl-C loses nothing: --resume goes on.
+    DIR/index.html. By default a recommendation in five minutes; --thorough compares all. Ctrl-C loses nothing: --resume
+    goes on.
     """
 
     cfg: LadderCfg = field(default_factory=LadderCfg)

@@ -21,6 +21,30 @@ class TrueupError(Exception):
         super().__init__(f"{where}: {message}" if where else message)
 
 
+_MARKS = {  # file in a folder of ours -> what that folder is, and what to give where something else is asked for
+    "workspace.json": "this is a workspace of `trueup loop`: its runs and fits are in round-1/",
+    "ladder.json": "this is a ladder of actuator models: its rungs, in rungs/, are calibrations",
+    "config.json": "this is a run of `trueup train`; `trueup export` makes a bundle of one",
+    "params.json": "this is a calibration of `trueup calibrate`",
+    "manifest.json": "this is a policy bundle",
+    "spec.toml": "this is a robot's folder",
+}
+
+
+def found_instead(path: str | Path) -> str:
+    """What is at a path that does not hold what was asked for, to be put behind the complaint."""
+    path = Path(path)
+    if not path.exists():
+        return f"there is no {path.name!r} here"
+    if path.is_file():
+        return f"this is a file ({path.suffix or 'without suffix'})"
+    for mark, words in _MARKS.items():
+        if (path / mark).is_file():
+            return words
+    names = sorted(entry.name for entry in path.iterdir())
+    return f"this folder holds {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}" if names else "it is empty"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'x'?)` for the nearest known name, else the list of known names."""
     names = list(known)

@@ -1,12 +1,27 @@
-"""Stop requests: the first Ctrl-C or SIGTERM asks a loop to end in order, the second ends it at once."""
+"""When a command began, and when it is to end: the first Ctrl-C or SIGTERM asks a loop to end in order, the second
+ends it at once.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+_began: list[float] = []
+
+
+def begin_command() -> None:
+    """Note that a command of the command line begins now: what a user who gives it minutes counts from."""
+    _began[:] = [time.monotonic()]
+
+
+def command_began() -> float:
+    """When the command that runs began, by the monotonic clock; now, where there is none."""
+    return _began[0] if _began else time.monotonic()
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def called_with(config: Callable[P, C], run: Callable[[C], R]) -> Callable[P, R]
         return run(config(*args, **options))
 
     shown = inspect.signature(config).replace(return_annotation=inspect.signature(run).return_annotation)
-    function.__signature__, function.__doc__ = shown, run.__doc__  # type: ignore[attr-defined]
+    function.__signature__, function.__doc__ = shown, run.__doc__ or config.__doc__  # type: ignore[attr-defined]
     return function
 
 

@@ -16,7 +16,7 @@ def read_log(path: str | Path, mapping: str | Path | None = None) -> Log:
     """Read one log; a table that trueup did not write needs a mapping (a shipped name or a TOML file)."""
     file = Path(path)
     if not file.exists():
-        raise TrueupError("no such file", file=file)
+        raise TrueupError("no such file; `trueup record ROBOT --out LOG.mcap` makes a log", file=file)
     if mapping is not None:
         from trueup.data.import_table import import_log
         from trueup.data.mapping import find_mapping

@@ -18,8 +18,8 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from trueup.core.documents import read_toml
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.toml import read_toml
 from trueup.data.log import SIGNALS, signal_width
 
 SCHEMA = 1

@@ -48,12 +48,13 @@ class ImportVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertVerb:
-    """Convert a log between MCAP, Parquet, CSV and NPZ without loss.
+    """Convert a log between MCAP, Parquet, CSV and NPZ without loss, or what `trueup deploy` recorded into MCAP.
 
-    In: a log. Out: the same log in the format that the suffix says.
+    In: a log; or policy.rows (or the folder of a run). Out: the same log in the format that the suffix says; or an MCAP
+    file of everything that the policy saw and computed, and of the guard's events, for PlotJuggler and Foxglove.
     """
 
-    source: tyro.conf.Positional[Path]  # Log to read.
+    source: tyro.conf.Positional[Path]  # Log to read; policy.rows, or the folder of a run of `trueup deploy`.
     out: tyro.conf.Positional[OutFile]  # File to write.
 
 

@@ -15,7 +15,7 @@ from trueup.deploy.ladder.records import RUNG_CFGS, Climber, RungCfg, held, requ
 from trueup.deploy.preflight import Finding, check_passport, refuse
 from trueup.deploy.startup import Startup
 from trueup.deploy.verbs import DeployVerb
-from trueup.hardware.drivers.open import twin_options
+from trueup.hardware.drivers.open import check_reference, twin_options
 from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
 from trueup.policy.bundle.certificate import require_certificate
 from trueup.robot.load import Robot, load_robot
@@ -63,6 +63,8 @@ def check_files(verb: DeployVerb, say: Say) -> Asked:
     rung = RUNG_CFGS[verb.rung]
     if verb.driver is None and verb.rung != "replay":
         raise TrueupError(f"rung {verb.rung!r} needs a robot: --driver twin:mild?base=free, --driver unitree:eth0, ...")
+    if verb.driver is not None:
+        check_reference(verb.driver)
     if verb.driver is not None and robot.spec.base.floating:
         _check_hold(verb.driver, verb.rung)
     allowed = refuse(check_passport(bundle.passport, robot), verb.allow)

@@ -36,6 +36,8 @@ from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
 from trueup.hardware.guard.trip import GuardSummary
+from trueup.hardware.realtime import may_raise
+from trueup.policy.observation import ObservationSpec
 from trueup.robot.spec import RobotSpec
 
 _log = logging.getLogger(__name__)
@@ -109,10 +111,10 @@ def _shadow(asked: Asked, folder: Path, say: Say) -> Deployed:
     controller = Controller(asked.bundle, asked.robot.spec.joint_names, asked.control)
     driver = listening_driver(verb.driver, asked.robot, controller.control_hz)
     can_listen = hasattr(driver, "observe")
-    say("listening" if can_listen else "reading: this driver cannot tell what somebody else commands")
     with ExitStack() as stack:
         stack.callback(driver.close)
         driver.connect()
+        say("listening" if can_listen else "reading: this driver cannot tell what somebody else commands")
         states = [driver.read(), driver.read()]
         findings = check_driver(passport, asked.robot, driver)
         findings += check_states(passport, asked.robot, states, moved=can_listen)
@@ -143,6 +145,10 @@ def _run(asked: Asked, folder: Path, say: Say) -> Deployed:
             stack.callback(live.close)
             say(f"live page   trueup deploy page {live.address}   token {live.token}")
         cfg = _session_cfg(asked)
+        if driver.realtime and not may_raise():
+            say(
+                "note   no right to real-time priority: other work on this computer can stop the robot (docs/guards.md)"
+            )
         length = "until it is ended" if cfg.seconds is None else f"for {cfg.seconds:g} s"
         say(f"{verb.rung}   {asked.rung.about}; the policy runs {length}")
         session = Session(controller, driver, asked.goal, cfg, controls=controls, writer=writer, live=live)
@@ -222,10 +228,20 @@ def _writer(asked: Asked, folder: Path, *, has_imu: bool) -> RowWriter:
             "gain": rung.gain,
             "uncertified": asked.uncertified,
             "allowed": [str(one) for one in asked.allowed],
+            "terms": _terms(spec.observation),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
     return RowWriter(folder / FILE, header)
+
+
+def _terms(seen: ObservationSpec) -> list[tuple[str, int]]:
+    """Names and widths of the observation's parts in their order, for whoever looks at the recording."""
+    ages = seen.ages or tuple(range(seen.history - 1, -1, -1))
+    frame = [(term.signal, seen.width(term.signal), term.history or seen.history) for term in seen.terms]
+    if seen.by_term:
+        return [(name, width * sum(age < shown for age in ages)) for name, width, shown in frame]
+    return [(f"{name}/{age}_ago" if age else name, width) for age in ages for name, width, _ in frame]
 
 
 def _recorded(

@@ -21,10 +21,10 @@ from trueup.evaluate.flags import red_flags
 from trueup.evaluate.scenarios.scenario import Scenario
 from trueup.evaluate.score import ScenarioResult, Score, Sensitivity, write_score
 from trueup.evaluate.sensitivity import BASE, find_sensitivity
-from trueup.evaluate.statistics import spread, wilson
 from trueup.evaluate.trials.run import Bundle, Trials
 from trueup.evaluate.trials.world import EngineName
 from trueup.evaluate.worst import film_trial, log_trial, worst_trial
+from trueup.tasks.evaluation.statistics import spread, wilson
 from trueup.tasks.task import Task, error_label
 from trueup.world.fitted.calibration import SimParams
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
-
 from trueup._version import __version__
+from trueup.core.documents import read_json, write_json
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.files import write_atomic
 from trueup.core.verb_package import Shown
-from trueup.evaluate.statistics import Rate, Spread, mcnemar
+from trueup.tasks.evaluation.statistics import Rate, Spread, mcnemar
 
 FILE, SCHEMA = "score.json", 1
-_MOST_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,22 +154,13 @@ class Score(Shown):
 
 def write_score(score: Score, folder: Path) -> Path:
     """Write score.json."""
-    text = msgspec.json.encode(replace(score, folder=None))
-    return write_atomic(folder / FILE, msgspec.json.format(text, indent=1) + b"\n")
+    return write_json(folder / FILE, replace(score, folder=None))
 
 
 def read_score(path: str | Path) -> Score:
     """Read a score from its file or folder."""
-    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise TrueupError("is larger than any score", file=file)
-        score = msgspec.json.decode(file.read_bytes(), type=Score)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise TrueupError(f"is not a score: {str(error)[:300]}", file=file) from None
-    if score.schema != SCHEMA:
-        raise TrueupError(f"schema {score.schema} is not known to this version (it reads schema {SCHEMA})", file=file)
-    return replace(score, folder=file.parent)
+    score = read_json(path, Score, "score", name=FILE, schema=SCHEMA)
+    return replace(score, folder=Path(path) if Path(path).is_dir() else Path(path).parent)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,9 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.evaluate.scenarios.scenario import Probe, Scenario
 from trueup.evaluate.score import PairResult, ProbeResult, Sensitivity
-from trueup.evaluate.statistics import Rate, wilson
 from trueup.evaluate.trials.run import Bundle, run_trials
 from trueup.evaluate.trials.world import TrialCfg
+from trueup.tasks.evaluation.statistics import Rate, wilson
 from trueup.tasks.task import Task
 
 BASE = "forward"  # scenario in which a suite asks, if it has it; else its first

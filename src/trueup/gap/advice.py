@@ -9,27 +9,35 @@ from trueup.gap.decide import Ranked
 from trueup.gap.result import Cause
 from trueup.world.fitted.refit import RefitRequest, Suspect
 
-# causes that no fit can mend, with what does
+# causes that no fit can mend, with what does; words stand behind the command as a comment of the shell
 _BY_HAND = {
-    "joint order": "trueup wiggle {robot} --driver DRIVER",
-    "sign": "trueup wiggle {robot} --driver DRIVER",
-    "wrong rate": "trueup data check {logs} --robot {robot}",
-    "heat": "let the motors cool, then: trueup record {robot} --driver DRIVER --out cold.mcap",
-    "state estimate": "calibrate the IMU at rest, then record again",
-    "normaliser": "trueup deploy replay {logs} (export the policy again with its normaliser: trueup export RUN)",
-    "policy rate": "run the policy at the rate of its bundle: trueup deploy BUNDLE --driver DRIVER",
-    "loop delay": "trueup deploy BUNDLE --driver DRIVER --rung shadow (timing of the loop)",
+    "joint order": "trueup wiggle {robot} --driver DRIVER  # which motor answers to which name",
+    "sign": "trueup wiggle {robot} --driver DRIVER  # which way each motor turns",
+    "wrong rate": "trueup data check {logs} --robot {robot}  # the clock of the log",
+    "heat": "trueup record {robot} --driver DRIVER --out cold.mcap  # after the motors have cooled",
+    "state estimate": "trueup record {robot} --driver DRIVER --out still.mcap  # after the IMU was calibrated at rest",
+    "ground friction": "trueup symptoms {logs} --robot {robot} --out {out}/symptoms  # a task with less friction",
+    "normaliser": "trueup export RUN --out policy.bundle  # the network with its normaliser inside",
+    "policy rate": "trueup deploy BUNDLE --driver DRIVER --rung shadow  # shows the loop's real rate",
+    "loop delay": "trueup deploy BUNDLE --driver DRIVER --rung shadow  # shows the loop's timing",
 }
+_NO_FIT = frozenset(_BY_HAND) - {"ground friction"}
 _SPREAD = 2.0  # a refit may go this far beyond the size that was found
 
 
-def command_for(cause: str, robot: str, logs: Sequence[str], out: str) -> str:
-    """The command that mends a cause."""
+def command_for(cause: str, robot: str, logs: Sequence[str], out: str, base: str = "fixed") -> str:
+    """The command that mends a cause; what a log from the ground only hints at is fitted to one from the air."""
     names = " ".join(logs) or "LOG"
     by_hand = _BY_HAND.get(cause)
     if by_hand is not None:
-        return by_hand.format(robot=robot, logs=names)
-    return f"trueup calibrate {names} --robot {robot} --refit {out}/refit.json --out {out}/refit"
+        return by_hand.format(robot=robot, logs=names, out=out)
+    if cause == "payload" and base == "free":
+        first = f"trueup record {robot} --driver DRIVER --excitation squat --out squat.mcap"
+        return f"trueup calibrate load squat.mcap --robot {robot} --fit FIT --out {out}/load  # first: {first}"
+    fit = f"--robot {robot} --refit {out}/refit.json --out {out}/refit"
+    if base == "free":
+        return f"trueup calibrate air.mcap {fit}  # first: trueup record {robot} --driver DRIVER --out air.mcap"
+    return f"trueup calibrate {names} {fit}"
 
 
 def excitation_for(causes: Sequence[str]) -> str:
@@ -37,7 +45,7 @@ def excitation_for(causes: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(EXCITATION[name] for name in causes if name in EXCITATION))
 
 
-def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, rivals: Sequence[str]) -> Cause:
+def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, base: str, rivals: Sequence[str]) -> Cause:
     """A ranked cause as data."""
     tested = one.tested
     where = f" of {', '.join(tested.joints)}" if tested.joints else ""
@@ -53,7 +61,7 @@ def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, rivals: Seq
         confidence=one.confidence,
         tied=one.tied,
         evidence=f"{tested.evidence or size}: {explained}",
-        command=command_for(tested.cause, robot, logs, out),
+        command=command_for(tested.cause, robot, logs, out, base),
         excitation=excitation_for([tested.cause, *rivals]) if one.tied or rivals else "",
     )
 
@@ -63,15 +71,15 @@ def refit_request(
 ) -> RefitRequest | None:
     """Parameters of the first cause and of those tied with it; None: nothing that a fit could mend."""
     asked = [one.tested for one in ranked if (one is ranked[0] or one.tied) and one.tested.fits]
-    asked = [one for one in asked if one.cause not in _BY_HAND]
-    if not asked or ranked[0].tested.cause in _BY_HAND:
+    asked = [one for one in asked if one.cause not in _NO_FIT]
+    if not asked or ranked[0].tested.cause in _NO_FIT:
         return None
     names = tuple(dict.fromkeys(name for one in asked for name in one.fits))
     of_body = any(name in ("mass_scale", "com_offset") for name in names)
     return RefitRequest(
         robot=robot,
         base=base,
-        params=tuple(dict.fromkeys((*(() if base == "free" else ("pace",)), *names))),
+        params=tuple(dict.fromkeys(("pace", *names))),
         bodies=(trunk,) if of_body else (),
         suspects=tuple(_suspect(name, one.joints, one.size, one.unit) for one in asked for name in one.fits),
         logs=tuple(logs),

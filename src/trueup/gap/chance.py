@@ -1,4 +1,8 @@
-"""What a search gains by chance: on windows that the model itself made, with the noise of the log's encoders."""
+"""What a search gains by chance: on windows that the model itself made, with the log's noise.
+
+Noise of the encoders, and of the base's state where legs and IMU told it: a foot that lands a moment early or late
+throws a window off, and some change of the model always seems to explain a few such windows.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import numpy as np
 
 from trueup.gap.causes.hypotheses import HYPOTHESES
 from trueup.gap.causes.search import Search
+from trueup.gap.mismatch import base_seen
 from trueup.gap.windows import Windows
-from trueup.world.replay.playback import joint_seen, play
+from trueup.world.replay.playback import Recorded, joint_seen, play
 
 
 def by_chance(search: Search, causes: Sequence[str], seed: int) -> dict[str, float]:
@@ -30,15 +35,27 @@ def by_chance(search: Search, causes: Sequence[str], seed: int) -> dict[str, flo
 
 
 def own_windows(search: Search, seed: int) -> Windows:
-    """The windows with joint positions as the model makes them, plus noise; the base's sensors without."""
-    windows, model = search.windows, search.model
+    """The windows with what the model's sensors would show, plus noise."""
+    windows, model, rng = search.windows, search.model, np.random.default_rng(seed)
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
-    out = play(sim, windows.recorded)
+    out = play(sim, _elsewhere(windows, rng))
     pos = joint_seen(sim, out["qpos"])
     pos = np.where(np.isfinite(pos), pos, windows.measured)
-    noise = encoder_noise(windows)
-    drawn = np.random.default_rng(seed).standard_normal(pos.shape)
-    return replace(windows, measured=pos + noise * drawn, gyro=None, gravity=None)
+    pos += encoder_noise(windows) * rng.standard_normal(pos.shape)
+    down, spin = base_seen(sim, out)
+    gravity = None if windows.gravity is None else down
+    return replace(windows, measured=pos, gyro=None if windows.gyro is None else spin, gravity=gravity)
+
+
+def _elsewhere(windows: Windows, rng: np.random.Generator) -> Recorded:
+    """The starts of the windows as far off as the estimate of the base's state may be."""
+    recorded, (up, along) = windows.recorded, windows.base_noise
+    if recorded.base_pos is None or recorded.base_vel is None or max(up, along) == 0.0:
+        return recorded
+    pos, vel = recorded.base_pos.copy(), recorded.base_vel.copy()
+    pos[:, 2] += up * rng.standard_normal(len(pos))
+    vel[:, :3] += along * rng.standard_normal((len(vel), 3))
+    return replace(recorded, base_pos=pos, base_vel=vel)
 
 
 def encoder_noise(windows: Windows) -> float:

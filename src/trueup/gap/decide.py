@@ -42,21 +42,24 @@ def best_of_each(tested: Sequence[Tested], held: FloatArray) -> list[Tested]:
 
 
 def draws(tested: Sequence[Tested], held: FloatArray, seed: int) -> FloatArray:
-    """Explained shares (draw, cause) of held-out windows drawn with replacement."""
-    at = np.flatnonzero(held)
-    chosen = np.random.default_rng(seed).choice(at, (_DRAWS, len(at)))
+    """Explained shares (draw, cause) of held-out windows drawn with replacement, neighbours together."""
+    blocks = np.split(np.flatnonzero(held), np.flatnonzero(np.diff(np.flatnonzero(held)) > 1) + 1)
+    size = min(len(one) for one in blocks)
+    some = np.stack([one[:size] for one in blocks])
+    chosen = some[np.random.default_rng(seed).choice(len(some), (_DRAWS, len(some)))].reshape(_DRAWS, -1)
     before = np.stack([one.before[chosen].sum(axis=1) for one in tested], axis=1)
     after = np.stack([one.after[chosen].sum(axis=1) for one in tested], axis=1)
     return np.asarray(1.0 - after / np.maximum(before, 1e-12))
 
 
 def suspects(tested: Sequence[Tested], held: FloatArray, seed: int) -> list[Tested]:
-    """Causes that matter and whose interval lies above `LEAST`, before chance is known."""
+    """Causes that matter and whose interval lies above `LEAST`, before chance is known; what explains most first."""
     known = [one for one in tested if one.matters]
     if not known:
         return []
     low = np.quantile(draws(known, held, seed), 0.05, axis=0)
-    return [one for one, least in zip(known, low, strict=True) if least > LEAST]
+    kept = [one for one, least in zip(known, low, strict=True) if least > LEAST]
+    return sorted(kept, key=lambda one: -one.explained(held))
 
 
 def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: FloatArray, seed: int) -> list[Ranked]:

@@ -19,6 +19,7 @@ from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resa
 from trueup.gap.advice import as_cause, refit_request
 from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
 from trueup.gap.causes.search import Search, Tested
+from trueup.gap.causes.sensors import try_state_estimate
 from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
 from trueup.gap.config import GapCfg
@@ -26,13 +27,14 @@ from trueup.gap.decide import Ranked, best_of_each, rank, suspects
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model
 from trueup.gap.result import GapResult, Pair
-from trueup.gap.windows import Windows, cut, is_walking, joined
+from trueup.gap.windows import Windows, cut, has_odometry, is_walking, joined
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
 from trueup.world.fitted.calibration import Calibration, read_calibration
 
 _LOG = logging.getLogger(__name__)
 _WINDOW_S = {False: 0.3, True: 0.2}
+_JUDGED = 4  # causes that explain most: what chance explains of them is searched, too
 _GAIN_OF_PAIR = 0.05  # of the mismatch that a second cause must add
 Progress = Callable[[float], None]
 
@@ -77,7 +79,7 @@ def gap(
     search, tested = _test_all(model, ordered, cfg, tell)
     held = search.windows.held
     each = best_of_each(tested, held)
-    found = suspects(each, held, cfg.seed)
+    found = suspects(each, held, cfg.seed)[:_JUDGED]
     chance = by_chance(search, [one.cause for one in found], cfg.seed)
     ranked = rank(found, chance, held, cfg.seed)
     tell(0.85)
@@ -97,7 +99,8 @@ def gap(
         seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
         nothing_wrong=not ranked,
         causes=tuple(
-            as_cause(one, robot.spec.name, names, str(out), rivals if k == 0 else ()) for k, one in enumerate(ranked)
+            as_cause(one, robot.spec.name, names, str(out), base, rivals if k == 0 else ())
+            for k, one in enumerate(ranked)
         ),
         pairs=tuple(pairs),
         tried={one.cause: one.explained(held) for one in each},
@@ -134,6 +137,8 @@ def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) ->
         tested += try_structure(model, windows, before)
         tell(0.72)
         tested.append(try_rate(model, logs, windows_of, before))
+        estimate = try_state_estimate(model, logs, windows_of, before) if model.walking else None
+        tested += [estimate] if estimate is not None else []
     tell(0.78)
     return search, tested
 
@@ -184,5 +189,5 @@ def _robot_of(log: Log) -> str:
 def _notes(logs: Sequence[Log], walking: bool) -> list[str]:
     if not walking:
         return []
-    odometry = all("base_pos" in log and "base_vel" in log for log in logs)
+    odometry = all(has_odometry(log) for log in logs)
     return ["base motion from odometry" if odometry else "base motion from encoders and IMU alone, on flat ground"]

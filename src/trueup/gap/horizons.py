@@ -8,10 +8,9 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
-from trueup.gap.mismatch import Model
+from trueup.gap.mismatch import Model, base_seen
 from trueup.gap.result import Horizon
 from trueup.gap.windows import Windows, cut
-from trueup.policy.reading import gravity_in_body
 from trueup.world.replay.playback import joint_seen, play
 
 _AT = {"one step": 0.0, "0.1 s": 0.1, "1 s": 1.0}
@@ -41,12 +40,10 @@ def _at(model: Model, windows: Windows, name: str, row: int | None) -> list[Hori
     rows = slice(None) if row is None else slice(row, None if row == -1 else row + 1)
     found = [_rms("joint_pos", "rad", name, joint_seen(sim, out["qpos"])[:, rows], windows.measured[:, rows],
                   windows.recorded.pos[:, None])]  # fmt: skip
+    down, spin = base_seen(sim, out)
     if windows.gravity is not None:
-        quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
-        down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
         found.append(_rms("gravity", "1", name, down[:, rows], windows.gravity[:, rows], windows.gravity[:, :1]))
     if windows.gyro is not None:
-        spin = out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
         found.append(_rms("imu_gyro", "rad/s", name, spin[:, rows], windows.gyro[:, rows], windows.gyro[:, :1]))
     return found
 

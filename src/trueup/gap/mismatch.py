@@ -1,7 +1,9 @@
 """Mismatch of windows under many candidate changes, all as rows of one batch.
 
 Each channel's error is measured in units of what would not matter: 0.004 rad of a joint, 0.15 rad/s of spin, 0.015 of
-the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide.
+the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide. On the
+ground a foot that lands a moment early or late throws a window off by any amount: there the logarithm of one plus the
+mean square counts, as for errors with heavy tails.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.gap.causes.hysteresis import DahlFriction
+from trueup.gap.legs import by_legs
 from trueup.gap.windows import Windows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
@@ -65,7 +68,7 @@ def base_values(model: Model, windows: Windows, names: Sequence[str]) -> dict[st
 def losses(
     model: Model, windows: Windows, candidates: Sequence[Values], hysteresis: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Mean squared mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
+    """Mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
 
     hysteresis  of each candidate, N m of each joint (njoint,): then the joints have Dahl friction
     """
@@ -74,29 +77,54 @@ def losses(
     for k in range(0, len(candidates), each):
         some = candidates[k : k + each]
         sim = model.sim(len(some) * windows.count, windows.rate_hz, windows, len(some))
+        recorded = windows.recorded.tiled(len(some))
         for name in some[0]:
             sim.params.set(name, np.concatenate([one[name] for one in some]))
+        if "encoder_bias" in some[0] and max(windows.base_noise) > 0.0:
+            recorded = _stood_anew(model.robot, recorded, np.concatenate([one["encoder_bias"] for one in some]))
         if hysteresis is not None:
             torque = np.repeat(np.stack(hysteresis[k : k + each]), windows.count, axis=0)
             sim.substep_model = DahlFriction(torque)
-        out = errors(sim, windows, len(some))
+        out = errors(sim, windows, recorded)
         parts.append(out.reshape(len(some), windows.count, -1))
     return np.concatenate(parts)
 
 
-def errors(sim: BatchSim, windows: Windows, tiles: int) -> FloatArray:
-    """Mean squared mismatch (tiles W, channel) of one batch."""
-    recorded: Recorded = windows.recorded.tiled(tiles)
+def _stood_anew(robot: Robot, recorded: Recorded, bias: FloatArray) -> Recorded:
+    """Starts whose base was told by legs, with the legs where encoders of another bias have them."""
+    if recorded.base_pos is None or recorded.base_vel is None:
+        return recorded
+    pos, vel = recorded.base_pos.copy(), recorded.base_vel.copy()
+    quat, spin = pos[:, 3:], vel[:, 3:]
+    speed, _, height = by_legs(robot, quat, spin, recorded.pos - bias, recorded.vel)
+    as_was, _, height_was = by_legs(robot, quat, spin, recorded.pos, recorded.vel)
+    pos[:, 2] += height - height_was
+    vel[:, :3] += speed - as_was
+    return replace(recorded, base_pos=pos, base_vel=vel)
+
+
+def errors(sim: BatchSim, windows: Windows, recorded: Recorded) -> FloatArray:
+    """Mismatch (tiles W, channel) of one batch: mean square, on the ground its logarithm."""
+    tiles = len(recorded.pos) // windows.count
     out = play(sim, recorded)
     channels = [_mean(joint_seen(sim, out["qpos"]) - np.tile(windows.measured, (tiles, 1, 1)), JOINT_RAD)]
     if sim.free_base and windows.gravity is not None:
-        quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
-        down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
+        down, spin = base_seen(sim, out)
         channels.append(_mean(down - np.tile(windows.gravity, (tiles, 1, 1)), GRAVITY))
         if windows.gyro is not None:
-            spin = out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
             channels.append(_mean(spin - np.tile(windows.gyro, (tiles, 1, 1)), SPIN_RAD_S))
-    return np.concatenate(channels, axis=1)
+    found = np.concatenate(channels, axis=1)
+    return np.log1p(found) if sim.free_base else found
+
+
+def base_seen(sim: BatchSim, out: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Direction of gravity and spin (rows, L, 3) as the IMU would report them; zeros of a base that is held."""
+    if not sim.free_base:
+        none = np.zeros((*out["qpos"].shape[:2], 3))
+        return none, none
+    quat = out["qpos"][..., sim.base_qpos + 3 : sim.base_qpos + 7]
+    down = gravity_in_body(quat.reshape(-1, 4)).reshape(*quat.shape[:2], 3)
+    return down, out["qvel"][..., sim.base_dof + 3 : sim.base_dof + 6]
 
 
 def _mean(error: FloatArray, unit: float) -> FloatArray:

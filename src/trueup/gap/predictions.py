@@ -1,8 +1,8 @@
 """What `verify` predicted against what happened: every run of a workspace on the robot, beside its certificate.
 
-A run belongs to the certificate of the bundle that it ran (by hash). The prediction's intervals are those of one robot's
-mean over many episodes; so a robot is scored by the mean of its runs, and single runs are shown beside it. Falls are
-scored run by run with the probability that was predicted: Brier's score, 0 is perfect, 0.25 is a coin.
+A run belongs to the certificate of the bundle that it ran (by hash). The intervals of a prediction are those of one
+robot, as the mean over many episodes; so a robot is scored by the mean of its runs, and single runs stand beside it.
+Falls are scored run by run with the probability that was predicted: Brier's score, 0 is perfect, 0.25 is a coin.
 """
 
 from __future__ import annotations

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.documents import read_json, write_json
 from trueup.world.fitted.refit import REFIT_FILE, RefitRequest, write_refit
 
 FILE, SCHEMA = "result.json", 1
-_MOST_BYTES = 50_000_000
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +85,7 @@ class GapResult(_Strict, frozen=True, kw_only=True):
 
     def write(self, folder: str | Path) -> Path:
         """Write FOLDER/result.json, and refit.json where something can be fitted."""
-        path = write_atomic(Path(folder) / FILE, msgspec.json.format(msgspec.json.encode(self), indent=1))
+        path = write_json(Path(folder) / FILE, self)
         if self.refit is not None:
             write_refit(self.refit, Path(folder) / REFIT_FILE)
         else:
@@ -97,15 +95,4 @@ class GapResult(_Strict, frozen=True, kw_only=True):
 
 def read(path: str | Path) -> GapResult:
     """Read result.json, or the folder that holds it."""
-    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise TrueupError(f"is larger than {_MOST_BYTES} bytes: not a diagnosis", file=file)
-        found = msgspec.json.decode(file.read_bytes(), type=GapResult)
-    except OSError as error:
-        raise TrueupError(f"the diagnosis cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a diagnosis of `trueup gap`: {error}", file=file) from None
-    if found.schema != SCHEMA:
-        raise TrueupError(f"is of schema {found.schema}, this version reads {SCHEMA}: diagnose again", file=file)
-    return found
+    return read_json(path, GapResult, "diagnosis", name=FILE, schema=SCHEMA)

@@ -1,8 +1,8 @@
-"""Config of `trueup gap`; flags that are settings of the method are in `gap.config`."""
+"""Configs of `trueup gap` and `trueup predictions`; flags that are settings of the method are in `gap.config`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import tyro
@@ -29,3 +29,18 @@ class GapVerb:
     out: OutFolder | None = None  # Folder for result, page and refit request.
     mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
     cfg: GapCfg = field(default_factory=GapCfg)
+
+
+@dataclass(frozen=True)
+class PredictionsVerb:
+    """Score what `verify` predicted with what the robot then did: falls, velocity error, power.
+
+    In: a workspace of `trueup loop`, or any folder with certificates and recordings of `trueup deploy`. Out: a table of
+    every run on the last rung with the interval that was predicted, what was measured and whether it lies inside; and
+    over all of them the share inside and the score of the predicted falls (Brier).
+    """
+
+    workspace: tyro.conf.Positional[Path]  # The folder.
+    _: KW_ONLY
+    robot: str | None = None  # Name or folder; default: the one that recordings name.
+    json: bool = False  # Print one JSON object instead of tables.

@@ -1,7 +1,7 @@
 """A log cut into short windows that start in measured states, half to estimate causes on, half held out.
 
 A floating base is taken from odometry where the log has it. Without, orientation and spin are the IMU's; height and
-velocity come from the legs: the lowest feet touch the ground and stand still, so v = -R (w x p + dp/dt) of each.
+velocity come from the legs and the accelerometer (`legs`).
 """
 
 from __future__ import annotations
@@ -11,22 +11,20 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
+from trueup.gap.legs import BASE_NOISE, base_at
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
-from trueup.robot.model import ModelCfg
-from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.replay.playback import Recorded
 from trueup.world.replay.tracks import Tracks, lay_tracks
 
 Rows = NDArray[np.intp]
-_SOFT_M = 0.006  # feet within this height of the lowest count as standing
 PAST_S = 0.06
+_WARM_C = 2.0  # deg C of rise from which heat may matter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +34,7 @@ class Windows:
     measured  (W, L, njoint) rad; gyro (W, L, 3) rad/s and gravity (W, L, 3) in the IMU's frame, None: not compared
     late      (W,) 0 at the begin of the log, 1 at its end; warm (W, njoint) share of the highest temperature rise
     held      (W,) windows that causes are judged on
+    base_noise  of the base's height (m) and velocity (m/s) where legs and IMU tell them
     """
 
     rate_hz: float
@@ -46,6 +45,7 @@ class Windows:
     late: FloatArray
     warm: FloatArray
     held: NDArray[np.bool_]
+    base_noise: tuple[float, float] = (0.0, 0.0)
 
     @property
     def count(self) -> int:
@@ -78,6 +78,7 @@ def joined(parts: Sequence[Windows]) -> Windows:
         rate_hz=parts[0].rate_hz,
         recorded=Recorded(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
         held=np.concatenate([part.held for part in parts]),
+        base_noise=max(part.base_noise for part in parts),
         **same,
         **more,
     )
@@ -130,6 +131,7 @@ def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) ->
         late=late,
         warm=_warmth(log, at, late),
         held=np.arange(len(at)) // 2 % 2 == 1,
+        base_noise=BASE_NOISE if walking and not has_odometry(log) else (0.0, 0.0),
     )
 
 
@@ -141,56 +143,36 @@ def _quat(log: Log) -> FloatArray:
 
 
 def _warmth(log: Log, at: Rows, late: FloatArray) -> FloatArray:
-    """Temperature rise of each joint over the highest; time where no temperature was logged or none rose."""
+    """Temperature rise of each joint over the highest; 0 where motors stayed cool, time where none was logged."""
     njoint = len(log.joint_names)
     if "joint_temperature" in log and np.isfinite(log["joint_temperature"]).all():
         rise = log["joint_temperature"][at] - log["joint_temperature"].min(axis=0)
-        if rise.max() > 2.0:
-            return rise / rise.max()
+        if np.ptp(log["joint_temperature"]) > 0.0:  # else nobody measures it
+            return rise / rise.max() if rise.max() > _WARM_C else np.zeros_like(rise)
     return np.repeat(late[:, None], njoint, axis=1)
 
 
 def _base(robot: Robot, log: Log, tracks: Tracks, at: Rows) -> tuple[FloatArray, FloatArray]:
     """Pose (n, 7) and velocity (n, 6) of the base at rows."""
     quat = _quat(log)[at]
-    spin = log["imu_gyro"][at] if "imu_gyro" in log else np.zeros((len(at), 3))
-    if all(name in log for name in ("base_pos", "base_vel")):
+    spin = _spin(log)[at]
+    if has_odometry(log):
         place, velocity = log["base_pos"][at], log["base_vel"][at]
     else:
-        place, velocity = leg_odometry(robot, quat, spin, tracks.pos, tracks.vel, at)
+        acc = log["imu_acc"] if "imu_acc" in log and is_acceleration(log["imu_acc"]) else None
+        place, velocity = base_at(robot, _quat(log), _spin(log), acc, tracks.pos, tracks.vel, at, rate_of(log))
     return np.hstack([place, quat]), np.hstack([velocity, spin])
 
 
-def leg_odometry(
-    robot: Robot, quat: FloatArray, spin: FloatArray, pos: FloatArray, vel: FloatArray, at: Rows
-) -> tuple[FloatArray, FloatArray]:
-    """Position (n, 3) above flat ground and world velocity (n, 3) of the base, from legs that stand."""
-    step, n = 1e-3, len(at)
-    feet = _feet_in_base(robot, np.concatenate([pos[at], pos[at] + step * vel[at]]))
-    now, then = feet[:n], feet[n:]
-    world_from_base = Rotation.from_quat(quat, scalar_first=True).as_matrix()
-    height = np.einsum("nij,nfj->nfi", world_from_base, now)[..., 2] - _radii(robot)
-    weight = np.exp(-(height - height.min(axis=1, keepdims=True)) / _SOFT_M)
-    weight /= weight.sum(axis=1, keepdims=True)
-    slide = (then - now) / step + np.cross(spin[:, None], now)
-    velocity = -np.einsum("nij,nfj,nf->ni", world_from_base, slide, weight)
-    place = np.zeros((n, 3))
-    place[:, 2] = -height.min(axis=1)
-    return place, velocity
+def has_odometry(log: Log) -> bool:
+    """Whether the log tells where the base is and how it moves."""
+    return "base_pos" in log and "base_vel" in log
 
 
-def _feet_in_base(robot: Robot, pos: FloatArray) -> FloatArray:
-    """Feet (n, nfeet, 3) in the base frame at joint positions (n, njoint)."""
-    sim = BatchSim(robot, SimCfg(nsim=len(pos), threads=1, model=ModelCfg(base="free")))
-    qpos = np.broadcast_to(sim.default_qpos, (len(pos), sim.model.nq)).copy()
-    qpos[:, sim.base_qpos : sim.base_qpos + 7] = (0.0, 0.0, 5.0, 1.0, 0.0, 0.0, 0.0)
-    qpos[:, sim.index.qpos] = pos
-    where = sim.batch.bind("geom_xpos")
-    sim.reset(qpos=qpos)
-    ids = [sim.model.geom(name).id for name in robot.spec.feet]
-    return np.array(where.reshape(len(pos), -1, 3)[:, ids]) - (0.0, 0.0, 5.0)
+def _spin(log: Log) -> FloatArray:
+    return log["imu_gyro"] if "imu_gyro" in log else np.zeros((len(log), 3))
 
 
-def _radii(robot: Robot) -> FloatArray:
-    model = BatchSim(robot, SimCfg(threads=1, model=ModelCfg(base="free"))).model
-    return np.array([model.geom(name).size[0] for name in robot.spec.feet])
+def is_acceleration(acc: FloatArray) -> bool:
+    """Whether it holds gravity, in m/s^2: some robots log none, some log units of g."""
+    return bool(np.isfinite(acc).all() and 8.0 < np.median(np.linalg.norm(acc, axis=1)) < 12.0)

@@ -69,6 +69,8 @@ class ServeCfg(TwinCfg):
     """Protocol: our own over UDP, or that of a vendor, which the vendor's driver is tested against."""
     place: str = ""
     """Where another protocol than our own is spoken: a network interface (DDS), or a path for the serial line."""
+    realtime_priority: bool = True
+    """Run before ordinary programs (SCHED_FIFO) where that is allowed: a busy computer does not stop a robot."""
     tap: str | None = None
     """File that records commands and torques at the motors."""
     faults: FaultCfg = field(default_factory=FaultCfg)

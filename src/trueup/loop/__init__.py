@@ -1,1 +1,5 @@
-"""The whole loop in a workspace of artifacts: stages with their inputs, rounds, and what they came to."""
+"""The whole loop in a workspace of artifacts: stages with inputs, rounds, what they came to. `tu.loop(...)` runs it."""
+
+from trueup.core.verb_package import make_callable
+
+make_callable(__name__, "show", "loop")

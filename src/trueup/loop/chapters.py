@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trueup.evaluate.score import read_score
+from trueup.gap.predictions import predictions
+from trueup.gap.result import FILE as GAP_FILE
+from trueup.gap.result import read as read_gap
 from trueup.loop.compare import RoundFigures
 from trueup.loop.context import Context
 from trueup.loop.stages.learn import BUNDLE
@@ -14,38 +18,57 @@ from trueup.report.page import Badge, Cell, Status
 from trueup.report.traces import chart
 from trueup.report.workspace.story import Chapter
 from trueup.train.folder import RunFolder
-from trueup.world.fitted.calibration import read_calibration
+from trueup.world.fitted.calibration import Calibration, Estimate, read_calibration
 
 _MOST = 12  # rows of a table
+_LOAD = ("mass_scale", "com_offset")
 
 
 def recorded(loop: Context, round_: int, films: list[tuple[Path, str]]) -> Chapter:
     folder = loop.folder(round_, "record")
     names = ", ".join(sorted(one.name for one in folder.glob("*.mcap")))
-    text = f"{loop.asked.driver} was moved for {loop.budgets.record_s:g} s in the air. Logs: {names}."
+    moved = f"{loop.asked.driver} was moved for {loop.budgets.record_s:g} s in the air."
+    held = f" Not fitted, but scored and diagnosed: {', '.join(one.name for one in loop.unseen())}."
+    text = f"Recordings that were given: {names}.{held}" if loop.asked.logs else f"{moved} Logs: {names}."
     return Chapter(title="what was recorded", text=text, films=films, links=_links(loop, round_, "record", "check"))
 
 
 def calibrated(loop: Context, round_: int) -> Chapter:
     fit = read_calibration(loop.fit(round_))
-    before, after = fit.holdout_nominal or fit.fit_nominal, fit.holdout_calibrated or fit.fit_calibrated
     wrong = [one for one in fit.estimates if one.nominal_excluded]
     rows: list[tuple[Cell, ...]] = [
         (one.parameter.label or one.parameter.name, one.nominal, one.value,
          f"{one.interval[0]:.3g} to {one.interval[1]:.3g}", one.parameter.unit,
          Badge("good" if one.verdict == "identified" else "warn", one.verdict))
-        for one in (wrong or fit.estimates)[:_MOST]
+        for one in _clearest(wrong or fit.estimates)
     ]  # fmt: skip
+    before, after = held_out_errors(fit)
     verdict = f"{len(wrong)} of {len(fit.estimates)} parameters are not what the model says"
-    if before is not None and after is not None:
-        verdict += (
-            f"; error on held-out motion {1e3 * before.open_loop_mean:.1f} -> {1e3 * after.open_loop_mean:.1f} mrad"
-        )
+    verdict += f"; error on held-out motion {before:.1f} -> {after:.1f} mrad"
     columns = ("parameter", "the model said", "the robot says", "95 %", "unit", "verdict")
+    load = [one for one in fit.estimates if one.parameter.name in _LOAD]
+    said = "; ".join(f"{one.parameter.label} {one.value:.3g} {one.parameter.unit}" for one in load)
     return Chapter(
         title="what the simulator got wrong", verdict=verdict, tables=[(columns, rows)],
+        text=f"Squats on the ground weighed the trunk: {said}." if load else "",
         links=_links(loop, round_, "calibrate", "ladder"),
     )  # fmt: skip
+
+
+def held_out_errors(fit: Calibration) -> tuple[float, float]:
+    """Error of the model as it came and of the fitted one on motion that the fit did not see, mrad."""
+    before, after = fit.holdout_nominal or fit.fit_nominal, fit.holdout_calibrated or fit.fit_calibrated
+    return 1e3 * before.open_loop_mean, 1e3 * after.open_loop_mean
+
+
+def _clearest(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """Those that differ most from their nominal values, in widths of their own intervals."""
+
+    def distance(one: Estimate) -> float:
+        nominal = one.value if one.nominal is None else one.nominal
+        return abs(one.value - nominal) / max(1e-9, one.interval[1] - one.interval[0])
+
+    return sorted(estimates, key=distance, reverse=True)[:_MOST]
 
 
 def learned(loop: Context, round_: int, films: list[tuple[Path, str]]) -> Chapter:
@@ -57,6 +80,8 @@ def learned(loop: Context, round_: int, films: list[tuple[Path, str]]) -> Chapte
         figure.add_scatter(x=[r["steps"] / 1e6 for r in rows], y=[r[error] for r in rows], mode="lines")
         plots.append((figure, "With exploration and randomised physics, over the training."))
     begun = "It went on from the policy of the round before. " if round_ > 1 else ""
+    if round_ == 1 and loop.asked.start is not None:
+        begun = "It went on from a policy that was given. "
     steps = f"{rows[-1]['steps']:,.0f}" if rows else "no"
     text = f"{begun}{steps} control steps of {loop.task} in draws of the calibration's posterior."
     return Chapter(
@@ -65,6 +90,8 @@ def learned(loop: Context, round_: int, films: list[tuple[Path, str]]) -> Chapte
 
 
 def judged(loop: Context, round_: int) -> Chapter:
+    if loop.unproven:
+        return Chapter(title="what the gate said", verdict=loop.unproven, status="warn")
     certificate = json.loads((loop.folder(round_, "verify") / f"{BUNDLE}.certificate.json").read_text())
     checks: list[dict[str, Any]] = certificate["checks"]
     blocking = [one["name"] for one in checks if one["state"] == "fail"]
@@ -114,31 +141,49 @@ def deployed(loop: Context, round_: int, figures: RoundFigures | None, films: li
 
 
 def diagnosed(loop: Context, round_: int) -> Chapter:
-    manifest, folder = loop.workspace.manifest(round_, "gap"), loop.folder(round_, "gap")
-    if not (folder / "result.json").exists():
-        note = manifest.note if manifest is not None else ""
-        return Chapter(title="what the diagnosis found", verdict=note or "no run to diagnose", status="warn")
+    folder = loop.folder(round_, "gap")
+    if not (folder / GAP_FILE).exists():
+        return Chapter(title="what the diagnosis found", verdict="no run to diagnose", status="warn")
     result = json.loads((folder / "result.json").read_text())
-    causes = result.get("causes", [])
-    verdict = (
-        "nothing wrong was found"
-        if result.get("nothing_wrong") or not causes
-        else f"{len(causes)} causes, the likeliest first"
-    )
-    rows = [tuple(_text(one.get(key)) for key in _keys(causes)) for one in causes[:_MOST]]
-    tables = [(_keys(causes), rows)] if causes else []
+    result = read_gap(folder)
+    columns = ("cause", "size", "explains", "90 %", "likeliest in", "mended by")
+    rows: list[tuple[Cell, ...]] = [
+        (Badge("warn", f"{one.name} (as good)") if one.tied else one.name, one.evidence.split(":")[0],
+         f"{one.explained:.0%}", "{:.0%} to {:.0%}".format(*one.interval), f"{one.confidence:.0%}", one.command)
+        for one in result.causes[:_MOST]
+    ]  # fmt: skip
+    verdict = "nothing wrong: no single change explains what simulator and robot do differently"
+    if result.causes:
+        first, rivals = result.causes[0], [one.name for one in result.causes[1:] if one.tied]
+        also = f"; as good: {', '.join(rivals)}" if rivals else ""
+        verdict = f"{first.name} explains {first.explained:.0%} of what simulator and robot do differently{also}"
+    asked = ""
+    if result.refit is not None:
+        suspects = ", ".join(dict.fromkeys(one.name for one in result.refit.suspects))
+        asked = f"The fit of the next round is asked to look at {suspects}."
     return Chapter(
-        title="what the diagnosis found", verdict=verdict, status="good" if not causes else "warn", tables=tables,
-        links=_links(loop, round_, "gap"),
+        title="what the diagnosis found", verdict=verdict, status="warn" if rows else "good", text=asked,
+        tables=[(columns, rows)] if rows else [], links=_links(loop, round_, "gap"),
     )  # fmt: skip
 
 
-def _keys(causes: list[dict[str, Any]]) -> list[str]:
-    return [key for key, value in causes[0].items() if not isinstance(value, list | dict)][:6] if causes else []
-
-
-def _text(value: Any) -> Cell:
-    return value if isinstance(value, float | int | str) else str(value)
+def predicted(loop: Context, round_: int) -> list[Chapter]:
+    """What the gate predicted for a robot that nobody had tried, beside what it did; none without a prediction."""
+    found = predictions(loop.workspace.path / f"round-{round_}", loop.robot)
+    if not found.judged:
+        return []
+    rows: list[tuple[Cell, ...]] = [
+        (one.name, one.predicted, f"{one.low:.3g} to {one.high:.3g}", one.measured, one.unit,
+         "" if one.inside is None else Badge("good" if one.inside else "bad", "inside" if one.inside else "outside"))
+        for robot in found.robots for one in robot.quantities
+    ]  # fmt: skip
+    columns = ("of the robot", "predicted", "95 %", "measured", "unit", "")
+    chapter = Chapter(
+        title="predicted and measured", verdict=f"{found.inside} of {found.judged} figures within their intervals",
+        status="good" if found.inside == found.judged else "warn", tables=[(columns, rows)],
+        text="What the gate predicted from simulation alone, over the task's whole range of commands.",
+    )  # fmt: skip
+    return [chapter]
 
 
 def _links(loop: Context, round_: int, *stages: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ run k of both was asked the same, for the same time, on the same robot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from trueup.core.arrays import FloatArray, Ids
 from trueup.data.log import Log
 from trueup.deploy.session.recording import FILE, PHASES, Recorded, read_rows
 from trueup.robot.load import Robot
+from trueup.tasks.evaluation.statistics import mcnemar
 from trueup.world.odometry import leg_odometry
 
 _BLOCK_S = 2.0  # of walking: what follows is nearly independent
@@ -108,7 +108,7 @@ def compare(first: RoundFigures | None, second: RoundFigures | None) -> Comparis
         change, (low, high) = float(paired.mean()), mean_interval(paired)
     pairs = list(zip(first.fell[:runs], second.fell[:runs], strict=True))
     only_first, only_second = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
-    p = sign_test(only_first, only_second)
+    p = mcnemar(only_first, only_second)
     return Comparison(
         runs=runs, falls=(sum(a for a, _ in pairs), sum(b for _, b in pairs)), falls_p=p, change=change, low=low,
         high=high, verdict=_verdict(only_second - only_first, p, low, high),
@@ -133,12 +133,6 @@ def mean_interval(blocks: FloatArray) -> tuple[float, float]:
     means = blocks[rows, rng.integers(0, size, (_DRAWS, runs, size))].mean(axis=(1, 2))
     low, high = np.quantile(means, (0.025, 0.975))
     return float(low), float(high)
-
-
-def sign_test(a: int, b: int) -> float:
-    """Two-sided p of a against b differences, either as likely (McNemar's exact test)."""
-    n = a + b
-    return min(1.0, 2.0 * sum(comb(n, k) for k in range(min(a, b) + 1)) / 2.0**n)
 
 
 def rows_log(rows: Recorded) -> Log:

@@ -9,11 +9,16 @@ from pathlib import Path
 from trueup.core.arrays import sha256_of_file
 from trueup.core.errors import TrueupError
 from trueup.core.own_code import is_own_code
+from trueup.evaluate.exam import shipped_for
 from trueup.hardware.drivers.open import same_twin
+from trueup.loop.fingerprint import fingerprint
 from trueup.loop.verbs import Budgets, LoopVerb
 from trueup.loop.workspace import Workspace
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
+from trueup.tasks.load import load_task
+from trueup.tasks.task import Task
+from trueup.train.folder import RunFolder
 
 # the task of a robot whose name alone does not tell it
 _TASKS = {"so101": "so101-push", "z1": "z1-reach", "pendulum": "pendulum-swingup"}
@@ -60,16 +65,62 @@ class Context:
 
     @property
     def is_twin(self) -> bool:
-        return bool(same_twin(self.asked.driver))
+        return not self.asked.logs and bool(same_twin(self.asked.driver))
 
     @property
     def is_legged(self) -> bool:
         return self.robot.spec.base.floating and bool(self.robot.spec.feet)
 
+    @cached_property
+    def trained(self) -> Task:
+        """The task, for this robot."""
+        return load_task(self.task, None if self.robot.built_in else self.robot_words[0])
+
+    @cached_property
+    def shipped(self) -> str:
+        """Name of the shipped suite that tests the task; "": none does."""
+        try:
+            return shipped_for(self.trained)
+        except TrueupError:
+            return ""
+
     @property
+    def walks(self) -> bool:
+        """Whether velocities are asked of a legged robot."""
+        return self.is_legged and self.shipped == "locomotion"
+
+    @property
+    def nenv(self) -> int:
+        """Simulations of a training; 0: those that suit the task's learner."""
+        return 0 if self.trained.learner.nenv else self.budgets.nenv
+
+    @cached_property
     def suite(self) -> str:
         """Scenarios of evaluation and gate; "": the whole suite of the task, which a robot that is no twin is owed."""
-        return self.budgets.suite if self.is_twin and self.is_legged else ""
+        if self.asked.scenarios is not None:
+            own = Path(self.asked.scenarios)
+            return str(own.resolve()) if own.suffix else self.asked.scenarios
+        return self.budgets.suite if self.is_twin and self.walks else ""
+
+    @property
+    def suite_facts(self) -> dict[str, str]:
+        """Name of the scenarios, and the hash of their file if it is one's own."""
+        own = {"scenarios": sha256_of_file(Path(self.suite))} if Path(self.suite).suffix else {}
+        return {"suite": Path(self.suite).name} | own
+
+    @property
+    def unproven(self) -> str:
+        """Why there is no evaluation and no gate; "": there are."""
+        if self.suite or self.shipped:
+            return ""
+        return f"no shipped scenarios test {self.trained.name!r}; write some and name them: --scenarios FILE"
+
+    @cached_property
+    def start_facts(self) -> dict[str, str]:
+        """The networks that the first round begins with, by content."""
+        if self.asked.start is None:
+            return {}
+        return {"start": fingerprint(RunFolder(self.asked.start).policy)}
 
     def train_steps(self, round_: int) -> int:
         """Control steps of a round's training."""
@@ -82,9 +133,7 @@ class Context:
         if not self.is_twin:
             if not self.asked.attended:
                 told = f"{self.asked.driver!r} is no twin, and the loop moves a robot only while somebody stands by"
-                raise TrueupError(
-                    f"{told}: --attended, or stop before it: --until verify", place="--driver"
-                )
+                raise TrueupError(f"{told}: --attended, or stop before it: --until verify", place="--driver")
             return self.asked.driver
         plain = same_twin(self.asked.driver).replace("&base=free", "")
         held = "&base=free" if base == "free" and self.robot.spec.base.floating else ""
@@ -92,6 +141,25 @@ class Context:
 
     def folder(self, round_: int, stage: str) -> Path:
         return self.workspace.folder(round_, stage).resolve()
+
+    def logs(self, round_: int) -> list[Path]:
+        """Recordings that a round's fit reads: of this round and of those before."""
+        if self.asked.logs:
+            named = [one.name for one in self.asked.logs]
+            return [self.folder(1, "record") / one for one in named[: len(named) - self.held_out]]
+        return [self.folder(k, "record") / "air.mcap" for k in range(1, round_ + 1)]
+
+    def unseen(self) -> list[Path]:
+        """Given recordings that the fit does not read."""
+        if not self.asked.logs:
+            return []
+        named = [one.name for one in self.asked.logs]
+        return [self.folder(1, "record") / one for one in named[len(named) - self.held_out :]]
+
+    @property
+    def held_out(self) -> int:
+        """How many of the given recordings are held out; of a single one `calibrate` holds out its end."""
+        return -(-len(self.asked.logs) // 4) if len(self.asked.logs) > 1 else 0
 
     def fit(self, round_: int) -> Path:
         """The calibration of a round."""

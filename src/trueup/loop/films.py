@@ -19,7 +19,7 @@ from trueup.loop.context import Context
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
 
-_SIZE = {"width": 320, "height": 240, "fps": 25.0}
+_SIZE = {"width": 480, "height": 320, "fps": 25.0}
 _SHOWN_S = 5.0
 Film = tuple[Path, str]
 
@@ -32,7 +32,7 @@ def recorded_films(loop: Context, round_: int) -> list[Film]:
     made = loop.workspace.manifest(round_, "record")
     if made is None:
         return []
-    log = read_mcap(loop.folder(round_, "record") / "air.mcap")
+    log = read_mcap(loop.logs(round_)[-1])
     log = log.window(0, min(len(log), int(_SHOWN_S * _rate(log.time))))
     shown = {"recorded": lambda: log["joint_pos"], "before": lambda: replay(loop.robot, log).joint_pos[0]}
     captions = {"recorded": "The robot, as recorded.", "before": "The model as it came, under the same commands."}
@@ -59,7 +59,7 @@ def policy_film(loop: Context, round_: int) -> list[Film]:
         from trueup.train.play.show import film_policy
 
         env, policy = open_run(loop.folder(round_, "train") / "run")
-        film_policy(env, policy, path, seconds=_SHOWN_S, width=320, height=240)
+        film_policy(env, policy, path, seconds=_SHOWN_S, width=640, height=400)
 
     return _made(_path(loop, f"policy-{round_}", made.hash), "The policy in its simulator.", draw)
 

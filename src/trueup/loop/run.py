@@ -8,10 +8,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from trueup.core.documents import read_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic
 from trueup.hardware.drivers.open import same_twin
@@ -49,30 +51,68 @@ class Looped:
     comparison: Comparison | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What a workspace is about: it never changes but for what follows `task`."""
+
+    robot: str
+    driver: str
+    task: str
+    source: str
+    full: bool
+    rounds: int
+    logs: tuple[str, ...] = ()
+    params: str = "pace"
+    scenarios: str | None = None
+
+
 def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
     if asked.last_round < 1:
         raise TrueupError(f"a loop has at least one round, found --rounds {asked.rounds}")
     if asked.from_round is not None and asked.from_ is None:
         raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
-    name = f"{Path(asked.robot).name}-{asked.driver}".translate(str.maketrans(":?&=/@", "------"))
-    loop = Context(
-        asked=asked,
-        budgets=budgets or (FULL if asked.full else SHORT),
-        workspace=Workspace(Path(asked.workspace or Path("loops") / name)),
-    )
+    loop = Context(asked=asked, budgets=budgets or (FULL if asked.full else SHORT), workspace=Workspace(where(asked)))
     workspace = loop.workspace
-    wanted = {"robot": loop.robot.spec.name, "driver": same_twin(asked.driver) or asked.driver, "task": loop.task}
+    driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
+    wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}
     file = workspace.path / ASKED
-    found = json.loads(file.read_text()) if file.exists() else wanted
+    found = asdict(read_json(file, _Asked, "workspace")) if file.exists() else wanted
     for key, value in wanted.items():
-        if found.get(key) != value:
-            told = f"this workspace is about {key} {found.get(key)!r}, and {value!r} was asked for"
+        if found[key] != value:
+            told = f"this workspace is about {key} {found[key]!r}, and {value!r} was asked for"
             raise TrueupError(f"{told}; choose another --workspace", file=file)
     make_folder(workspace.path)
     how = {"source": loop.robot_words[0], "full": asked.full, "rounds": asked.last_round}
+    how |= {"logs": [str(one.resolve()) for one in asked.logs], "params": asked.params, "scenarios": asked.scenarios}
     write_atomic(file, json.dumps(wanted | how, indent=1) + "\n")
     return loop
+
+
+def where(asked: LoopVerb) -> Path:
+    """The folder of the workspace."""
+    name = f"{Path(asked.robot).name}-{'logs' if asked.logs else asked.driver}".translate(
+        str.maketrans(":?&=/@", "------")
+    )
+    return Path(asked.workspace or Path("loops") / name)
+
+
+def left_s(asked: LoopVerb, stage: Stage) -> float:
+    """Expected time of a stage and of all that follow it, s, at the pace that this computer showed so far."""
+    expected, times = _expected(asked), Workspace(where(asked)).times
+    at = list(expected).index((stage.round, stage.name))
+    done = {key: times(*key).seconds for key in list(expected)[:at]}
+    budget = sum(expected[key] for key, seconds in done.items() if seconds)
+    pace = min(5.0, max(0.2, sum(done.values()) / budget)) if budget else 1.0
+    return pace * sum(list(expected.values())[at:])
+
+
+@lru_cache(maxsize=1)
+def _expected(asked: LoopVerb) -> dict[tuple[int, str], float]:
+    """Budgets of all stages that are asked for, in their order, s."""
+    loop = Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(where(asked)))
+    stages = [stage_of(loop, name, k) for k in range(1, asked.last_round + 1) for name in _names(asked, k)]
+    return {(one.round, one.name): 0.0 if one.absent else one.budget_s for one in stages}
 
 
 def opened(path: Path) -> Context:
@@ -80,10 +120,10 @@ def opened(path: Path) -> Context:
     file = path / ASKED
     if not file.exists():
         raise TrueupError(f"is no workspace of `trueup loop`: {ASKED} is missing", file=path)
-    facts = json.loads(file.read_text())
+    facts = read_json(file, _Asked, "workspace")
     asked = LoopVerb(
-        robot=facts["source"], driver=facts["driver"], task=facts["task"], workspace=path, full=facts["full"],
-        rounds=facts["rounds"],
+        robot=facts.source, driver=facts.driver, task=facts.task, workspace=path, full=facts.full, rounds=facts.rounds,
+        logs=tuple(map(Path, facts.logs)), params=facts.params, scenarios=facts.scenarios,
     )  # fmt: skip
     return Context(asked=asked, budgets=FULL if asked.full else SHORT, workspace=Workspace(path))
 

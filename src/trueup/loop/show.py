@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
+from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
+from trueup.core.verb_package import called_with
 from trueup.loop.context import Context
-from trueup.loop.run import Looped, opened, run_loop, standing
-from trueup.loop.stage import Stage, Told
+from trueup.loop.run import Looped, left_s, opened, run_loop, standing, where
+from trueup.loop.stage import Stage, Tell, Told
 from trueup.loop.story import in_words, tell_story
 from trueup.loop.verbs import BoardVerb, LoopVerb
 from trueup.report.workspace.board import serve_folder
 from trueup.report.workspace.page import write_workspace_page
 
+_LOG = logging.getLogger(__name__)
 
 def run_verb(asked: LoopVerb) -> int:
     """Run the loop with progress on the screen."""
@@ -27,23 +31,24 @@ def run_verb(asked: LoopVerb) -> int:
         name = f"round {stage.round}  {stage.name:<10}"
         if what == "skipped":
             console.print(f"{name} unchanged", style="dim", highlight=False)
+        elif stage.absent:
+            if what == "begins":
+                console.print(f"{name} left out: {stage.absent}", highlight=False, soft_wrap=True, markup=False)
         elif what == "begins":
-            why = f": {stage.absent}" if stage.absent else f" (about {_clock(stage.budget_s)})"
-            console.print(f"{name} begins{why}", highlight=False, soft_wrap=True, markup=False)
+            expected = f"about {_clock(stage.budget_s)}; with all that follows {_clock(left_s(asked, stage))}"
+            console.print(f"{name} begins ({expected})", highlight=False, soft_wrap=True, markup=False)
         elif what == "runs":
-            left = max(0.0, stage.budget_s - seconds)
+            left = stage.budget_s - seconds
+            time_left = f"left about {_clock(left)}" if left > 0.0 else "longer than usual"
             console.print(
-                f"{name} {_clock(seconds)}, left about {_clock(left)}   {line[:90]}",
+                f"{name} {_clock(seconds)}, {time_left}   {line[:90]}",
                 style="dim", highlight=False, soft_wrap=True, markup=False,
             )  # fmt: skip
         else:
             console.print(f"{name} done in {_clock(seconds)}", highlight=False)
 
-    def changed(loop: Context) -> None:
-        if asked.page:
-            write_page(loop, films=asked.films)
-
-    looped = run_loop(asked, told, changed)
+    console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
+    looped = _run(asked, told)
     _print_figures(looped, console)
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
     if asked.page:
@@ -52,6 +57,18 @@ def run_verb(asked: LoopVerb) -> int:
             f"page       {page}   (open it in a browser; it needs no network)", highlight=False, soft_wrap=True
         )
     return 0
+
+
+def _run(asked: LoopVerb, tell: Tell = lambda stage, what, seconds, line: None) -> Looped:
+    def changed(loop: Context) -> None:
+        if not asked.page:
+            return
+        try:
+            write_page(loop, films=asked.films)
+        except TrueupError as error:  # what was done stays done
+            _LOG.warning("the page is not written: %s", error)
+
+    return run_loop(asked, tell, changed)
 
 
 def write_page(loop: Context, *, films: bool) -> Path:
@@ -86,3 +103,7 @@ def _print_figures(looped: Looped, console: Console) -> None:
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
+
+
+loop = called_with(LoopVerb, _run)
+board = called_with(BoardVerb, run_board)

@@ -183,7 +183,8 @@ def _last_line(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 2000))
         lines = file.read().decode(errors="replace").replace("\r", "\n").strip().splitlines()
-    return lines[-1].strip() if lines else ""
+    said = [line.strip() for line in lines if line.strip() and not line.startswith("$ ")]
+    return said[-1] if said else ""
 
 
 def _cpu_s() -> float:

@@ -4,40 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trueup.loop import chapters, films
+from trueup.loop import chapters
 from trueup.loop.compare import Comparison
 from trueup.loop.context import Context
+from trueup.loop.films import Film, policy_film, recorded_films, robot_films
 from trueup.loop.run import Looped
 from trueup.loop.verbs import STAGES
 from trueup.loop.workspace import LOG
 from trueup.report.page import Cell, Status
 from trueup.report.workspace.story import Artifact, Chapter, Story
+from trueup.world.fitted.calibration import read_calibration
 
 
 def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
     """Everything that is known so far; chapters of stages that are not done are left out."""
     rounds = loop.workspace.rounds()
+    driver = "recordings" if loop.asked.logs else loop.asked.driver
     artifacts = [one for round_ in rounds for one in _artifacts(loop, round_)]
     return Story(
         title=f"{loop.robot.spec.name}: the loop",
-        subtitle=f"{loop.asked.driver}, task {loop.task}",
+        subtitle=f"{driver}, task {loop.trained.name}",
         facts={
-            "robot": loop.robot.spec.name, "driver": loop.asked.driver, "task": loop.task.rpartition(":")[2],
+            "robot": loop.robot.spec.name, "driver": driver, "task": loop.trained.name,
             "rounds": len(rounds), "stages done": sum(bool(one.hash) for one in artifacts),
+            **_simulator(loop, rounds),
             "CPU minutes": round(sum(one.cpu_seconds for one in artifacts) / 60.0, 1),
         },
-        summary=_summary(looped),
+        summary=_summary(loop, looped),
         comparison=_comparison(looped),
+        films=_side_by_side(loop, looped) if films else [],
         rounds={round_: _chapters(loop, looped, round_, with_films=films) for round_ in rounds},
         artifacts=artifacts,
     )  # fmt: skip
 
 
+def _simulator(loop: Context, rounds: list[int]) -> dict[str, Cell]:
+    """The simulator's error on unseen motion, before and after the newest fit."""
+    done = [k for k in rounds if loop.workspace.manifest(k, "calibrate") is not None]
+    if not done:
+        return {}
+    errors = chapters.held_out_errors(read_calibration(loop.fit(done[-1])))
+    return {"simulator's error, mrad": "{:.1f} -> {:.1f}".format(*errors)}
+
+
+def _side_by_side(loop: Context, looped: Looped) -> list[Film]:
+    """The same run on the robot in the first and in the last round."""
+    if len(looped.figures) < 2:
+        return []
+    ends = (min(looped.figures), max(looped.figures))
+    return [(path, f"Round {k}. {said}") for k in ends for path, said in robot_films(loop, k)[:1]]
+
+
 def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -> list[Chapter]:
     """Those whose stages are done."""
-    seen = films.recorded_films(loop, round_) if with_films else []
-    home = films.policy_film(loop, round_) if with_films else []
-    out = films.robot_films(loop, round_) if with_films else []
+    seen = recorded_films(loop, round_) if with_films else []
+    home = policy_film(loop, round_) if with_films else []
+    out = robot_films(loop, round_) if with_films else []
     makers: dict[str, Callable[[], Chapter]] = {
         "record": lambda: chapters.recorded(loop, round_, seen),
         "calibrate": lambda: chapters.calibrated(loop, round_),
@@ -46,7 +68,10 @@ def _chapters(loop: Context, looped: Looped, round_: int, *, with_films: bool) -
         "deploy": lambda: chapters.deployed(loop, round_, looped.figures.get(round_), out),
         "gap": lambda: chapters.diagnosed(loop, round_),
     }
-    return [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
+    told = [make() for name, make in makers.items() if loop.workspace.manifest(round_, name) is not None]
+    if round_ in looped.figures and not loop.unproven:
+        told += chapters.predicted(loop, round_)
+    return told
 
 
 def in_words(found: Comparison) -> str:
@@ -63,9 +88,12 @@ def in_words(found: Comparison) -> str:
     return f"{said}: {change}falls {found.falls[0]} -> {found.falls[1]} of {found.runs}."
 
 
-def _summary(looped: Looped) -> list[tuple[Status, str]]:
+def _summary(loop: Context, looped: Looped) -> list[tuple[Status, str]]:
     if looped.comparison is None:
-        return [("plain", "One round is not a comparison yet: the same command with more --rounds goes on.")]
+        on_robot = ", ".join(map(str, looped.figures)) or "none"
+        if loop.asked.logs:
+            return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+        return [("plain", f"Rounds that came to the last rung on the robot: {on_robot}; two are needed to compare.")]
     status: dict[str, Status] = {"better": "good", "worse": "bad"}
     return [(status.get(looped.comparison.verdict, "warn"), in_words(looped.comparison))]
 

@@ -45,7 +45,7 @@ class Budgets:
 
 
 SHORT = Budgets(
-    record_s=16.0, windows=10, tie="none", iterations=12, rungs="pd,delay", train_steps=1_500_000, more_steps=1_000_000,
+    record_s=16.0, windows=10, tie="none", iterations=12, rungs="pd,delay", train_steps=1_250_000, more_steps=750_000,
     nenv=512, trials=40, suite="locomotion_short", worlds=8, deploy_s=8.0, second="none",
 )  # fmt: skip
 FULL = Budgets(
@@ -65,7 +65,14 @@ class LoopVerb:
 
     robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
     driver: str = "twin:harmonic"  # As of `trueup record`; a twin is run in lock-step.
+    logs: tuple[Path, ...] = ()
+    """Recordings of the robot, in place of recording it: the last quarter of them is held out and diagnosed, nothing is
+    moved, and there is one round."""
+    params: str = "pace"  # What is fitted, as of `trueup calibrate --params`.
     task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
+    scenarios: str | None = None
+    """A suite's file or the name of a shipped one, for evaluation and gate; default: as suits the task."""
+    start: Path | None = None  # A run of `trueup train` whose policy the first round goes on from.
     workspace: OutFolder | None = None  # Default: loops/ROBOT-DRIVER.
     rounds: int | None = None  # How often the loop is gone round; default: 2, with --until 1.
     from_: Annotated[StageName | None, tyro.conf.arg(name="from")] = None  # Do this stage and all after it again.
@@ -83,6 +90,8 @@ class LoopVerb:
     @property
     def last_round(self) -> int:
         """The last round that is asked for."""
+        if self.logs:
+            return 1
         return self.rounds if self.rounds is not None else 2 if self.until is None else 1
 
 

@@ -2,11 +2,13 @@
 
 In a control step with targets q* and state s the corrected simulator runs under q* + delta(x), with
 
-    x = [q* - q, dq, q - q0, (gravity, gyro)],  clipped to the range it was fitted on, normalised
+    x = [q* - q, dq, q - q0, tanh(dq / 0.1), (gravity, gyro), q*(-1) - q*, ...],  clipped to its range, normalised
     delta = L tanh((A x + net(x)) / L)
 
-q0 is the default pose; gravity and gyro are those of a floating base in its own frame. A is a plain linear map: wrong
-gains are linear in x, so that a few seconds of log show them. The net has what is left. L limits the correction.
+q0 is the default pose; gravity and gyro are those of a floating base in its own frame; q*(-k) are the targets k steps
+before. A is linear: in it wrong gains are a share of q* - q and of dq, a late command is one of q*(-1) - q*, and
+dry friction is one of tanh(dq / 0.1), each in the joint's own columns, so that a few seconds of log show them. The net
+has what is left. L limits the correction; the range is that of the data that it was fitted on.
 A delta action belongs to the simulator: policies train under it and are deployed without it.
 
 On disk it is a folder: `delta.json` (DeltaSpec) and `delta.safetensors` (numbers).
@@ -22,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.layers import Layer, forward
-from trueup.models.actuator_file import file_content
 
 JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
 SCHEMA = 1
+_SLOW = 0.1  # rad/s
 _ARRAYS = ("linear", "mean", "std", "low", "high")
 Float32 = NDArray[np.float32]
 
@@ -38,6 +41,7 @@ class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     corrected   joints (places in joint_names) whose targets it changes
     base        whether it sees gravity and gyro of a floating base
+    past        earlier targets that it sees
     rate_hz     control rate of the logs it was fitted on
     limit_rad   largest correction
     """
@@ -50,11 +54,18 @@ class DeltaSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     base: bool
     rate_hz: float
     limit_rad: float
+    past: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def ninput(self) -> int:
-        return 3 * len(self.joint_names) + 6 * self.base
+        return (4 + self.past) * len(self.joint_names) + 6 * self.base
+
+    def own(self, joint: int) -> tuple[int, ...]:
+        """Columns of the input that belong to a joint, and those of the base."""
+        n, base = len(self.joint_names), 6 * self.base
+        before = [4 * n + base + k * n + joint for k in range(self.past)]
+        return (*(k * n + joint for k in range(4)), *range(4 * n, 4 * n + base), *before)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,13 +93,26 @@ class DeltaNet:
         if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
             raise TrueupError("this delta action has weights that are not finite")
 
-    def inputs(self, target: FloatArray, pos: FloatArray, vel: FloatArray, base: FloatArray | None) -> FloatArray:
-        """x (n, ninput) as it is, from targets and joint state (n, njoint) and gravity with gyro (n, 6)."""
-        parts = [target - pos, vel, pos - np.array(self.spec.default_pose)]
+    def inputs(
+        self,
+        target: FloatArray,
+        pos: FloatArray,
+        vel: FloatArray,
+        base: FloatArray | None,
+        past: FloatArray | None = None,
+    ) -> FloatArray:
+        """x (n, ninput) as it is, from targets and joint state (n, njoint) and gravity with gyro (n, 6).
+
+        past  (n, `spec.past`, njoint) targets before this one, the newest first
+        """
+        parts = [target - pos, vel, pos - np.array(self.spec.default_pose), np.tanh(vel / _SLOW)]
         if self.spec.base:
             if base is None:
                 raise TrueupError("this delta action sees gravity and gyro: it needs a robot with a floating base")
             parts.append(base)
+        if self.spec.past:
+            assert past is not None
+            parts.append((past - target[:, None]).reshape(len(target), -1))
         return np.concatenate(parts, axis=1)
 
     def outside(self, x: FloatArray) -> FloatArray:
@@ -114,24 +138,17 @@ def save_delta(net: DeltaNet, folder: str | Path) -> Path:
     for k, (weight, bias) in enumerate(net.layers):
         arrays[f"{k}.weight"], arrays[f"{k}.bias"] = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
     write_atomic(Path(folder) / WEIGHTS_FILE, save(arrays))
-    return write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(net.spec), indent=1))
+    return write_json(Path(folder) / JSON_FILE, net.spec)
 
 
 def load_delta(folder: str | Path) -> DeltaNet:
     """Read what `save_delta` wrote; every failure names the file."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
+    weights_file = Path(folder) / WEIGHTS_FILE
+    spec = read_json(Path(folder) / JSON_FILE, DeltaSpec, "delta action")
+    arrays = read_arrays(weights_file, "delta action's numbers")
+    count = sum(name.endswith(".weight") for name in arrays)
     try:
-        spec = msgspec.json.decode(file_content(spec_file, "delta action"), type=DeltaSpec)
-        arrays = load(file_content(weights_file, "delta action"))
-        count = sum(name.endswith(".weight") for name in arrays)
         layers = tuple((arrays[f"{k}.weight"], arrays[f"{k}.bias"]) for k in range(count))
         return DeltaNet(spec=spec, layers=layers, **{name: arrays[name] for name in _ARRAYS})
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a delta action: {error}", file=spec_file) from None
-    except SafetensorError as error:
-        raise TrueupError(f"is not a delta action's numbers: {error}", file=weights_file) from None
     except KeyError as error:
         raise TrueupError(f"lacks the array {error.args[0]!r}", file=weights_file) from None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import read_npz
 from trueup.core.errors import TrueupError
 from trueup.core.files import replacing
 from trueup.motion.rotations import continuous, spin
@@ -124,14 +125,7 @@ def write_motion(motion: Motion, path: str | Path) -> Path:
 
 def read_motion(path: str | Path) -> Motion:
     """Read a motion that `write_motion` wrote; nothing is unpickled."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except FileNotFoundError:
-        raise TrueupError("no such motion", file=path) from None
-    except Exception as error:  # zipfile, zlib and the parser of array headers raise a dozen kinds
-        raise TrueupError(f"is no motion: {str(error)[:200]}", file=path) from None
-    return motion_of(arrays, path)
+    return motion_of(read_npz(path, "motion"), path)
 
 
 def motion_of(arrays: dict[str, NDArray[Any]], path: str | Path) -> Motion:
@@ -142,10 +136,10 @@ def motion_of(arrays: dict[str, NDArray[Any]], path: str | Path) -> Motion:
             f"is no motion of this format: {sorted(missing)[0]!r} is missing; `trueup motion import` makes one",
             file=path,
         )
-    if int(arrays["schema"]) != SCHEMA:
-        raise TrueupError(f"schema {arrays['schema']} is not known to this version (it reads {SCHEMA})", file=path)
     kinds = {name: bool if name == "contacts" else np.float64 for name in _ARRAYS}
     try:
+        if int(arrays["schema"]) != SCHEMA:
+            raise TrueupError(f"schema {arrays['schema']} is not known to this version (it reads {SCHEMA})")
         names: dict[str, Any] = {name: tuple(arrays[name].tolist()) for name in _NAMES if name in arrays}
         rows = {name: arrays[name].astype(kind) for name, kind in kinds.items() if name in arrays}
         about = {name: str(arrays.get(name, "")) for name in ("robot", "source")}

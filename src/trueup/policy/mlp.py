@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.action import ActionSpec
@@ -59,24 +60,14 @@ class MlpPolicy(PolicyRunner):
         from safetensors.numpy import save
 
         write_atomic(Path(folder) / WEIGHTS_FILE, save(self.net.arrays()))
-        write_atomic(Path(folder) / JSON_FILE, msgspec.json.format(msgspec.json.encode(self.spec), indent=1))
+        write_json(Path(folder) / JSON_FILE, self.spec)
 
 
 def load_policy(folder: str | Path, nrow: int = 1) -> MlpPolicy:
     """Read what `MlpPolicy.save` wrote; every failure names the file."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     spec_file, weights_file = Path(folder) / JSON_FILE, Path(folder) / WEIGHTS_FILE
-    try:
-        spec = msgspec.json.decode(spec_file.read_bytes(), type=PolicySpec)
-        arrays = load(weights_file.read_bytes())
-    except OSError as error:
-        raise TrueupError(f"the policy cannot be read: {error.strerror}", file=error.filename) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a policy: {error}", file=spec_file) from None
-    except SafetensorError as error:
-        raise TrueupError(f"is not a policy's weights: {error}", file=weights_file) from None
+    spec = read_json(spec_file, PolicySpec, "policy")
+    arrays = read_arrays(weights_file, "policy's weights")
     try:
         return MlpPolicy(spec, read_net(spec.net, arrays), nrow)
     except KeyError as error:

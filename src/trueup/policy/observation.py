@@ -103,6 +103,11 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return own[signal] if signal in own else self.widths[signal]
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Signals of its terms that come with the reading, beyond encoders, IMU, command and action."""
+        return tuple(dict.fromkeys(term.signal for term in self.terms if term.signal not in OWN_SIGNALS))
+
+    @property
     def slices(self) -> tuple[slice, ...]:
         """Columns of each term in one frame."""
         ends = np.cumsum([0, *(self.width(term.signal) for term in self.terms)])

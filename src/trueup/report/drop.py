@@ -10,9 +10,9 @@ from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.data.tables.read import SUFFIXES
+from trueup.report.joints.overview import joint_sections, quantity
 from trueup.report.page import Page
 from trueup.report.terminal import print_origins, progress_bar
-from trueup.report.traces import joint_traces
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.view.film import film, visual_model
@@ -100,12 +100,11 @@ def write_drop_page(robot: Robot, result: Drop, path: Path, film: Path | None = 
     if film is not None and film.suffix == ".mp4":
         page.section("Film")
         page.film(film, "Simulation 0 in real time.")
-    page.section("Joint positions")
-    page.text("Simulation 0: what the encoders report and what was commanded. Drag to zoom, double-click to reset.")
-    positions = {"measured": log["joint_pos"], "target": log["target_pos"]}
-    page.plot(joint_traces(log.time, positions, spec.joint_names, "rad"))
-    page.section("Joint torques")
-    page.plot(joint_traces(log.time, {"servo torque": log["joint_torque"]}, spec.joint_names, "N m"))
+    page.text("Traces are of simulation 0: what the encoders report and what was commanded. Drag to zoom.")
+    moved = {"measured": log["joint_pos"], "target": log["target_pos"]}
+    shown = [quantity("Joint positions", "rad", moved, spec)]
+    shown.append(quantity("Joint torques", "N m", {"servo torque": log["joint_torque"]}, spec))
+    joint_sections(page, log.time, spec.joint_names, shown)
     if np.isfinite(result.final_height).all() and len(result.final_height) > 1:
         low, mid, high = np.percentile(result.final_height, [5, 50, 95])
         page.section("All simulations")

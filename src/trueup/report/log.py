@@ -20,15 +20,17 @@ from trueup.data.log import SIGNALS, Log
 from trueup.data.mapping import find_mapping
 from trueup.data.mcap.recover import recover
 from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
+from trueup.hardware.policy_rows import FILE
+from trueup.report.joints.overview import Quantity, joint_sections, quantity
 from trueup.report.page import Badge, Page
-from trueup.report.traces import joint_traces
-from trueup.robot.load import load_robot
+from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.robot.reference import check_log, log_reference
+from trueup.robot.spec import RobotSpec
 
 _DRAWN = {
     "Positions": {"measured": "joint_pos", "target": "target_pos"},
-    "Velocities": {"joint_vel": "joint_vel"},
-    "Torques": {"joint_torque": "joint_torque"},
+    "Velocities": {"measured": "joint_vel"},
+    "Torques": {"measured": "joint_torque"},
 }
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
@@ -39,7 +41,7 @@ def run_check(verb: CheckVerb) -> int:
     report = check_log(log, verb.robot)
     print_report(log, report, as_json=verb.json)
     if verb.page is not None:
-        write_log_page(log, report, verb.page, title=verb.log.name)
+        write_log_page(log, report, verb.page, title=verb.log.name, robot=verb.robot)
     return int(not report.usable)
 
 
@@ -62,6 +64,8 @@ def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
     mapping = None if verb.mapping is None else find_mapping(verb.mapping)
     datasets = [path for path in verb.files if is_dataset(path)]
     if not datasets:
+        if mapping is None and verb.files[0].suffix == ".mcap":
+            raise TrueupError("this is a log already: every verb reads it as it is", file=verb.files[0])
         if mapping is None:
             raise TrueupError("tables need a mapping: --mapping NAME or FILE.toml (docs/data.md)", file=verb.files[0])
         yield from import_logs(verb.files, mapping)
@@ -75,7 +79,15 @@ def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
 
 
 def run_convert(verb: ConvertVerb) -> int:
-    """Write a log in another format."""
+    """Write a log in another format; a recording of `trueup deploy` becomes MCAP."""
+    if verb.source.name == FILE or (verb.source / FILE).is_file():
+        from trueup.hardware.policy_mcap import convert_rows
+
+        found = convert_rows(verb.source, verb.out)
+        damaged = f", {found.damaged} damaged rows left out" if found.damaged else ""
+        text = f"{found.path}   {found.rows} control steps, {found.events} events of the guard{damaged}"
+        Console().print(text, soft_wrap=True)
+        return 0
     _write(read_log(verb.source), verb.out)
     return 0
 
@@ -113,8 +125,12 @@ def print_report(log: Log, report: Report, *, as_json: bool = False) -> None:
     console.print(f"\nverdict: {verdict}, {alarms} alarm{'' if alarms == 1 else 's'}")
 
 
-def write_log_page(log: Log, report: Report, path: Path, title: str) -> Path:
-    """Write a page with findings and zoomable traces per joint."""
+def write_log_page(log: Log, report: Report, path: Path, title: str, robot: Robot | str | None = None) -> Path:
+    """Write a page with findings and traces, the joints nearest to a limit first.
+
+    robot  whose limits are drawn; default: the built-in one that the log names
+    """
+    spec = _spec_of(log, robot)
     page = Page(title, f"{log.meta.get('robot', 'log')}, {_seconds(log)}, {len(log.joint_names)} joints")
     page.section("Is this log usable?")
     verdict = Badge("good", "usable") if report.usable else Badge("bad", "not usable as it is")
@@ -123,14 +139,28 @@ def write_log_page(log: Log, report: Report, path: Path, title: str) -> Path:
         page.table(("level", "finding", "where", "evidence", "consequence", "fix"), rows)
     else:
         page.text("Nothing to complain about.")
+    joint_sections(page, log.time - log.time[0], log.joint_names, _quantities(log, spec))
+    page.section("Where it comes from")
+    page.code(json.dumps(log.meta, indent=1, default=str), folded="What the log says about itself")
+    return page.write(path)
+
+
+def _quantities(log: Log, spec: RobotSpec | None) -> list[Quantity]:
+    """What is drawn of a log."""
+    found = []
     for heading, signals in _DRAWN.items():
         if drawn := {label: log[name] for label, name in signals.items() if name in log}:
-            page.section(heading)
-            unit = SIGNALS[next(iter(signals.values()))][1]
-            page.plot(joint_traces(log.time - log.time[0], drawn, log.joint_names, unit))
-    page.section("Where it comes from")
-    page.code(json.dumps(log.meta, indent=1, default=str))
-    return page.write(path)
+            found.append(quantity(heading, SIGNALS[next(iter(signals.values()))][1], drawn, spec))
+    return found
+
+
+def _spec_of(log: Log, robot: Robot | str | None) -> RobotSpec | None:
+    """The robot that was given, or the one that the log names; None if it is not known or has other joints."""
+    named = log.meta.get("robot") if robot is None else robot
+    if robot is None and named not in zoo_names():  # a log must not choose which files are opened
+        return None
+    spec = load_robot(named).spec if isinstance(named, Robot | str) else None
+    return spec if spec is not None and spec.joint_names == log.joint_names else None
 
 
 def _where(finding: Finding) -> str:

@@ -27,16 +27,26 @@
     library.textContent = await unpack("plot-library");
     document.head.append(library);
     const touch = matchMedia("(pointer: coarse)").matches;
-    for (const plot of plots) {
+    const draw = async (plot) => {
       const figure = JSON.parse(await unpack(plot.dataset.figure));
       if (touch) figure.layout.dragmode = false; // a finger scrolls the page; the buttons zoom
       plot.replaceChildren();
       await Plotly.newPlot(plot, figure.data, figure.layout, { responsive: true, displaylogo: false });
       await Plotly.relayout(plot, colours(plot.layout));
       plot.dataset.drawn = "yes";
+    };
+    for (const plot of plots) {
+      const fold = plot.closest("details");
+      if (!fold || fold.open) { await draw(plot); continue; }
+      const open = () => {
+        if (!fold.open || plot.dataset.drawn) return;
+        fold.removeEventListener("toggle", open);
+        draw(plot).catch((error) => say(plot, "This plot cannot be drawn here (" + error.message + ")."));
+      };
+      fold.addEventListener("toggle", open);
     }
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      for (const plot of plots) Plotly.relayout(plot, colours(plot.layout));
+      for (const plot of plots.filter((plot) => plot.dataset.drawn)) Plotly.relayout(plot, colours(plot.layout));
     });
   } catch (error) {
     for (const plot of plots.filter((plot) => !plot.dataset.drawn)) {

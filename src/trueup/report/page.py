@@ -118,17 +118,18 @@ class Page:
         shown = f'<div class="table">{table}</div>'
         self._parts.append(_folded(shown, folded) if folded else shown)
 
-    def plot(self, figure: Any, caption: str = "") -> None:
-        """Add a plotly figure that can be zoomed."""
+    def plot(self, figure: Any, caption: str = "", *, folded: str = "") -> None:
+        """Add a plotly figure that can be zoomed; under a title that opens it, if it is `folded`: drawn when opened."""
         text: str = figure.to_json()
         height = json.loads(text)["layout"].get("height", 450)
         name = f"figure-{len(self._figures)}"
         self._figures.append(_packed_script(name, text))
         note = "This plot appears when JavaScript is allowed."
-        self._parts.append(
+        shown = (
             f'<figure><div class="plot" data-figure="{name}" style="min-height:{int(height)}px">'
             f'<p class="note">{note}</p></div>{_caption(caption)}</figure>'
         )
+        self._parts.append(_folded(shown, folded) if folded else shown)
 
     def film(self, path: str | Path, caption: str = "") -> None:
         """Put a film (.mp4 or .gif) into the page itself."""
@@ -211,6 +212,11 @@ def _packed_script(name: str, text: str) -> str:
     """Text as a script element that no browser runs; base64 needs no escaping."""
     packed = base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode()
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>'
+
+
+def require_plots() -> None:
+    """Refuse before long work, not after it, where its page could not be drawn."""
+    plotly("graph_objects")
 
 
 def plotly(module: str) -> Any:

@@ -9,15 +9,16 @@ import numpy as np
 from rich.console import Console
 
 from trueup.calibrate.active import plan as active_plan
+from trueup.calibrate.active.outlook import Outlook
 from trueup.calibrate.active.plan import ActivePlan
 from trueup.core.errors import TrueupError
 from trueup.record.record import RecordResult
 from trueup.record.session import plan_session, refuse_to_overwrite, run_session
 from trueup.record.verbs import RecordVerb
+from trueup.report.joints.overview import joint_sections, quantity
 from trueup.report.log import print_report, write_log_page
 from trueup.report.page import Page
-from trueup.report.terminal import progress_bar, text_table
-from trueup.report.traces import joint_traces
+from trueup.report.terminal import clock, progress_bar, text_table
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.reference import check_log
@@ -60,7 +61,7 @@ def run_record(verb: RecordVerb) -> int:
     report = check_log(session.log, robot)
     print_report(session.log, report)
     if verb.page is not None:
-        console.print(f"page   {write_log_page(session.log, report, verb.page, title=verb.out.name)}")
+        console.print(f"page   {write_log_page(session.log, report, verb.page, verb.out.name, robot)}")
     if session.result.ended == "interrupted":
         return 130
     return int(session.result.ended != "done" or not report.usable)
@@ -77,8 +78,37 @@ def _active(
     active = active_plan.ActiveCfg(
         seconds=motion.seconds, rate_hz=motion.rate_hz, seed=motion.seed, limits=motion.limits
     )
+
+    def on_estimate(seconds: float) -> None:
+        told = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
+        console.print(f"{told}; usual motions are forecast first", soft_wrap=True)
+
     with progress_bar("seeking a motion", console) as progress:
-        return active_plan.plan_active(robot, fit, active, progress=progress)
+        return active_plan.plan_active(
+            robot,
+            fit,
+            active,
+            progress=progress,
+            on_estimate=on_estimate,
+            on_outlook=lambda found: print_outlook(found, console),
+        )
+
+
+def print_outlook(found: Outlook, console: Console) -> None:
+    """Before the search: what needs none."""
+    usual = ", ".join(f"{kind} {value:.2f}" for kind, value in sorted(found.usual.items(), key=lambda kv: kv[1]))
+    console.print(
+        f"weak parameters are known to {found.before:.2f} of their prior widths (root mean square); predicted after "
+        f"{found.seconds:.0f} s of {usual}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if found.enough:
+        console.print(
+            f"{' or '.join(found.enough)} should identify every one of them: --excitation {found.best} needs no search",
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> None:
@@ -116,9 +146,10 @@ def write_plan_page(robot: Robot, rehearsal: Rehearsal, path: Path, active: Acti
         columns = ("weak parameter", "unit", "estimate", "standard error now", "predicted after", "then")
         page.table(columns, _expected(active))
         page.text(_others(active))
-    for quantity, traces in plan_figure_data(rehearsal.plan, rehearsal).items():
-        page.section(quantity.capitalize())
-        page.plot(joint_traces(rehearsal.plan.time, traces, robot.spec.joint_names, _UNITS[quantity]))
+        page.text(_verdict(active))
+    data = plan_figure_data(rehearsal.plan, rehearsal).items()
+    shown = [quantity(name.capitalize(), _UNITS[name], traces, robot.spec) for name, traces in data]
+    joint_sections(page, rehearsal.plan.time, robot.spec.joint_names, shown)
     return page.write(path)
 
 
@@ -127,6 +158,7 @@ def print_active(plan: ActivePlan, console: Console) -> None:
     console.print(text_table(("weak parameter", "unit", ">estimate", ">+- now", ">+- after", "then"), _expected(plan)))
     console.print(_ending(plan))
     console.print(_others(plan))
+    console.print(_verdict(plan), style="bold yellow" if plan.advised else "bold", soft_wrap=True)
 
 
 def _expected(plan: ActivePlan) -> list[tuple[str, ...]]:
@@ -157,4 +189,15 @@ def _others(plan: ActivePlan) -> str:
     return (
         f"standard errors over prior widths, root mean square of the weak parameters: now {plan.before:.2f}, after "
         f"{plan.after:.2f}; the same time within the same limits with {others}"
+    )
+
+
+def _verdict(plan: ActivePlan) -> str:
+    """Whether the search was worth it."""
+    if not plan.advised:
+        return f"this motion leaves standard errors {plan.gain:.1f} times smaller than the best usual one"
+    how = f"{plan.gain:.2f} times smaller" if plan.gain >= 1.0 else f"{1 / plan.gain:.2f} times larger"
+    return (
+        f"little is gained: this motion leaves standard errors {how} than {plan.advised} would; "
+        f"use --excitation {plan.advised}, it needs no search"
     )

@@ -16,6 +16,7 @@ from trueup.robot.verbs import InitVerb, InspectVerb, ListVerb
 if TYPE_CHECKING:
     from trueup.calibrate.verbs import ExportVerb
     from trueup.robot.inspection.inspect import Inspection
+    from trueup.world.fitted.calibration import Calibration
 
 _PARAMS_FILE = "params.json"  # of `world.fitted.calibration`, which needs MuJoCo
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -98,10 +99,16 @@ def _export_calibration(verb: ExportVerb) -> tuple[Path, tuple[str, ...]]:
     from trueup.world.fitted.calibration import read_calibration
 
     result = read_calibration(verb.what)
-    if verb.robot is None and result.robot not in zoo_names():
-        raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {result.robot!r})")
-    export = export_calibration(load_robot(verb.robot or result.robot), result, verb.to, verb.out, verb.physics)
+    robot = load_robot(calibrated_robot(result, verb.robot))
+    export = export_calibration(robot, result, verb.to, verb.out, verb.physics)
     return export.folder, export.losses
+
+
+def calibrated_robot(fit: Calibration, given: str | None) -> str:
+    """The robot of a calibration: the one that was given, or the built-in one of that name."""
+    if given is None and fit.robot not in zoo_names():
+        raise TrueupError(f"say which robot was calibrated: --robot PATH (it calls itself {fit.robot!r})")
+    return given or fit.robot
 
 
 def _zoo_row(robot: Robot) -> dict[str, object]:

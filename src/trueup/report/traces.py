@@ -15,6 +15,8 @@ from trueup.report.page import plotly
 Floats = NDArray[np.floating[Any]]
 MAX_POINTS = 4000  # per trace: twice the pixels of a wide screen, so that a first zoom still shows more
 COLOURS = ("#e4572e", "#3b82f6", "#10a37f", "#b5831a", "#a855f7", "#8a94a3")  # read well on white and on dark
+_LIMIT_COLOUR = "#dc2626"
+_LEAST_SPAN = 0.1  # of the range between limits: what a trace that hardly moves counts as
 _ROW, _GAP, _TOP, _BOTTOM = 118, 22, 64, 60  # pixels
 
 
@@ -37,11 +39,19 @@ def line_style(k: int) -> dict[str, str]:
     return {"color": COLOURS[k % len(COLOURS)], "dash": ("solid", "dash", "dot")[k // len(COLOURS) % 3]}
 
 
-def joint_traces(time: Floats, signals: Mapping[str, Floats], joint_names: Sequence[str], unit: str) -> Any:
+def joint_traces(
+    time: Floats,
+    signals: Mapping[str, Floats],
+    joint_names: Sequence[str],
+    unit: str,
+    *,
+    limits: tuple[Floats, Floats] | None = None,
+) -> Any:
     """Return a plotly Figure with one row per joint; signals (T, njoint) share colours, legend and zoom.
 
     `time` (T,) in seconds. Long signals are thinned with their peaks kept. All rows hang on one time
-    axis below the last, so zooming one zooms all.
+    axis below the last, so zooming one zooms all. `limits` (low, high), (njoint,) each, are written beside the joint's
+    name, and drawn where the signals come near them: a far limit would flatten what there is to see.
     """
     count = len(joint_names)
     for name, values in signals.items():
@@ -62,7 +72,11 @@ def joint_traces(time: Floats, signals: Mapping[str, Floats], joint_names: Seque
         top = 1 - k * (_ROW + _GAP) / inside
         room = {"domain": [max(0.0, top - _ROW / inside), min(1.0, top)], "anchor": "x", "zeroline": False, "nticks": 4}
         figure.layout[f"yaxis{k + 1 if k else ''}"] = room | {"title": {"text": unit, "standoff": 4}}
-        figure.add_annotation(label, text=f"<b>{escape(joint, quote=False)}</b>", y=min(1.0, top), font={"size": 12})
+        told = "" if limits is None else f"  limits {limits[0][k]:.4g} to {limits[1][k]:.4g} {unit}"
+        text = f"<b>{escape(joint, quote=False)}</b>{told}"
+        figure.add_annotation(label, text=text, y=min(1.0, top), font={"size": 12})
+        if limits is not None:
+            _draw_limits(figure, _axis(k), [values[:, k] for values in signals.values()], limits[0][k], limits[1][k])
         for colour, (name, values) in enumerate(signals.items()):
             x, y = decimate(time, values[:, k])
             figure.add_scatter(
@@ -79,6 +93,26 @@ def joint_traces(time: Floats, signals: Mapping[str, Floats], joint_names: Seque
     above = {"y": 1 + 24 / inside, "yref": "paper", "xanchor": "left"}
     figure.update_layout(hovermode="x unified", font={"size": 12}, legend=above)
     return figure
+
+
+def _draw_limits(figure: Any, axis: str, values: Sequence[Floats], low: float, high: float) -> None:
+    """Draw those limits that lie within one span of the values, as lines across the row."""
+    finite = np.concatenate([one[np.isfinite(one)] for one in values])
+    if not len(finite):
+        return
+    least, most = float(finite.min()), float(finite.max())
+    room = max(most - least, _LEAST_SPAN * (high - low))
+    for limit, is_near in ((low, least - low < room), (high, high - most < room)):
+        if is_near:
+            line = {"color": _LIMIT_COLOUR, "width": 1, "dash": "dash"}
+            figure.add_shape(
+                type="line", xref="paper", x0=0, x1=1, yref=axis, y0=float(limit), y1=float(limit), line=line
+            )
+            # a shape does not widen the axis: a point that is not seen does
+            figure.add_scatter(
+                x=[None, 0.0], y=[None, float(limit)], yaxis=axis, mode="markers", marker={"opacity": 0},
+                showlegend=False, hoverinfo="skip",
+            )  # fmt: skip
 
 
 def decimate(time: Floats, values: Floats, max_points: int = MAX_POINTS) -> tuple[Floats, Floats]:

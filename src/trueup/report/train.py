@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trueup.core.errors import TrueupError
+from trueup.core.stop import command_began
 from trueup.report.page import Cell, Page
 from trueup.report.terminal import LINE_EVERY_S, clock, print_origins, progress_bar
 from trueup.report.traces import COLOURS, chart, line_style
@@ -55,6 +56,7 @@ _REASONS = {
     "interrupted": "stopped by you, saved",
 }
 Row = Mapping[str, float]
+PAGE = "index.html"
 _POINTS = 400  # of a curve
 _MILLION = 1e6
 _FLAGGED = 0.1  # of simulations, above which a red flag is shown
@@ -62,7 +64,7 @@ _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
 def run_train(verb: train.TrainVerb) -> int:
     """Train, show, say where everything is; 130 if it was stopped."""
-    console = Console()
+    console, began = Console(), command_began()
     if verb.replay is not None:
         found = replay_dump(Path(verb.replay))
         console.print("\n".join(found) or "every number is finite this time")
@@ -76,14 +78,24 @@ def run_train(verb: train.TrainVerb) -> int:
 
     out = train.run_folder(verb)
     with training_display(out, console) as show:
-        outcome = train.run(verb, show, on_start).outcome
+        outcome = train.run(verb, show, on_start, began=began).outcome
     assessed = None
     if outcome.reason != "interrupted":
         with console.status("assessing the policy without exploration ..."):
             assessed = assess_end(RunFolder(out))
-    write_run_page(out)
+    _write_page(out, console)
     print_outcome(out, outcome, assessed, console)
+    if outcome.reason == "minutes" and verb.resume is None:
+        console.print(f"everything took {clock(time.monotonic() - began)} of {clock(60 * (verb.minutes or 0.0))}")
     return 130 if outcome.reason == "interrupted" else 0
+
+
+def _write_page(out: Path, console: Console) -> None:
+    """The page, where plots can be drawn: a run is none the worse without."""
+    try:
+        write_run_page(out)
+    except TrueupError as error:
+        console.print(f"no page: {error}", style="yellow", markup=False, soft_wrap=True)
 
 
 def run_play(verb: play.PlayVerb) -> int:
@@ -140,7 +152,8 @@ def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, cons
         console.print(f"  {'falls':32s} {assessed.falls} of {assessed.episodes}")
         for name, share in _flags(assessed.metrics):
             console.print(f"  [yellow]{name:32s} {share:.0%} of the time[/yellow]")
-    console.print(f"run    {out}   page   {out / 'index.html'}", soft_wrap=True)
+    page = f"   page   {out / PAGE}" if (out / PAGE).exists() else ""
+    console.print(f"run    {out}{page}", soft_wrap=True)
     console.print(f"next   trueup play {out}   or   trueup train --resume {out} --minutes ...", soft_wrap=True)
 
 
@@ -177,8 +190,7 @@ def write_run_page(run: str | Path) -> Path:
     task = load_task(cfg.task, cfg.robot)
     page = Page(f"Training {cfg.task}", f"seed {cfg.seed}, {cfg.nenv} simulations")
     if rows:
-        file = folder.path / "assessments.jsonl"
-        assessed = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        assessed = folder.read_assessments()
         _facts(page, rows[-1], assessed, task)
         rows = rows[:: max(1, len(rows) // _POINTS)]
         _learning(page, rows, assessed, task)
@@ -190,7 +202,7 @@ def write_run_page(run: str | Path) -> Path:
     if films:
         page.section("What it looks like")
         page.film(films[-1], f"after {int(films[-1].stem) / _MILLION:.2f} M steps")
-    return page.write(folder.path / "index.html")
+    return page.write(folder.path / PAGE)
 
 
 def _facts(page: Page, last: Row, assessed: Sequence[Row], task: Task) -> None:

@@ -83,7 +83,7 @@ class Learner(ABC):
     def start_from(self, state: State) -> None:
         """Take over networks, optimisers and statistics of another run's `state`; not its simulations or iteration.
 
-        A critic that sees other simulator parameters than this one (another calibration) is left out: it learns anew.
+        A critic that sees other simulator parameters than this one (another calibration) is left out here.
         """
         found = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
         others = [name for name, one in found.items() if len(one.mean) != len(self.normalizers[name].mean)]
@@ -93,6 +93,10 @@ class Learner(ABC):
         for name, adam in self.adams.items():
             if not name.startswith(tuple(others)):
                 adam.restore(name, state)
+
+    def start_with(self, net: PolicyNet) -> None:
+        """Take over a policy alone; what else is learned begins anew."""
+        raise ValueError(f"{self.cfg.algorithm} cannot begin with a policy alone")
 
     def close(self) -> None:  # noqa: B027  most have nothing to end
         """End threads that were started."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from trueup.policy.net import PolicyNet, Wiring, read_layers
+from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.collect import Collector, Reflection, Rollout
 from trueup.rl.env import Env, State
 from trueup.rl.learner import Learner
@@ -113,6 +114,14 @@ class Ppo(Learner):
 
     def _update_actor(self, minibatches: list[Tensor]) -> dict[str, float]:
         rollout, cfg, actor = self.rollout, self.cfg, self.actor
+        if self.iteration < cfg.critic_first:
+            return {
+                "policy_loss": 0.0,
+                "kl": 0.0,
+                "clipped": 0.0,
+                "updates": 0.0,
+                "std": float(actor.log_std.exp().mean()),
+            }
         records, kl, max_std = [], 0.0, self._max_std()
         for part in minibatches:
             obs, action, old_mean = (x.index_select(0, part) for x in (rollout.actor, rollout.action, rollout.mean))
@@ -183,9 +192,42 @@ class Ppo(Learner):
         self.average.count = self.iteration
 
     def start_from(self, state: State) -> None:
+        """As every learner; a critic of other hidden factors (another calibration) is taken over without them."""
         super().start_from(state)
+        earlier, shared = read_normalizer(state, "normalizer/critic"), self.env.ncritic - self.env.nprivileged
+        if len(earlier.mean) != self.env.ncritic and len(earlier.mean) >= shared > 0:
+            self._take_critic(state, earlier, shared)
         self.learning_rate = float(state["learner/learning_rate"])
         self.average.restore(state, "average/")
+
+    def _take_critic(self, state: State, earlier: Normalizer, shared: int) -> None:
+        """Weights and statistics of the first `shared` columns; the factors, which are the last, begin without any.
+
+        A critic that learns anew misleads the actor for a hundred thousand steps, in which a policy that walked falls.
+        """
+        first, factors = f"{self.critic.net.prefix}/0/weight", self.stepper.obs.critic[:, shared:]
+        for name, view in self.critic.parameters.view.items():
+            found = torch.from_numpy(np.asarray(state[f"critic/{name}"], np.float32))
+            if name == first:
+                view.zero_()
+                view[:, :shared] = found[:, :shared]
+            else:
+                view.copy_(found)
+        statistics = self.normalizers["critic"]
+        statistics.mean = np.concatenate([earlier.mean[:shared], factors.mean(axis=0)])
+        statistics.var = np.concatenate([earlier.var[:shared], factors.var(axis=0)])
+        statistics.count = earlier.count
+
+    def start_with(self, net: PolicyNet) -> None:
+        """Take over a policy alone, with the statistics of its observations."""
+        arrays = {name: values for name, values in net.arrays().items() if name.startswith("actor/")}
+        shapes = {name: tuple(view.shape) for name, view in self.actor.parameters.view.items() if name != "log_std"}
+        if {name: values.shape for name, values in arrays.items()} != shapes:
+            raise ValueError(f"a network of other sizes: {sorted(shapes.values())}")
+        for name, values in arrays.items():
+            self.actor.parameters.view[name].copy_(torch.from_numpy(np.array(values, np.float32)))
+        self.normalizers["actor"].__dict__.update(deepcopy(net.normalizer).__dict__)
+        self.average.flat.copy_(self.actor.parameters.flat)
 
     def close(self) -> None:
         """End the second thread."""

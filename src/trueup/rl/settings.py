@@ -52,6 +52,7 @@ class PpoCfg(LearnerCfg):
     average         iterations over which the policy that leaves training is averaged; 1: it is the newest one
     symmetry        half of each minibatch is mirrored, where the environment offers a mirror
     side_by_side    critic on a second core
+    critic_first    iterations in which the critic learns alone: an actor that is good already must not follow a new one
     """
 
     algorithm: Literal["ppo"] = "ppo"
@@ -72,6 +73,7 @@ class PpoCfg(LearnerCfg):
     average: int = 20
     symmetry: bool = False
     side_by_side: bool = True
+    critic_first: int = 0
     net: NetCfg = field(default_factory=NetCfg)
 
 

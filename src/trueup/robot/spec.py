@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.core.toml import read_toml
+from trueup.core.documents import read_toml
 
 SCHEMA = 1
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"

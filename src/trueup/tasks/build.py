@@ -163,12 +163,6 @@ def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) 
     )
 
 
-def shown_signals(spec: ObservationSpec) -> tuple[str, ...]:
-    """Signals that a policy sees beside a robot's own sensors; a layout may give widths to more than it shows."""
-    seen = {term.signal for term in spec.terms}
-    return tuple(name for name in spec.widths if name in seen)
-
-
 def with_servo(robot: Robot, servo: Servo) -> Robot:
     """The robot with the gains and the torque limit of a task."""
     joints = robot.spec.joints

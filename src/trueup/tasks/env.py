@@ -16,7 +16,7 @@ from trueup.policy.mlp import PolicySpec
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Reading
 from trueup.rl.env import Mirror, Obs, Step
-from trueup.tasks.build import EnvCfg, build, shown_signals
+from trueup.tasks.build import EnvCfg, build
 from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.sensing.mirror import make_mirror
 from trueup.tasks.task import Task
@@ -47,7 +47,7 @@ class TaskEnv:
         if self.cfg.training:  # sudden commands are the harder lesson
             seen = msgspec.structs.replace(seen, command_step=())
         self._builder = ObservationBuilder(seen, self.nenv)
-        self._others = shown_signals(self.observation_spec)
+        self._others = seen.others
         self._map = ActionMap(parts.action)
         self._order = JointOrder(seen.joint_names, self.robot.spec.joint_names)
         self.watch: Callable[[Frame], None] | None = None

@@ -21,7 +21,7 @@ from trueup.tasks.sensing.reference import REFERENCE, ROTATION, reference_signal
 from trueup.tasks.task import Task
 
 FOLLOWED = ("forward", "sideways", "turn")  # what policies of other formats are asked for
-_GIVEN = {"joint_pos", "joint_vel", "gyro", "gravity", "action"}
+_GIVEN = frozenset({"joint_pos", "joint_vel", "gyro", "gravity", "action"})
 
 
 def with_layout(task: Task, layout: Layout) -> Task:
@@ -30,21 +30,17 @@ def with_layout(task: Task, layout: Layout) -> Task:
     A policy follows velocities, or a motion: then the task is a tracking task, and its motion is the policy's.
     """
     names = load_robot(task.robot).spec.joint_names
-    order, given = JointOrder(layout.joint_names, names), set(_GIVEN)
-    seen = {term.signal for term in layout.observation.terms}
-    if isinstance(task.goal, TrackingGoal):
-        if "command" in seen:
-            raise TrueupError(f"task {task.name!r} asks for a motion, policy {layout.name!r} follows a command")
+    order = JointOrder(layout.joint_names, names)
+    if follows_motion(layout):
+        if not isinstance(task.goal, TrackingGoal):
+            need = f"its task is a tracking task, {task.robot}-track:MOTION.npz"
+            raise TrueupError(f"policy {layout.name!r} observes {REFERENCE!r}: it follows a motion, and {need}")
         task = replace(task, signals={**task.signals, **reference_signals(order)})
-        given |= {REFERENCE, ROTATION}
-    elif follows_motion(layout):
-        raise TrueupError(
-            f"policy {layout.name!r} observes {REFERENCE!r}, a motion: its task is a tracking task, g1-track:MOTION.npz"
-        )
+        given = _GIVEN | {REFERENCE, ROTATION}
+    elif task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
+        raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
     else:
-        given |= {"command"}
-        if task.goal.columns != FOLLOWED or layout.observation.ncommand != len(FOLLOWED):
-            raise TrueupError(f"task {task.name!r} does not ask for velocities, which policy {layout.name!r} follows")
+        given = _GIVEN | {"command"}
     missing = [term.signal for term in layout.observation.terms if term.signal not in given]
     if missing:
         raise TrueupError(f"policy {layout.name!r} observes {missing[0]!r}, which task {task.name!r} does not have")
@@ -85,7 +81,13 @@ def bundle_task(passport: Passport, task: str | None = None, robot: str | None =
     if task is None and name.partition(":")[0] not in task_names():
         raise TrueupError(f"this policy's task {name!r} is not built in: name it with --task FILE.py:FUNCTION")
     found = load_task(name, robot)
-    return found if passport.origin.format == "trueup" else with_layout(found, layout_of(passport))
+    return with_layout(found, layout_of(passport)) if is_foreign(passport) else found
+
+
+def is_foreign(passport: Passport) -> bool:
+    """Whether a policy has a layout of others: it was imported, or trained from one that was."""
+    shown = {term.signal for term in passport.policy.observation.terms}
+    return passport.origin.format != "trueup" or bool(shown & {REFERENCE, ROTATION})
 
 
 def fitting_tasks(layout: Layout, robot: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
@@ -68,6 +68,15 @@ def load_task(name: str, robot: str | None = None) -> Task:
     return replace(task, robot=robot)
 
 
+def _advice(name: str, makers: Iterable[str]) -> str:
+    """What to name instead of what is no task: a file lacks its function, a robot has tasks of its own."""
+    if name.endswith(".py"):
+        return f": name the function in it that returns the task, {name}:FUNCTION"
+    if own := [task for task in makers if task.startswith(f"{name}-")]:
+        return f"; tasks of robot {name!r}: {', '.join(own)}"
+    return f"{did_you_mean(name, makers)}; your own is named FILE.py:FUNCTION"
+
+
 def task_maker(name: str) -> Callable[..., Any]:
     """The function of a built-in task, or of the user's own."""
     makers = _makers()
@@ -94,7 +103,7 @@ def _named(name: str) -> Task:
     if motions and base in makers and "motions" in inspect.signature(makers[base]).parameters:
         return makers[base](motions=tuple(motions.split(",")))  # type: ignore[call-arg]
     if name not in makers:
-        raise TrueupError(f"no task {name!r}{did_you_mean(name, makers)}; your own is named FILE.py:FUNCTION")
+        raise TrueupError(f"no task {name!r}{_advice(name, makers)}")
     return makers[name]()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,8 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import OutFile
 
 if TYPE_CHECKING:
-    from trueup.train.config import RunCfg
-
-_Z = 1.96  # of a 95 % interval
+    from trueup.tasks.evaluation.statistics import Z95, wilson
+from trueup.train.config import RunCfg
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,15 @@ class ComparedRun:
         if self.assessed is None or self.assessed.get("error") is None:
             return None
         spread = self.assessed.get("error_se")
-        return float(self.assessed["error"]), None if spread is None else _Z * float(spread)
+        return float(self.assessed["error"]), None if spread is None else Z95 * float(spread)
 
     def falls(self) -> tuple[int, int, tuple[float, float]] | None:
         """Falls, episodes and the 95 % interval of their share; None where the number of episodes is unknown."""
         if self.assessed is None or not self.assessed.get("episodes"):
             return None
         falls, episodes = int(self.assessed["falls"]), int(self.assessed["episodes"])
-        return falls, episodes, wilson(falls, episodes)
+        rate = wilson(falls, episodes)
+        return falls, episodes, (rate.low, rate.high)
 
 
 def read_runs(paths: Sequence[str | Path]) -> list[ComparedRun]:
@@ -79,7 +78,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[ComparedRun]:
                 path=folder.path,
                 cfg=folder.config(),
                 rows=folder.read_metrics(),
-                assessed=_last_assessment(folder.path / "assessments.jsonl"),
+                assessed=next(reversed(folder.read_assessments()), None),
                 film=films[-1] if films else None,
             )
         )
@@ -94,14 +93,6 @@ def differences(runs: Sequence[ComparedRun]) -> dict[str, list[str]]:
     return {name: found for name, found in values.items() if len(set(found)) > 1}
 
 
-def wilson(count: int, total: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share (Wilson 1927), which holds at 0 and at all too."""
-    share, z2 = count / total, _Z * _Z
-    middle = (share + z2 / (2 * total)) / (1 + z2 / total)
-    half = _Z * math.sqrt(share * (1 - share) / total + z2 / (4 * total * total)) / (1 + z2 / total)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def _flat(cfg: RunCfg) -> dict[str, str]:
     from trueup.train.config import write_config
 
@@ -112,13 +103,3 @@ def _flat(cfg: RunCfg) -> dict[str, str]:
         return {key: text for part in parts for key, text in part.items()}
 
     return walk(json.loads(write_config(cfg)), "")
-
-
-def _last_assessment(path: Path) -> dict[str, Any] | None:
-    found = None
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            found = json.loads(line)
-        except ValueError:  # torn by a kill
-            break
-    return found

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
-from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.documents import read_json, to_json
+from trueup.core.errors import TrueupError, did_you_mean, found_instead
+from trueup.policy.foreign.layout import Layout
 from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.load import load_task, name_object, task_maker
@@ -34,7 +36,8 @@ class RunCfg:
     randomize      draw the task's ranges and push; `adr`: let ranges grow with success
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
-    start          folder of the run whose networks this one begins with; the same task, joints and learner
+    start          folder of the run whose networks this one begins with; the same task, joints and learner. Or a bundle
+    layout         of a bundle that was trained elsewhere: what the policy sees and moves
     """
 
     task: str
@@ -51,6 +54,7 @@ class RunCfg:
     learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
     start: str | None = None
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,8 @@ class Budget:
     minutes, steps   whichever comes first; steps are control steps of all simulations together
     target           stop when an assessment, made every minute, reaches it; with `past_target` only record it
     save_s           between checkpoints
-    film_minutes     between films; 0: none
+    film_minutes     between films, and one at the end; 0: none
+    assessed         an assessment and a page follow: `minutes` holds them too
     """
 
     minutes: float | None = None
@@ -69,6 +74,13 @@ class Budget:
     past_target: bool = False
     save_s: float = 30.0
     film_minutes: float = 0.0
+    assessed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("minutes", "steps"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise TrueupError(f"--{name} must be above 0, found {value:g}")
 
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
@@ -101,18 +113,19 @@ def with_options(cfg: LearnerCfg, options: dict[str, Any]) -> LearnerCfg:
 
 def write_config(cfg: RunCfg) -> str:
     """As JSON text; `learner` holds its `algorithm`, by which it is read again."""
-    return msgspec.json.format(msgspec.json.encode(cfg), indent=1).decode() + "\n"
+    return to_json(cfg).decode()
 
 
 def read_config(path: Path) -> RunCfg:
     """Read what `write_config` wrote."""
+    if not path.is_file():
+        found = found_instead(path.parent)
+        raise TrueupError(f"no run here: {found}; `trueup train TASK --out RUN` makes one", file=path.parent)
+    content = read_json(path, dict[str, Any], "run's config")
+    if "learner" not in content:
+        raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
     try:
-        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        if "learner" not in content:
-            raise TrueupError("this run is of an earlier version of trueup: it names no learner", file=path)
         return msgspec.convert(content, RunCfg, dec_hook=_read_learner)
-    except OSError:
-        raise TrueupError("no run here: config.json is missing", file=path.parent) from None
     except msgspec.MsgspecError as error:
         raise TrueupError(f"is not a run's config: {error}", file=path) from None
 

@@ -6,11 +6,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trueup.core.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
+from trueup.core.documents import read_json_lines
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
 from trueup.policy.net import PolicyNet, Wiring, read_net
@@ -55,7 +56,7 @@ class RunFolder:
         found = self.checkpoints.newest()
         if found is None:
             self.config()  # a folder that is no run is refused as such
-            raise TrueupError("has no checkpoint yet", file=self.path)
+            raise TrueupError("this run has no checkpoint yet: it was stopped before its first", file=self.path)
         return found
 
     def newest_policy(self) -> PolicyNet:
@@ -70,7 +71,10 @@ class RunFolder:
         """The policy of a checkpoint."""
         if POLICY not in found.facts:
             raise TrueupError("its checkpoint is of an earlier version of trueup: train anew", file=self.path)
-        return read_net(msgspec.convert(found.facts[POLICY], Wiring), part(found.arrays, f"{POLICY}/"))
+        try:
+            return read_net(msgspec.convert(found.facts[POLICY], Wiring), part(found.arrays, f"{POLICY}/"))
+        except (msgspec.ValidationError, KeyError, TypeError, IndexError, ValueError) as error:
+            raise TrueupError(f"its checkpoint holds no policy: {error!r}", file=self.path) from None
 
     def snapshot_iterations(self) -> list[int]:
         """Iterations of the snapshots, oldest first."""
@@ -90,14 +94,11 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, float]]:
         """One record an iteration; a torn last line is left out."""
-        rows = []
-        if self.metrics.exists():
-            for line in self.metrics.read_text().splitlines():
-                try:
-                    rows.append(json.loads(line))
-                except ValueError:
-                    break
-        return rows
+        return read_json_lines(self.metrics)
+
+    def read_assessments(self) -> list[dict[str, Any]]:
+        """One record an assessment."""
+        return read_json_lines(self.path / "assessments.jsonl")
 
     def drop_metrics_after(self, iteration: int) -> None:
         """Remove the records of iterations that a resumed run will repeat."""

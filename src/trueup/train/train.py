@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from trueup.core.checkpoint import read_checkpoint
+from trueup.core.documents import write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic, writing
+from trueup.core.files import writing
 from trueup.core.machine import usable_cores
+from trueup.policy.bundle.bundle import is_bundle
 from trueup.policy.mlp import MlpPolicy
 from trueup.policy.net import PolicyNet
 from trueup.policy.runner import PolicyRunner
@@ -23,19 +25,22 @@ from trueup.rl.learner import Learner, learner_class
 from trueup.rl.settings import DistillCfg
 from trueup.rl.stepper import bad_rows
 from trueup.tasks.env import EnvCfg, TaskEnv
+from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.task import error_metric
+from trueup.train.bundles.warm import warm_net
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
 from trueup.train.play.episode import EPISODE_FILE, record_episode
 from trueup.train.play.show import film_policy
+from trueup.train.reserve import FILM_S, Reserve, measured_reserve
 from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
 from trueup.world.fitted.origins import Origin
 from trueup.world.randomization.adr import AdrCfg
 
+_LOG = logging.getLogger(__name__)
 ORIGINS_FILE = "origins.json"
-_FILM_S = 4.0
 _ASSESS_EVERY_S = 60.0
 _SIZES = (512, 1024, 2048)
 _ENOUGH = 0.75  # of the best pace: with half as many simulations, about two thirds of the steps learn the same
@@ -50,25 +55,46 @@ def train(
     *,
     resume: bool = False,
     show: Callable[[Progress], None] = lambda progress: None,
+    started: float | None = None,
 ) -> Outcome:
-    """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent."""
-    folder, started = RunFolder(out), time.monotonic()
+    """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent.
+
+    started  monotonic time from which `budget.minutes` counts; default: now. The last film is made within it
+    """
+    folder, started = RunFolder(out), time.monotonic() if started is None else started
     if budget.minutes is None and budget.steps is None and budget.target is None:
         raise TrueupError("a run needs an end: --minutes, --steps or --target")
     cfg = folder.config() if resume else tuned(cfg)
     learner = make_learner(cfg)
     if not resume:
         folder.create(cfg)
-        origins = msgspec.json.format(msgspec.json.encode(run_origins(cfg)), indent=1)
-        write_atomic(folder.path / ORIGINS_FILE, origins)
+        write_json(folder.path / ORIGINS_FILE, run_origins(cfg))
     if cfg.start is not None:
-        begin_with(learner, RunFolder(cfg.start))
-    trainer = Trainer(folder, learner, _extras(cfg, folder, budget), resume=resume, started=started)
+        begin_with(learner, Path(cfg.start))
+    reserve = _reserve(cfg, budget)
+    extras = _extras(cfg, folder, budget)
+    trainer = Trainer(folder, learner, extras, resume=resume, started=started, reserve_s=reserve.total_s)
     outcome = trainer.run(budget, show)
     net = folder.newest_policy()
     if net.spec.kind != "privileged":
         MlpPolicy(run_env(cfg, 1, threads=1).policy_spec(), net).save(folder.policy)
+    if budget.film_minutes > 0 and outcome.reason != "interrupted" and outcome.iteration:
+        left = np.inf if budget.minutes is None else 60.0 * budget.minutes - trainer.elapsed_s
+        _film_end(cfg, folder, reserve.film_length(left))
     return outcome
+
+
+def _reserve(cfg: RunCfg, budget: Budget) -> Reserve:
+    """What the end of the run takes; nothing is measured where no time is given."""
+    films = budget.film_minutes > 0
+    if budget.minutes is None or not (films or budget.assessed):
+        return Reserve()
+    return measured_reserve(
+        lambda nenv: run_env(cfg, nenv, threads=1 if nenv == 1 else None, stagger=False),
+        EPISODES,
+        films=films,
+        assesses=budget.assessed,
+    )
 
 
 def tuned(cfg: RunCfg) -> RunCfg:
@@ -117,13 +143,19 @@ def make_learner(cfg: RunCfg) -> Learner:
     return learner_class(cfg.learner)(env, cfg.learner, cfg.seed, *more)
 
 
-def begin_with(learner: Learner, start: RunFolder) -> None:
-    """Give a learner the networks and statistics of another run; a checkpoint of its own replaces them on resuming."""
+def begin_with(learner: Learner, start: Path) -> None:
+    """Give a learner the networks and statistics of another run; a checkpoint of its own replaces them on resuming.
+
+    Of a bundle it takes the policy: the critic is new.
+    """
     try:
-        learner.start_from(start.newest().arrays)
+        if is_bundle(start):
+            learner.start_with(warm_net(start))
+        else:
+            learner.start_from(RunFolder(start).newest().arrays)
     except (KeyError, ValueError, RuntimeError) as error:
-        told = f"its networks do not fit this task and learner ({error}); train without --start"
-        raise TrueupError(told, file=start.path) from error
+        told = f"its networks do not fit this task and learner ({error}); train without --from"
+        raise TrueupError(told, file=start) from error
 
 
 def run_env(
@@ -157,6 +189,8 @@ def run_env(
         stagger=stagger,
     )
     task = load_task(cfg.task, cfg.robot)
+    if cfg.layout is not None:
+        task = with_layout(task, cfg.layout)
     if isinstance(cfg.learner, DistillCfg) or cfg.start is not None:  # walks already: no easy start is needed
         task = replace(task, ramp_s=(0.0, 0.0))
     return make_env(task, env_cfg)
@@ -224,10 +258,24 @@ def _extras(cfg: RunCfg, folder: RunFolder, budget: Budget) -> tuple[Periodic, .
 
 
 def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
-    env = run_env(cfg, 1, threads=1, stagger=False)
-    path = folder.films / f"{learner.steps_done:010d}.mp4"
-    film_policy(env, PolicyRunner(learner.policy()), path, seconds=_FILM_S)
+    _film_net(cfg, folder, learner.policy(), learner.steps_done, FILM_S)
     return False
+
+
+def _film_end(cfg: RunCfg, folder: RunFolder, seconds: float) -> None:
+    """The last film shows the policy that is kept; without ffmpeg the run is none the worse."""
+    steps = int(folder.newest().facts["steps"])
+    try:
+        _film_net(cfg, folder, folder.newest_policy(), steps, seconds)
+    except TrueupError as error:
+        _LOG.warning("no film was made: %s", error)
+
+
+def _film_net(cfg: RunCfg, folder: RunFolder, net: PolicyNet, steps: int, seconds: float) -> None:
+    path = folder.films / f"{steps:010d}.mp4"
+    if not path.exists():
+        env = run_env(cfg, 1, threads=1, stagger=False)
+        film_policy(env, PolicyRunner(net), path, seconds=seconds)
 
 
 def _reached(cfg: RunCfg, folder: RunFolder, learner: Learner, target: float) -> bool:

@@ -17,6 +17,8 @@ from trueup.rl.stepper import NonFiniteError
 from trueup.train.config import Budget
 from trueup.train.folder import POLICY, RunFolder, Scalars
 
+_SLOWEST = 4.0  # times slower than at its best, at most
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
@@ -64,13 +66,22 @@ class Trainer:
     """One run in its folder. A new one starts, an existing one (`resume`) continues bit for bit.
 
     `started` is the monotonic time from which the run's time counts: it includes the preparation.
+    `reserve_s` of a budget of minutes is left for what follows, and more where training has become slower.
     """
 
     def __init__(
-        self, folder: RunFolder, learner: Learner, extras: tuple[Periodic, ...], *, resume: bool, started: float
+        self,
+        folder: RunFolder,
+        learner: Learner,
+        extras: tuple[Periodic, ...],
+        *,
+        resume: bool,
+        started: float,
+        reserve_s: float = 0.0,
     ) -> None:
         self.folder, self.learner, self.extras = folder, learner, extras
-        self._start = started
+        self._start, self._reserve_s = started, reserve_s
+        self._iteration_s, self._slower, self._best_pace = 0.0, 1.0, 0.0
         found = folder.checkpoints.newest() if resume else None
         if found is not None:
             try:
@@ -103,8 +114,11 @@ class Trainer:
                     steps = learner.steps_done
                     metrics = self._iterate()
                     before, last = last, time.monotonic()
+                    self._iteration_s = last - before
                     newest = (learner.steps_done - steps) / max(last - before, 1e-9)
                     pace = 0.8 * pace + 0.2 * newest if pace else newest  # smoothed over some iterations
+                    self._best_pace = max(self._best_pace, pace)
+                    self._slower = min(_SLOWEST, self._best_pace / max(pace, 1e-9))
                     progress = self._progress(budget, pace, metrics)
                     scalars.add(progress.record())
                     self.folder.keep_snapshot(learner.iteration, self._policy)
@@ -169,9 +183,16 @@ class Trainer:
     def _spent(self, budget: Budget) -> str | None:
         if budget.steps is not None and self.learner.steps_done >= budget.steps:
             return "steps"
-        if budget.minutes is not None and self.elapsed_s >= 60.0 * budget.minutes:
+        if budget.minutes is not None and self.elapsed_s + self._needed_s >= 60.0 * budget.minutes:
             return "minutes"
         return None
+
+    @property
+    def _needed_s(self) -> float:
+        """Time of what follows, and of one more iteration; the first is not kept waiting: there must be a policy."""
+        if not self._reserve_s or self.learner.iteration == 0:
+            return 0.0
+        return self._slower * self._reserve_s + self._iteration_s
 
     def _progress(self, budget: Budget, pace: float, metrics: dict[str, float]) -> Progress:
         steps, elapsed, left = self.learner.steps_done, self.elapsed_s, []

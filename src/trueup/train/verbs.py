@@ -6,10 +6,11 @@ Torch, MuJoCo and the tasks are imported when something runs, so that the comman
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import tyro
 
@@ -61,7 +62,8 @@ class TrainVerb:
     motion: tuple[str, ...] = ()
     """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
     out: OutLike | None = None  # Folder of the run.
-    minutes: float | None = None  # Stop after this time, counting what a resumed run has spent already.
+    minutes: float | None = None
+    """Be done in this time, with preparation, last film, assessment and page; what a resumed run has spent counts."""
     steps: int | None = None  # Stop after this many control steps of all simulations together.
     target: float | None = None
     """Stop when an assessment reaches it: error below it and no falls; for tasks without an error a score."""
@@ -91,9 +93,10 @@ class TrainVerb:
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
-    start: PathLike | None = None
-    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones."""
-    film_minutes: float = 5.0  # Time between short films; 0: none.
+    start: Annotated[PathLike | None, tyro.conf.arg(name="from", aliases=("--start",))] = None
+    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the
+    policy of a bundle (`trueup policy import`), whoever trained it: it sees and moves what its layout says."""
+    film_minutes: float = 5.0  # Time between short films, and one at the end; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
     """Do the step of a dump (OUT/nan) again, in which a number was not finite, instead of training."""
@@ -103,6 +106,8 @@ def run(
     verb: TrainVerb,
     show: Callable[[Progress], None] = lambda progress: None,
     on_start: Callable[[RunCfg], None] = lambda cfg: None,
+    *,
+    began: float | None = None,
 ) -> TrainedRun:
     """Train a policy for a task, or continue a run; the run is in `out` (default runs/TASK).
 
@@ -114,7 +119,9 @@ def run(
     resume    the run's folder, or True for that in `out`
 
     All options are the fields of `TrainVerb`, which says what they mean, and the flags of `trueup train`.
+    `began` is when a command began that goes on with an assessment and a page: `minutes` holds those too.
     """
+    started = time.monotonic() if began is None else began
     from trueup.tasks.load import name_object
     from trueup.tasks.task import Task
     from trueup.train.config import Budget
@@ -138,8 +145,10 @@ def run(
         target=verb.target,
         save_s=verb.save_seconds,
         film_minutes=verb.film_minutes,
+        assessed=began is not None,
     )
-    return TrainedRun(path=path, outcome=train_run(cfg, path, budget, resume=bool(verb.resume), show=show))
+    outcome = train_run(cfg, path, budget, resume=bool(verb.resume), show=show, started=started)
+    return TrainedRun(path=path, outcome=outcome)
 
 
 train = called_with(TrainVerb, run)
@@ -162,6 +171,8 @@ def run_folder(verb: TrainVerb) -> Path:
 
 def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
+    from trueup.policy.bundle.bundle import is_bundle
+    from trueup.train.bundles.warm import warm_layout, warm_settings
     from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
@@ -171,6 +182,9 @@ def run_config(verb: TrainVerb) -> RunCfg:
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")
+    learner, layout = _learner(verb, task), None
+    if verb.start is not None and is_bundle(verb.start):
+        learner, layout = warm_settings(learner, verb.start), warm_layout(verb.start)
     as_they_are = ("seed", "nenv", "threads", "posterior", "randomize", "adr")
     return RunCfg(
         task=task,
@@ -178,7 +192,8 @@ def run_config(verb: TrainVerb) -> RunCfg:
         params=None if fit is None else str(fit),
         actuator=None if verb.actuator is None else str(verb.actuator),
         delta=None if verb.delta is None else str(verb.delta),
-        learner=_learner(verb, task),
+        learner=learner,
+        layout=layout,
         teacher=None if verb.teacher is None else str(verb.teacher),
         start=None if verb.start is None else str(verb.start),
         **{name: getattr(verb, name) for name in as_they_are},

@@ -54,13 +54,13 @@ class SimVerb:
 
     In: a robot (and, with --params, a calibration of it). Out: a film (--film), a page of traces (--page), and how it
     ended on the screen.
-    In: logs, --robot and --params. Out: the errors of the fit and of the nominal model on these logs, open loop and in
+    In: logs and --params. Out: the errors of the fit and of the nominal model on these logs, open loop and in
     windows of 0.5 s, per joint and per log, and a page (--page); nothing is fitted.
     """
 
     what: tyro.conf.Positional[tuple[str, ...]]
     """A robot to drop (built-in name, or a folder, spec, MJCF or URDF of your own), or logs to replay."""
-    robot: str | None = None  # Whose logs they are.
+    robot: str | None = None  # Whose logs they are (default: the built-in robot that --params is of).
     mapping: str | None = None  # For logs in CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
     film: OutFile | None = None  # Write a film here (.mp4 or .gif).
     page: OutFile | None = None  # Write a self-contained HTML page with zoomable traces here.

@@ -8,9 +8,11 @@ from made_calibration import made_calibration
 
 from trueup.calibrate.active.forecast import Forecaster, deviations, worth
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
-from trueup.calibrate.active.plan import BASELINES, ActiveCfg, ActivePlan, Expected, plan_active
+from trueup.calibrate.active.outlook import USUAL, Outlook
+from trueup.calibrate.active.plan import ActiveCfg, ActivePlan, Expected, plan_active
 from trueup.core.errors import TrueupError
 from trueup.record.record import check_plan
+from trueup.report.record import _verdict
 from trueup.robot.excitation.limits import LimitCfg, joint_bounds
 from trueup.robot.load import load_robot
 from trueup.world.fitted.calibration import Misfit
@@ -80,7 +82,16 @@ def test_the_information_of_a_motion_is_that_of_the_simulated_change():
 def test_a_plan_shows_what_was_weak_inside_all_limits_and_says_what_it_gains():
     result = made_calibration(ANKLE, NAMES, x=-0.5, deviation=WEAK)
     cfg = ActiveCfg(seconds=8.5, segment_s=4.0, generations=4, population=6, draws=1)
-    plan = plan_active(ANKLE, result, cfg)
+    outlooks: list[Outlook] = []
+    estimates: list[float] = []
+    plan = plan_active(ANKLE, result, cfg, on_estimate=estimates.append, on_outlook=outlooks.append)
+    (outlook,) = outlooks
+    assert outlook.usual.keys() == set(USUAL)
+    assert outlook.before == plan.before
+    assert len(estimates) == 1
+    assert 0.0 < estimates[0] < 120.0
+    assert outlook.seconds == 8.5
+    assert plan.gain == pytest.approx(min(plan.others.values()) / plan.after)
     check_plan(ANKLE.spec, plan.rehearsal.plan)
     assert plan.rehearsal.plan.meta["kind"] == "active"
     assert plan.rehearsal.plan.seconds <= cfg.seconds
@@ -89,7 +100,7 @@ def test_a_plan_shows_what_was_weak_inside_all_limits_and_says_what_it_gains():
     assert [entry.estimate.parameter.name for entry in plan.expected] == ["armature", "kp"]
     assert all(entry.after < entry.estimate.ratio for entry in plan.expected)
     assert plan.after < plan.before
-    assert set(plan.others) == set(BASELINES)
+    assert set(plan.others) == set(USUAL)
     again = plan_active(ANKLE, result, cfg)
     np.testing.assert_array_equal(again.rehearsal.plan.target_pos, plan.rehearsal.plan.target_pos)
 
@@ -103,6 +114,21 @@ def test_a_plan_ends_as_soon_as_the_target_is_reached():
     assert plan.rehearsal.plan.seconds < 10.0
     assert plan.seconds_needed is not None
     assert plan.seconds_needed <= plan.rehearsal.plan.seconds
+
+
+@pytest.mark.parametrize(("after", "advised"), [(0.1, ""), (0.19, "chirp"), (0.3, "chirp")])
+def test_a_motion_that_gains_little_names_the_usual_one(after: float, advised: str):
+    plan = ActivePlan(
+        rehearsal=None,  # type: ignore[arg-type]
+        expected=(),
+        reached=False,
+        seconds_needed=None,
+        before=0.5,
+        after=after,
+        others={"multisine": 0.25, "chirp": 0.2},
+    )
+    assert plan.advised == advised
+    assert ("use --excitation chirp" in _verdict(plan)) == bool(advised)
 
 
 def test_nothing_weak_is_nothing_to_record():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
+from trueup.calibrate.delta.baselines import METHODS, score_all
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import calibrate_delta
+from trueup.calibrate.delta.problem import Problem
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
@@ -48,8 +51,9 @@ def test_a_weak_servo_is_corrected_by_what_theory_says(tmp_path: Path) -> None:
     result = calibrate_delta("so101", [log], QUICK, folder=tmp_path)
     assert result.corrected.joint_rad[-1] < 0.35 * result.without.joint_rad[-1]
     net = load_delta(tmp_path)
-    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None)
-    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])
+    past = np.stack([np.roll(log["target_pos"], k, axis=0) for k in (1, 2)], axis=1)
+    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None, past)[2:]
+    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])[2:]
     found = net(x)
     slope = np.sum(found * ideal) / np.sum(ideal**2)
     assert slope == pytest.approx(1.0, abs=0.1)
@@ -142,3 +146,62 @@ def test_another_robot_and_another_rate_are_refused() -> None:
     slow = BatchSim(load_robot("so101"), cfg, target_stages=(LearnedDelta(small_net()),))
     with pytest.raises(TrueupError, match="25 Hz"):
         slow.step(slow.joint_pos)
+
+
+def test_a_late_command_is_corrected_by_the_targets_before() -> None:
+    """A command that acts one control step late: delta = q*(-1) - q*, whatever the state."""
+    spec = replace_spec(small_net().spec, past=2, corrected=(0,))
+    n = len(spec.joint_names)
+    one = np.ones(spec.ninput, np.float32)
+    linear = np.zeros((1, spec.ninput), np.float32)
+    own = spec.own(0)
+    assert own == (0, n, 2 * n, 3 * n, 4 * n, 5 * n)
+    linear[0, own[4]] = 1.0
+    net = DeltaNet(spec=spec, linear=linear, layers=(), mean=0 * one, std=one, low=-9 * one, high=9 * one)
+    rng = np.random.default_rng(4)
+    target, past = rng.uniform(-0.01, 0.01, (5, n)), rng.uniform(-0.01, 0.01, (5, 2, n))
+    found = net(net.inputs(target, rng.normal(size=(5, n)), rng.normal(size=(5, n)), None, past))
+    np.testing.assert_allclose(found[:, 0], past[:, 0, 0] - target[:, 0], atol=1e-4)
+    assert not found[:, 1:].any()
+
+
+def test_a_simulation_sees_the_targets_that_came_before() -> None:
+    """The stage remembers by itself what a log would tell it, from a reset or from a replay's past."""
+    robot = load_robot("so101")
+    spec = replace_spec(small_net().spec, past=2)
+    one = np.ones(spec.ninput, np.float32)
+    linear = np.zeros((2, spec.ninput), np.float32)
+    net = DeltaNet(spec=spec, linear=linear, layers=(), mean=0 * one, std=one, low=-9 * one, high=9 * one)
+    stage = LearnedDelta(net)
+    sim = BatchSim(robot, SimCfg(nsim=2), target_stages=(stage,))
+    np.testing.assert_allclose(stage.memory()["past"], np.repeat(sim.joint_pos[:, None], 2, axis=1))
+    targets = robot.spec.default_pose + np.array([[0.1], [0.2], [0.3]])
+    for target in targets:
+        sim.step(target)
+    np.testing.assert_allclose(stage.memory()["past"][1], targets[[2, 1]])
+    before = sim.state()
+    sim.step(targets[0])
+    sim.restore(before)
+    np.testing.assert_allclose(stage.memory()["past"][1], targets[[2, 1]])
+    stage.prime(np.stack([targets, targets + 1.0]))
+    np.testing.assert_allclose(stage.memory()["past"], np.stack([targets, targets + 1.0])[:, [2, 1]])
+
+
+@pytest.mark.medium
+def test_every_method_is_scored_on_the_same_held_out_log() -> None:
+    """Identification and the delta action both explain a weak servo; noise explains nothing."""
+    cfg = replace(QUICK, windows=200, rounds=2)
+    problem = Problem(load_robot("so101"), [recorded("so101", 8.0)], cfg, holdout=[recorded("so101", 5.0, seed=2)])
+    assert problem.scored.min() >= 8 * 30  # rows of the held-out log only
+    learned, scored = score_all(problem)
+    at_1s = {one.name: one.errors.global_mm[-1] for one in scored}
+    assert tuple(at_1s) == METHODS
+    assert at_1s["nothing"] == learned.without.global_mm[-1]
+    assert at_1s["delta action"] < 0.2 * at_1s["nothing"]
+    assert at_1s["identification"] < 0.2 * at_1s["nothing"]
+    assert at_1s["delta dynamics"] < at_1s["nothing"]
+    assert at_1s["action noise"] > 0.8 * at_1s["nothing"]
+
+
+def replace_spec(spec: DeltaSpec, **changed: object) -> DeltaSpec:
+    return msgspec.structs.replace(spec, **changed)

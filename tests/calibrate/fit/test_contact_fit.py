@@ -45,10 +45,10 @@ def test_contact_friction_and_softness_come_back_within_their_intervals(shooting
     judged = judge(shooting, solution)
     for estimate in judged.estimates:
         true = TRUTH[estimate.parameter.name]
-        # one recording is one draw: two standard errors would fail every eighth one with right intervals
-        assert abs(estimate.value - true) < 3 * estimate.standard_error, estimate
-        assert abs(estimate.value - true) < 0.2 * true, estimate
-        assert estimate.verdict != "not visible"
+        assert estimate.interval[0] < true < estimate.interval[1], estimate
+        assert estimate.interval[1] < 2.0 * estimate.interval[0], estimate  # an interval that says something
+        assert abs(estimate.value - true) < 0.1 * true, estimate
+        assert estimate.verdict in ("identified", "weak")
 
 
 def test_a_log_without_odometry_is_refused_with_the_remedy():

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_lerobot import JOINTS, make_dataset, plain_episode
+from mutations import mutate_inside
 
 from trueup.core.errors import TrueupError
 from trueup.data.lerobot.episodes import LerobotCfg, import_dataset
@@ -29,30 +30,7 @@ FILES = {
     ),
     "v2.1": ("meta/tasks.jsonl", "meta/episodes.jsonl", "data/chunk-000/episode_000000.parquet"),
 }
-WORDS = [b"1e999", b"NaN", b"-1", b"9999999999999999999", b'"', b"{", b"]", b"null", b"\x00", b"\xff" * 4, b"[" * 3000]
 CASES = [(version, name) for version, names in FILES.items() for name in names]
-
-
-def mutate(data: bytes, rng: np.random.Generator) -> bytes:
-    """Bits flipped, bytes overwritten, pieces cut out, doubled or cut off, words put in."""
-    out = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        at, n = int(rng.integers(max(len(out), 1))), int(rng.integers(1, 65))
-        match int(rng.integers(6)):
-            case 0:
-                out[at] ^= 1 << int(rng.integers(8))
-            case 1:
-                out[at : at + n] = rng.integers(0, 256, n, dtype=np.uint8).tobytes()
-            case 2:
-                del out[at : at + n]
-            case 3:
-                out[at:at] = out[at : at + n]
-            case 4:
-                out[at : at + 4] = WORDS[int(rng.integers(len(WORDS)))]
-            case _:
-                del out[at:]
-        out = out or bytearray(b"x")
-    return bytes(out)
 
 
 @pytest.mark.medium
@@ -66,7 +44,7 @@ def test_mutated_dataset_ends_in_success_or_a_trueup_error(version: str, name: s
     for k in range(COUNT):
         root = tmp_path / str(k)
         shutil.copytree(whole, root)
-        (root / name).write_bytes(mutate(sound, rng))
+        (root / name).write_bytes(mutate_inside(Path(name).suffix, sound, rng))
         start = time.process_time()
         try:
             found = list(import_dataset(root, robot, LerobotCfg(units="degrees")))

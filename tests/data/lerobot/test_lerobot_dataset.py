@@ -106,8 +106,8 @@ def test_calibration_file_says_how_far_normalised_values_reach(tmp_path: Path, a
     [
         ('{"shoulder_pan": {"range_min": 5, "range_max": 5}}', "range 5..5 is none"),
         ('{"shoulder_pan": {"range_min": 5, "range_max": 500}}', "has no motor 'shoulder_lift'"),
-        ("[1, 2]", "is no calibration file"),
-        ('{"shoulder_pan": {"range_min": 5, "range_max": 1e999}}', "is no calibration file"),
+        ("[1, 2]", "is not a LeRobot calibration file"),
+        ('{"shoulder_pan": {"range_min": 5, "range_max": 1e999}}', "is not a LeRobot calibration file"),
     ],
 )
 def test_wrong_calibration_is_refused(text: str, message: str, tmp_path: Path, arm: Reference) -> None:
@@ -217,9 +217,9 @@ def test_episode_shorter_than_its_metadata_is_said(
     ("change", "message"),
     [
         ({"codebase_version": "v1.6"}, "format 'v1.6'; this version reads v2.0, v2.1, v3.0"),
-        ({"robot_type": 7}, "is no meta/info.json"),
+        ({"robot_type": 7}, "is not a LeRobot dataset"),
         ({"features": {}}, "has no feature 'observation.state'"),
-        ({"features": 3}, "is no meta/info.json"),
+        ({"features": 3}, "is not a LeRobot dataset"),
     ],
 )
 def test_info_that_is_none_is_refused(change: dict[str, object], message: str, tmp_path: Path, arm: Reference) -> None:

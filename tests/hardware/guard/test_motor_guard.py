@@ -142,6 +142,51 @@ def test_a_silent_policy_trips_within_two_control_periods(runner: Runner) -> Non
     assert 0.057 < runner.guard.trip.time_s < 0.061  # the last command came at 20 ms
 
 
+def test_time_that_the_guard_itself_was_not_run_is_no_silence_up_to_two_control_periods(runner: Runner) -> None:
+    guard, commanded = runner.guard, 0.02  # s, when the newest command came
+    guard.excuse(0.03)
+    guard.excuse(0.03)
+    assert guard.tick(commanded + 0.075) is not None
+    assert guard.tick(commanded + 0.080) is None  # two control periods and two that are excused
+    assert runner.tripped == "silence"
+
+
+def test_a_policy_that_may_be_silent_for_longer_is_excused_nothing_more() -> None:
+    guard = MotorGuard(SPEC, GuardCfg(silence_s=0.1), control_hz=50.0, period_s=PERIOD)
+    guard.observe(state(0), 0.0)
+    guard.command(rows(), 0.0)
+    guard.excuse(1.0)
+    guard.observe(state(48), 0.096)
+    assert guard.tick(0.097) is not None
+    assert guard.tick(0.099) is None
+    assert guard.trip is not None
+    assert guard.trip.guard == "silence"
+
+
+def test_states_that_waited_while_the_guard_was_not_run_may_come_late_and_only_they(runner: Runner) -> None:
+    late, command = 0.03, runner.k * PERIOD
+    for excused, trip in ((0.03, ""), (0.0, "stale")):
+        guard = MotorGuard(SPEC, GuardCfg(silence_s=1.0), control_hz=50.0, period_s=PERIOD)
+        for k in range(10):
+            guard.observe(state(k), k * PERIOD)
+        guard.command(rows(), command)
+        guard.excuse(excused)
+        guard.observe(state(10), 10 * PERIOD + late)
+        assert (guard.tick(10 * PERIOD + late + 0.015) is None) == bool(trip)
+        assert ("" if guard.trip is None else guard.trip.guard) == trip
+
+
+def test_a_command_and_a_state_end_what_was_excused(runner: Runner) -> None:
+    runner.guard.excuse(1.0)
+    runner.run(10)  # commands and states come again
+    runner.run(9, None)
+    while not runner.tripped and runner.k < 100:
+        runner.step(None)
+    assert runner.tripped == "silence"
+    assert runner.guard.trip is not None
+    assert runner.k * PERIOD - runner.guard.trip.time_s < 0.041
+
+
 # --- numbers ---
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e30])
 @pytest.mark.parametrize("name", ["joint_pos", "joint_vel", "joint_torque", "joint_temperature"])

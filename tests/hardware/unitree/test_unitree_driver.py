@@ -17,11 +17,11 @@ from unitree_bench import GO2, driver_for, driving, hold, own_domain, serving, s
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
+from trueup.hardware.drivers import dds
+from trueup.hardware.drivers.dds import Bus
 from trueup.hardware.drivers.open import open_driver
-from trueup.hardware.drivers.unitree import dds
 from trueup.hardware.drivers.unitree.codec import decode_command, encode_command, encode_state
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
-from trueup.hardware.drivers.unitree.dds import Bus
 from trueup.hardware.drivers.unitree.driver import UnitreeDriver, make_driver
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.rpc import Answer, Service
@@ -45,7 +45,7 @@ class PlainRobot(threading.Thread):
 
     def __init__(self, domain: int, frame: Callable[[int], bytes], mode: str | None = None) -> None:
         super().__init__(daemon=True)
-        self._bus = Bus("lo", domain)
+        self._bus = Bus("lo", domain, "unitree")
         self._out = self._bus.outbox(LOW_STATE, WIRING.family.low_state.sample)
         self._in = self._bus.inbox(LOW_CMD, WIRING.family.low_cmd.sample)
         answer = Answer(0, f'{{"name":"{mode}"}}')
@@ -338,9 +338,9 @@ def test_a_domain_is_on_one_interface_in_a_process() -> None:
     if not interfaces:
         pytest.skip("loopback is the only interface here")
     with own_domain() as domain:
-        bus = Bus("lo", domain)
+        bus = Bus("lo", domain, "unitree")
         with pytest.raises(TrueupError, match=f"domain {domain} is on lo"):
-            Bus(interfaces[0], domain)
+            Bus(interfaces[0], domain, "unitree")
         bus.close()
         assert not dds._domains.get(domain)
 

@@ -91,7 +91,7 @@ def test_files_that_do_not_belong_are_refused(bundle):
 def test_a_file_that_is_a_pipe_or_too_large_is_not_read(bundle):
     (bundle / NETWORK).unlink()
     os.mkfifo(bundle / NETWORK)
-    with pytest.raises(TrueupError, match="no such file"):
+    with pytest.raises(TrueupError, match="no regular file"):
         load_bundle(bundle)
     (bundle / NETWORK).unlink()
     with (bundle / NETWORK).open("wb") as file:

@@ -60,7 +60,7 @@ def test_an_edit_by_hand_is_refused(tmp_path, old, new):
 
 def test_what_is_no_certificate_is_refused_by_file(tmp_path):
     path = tmp_path / "c.json"
-    with pytest.raises(TrueupError, match=r"c\.json.*No such file"):
+    with pytest.raises(TrueupError, match=r"c\.json.*no certificate here"):
         read_certificate(path)
     path.write_text('{"bundle": 3}')
     with pytest.raises(TrueupError, match="is not a certificate"):

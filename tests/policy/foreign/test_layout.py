@@ -192,7 +192,7 @@ def test_joint_names_that_a_file_leaves_open_are_asked_for(tmp_path):
         ("a: 1", "no layout that trueup knows"),
         ("a: " + "[" * 5000, "nested too deeply|not plain YAML"),
         ("a: {b: [\x00]}", "not plain YAML"),
-        ("x: " + "y" * 200_000, "small text file"),
+        ("x: " + "y" * 200_000, "at most"),
         (GROWING, "more than"),
     ],
 )

@@ -10,6 +10,7 @@ segment improved none of them. After SPI-Active (arXiv 2505.14266) and ASID (arX
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -17,20 +18,18 @@ import numpy as np
 
 from trueup.calibrate.active.forecast import Forecaster, deviations
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
+from trueup.calibrate.active.outlook import SMALL_GAIN, Outlook, UsualCfg, after_usual
 from trueup.calibrate.judge.scores import recorded_drivers
 from trueup.calibrate.judge.verdict import VISIBLE, is_close
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import same_twin
-from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import LimitCfg, joint_bounds
 from trueup.robot.excitation.plan import Plan, clock, join_plans
-from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot
 from trueup.world.fitted.calibration import Calibration, Estimate, Word
 from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
-BASELINES: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
 _STILL_S = 0.25  # rest between segments
 _FARTHEST = 20  # times the time allowed: no longer plan is predicted
 _PENALTY = 10.0
@@ -111,12 +110,32 @@ class ActivePlan:
         """How many times smaller the standard errors are than after the best of the usual excitations."""
         return min(self.others.values()) / self.after if self.others else 1.0
 
+    @property
+    def advised(self) -> str:
+        """The usual excitation to take instead, because this motion tells little more; "" if it is worth its search."""
+        return min(self.others, key=lambda kind: self.others[kind]) if self.gain < SMALL_GAIN and self.others else ""
+
 
 def plan_active(
-    robot: Robot, result: Calibration, cfg: ActiveCfg | None = None, *, progress: Callable[[float], None] | None = None
+    robot: Robot,
+    result: Calibration,
+    cfg: ActiveCfg | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+    on_estimate: Callable[[float], None] | None = None,
+    on_outlook: Callable[[Outlook], None] | None = None,
 ) -> ActivePlan:
-    """Plan the motion that would best show the weak parameters of an earlier calibration."""
-    return _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None)).plan()
+    """Plan the motion that would best show the weak parameters of an earlier calibration.
+
+    on_estimate  is told first how long the search will take, s
+    on_outlook   is told before the search what usual excitations would tell
+    """
+    planner = _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None))
+    if on_estimate is not None:
+        on_estimate(planner.search_s())
+    if on_outlook is not None:
+        on_outlook(planner.outlook())
+    return planner.plan()
 
 
 class _Planner:
@@ -130,8 +149,39 @@ class _Planner:
         self._forecast = Forecaster(robot, result, rate_hz=cfg.rate_hz, draws=cfg.draws, seed=cfg.seed)
         self._bounds = list(joint_bounds(robot.spec, cfg.limits, rate_hz=cfg.rate_hz))
         self._segments = max(1, int(cfg.seconds / (cfg.segment_s + _STILL_S)))
+        self._kept: dict[float, dict[str, FloatArray]] = {}
+
+    def search_s(self) -> float:
+        """Estimate of the search's time: one generation of motions that stand still is timed."""
+        cfg, rows = self._cfg, round(self._cfg.segment_s * self._cfg.rate_hz)
+        still = np.tile(self._robot.spec.excitation_pose, (cfg.population, rows, 1))
+        self._forecast(still)  # builds its simulations
+        began = time.perf_counter()
+        self._forecast(still)
+        return self._segments * cfg.generations * (time.perf_counter() - began)
+
+    def outlook(self) -> Outlook:
+        """Forecast the usual excitations, as long as the plan will be if no segment ends it."""
+        cfg, before = self._cfg, self._forecast.before
+        seconds = self._segments * (cfg.segment_s + _STILL_S)
+        usual = self._usual(seconds)
+        return Outlook(
+            seconds=seconds,
+            before=_rms(self._after(before[None])),
+            usual={kind: _rms(after) for kind, after in usual.items()},
+            enough=tuple(kind for kind, after in usual.items() if (after <= cfg.target).all()),
+        )
+
+    def _usual(self, seconds: float) -> dict[str, FloatArray]:
+        """(nweak,) standard errors after usual excitations of this length; kept."""
+        cfg, before, key = self._cfg, self._forecast.before, round(seconds, 2)
+        like = UsualCfg(seconds=key, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits, rehearse=cfg.rehearse)
+        if key not in self._kept:
+            self._kept[key] = after_usual(self._robot, like, lambda plan: self._after(before + self._information(plan)))
+        return self._kept[key]
 
     def plan(self) -> ActivePlan:
+        """Seek segments until the target, the time or the gain is at its end."""
         known = np.repeat(self._forecast.before[None], self._cfg.draws, axis=0)
         parts: list[Plan] = []
         for k in range(self._segments):
@@ -193,11 +243,7 @@ class _Planner:
         cfg, before, seconds = self._cfg, self._forecast.before, whole.plan.seconds
         gained = self._information(whole.plan)
         after = self._after(before + gained)
-        others: dict[str, float] = {}
-        for kind in BASELINES:
-            usual = ExcitationCfg(kind=kind, seconds=seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)
-            passed = rehearse(self._robot, excite(self._robot.spec, usual), cfg.rehearse)
-            others[kind] = _rms(self._after(before + self._information(passed.plan)))
+        others = {kind: _rms(found) for kind, found in self._usual(seconds).items()}
         enough = (  # if information grows in proportion to time
             float(share * seconds)
             for share in np.geomspace(0.05, _FARTHEST, 120)

@@ -15,9 +15,13 @@ from trueup.core.errors import TrueupError
 class LadderCfg:
     """Which models to compare, and how."""
 
-    rungs: str = "all"
-    """all, parametric, quick, or names with commas: pd delay pace motor M2 to M6 fir net net_long uan; a rung brings
+    rungs: str = "quick"
+    """quick, parametric, all, or names with commas: pd delay pace motor M2 to M6 fir net net_long uan; a rung brings
     those that it starts from."""
+    thorough: bool = False
+    """Compare all rungs, however long that takes (--rungs all); an estimate is printed first."""
+    minutes: float = 5.0
+    """Of the quick form, at most: rungs that are estimated to take longer are left out, and the verdict says so."""
     params: str | None = None
     """Set that fitted rungs share (default: pace; servo where the spec's gains cannot be the servo's)."""
     physics_hz: Annotated[float | None, tyro.conf.arg(name="physics")] = None
@@ -37,7 +41,21 @@ class LadderCfg:
 
     def __post_init__(self) -> None:
         choose(self.rungs)
+        if self.thorough and self.rungs not in ("quick", "all"):
+            raise TrueupError(f"--thorough compares all rungs, --rungs {self.rungs} only some: give one of the two")
+        if self.minutes <= 0.0:
+            raise TrueupError(f"minutes must be above 0, found {self.minutes:g}; --thorough has no limit")
         if not 0.0 < self.holdout_share <= 0.8:
             raise TrueupError(
                 f"the ladder compares on held-out data: holdout_share must be in (0, 0.8], found {self.holdout_share}"
             )
+
+    @property
+    def chosen(self) -> str:
+        """The rungs that are meant, as `choose` reads them."""
+        return "all" if self.thorough else self.rungs
+
+    @property
+    def limit_s(self) -> float | None:
+        """Time for everything, s; None: as long as it takes."""
+        return 60.0 * self.minutes if self.chosen == "quick" else None

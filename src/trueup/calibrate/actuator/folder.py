@@ -19,8 +19,7 @@ from trueup.calibrate.actuator.rungs import Rung, rung_named
 from trueup.calibrate.actuator.score import Scores
 from trueup.calibrate.actuator.trials import LongRun, Tracked
 from trueup.core.arrays import sha256_of
-from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.documents import read_json, write_json
 from trueup.data.log import Log
 from trueup.models.actuator_file import JSON_FILE, load_actuator, save_actuator
 from trueup.world.fitted.calibration import PARAMS_FILE, read_calibration, write_calibration
@@ -59,7 +58,7 @@ class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of ladder.json."""
+    """Content of ladder.json; `left_out` says in a sentence what the quick form has not compared."""
 
     schema: int = SCHEMA
     robot: str
@@ -68,6 +67,7 @@ class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     recommendation: Recommendation
     rungs: list[RungResult]
     finer: StepCheck | None = None
+    left_out: str = ""
     notes: list[str]
     provenance: dict[str, object]
 
@@ -86,7 +86,7 @@ class LadderFolder:
         file = self.rung(rung.name) / RUNG_FILE
         if not file.exists():
             return None
-        result = _read(file, RungResult)
+        result = read_json(file, RungResult, "rung of a ladder")
         if result.key != key or result.status == "not supported":
             return None
         return read_actuator(self.rung(rung.name)), result
@@ -98,7 +98,7 @@ class LadderFolder:
             write_calibration(actuator.params, folder)
         if actuator is not None and actuator.net is not None:
             save_actuator(actuator.net, folder)
-        _write(folder / RUNG_FILE, result)
+        write_json(folder / RUNG_FILE, result)
 
     def finer(self, key: str) -> StepCheck | None:
         """The check with half the physics step that was made under this key."""
@@ -107,7 +107,7 @@ class LadderFolder:
         return found if found is not None and found.key == key else None
 
     def finish(self, ladder: LadderFile) -> Path:
-        return _write(self.path / LADDER_FILE, ladder)
+        return write_json(self.path / LADDER_FILE, ladder)
 
 
 def read_actuator(folder: str | Path) -> Actuator:
@@ -122,23 +122,9 @@ def read_actuator(folder: str | Path) -> Actuator:
 
 def read_ladder(path: str | Path) -> LadderFile:
     """Read ladder.json, or the folder that holds it."""
-    file = Path(path)
-    return _read(file / LADDER_FILE if file.is_dir() else file, LadderFile)
+    return read_json(path, LadderFile, "ladder", name=LADDER_FILE)
 
 
 def rung_key(rung: Rung, train: Sequence[Log], held: Sequence[Log], settings: str) -> str:
     """A hash of the logs that a rung is fitted to and scored on, and of the settings."""
     return sha256_of((f"{rung} {settings}", *(log.sha256 for log in (*train, *held))))
-
-
-def _write(file: Path, content: msgspec.Struct) -> Path:
-    return write_atomic(file, msgspec.json.format(msgspec.json.encode(content), indent=1))
-
-
-def _read(file: Path, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=kind)
-    except OSError as error:
-        raise TrueupError(f"the ladder cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not of a ladder: {error}; delete it, or start anew", file=file) from None

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.costs import Timetable, measured_costs
 from trueup.calibrate.actuator.fits import RungJob, common_params, fit_rung, not_excited, not_supported, training_of
 from trueup.calibrate.actuator.folder import LadderFile, LadderFolder, RungResult, rung_key
 from trueup.calibrate.actuator.model import Actuator
@@ -30,8 +31,6 @@ from trueup.world.batch import SimCfg
 
 _LOG = logging.getLogger(__name__)
 _GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})
-_COST = {"ideal": 1.0, "params": 8.0, "torque": 8.0, "residual": 40.0}  # shares of the time, roughly
-_COST_OF_STEP = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +69,14 @@ def run_ladder(
     resume: bool = False,
     progress: Progress | None = None,
     on_rung: Callable[[RungResult], None] | None = None,
+    on_plan: Callable[[Timetable], None] | None = None,
 ) -> Ladder:
     """Fit actuator models from ideal PD to learned ones, simplest first, score all alike and recommend one.
 
     rungs    stands for that of `cfg`
     folder   rungs are written there as they are done; `resume` takes over those that are there already
     on_rung  is called with every rung's result
+    on_plan  is called before the first rung, with the estimate of the time
     """
     cfg = cfg or LadderCfg()
     cfg = replace(cfg, rungs=rungs or cfg.rungs)
@@ -102,15 +103,10 @@ def run_ladder(
     )
     twin = None if cfg.driver is None else run_on_twin(robot, cfg.driver)
     run = _Run(job=job, held=split.held, folder=place, twin=twin)
-    chosen = choose(cfg.rungs)
-    total, spent = sum(_COST[rung.kind] for rung in chosen) + _COST_OF_STEP, 0.0
-    for rung in chosen:
-        share = _COST[rung.kind] / total
-        run.results.append(run.one(rung, _part(progress, spent, share)))
-        spent += share
-        if on_rung is not None:
-            on_rung(run.results[-1])
-    finer = run.half_step(_part(progress, spent, 1.0 - spent))
+    table = Timetable(rungs=choose(cfg.chosen), costs=measured_costs(robot, _sim(job.physics_hz)), limit_s=cfg.limit_s)
+    if on_plan is not None:
+        on_plan(table)
+    finer = _climb(run, table, progress, on_rung)
     progress(1.0)
     file = LadderFile(
         robot=robot.spec.name,
@@ -119,6 +115,7 @@ def run_ladder(
         recommendation=recommend(run.usable, run.unbounded, finer),
         rungs=run.results,
         finer=finer,
+        left_out=table.words(cfg.minutes),
         notes=list(dict.fromkeys(notes)),
         provenance=provenance(logs, holdout, asdict(cfg), job.physics_hz),
     )
@@ -127,9 +124,24 @@ def run_ladder(
     return Ladder(robot=robot, file=file, actuators=job.below, held=tuple(split.held), sim=_sim(job.physics_hz))
 
 
-def _part(progress: Progress, before: float, share: float) -> Progress:
-    """Progress of a part as progress of the whole."""
-    return lambda fraction: progress(before + share * fraction)
+def _climb(
+    run: _Run, table: Timetable, progress: Progress, on_rung: Callable[[RungResult], None] | None
+) -> StepCheck | None:
+    """Run the rungs of the timetable that fit, and the check of the physics step."""
+    for rung in table.rungs:
+        if not table.fits(rung):
+            continue
+        began = time.monotonic()
+        result = run.one(rung, lambda share: progress(table.progress(share)))
+        run.results.append(result)
+        table.finish(rung)
+        if result.status != "not supported" and rung.name not in run.kept:
+            table.costs.took(rung, time.monotonic() - began)
+        if on_rung is not None:
+            on_rung(result)
+    if in_question(run.usable, run.unbounded) is None or not table.has_time_for_step_check:
+        return None
+    return run.half_step(lambda share: progress(table.progress(0.0)))
 
 
 def _sim(physics_hz: float) -> SimCfg:
@@ -145,6 +157,7 @@ class _Run:
     folder: LadderFolder | None
     twin: TwinRun | None
     results: list[RungResult] = field(default_factory=list)
+    kept: set[str] = field(default_factory=set)  # rungs that were taken over from before
 
     @property
     def usable(self) -> dict[str, Scores]:
@@ -167,6 +180,7 @@ class _Run:
         found = self.folder.load(rung, key) if self.folder is not None and job.resume else None
         if found is not None:
             job.below[rung.name], result = found
+            self.kept.add(rung.name)
             progress(1.0)
             return result
         why = not_supported(job.robot, [*job.train, *self.held], rung)

@@ -14,8 +14,6 @@ import msgspec
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import PositionError, Scores
 
-_LEARNED = ("torque", "residual")
-
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rung to use, the one with the lowest error, and the reason."""
@@ -76,7 +74,7 @@ def _simplest(fit: Mapping[str, Scores]) -> tuple[str, str]:
 
 
 def _is_learned(name: str) -> bool:
-    return rung_named(name).kind in _LEARNED
+    return rung_named(name).is_learned
 
 
 def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:

@@ -31,6 +31,11 @@ class Rung:
     start: str = ""
     net: str = ""
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether it has a net or filter that was trained."""
+        return self.kind in ("torque", "residual")
+
 
 BASE = "pace"
 RUNGS: tuple[Rung, ...] = (
@@ -55,7 +60,7 @@ _BY_NAME = {rung.name: rung for rung in RUNGS}
 _SETS = {
     "all": tuple(_BY_NAME),
     "parametric": tuple(r.name for r in RUNGS if r.kind in ("ideal", "params")),
-    "quick": ("pd", "delay", BASE, "motor", "fir", "uan"),
+    "quick": ("pd", "delay", BASE, "motor", "M2", "fir", "net", "uan"),
 }
 
 

@@ -23,6 +23,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
+from trueup.motion.rotations import conjugate, multiply, rotation_vector
 from trueup.robot.load import Robot
 
 Rows = NDArray[np.intp]
@@ -207,12 +208,4 @@ def base_seen(qpos: FloatArray, qvel: FloatArray, measured_quat: FloatArray) -> 
 
 def rotation_between(a: FloatArray, b: FloatArray) -> FloatArray:
     """Rotation vector (..., 3) that takes orientation a to b (w x y z), in a's frame."""
-    aw, av = a[..., :1], -a[..., 1:]
-    bw, bv = b[..., :1], b[..., 1:]
-    w = aw * bw - (av * bv).sum(axis=-1, keepdims=True)
-    v = aw * bv + bw * av + np.cross(av, bv)
-    v, w = np.where(w < 0, -v, v), np.abs(w)
-    size = np.linalg.norm(v, axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(size, w)
-    scale: FloatArray = np.where(size > 1e-9, angle / np.maximum(size, 1e-12), 2.0)
-    return scale * v
+    return rotation_vector(multiply(conjugate(a), b))

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
-from trueup.calibrate.data.logs import check
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.fit_net import fit_net
-from trueup.calibrate.delta.score import HORIZONS_S, HorizonErrors, score, windows_of
-from trueup.calibrate.delta.shooting import DeltaShooting, Rows
-from trueup.calibrate.delta.states import state_tracks
+from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.score import HORIZONS_S, HorizonErrors, score
 from trueup.calibrate.fit.fit import Progress
-from trueup.calibrate.score_logs import sim_of
+from trueup.core.documents import write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
 from trueup.data.files import Logs, read_logs
 from trueup.models.delta_net import DeltaNet, DeltaSpec, save_delta
 from trueup.robot.load import Robot, load_robot
-from trueup.world.fitted.calibration import read_calibration
 
 RESULT_FILE = "result.json"
 _MARGIN = 0.1  # of the width of the data's range
+_RANGE_ROWS = 20_000  # that the range is taken from
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaResult:
-    """A delta action with its errors on the held-out ends of the logs, and those of the simulator without it."""
+    """A delta action with its errors on held-out windows, and those of the simulator without it.
+
+    rounds    errors that rounds were chosen by, those without a correction first
+    by_joint  root mean square correction, rad
+    """
 
     net: DeltaNet
     without: HorizonErrors
     corrected: HorizonErrors
     rounds: tuple[HorizonErrors, ...]
     windows: int
+    by_joint: dict[str, float]
     notes: tuple[str, ...]
 
     @property
@@ -49,6 +50,7 @@ def calibrate_delta(
     logs: Logs,
     cfg: DeltaCfg | None = None,
     *,
+    holdout: Logs | None = None,
     params: str | Path | None = None,
     mapping: str | None = None,
     folder: str | Path | None = None,
@@ -58,46 +60,46 @@ def calibrate_delta(
 
     Simulations start in recorded states and play the recorded commands (`params`: in a calibrated simulator). Each
     round differentiates the simulator along the logs and fits the correction through it (`fit_net`); it is kept if the
-    bodies are closer to the recorded ones on the held-out end of every log.
+    bodies are closer to the recorded ones on the held-out end of every log. `holdout` are logs to score on.
     """
-    robot, cfg, report = load_robot(robot), cfg or DeltaCfg(), progress or (lambda done: None)
-    read = read_logs(logs, mapping)
-    notes = list(check(robot, read, refuse=False))
-    fit = None if params is None else read_calibration(params)
-    shooting = DeltaShooting(
-        robot,
-        state_tracks(robot, read, cfg),
-        None if fit is None else fit.apply,
-        None if fit is None else sim_of(robot, fit),
-    )
-    train, held = (0.0, 1.0 - cfg.holdout), (1.0 - cfg.holdout, 1.0)
-    scored = windows_of(shooting, held)
-    if not len(scored):
-        need = max(HORIZONS_S) + 0.1
-        told = f"the last {cfg.holdout:.0%} of a log must last {need:.1f} s: record {need / cfg.holdout:.0f} s or more"
-        raise TrueupError(f"these logs are too short to score a delta action: {told}")
-    net = best = _blank(shooting, _starts(shooting, train, cfg, max(cfg.horizons)), cfg)
-    without = score(shooting, None, scored)
-    rounds: list[HorizonErrors] = []
-    lowest = without
+    cfg = cfg or DeltaCfg()
+    held = None if holdout is None else read_logs(holdout, mapping)
+    problem = Problem(load_robot(robot), read_logs(logs, mapping), cfg, holdout=held, params=params)
+    result = learn_delta(problem, progress or (lambda done: None))
+    if folder is not None:
+        write_delta(result, Path(folder), cfg)
+    return result
+
+
+def learn_delta(problem: Problem, report: Progress = lambda done: None) -> DeltaResult:
+    """Rounds of linearising the simulator and fitting the correction; the best one by the ends of the logs."""
+    cfg, shooting = problem.cfg, problem.shooting
+    notes = list(problem.notes)
+    net = best = blank_net(problem)
+    lowest = score(shooting, None, problem.chosen)
+    rounds: list[HorizonErrors] = [lowest]
     for k in range(cfg.rounds):
         steps = cfg.horizons[min(k, len(cfg.horizons) - 1)]
-        starts = _starts(shooting, train, cfg, steps)
+        starts = problem.starts(steps)
         data = shooting.linearise(net, starts, steps, lambda done, k=k: report((k + 0.8 * done) / cfg.rounds))  # type: ignore[misc]
         weight = 1.0 / np.maximum(np.sqrt(np.mean(data.error**2, axis=0)), 1e-6)
         net = fit_net(net, data, weight, cfg)
-        rounds.append(score(shooting, net, scored))
+        rounds.append(score(shooting, net, problem.chosen))
         if _badness(rounds[-1]) < _badness(lowest):
             best, lowest = net, rounds[-1]
         report((k + 1) / cfg.rounds)
     if not best.linear.any():
         notes.append("no correction brought the simulator closer to the held-out part: the delta action is zero")
-    result = DeltaResult(
-        net=best, without=without, corrected=lowest, rounds=tuple(rounds), windows=len(scored), notes=tuple(notes)
+    found = best(shooting.inputs(best, problem.scored))
+    return DeltaResult(
+        net=best,
+        without=score(shooting, None, problem.scored),
+        corrected=score(shooting, best, problem.scored),
+        rounds=tuple(rounds),
+        windows=len(problem.scored),
+        by_joint=dict(zip(shooting.robot.spec.joint_names, np.sqrt(np.mean(found**2, axis=0)).tolist(), strict=True)),
+        notes=tuple(notes),
     )
-    if folder is not None:
-        _write(result, Path(folder), cfg)
-    return result
 
 
 def _badness(errors: HorizonErrors) -> float:
@@ -105,14 +107,9 @@ def _badness(errors: HorizonErrors) -> float:
     return float(np.sum(np.log(np.maximum(errors.global_mm, 1e-6))))
 
 
-def _starts(shooting: DeltaShooting, part: tuple[float, float], cfg: DeltaCfg, steps: int) -> Rows:
-    rows = shooting.tracks.starts(steps, part)
-    rng = np.random.default_rng(cfg.seed)
-    return np.sort(rng.permutation(rows)[: cfg.windows])
-
-
-def _blank(shooting: DeltaShooting, starts: Rows, cfg: DeltaCfg) -> DeltaNet:
+def blank_net(problem: Problem) -> DeltaNet:
     """A delta action of zero with the range and the normalisation of the data."""
+    shooting, cfg = problem.shooting, problem.cfg
     spec = shooting.robot.spec
     unknown = sorted(set(cfg.joints) - set(spec.joint_names))
     if unknown:
@@ -126,31 +123,25 @@ def _blank(shooting: DeltaShooting, starts: Rows, cfg: DeltaCfg) -> DeltaNet:
         base=shooting.base is not None,
         rate_hz=shooting.tracks.rate_hz,
         limit_rad=cfg.limit_rad,
+        past=cfg.past,
     )
     zero = np.zeros(made.ninput, np.float32)
-    net = DeltaNet(
-        spec=made,
-        linear=np.zeros((len(corrected), made.ninput), np.float32),
-        layers=(),
-        mean=zero,
-        std=zero + 1.0,
-        low=zero,
-        high=zero,
-    )
-    x = shooting.inputs(net, starts)
+    linear = np.zeros((len(corrected), made.ninput), np.float32)
+    net = DeltaNet(spec=made, linear=linear, layers=(), mean=zero, std=zero + 1.0, low=zero, high=zero)
+    x = shooting.inputs(net, problem.starts(max(cfg.horizons), windows=_RANGE_ROWS))
     wide = _MARGIN * np.ptp(x, axis=0) + 1e-6
-    return DeltaNet(
-        spec=made,
-        linear=net.linear,
-        layers=(),
-        mean=zero,  # no input, no correction
-        std=np.maximum(np.sqrt(np.mean(x**2, axis=0)), 1e-4).astype(np.float32),
+    return replace(
+        net,
+        std=np.maximum(np.sqrt(np.mean(x**2, axis=0)), 1e-4).astype(np.float32),  # the mean is 0: no input, none out
         low=(x.min(axis=0) - wide).astype(np.float32),
         high=(x.max(axis=0) + wide).astype(np.float32),
     )
 
 
-def _write(result: DeltaResult, folder: Path, cfg: DeltaCfg) -> None:
+def write_delta(
+    result: DeltaResult, folder: Path, cfg: DeltaCfg, beside: dict[str, dict[str, tuple[float, ...]]] | None = None
+) -> None:
+    """Write the artifact and DIR/result.json; `beside` has the errors of other methods by name."""
     save_delta(result.net, folder)
     told = {
         "horizons_s": HORIZONS_S,
@@ -159,7 +150,9 @@ def _write(result: DeltaResult, folder: Path, cfg: DeltaCfg) -> None:
         "rounds": [one._asdict() for one in result.rounds],
         "ratio": result.ratio,
         "windows": result.windows,
+        "by_joint": result.by_joint,
+        "methods": beside or {},
         "notes": result.notes,
         "config": asdict(cfg),
     }
-    write_atomic(folder / RESULT_FILE, msgspec.json.format(msgspec.json.encode(told), indent=1))
+    write_json(folder / RESULT_FILE, told)

@@ -37,25 +37,37 @@ def fit_net(net: DeltaNet, data: Linear, weight: FloatArray, cfg: DeltaCfg) -> D
     slope = np.clip(slope, -1e3, 1e3) * scale[:, :, None]
     wanted = np.einsum("nij,nj->ni", slope, before) - error * scale
     ridge = cfg.penalty * float(np.mean(slope**2)) * slope.shape[1]
-    linear = _solve(x, slope, wanted, ridge)
+    linear = _solve(x, slope, wanted, ridge, _own(net) if cfg.linear == "own" else None)
     made = replace(net, linear=linear.astype(np.float32), layers=())
     if not cfg.hidden:
         return made
     return _with_net(made, x, slope, wanted, ridge, cfg)
 
 
-def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float) -> FloatArray:
-    """A (m, p) of min mean |S A x - w|^2 + ridge |A x|^2, by conjugate gradients on the normal equations."""
+def _own(net: DeltaNet) -> FloatArray:
+    """(m, p): 1 where a corrected joint may see a column."""
+    out = np.zeros(net.linear.shape)
+    for row, joint in zip(out, net.spec.corrected, strict=True):
+        row[list(net.spec.own(joint))] = 1.0
+    return out
+
+
+def _solve(x: FloatArray, slope: FloatArray, wanted: FloatArray, ridge: float, mask: FloatArray | None) -> FloatArray:
+    """A (m, p) of min mean |S A x - w|^2 + ridge |A x|^2, by conjugate gradients on the normal equations.
+
+    mask  (m, p), 0 where A stays zero
+    """
     n, (m, p) = len(x), (slope.shape[2], x.shape[1])
     inner = np.einsum("nij,nik->njk", slope, slope)
 
     def product(flat: FloatArray) -> FloatArray:
         d = x @ flat.reshape(m, p).T
         back = np.einsum("njk,nk->nj", inner, d) + ridge * d
-        out: FloatArray = (back.T @ x / n + 1e-4 * ridge * flat.reshape(m, p)).ravel()
+        out: FloatArray = ((back.T @ x / n + 1e-4 * ridge * flat.reshape(m, p)) * open_).ravel()
         return out
 
-    right = (np.einsum("nij,ni->nj", slope, wanted).T @ x / n).ravel()
+    open_ = np.ones((m, p)) if mask is None else mask
+    right = ((np.einsum("nij,ni->nj", slope, wanted).T @ x / n) * open_).ravel()
     found, left = np.zeros_like(right), right.copy()
     way, size = left.copy(), float(left @ left)
     for _ in range(_CG_STEPS):

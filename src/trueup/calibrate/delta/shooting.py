@@ -22,6 +22,7 @@ from trueup.world.replay.tracks import Tracks
 Rows = NDArray[np.intp]
 _PROBE_RAD = 0.02  # correction by which the simulator is differentiated
 _MOST_SIMS = 3000
+_PAST = 4  # commands before a window, at least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,10 @@ class DeltaShooting:
         cfg = replace(cfg, model=replace(cfg.model, base=base) if sim else ModelCfg(base=base))  # type: ignore[arg-type]
         self.cfg = at_rate(robot, replace(cfg, actuator=replace(cfg.actuator, inputs="servo")), tracks.rate_hz)
 
+    def prepared(self, prepare: Prepare) -> DeltaShooting:
+        """The same tracks in simulations that `prepare` sets the parameters of."""
+        return DeltaShooting(self.robot, self.tracks, prepare, self.cfg)
+
     @property
     def base(self) -> FloatArray | None:
         """Gravity and gyro (T, 6) of the logs in the base frame."""
@@ -58,19 +63,29 @@ class DeltaShooting:
 
     def inputs(self, net: DeltaNet, rows: Rows) -> FloatArray:
         """What the delta action sees at rows of the logs."""
-        tracks, base = self.tracks, self.base
-        return net.inputs(tracks.target[rows], tracks.pos[rows], tracks.vel[rows], None if base is None else base[rows])
+        tracks, base, past = self.tracks, self.base, net.spec.past
+        before = np.maximum(rows[:, None] - np.arange(1, past + 1), tracks.first[rows][:, None])
+        seen = None if base is None else base[rows]
+        return net.inputs(tracks.target[rows], tracks.pos[rows], tracks.vel[rows], seen, tracks.target[before])
+
+    def made(self, nsim: int, stages: tuple[TargetStage, ...] = ()) -> BatchSim:
+        """That many simulations of the robot."""
+        return BatchSim(self.robot, replace(self.cfg, nsim=nsim), target_stages=stages)
+
+    @staticmethod
+    def past(sim: BatchSim) -> int:
+        """Commands that a simulation must know from before its start."""
+        return max(_PAST, int(np.ceil(sim.cfg.max_delay_s / sim.control_dt)) + 1)
 
     def run(self, starts: Rows, steps: int, stages: tuple[TargetStage, ...], copies: int = 1) -> dict[str, FloatArray]:
         """Play the commands from rows `starts`; qpos and qvel after each step, (copies n, steps, ...)."""
-        sim = BatchSim(self.robot, replace(self.cfg, nsim=len(starts) * copies), target_stages=stages)
-        past = int(np.ceil(sim.cfg.max_delay_s / sim.control_dt)) + 1
-        recorded = self.tracks.recorded(starts, steps, past=past).tiled(copies)
+        sim = self.made(len(starts) * copies, stages)
+        recorded = self.tracks.recorded(starts, steps, past=self.past(sim)).tiled(copies)
         set_gains(sim, recorded)
         if self.prepare is not None:
             self.prepare(sim)
         out = play(sim, recorded)
-        self._sim = sim
+        self._sim = sim  # of which `states` reads the layout
         return {"joint_pos": joint_seen(sim, out["qpos"]), **out}
 
     def states(self, out: dict[str, FloatArray], step: int = -1) -> FloatArray:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.signal import savgol_filter  # type: ignore[attr-defined]
 from scipy.spatial.transform import Rotation
 
 from trueup.calibrate.data.logs import in_order
@@ -18,6 +19,8 @@ from trueup.robot.load import Robot
 from trueup.world.odometry import leg_odometry
 from trueup.world.replay.tracks import Tracks, lay_tracks
 
+_DENSE = 2.5  # times the policy's rate
+_SMOOTH_S = 0.015  # half width
 _BASE = ("base_pos", "base_quat", "base_vel", "imu_gyro")
 
 
@@ -31,15 +34,26 @@ def is_free(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> bool:
 def state_tracks(robot: Robot, logs: Sequence[Log], cfg: DeltaCfg) -> Tracks:
     """All logs at the policy's rate, end to end, with the state of the base if it is free."""
     rate, free = cfg.rate_hz or robot.spec.control_hz, is_free(robot, logs, cfg)
-    parts = []
+    parts, dense = [], True
     for log in (in_order(robot, one) for one in logs):
         if rate_of(log) < 0.98 * rate:
-            raise TrueupError(
-                f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --cfg.rate-hz or denser logs"
-            )
+            raise TrueupError(f"a log has {rate_of(log):.0f} Hz, the policy {rate:g} Hz: give --rate-hz or denser logs")
         whole = with_base(robot, log) if free else log
-        parts.append(at_rate(whole, rate))
-    return lay_tracks(robot, parts, free_base=free)
+        dense = dense and rate_of(log) > _DENSE * rate
+        parts.append(whole)
+    laid = [at_rate(_smoothed(one) if dense else one, rate) for one in parts]
+    return lay_tracks(robot, laid, start="measured" if dense else "smoothed", free_base=free)
+
+
+def _smoothed(log: Log) -> Log:
+    """Smoothed at the log's own rate by a parabola over 30 ms: a wider one flattens what an impact does."""
+    dt = 1.0 / rate_of(log)
+    width = 2 * max(2, round(_SMOOTH_S / dt)) + 1
+    if len(log) <= width:
+        return log
+    pos = savgol_filter(log["joint_pos"], width, 2, axis=0)
+    vel = savgol_filter(log["joint_pos"], width, 2, deriv=1, delta=dt, axis=0)
+    return replace(log, signals={**log.signals, "joint_pos": pos, "joint_vel": vel})
 
 
 def with_base(robot: Robot, log: Log) -> Log:
@@ -58,8 +72,6 @@ def with_base(robot: Robot, log: Log) -> Log:
 
 
 def _smooth_velocity(pos: FloatArray, dt: float) -> FloatArray:
-    from scipy.signal import savgol_filter  # type: ignore[attr-defined]
-
     width = 2 * max(2, round(0.04 / dt)) + 1
     return (
         np.asarray(savgol_filter(pos, width, 2, deriv=1, delta=dt, axis=0))

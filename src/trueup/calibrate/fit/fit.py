@@ -215,17 +215,22 @@ class Fitter:
             self._watch(x)
         self._phase_steps += 1
         if self.cfg.method not in BASELINES:
+            self._tell()
             low, high = _SHARE[state.phase], _SHARE[state.phase + 1]
             self._progress(low + (high - low) * (1.0 - np.exp(-self._phase_steps / _USUAL_STEPS)))
         self._save()
         if self.cfg.budget_s is not None and time.monotonic() - self._began > self.cfg.budget_s:
             raise _OutOfTimeError
 
+    def _tell(self) -> None:
+        """What the line beside the progress bar says: long phases show by their steps that they go on."""
+        _LOG.info("%s, %d steps so far", _PHASES[self.state.phase], self.state.iterations)
+
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
         """Begin a phase; costs of other physics or weights are not comparable."""
         state = self.state
-        _LOG.info("%s, %d steps so far", _PHASES[phase], state.iterations)
         state.phase, state.x = phase, list(map(float, x))
+        self._tell()
         state.entry = state.x
         if phase in (3, 4):
             state.best, state.best_cost = state.x, 1e300

@@ -20,7 +20,7 @@ from trueup.calibrate.config import CalibrateCfg, WindowCfg
 from trueup.calibrate.data.windows import Windows, cut_windows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.residuals import Jacobian, Shooting, fit_sim_cfg
-from trueup.calibrate.parameters import near_stops, parameter_names, parameters_for
+from trueup.calibrate.parameters import near_stops, parameter_names, parameters_for, reaching
 from trueup.core.arrays import FloatArray, sha256_of
 from trueup.data.log import Log
 from trueup.robot.load import Robot
@@ -101,7 +101,8 @@ def _shooting(
     sim = fit_sim_cfg(robot, windows.rate_hz, names, free_base=cfg.base == "free", physics_hz=physics_hz)
     sim = replace(sim, max_delay_s=cfg.window.max_delay_s)
     if parameters is None:
-        parameters = near_stops(parameters_for(robot, sim, names, tie=cfg.tie, bodies=cfg.bodies), windows)
+        usual = reaching(parameters_for(robot, sim, names, tie=cfg.tie, bodies=cfg.bodies), cfg.reach)
+        parameters = near_stops(usual, windows)
     return Shooting(robot, windows, parameters, sim)
 
 

@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
-from trueup.calibrate.fit.residuals import Shooting
 from trueup.calibrate.fit.descent import Standing
+from trueup.calibrate.fit.residuals import Shooting
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 

@@ -86,6 +86,8 @@ def _estimate(entry: FitParameter, seen: Evidence, partner: FitParameter | None,
     """`partner` is the most correlated parameter, `together` that correlation."""
     value, word = float(entry.to_value(np.array(seen.x))), word_for(entry, seen)
     interval = entry.to_value(np.array([-SURE, SURE] if seen.still else seen.ends))
+    if not seen.still:  # a bound is what it is, without the rounding of its logarithm
+        interval = np.where(seen.at_bound, (entry.low, entry.high), interval)
     return Estimate(
         parameter=entry,
         value=value,

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from trueup.core.documents import read_json
 from trueup.core.errors import TrueupError, did_you_mean
 
 VERSIONS = ("v2.0", "v2.1", "v3.0")
 STATE, ACTION = "observation.state", "action"
 MAX_TEXT_BYTES = 16 << 20  # of a JSON file
-BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a decoder raises on damaged text
 _MAX_COLUMNS = 1024
 _SKIP = "-"
 
@@ -54,10 +54,7 @@ def is_dataset(path: str | Path) -> bool:
 def read_info(root: Path) -> Info:
     """Read and check meta/info.json."""
     file = root / "meta" / "info.json"
-    try:
-        info = msgspec.json.decode(read_text(file), type=Info)
-    except BAD_JSON as error:
-        raise TrueupError(f"is no meta/info.json of a LeRobot dataset: {error}", file=file) from None
+    info = read_json(file, Info, "LeRobot dataset's meta/info.json", most_bytes=MAX_TEXT_BYTES)
     if info.codebase_version not in VERSIONS:
         known = ", ".join(VERSIONS)
         hint = f"this version reads {known}; LeRobot's own tools convert older ones"
@@ -68,18 +65,6 @@ def read_info(root: Path) -> Info:
         near = did_you_mean(STATE, list(info.features)[:100])
         raise TrueupError(f"has no feature {STATE!r}{near}: there are no joint positions", file=file)
     return info
-
-
-def read_text(file: Path) -> bytes:
-    """The bytes of a small file of a stranger."""
-    try:
-        if not file.is_file():
-            raise TrueupError("is no regular file" if file.exists() else "does not exist", file=file)
-        if file.stat().st_size > MAX_TEXT_BYTES:
-            raise TrueupError(f"is larger than {MAX_TEXT_BYTES >> 20} MiB, which no such file is", file=file)
-        return file.read_bytes()
-    except OSError as error:
-        raise TrueupError(f"cannot be read: {error.strerror or error}", file=file) from None
 
 
 def names_of(feature: Feature) -> tuple[str, ...] | None:

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from trueup.core.documents import BAD_JSON, read_bytes
 from trueup.core.errors import TrueupError
 from trueup.core.guarded import GuardedProcess, GuardLimits
-from trueup.data.lerobot.info import BAD_JSON, Info, read_text
+from trueup.data.lerobot.info import MAX_TEXT_BYTES, Info
 from trueup.data.tables import read_table
 from trueup.data.tables.table import MIB
 
@@ -109,6 +110,6 @@ def _lines(root: Path, name: str, kind: type[T]) -> list[T]:
         return []
     inside(root, [file])
     try:
-        return msgspec.json.Decoder(kind).decode_lines(read_text(file))
+        return msgspec.json.Decoder(kind).decode_lines(read_bytes(file, MAX_TEXT_BYTES, "LeRobot file"))
     except BAD_JSON as error:
         raise TrueupError(f"cannot be read: {error}", file=file) from None

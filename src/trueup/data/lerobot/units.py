@@ -21,8 +21,9 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import read_json
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.data.lerobot.info import BAD_JSON, joint_of, read_text
+from trueup.data.lerobot.info import MAX_TEXT_BYTES, joint_of
 
 Units = Literal["degrees", "normalised", "radians"]
 UNITS: tuple[str, ...] = get_args(Units)
@@ -87,10 +88,7 @@ def find_scale(
 
 def read_calibration(file: Path) -> dict[str, MotorRange]:
     """Ranges (encoder ticks) of a LeRobot calibration file, by joint."""
-    try:
-        found = msgspec.json.decode(read_text(file), type=dict[str, MotorRange])
-    except BAD_JSON as error:
-        raise TrueupError(f"is no calibration file of LeRobot: {error}", file=file) from None
+    found = read_json(file, dict[str, MotorRange], "LeRobot calibration file", most_bytes=MAX_TEXT_BYTES)
     for name, motor in found.items():
         if not 0 < motor.range_max - motor.range_min <= 16 * TICKS:
             text = f"range {motor.range_min}..{motor.range_max} is none"

@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from urllib.parse import quote
 
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, found_instead
 from trueup.data.mcap import records
 from trueup.data.mcap.records import MAGIC, Damage, MalformedError, Messages, decompress, open_input
 from trueup.data.mcap.scan import scan
@@ -47,8 +47,8 @@ def _files(path: Path) -> list[Path]:
         raise TrueupError("this file is compressed as a whole; unpack it first: `zstd -d`", file=packed[0])
     found = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3") and file.is_file()]
     if not found:
-        text = "this folder holds no .mcap and no .db3 file, so it is no rosbag2 recording; tables in it are read"
-        raise TrueupError(f"{text} through a mapping (--mapping NAME)", file=path)
+        text = f"no log here: {found_instead(path)}; a log is a file, or a rosbag2 folder with .mcap or .db3 files"
+        raise TrueupError(f"{text}; tables in a folder are read through a mapping (--mapping NAME)", file=path)
     return sorted(found, key=_number_then_name)
 
 

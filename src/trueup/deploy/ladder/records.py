@@ -16,8 +16,8 @@ import msgspec
 
 from trueup._version import __version__
 from trueup.core.arrays import sha256_of
+from trueup.core.documents import read_json, write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
 from trueup.hardware.drivers.open import same_twin
 
 Rung = Literal["replay", "shadow", "hang", "ground", "full"]
@@ -155,23 +155,13 @@ def require_below(climber: Climber, rung: Rung) -> str:
 
 def write_record(climber: Climber, record: RungRecord) -> Path:
     """Seal and write a record."""
-    text = msgspec.json.format(msgspec.json.encode(record.sealed()), indent=1)
-    return write_atomic(climber.place(record.rung), text + b"\n")
+    return write_json(climber.place(record.rung), record.sealed())
 
 
 def read_record(path: str | Path) -> RungRecord:
     """Read a record whose hash fits; every failure names the file."""
     file = Path(path)
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise TrueupError(f"a record has at most {_MAX_BYTES} bytes", file=file)
-        found = msgspec.json.decode(file.read_bytes(), type=RungRecord)
-    except OSError as error:
-        raise TrueupError(f"the record cannot be read: {error.strerror}", file=file) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise TrueupError(f"is not the record of a rung: {error}", file=file) from None
-    if found.schema != SCHEMA:
-        raise TrueupError(f"schema {found.schema} is not known to this version (it reads {SCHEMA})", file=file)
+    found = read_json(file, RungRecord, "record of a rung", schema=SCHEMA, most_bytes=_MAX_BYTES)
     if found.sha256 != _content_hash(found):
         raise TrueupError("its content was changed after it was written: climb this rung again", file=file)
     return found

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from trueup.core.documents import read_toml
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.toml import read_toml
 from trueup.evaluate.scenarios.scenario import Change, Entry, Probe, Scenario, check_names
 
 SHIPPED = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}

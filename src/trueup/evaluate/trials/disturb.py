@@ -7,17 +7,12 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.rows import RowRandom
 from trueup.evaluate.scenarios.scenario import Heat, Shove
+from trueup.motion.rotations import yaw_of
 from trueup.tasks.goals.goal import Goal
 from trueup.world.engines.simulation import Simulation
 
 _STEER, _MOST_TURN = 1.0, 0.5  # 1/s, rad/s
 _HEAT_EVERY = 5  # control steps
-
-
-def yaw_of(quat: FloatArray) -> FloatArray:
-    """Heading (n,) of quaternions (n, 4) w x y z."""
-    w, x, y, z = quat.T
-    return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 class Shover:

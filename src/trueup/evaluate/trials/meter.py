@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
-from trueup.evaluate.trials.disturb import yaw_of
 from trueup.evaluate.trials.world import TrialWorld
+from trueup.motion.rotations import yaw_of
 from trueup.tasks.evaluation.measure import SwingPeaks
 from trueup.tasks.sensing.frame import Float32, Frame
 from trueup.tasks.task import Task, error_metric

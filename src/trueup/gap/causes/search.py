@@ -19,6 +19,7 @@ from trueup.gap.windows import Windows
 from trueup.robot.model import trunk_body
 
 _PRICE = 0.01  # of the mismatch that a further number must explain on the half that it was estimated on
+_COARSE_RAD, _TOGETHER = 0.05, 4  # offsets on the ground: sizes that are tried, joints that may be off together
 _GAINS = 0.03  # of a joint's own mismatch that its size must explain
 
 
@@ -56,8 +57,10 @@ class Search:
         """Find the size and compare with the model as it is."""
         base = {**base_values(self.model, self.windows, one.params), **self.given}
         base = {name: base[name] for name in one.params}
-        tried = self._run(one, base, [np.full(self.njoint, size) for size in one.sizes])
         fit = ~self.windows.held
+        if one.cause == "offset" and self.model.walking:
+            return self._best_of(one, base, *self._one_by_one(one, base))
+        tried = self._run(one, base, [np.full(self.njoint, size) for size in one.sizes])
         every = np.concatenate([self.before[None], tried])[:, fit]
         sizes = np.array([one.nothing, *one.sizes])
         variants = [self._refined(sizes, every.sum(axis=(1, 2)))]
@@ -70,11 +73,28 @@ class Search:
             alone[gain.argmax()] = self._refined(sizes, every[:, :, gain.argmax()].sum(axis=1))
             vectors += [own, alone]
             price += [max(1, len(set(np.round(own[own != one.nothing], 6).tolist()))), 1]
-        after = self._run(one, base, vectors)
+        return self._best_of(one, base, vectors, price)
+
+    def _best_of(self, one: Hypothesis, base: Values, vectors: list[FloatArray], price: list[int]) -> Tested:
+        """The variant that the estimating half prefers, a price on each number."""
+        fit, after = ~self.windows.held, self._run(one, base, vectors)
         whole = self.before[fit].sum()
         score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
         best = int(np.argmin(score))
         return replace(self._tested(one, base, vectors[best], after[best]), numbers=price[best])
+
+    def _one_by_one(self, one: Hypothesis, base: Values) -> tuple[list[FloatArray], list[int]]:
+        """On the ground a joint that is off moves all others: each is tried alone, then the best ones together."""
+        fit, sizes = ~self.windows.held, np.array([size for size in one.sizes if abs(size) > _COARSE_RAD])
+        vectors = [size * row for row in np.eye(self.njoint) for size in sizes]
+        tried = self._run(one, base, vectors)[:, fit].sum(axis=(1, 2)).reshape(self.njoint, len(sizes))
+        nothing = float(self.before[fit].sum())
+        gain = nothing - tried.min(axis=1)
+        with_none = np.append(sizes, 0.0)
+        best = [self._refined(with_none, np.append(row, nothing)) for row in tried]
+        order = np.argsort(-gain)[:_TOGETHER]
+        joined = [np.where(np.isin(np.arange(self.njoint), order[: k + 1]), best, 0.0) for k in range(len(order))]
+        return joined, list(range(1, len(order) + 1))
 
     def _tested(self, one: Hypothesis, base: Values, vector: FloatArray, after: FloatArray) -> Tested:
         names = self.model.robot.spec.joint_names
@@ -133,7 +153,8 @@ class Search:
         if one.kind == "times":
             return base * size
         if one.kind == "fade":
-            return base * (1.0 - vector * self.windows.warm**one.power)
+            low, high = one.between
+            return base * (1.0 - vector * np.clip((self.windows.warm - low) / (high - low), 0.0, 1.0))
         changed = base + (size * spec.torque_limit if one.of_torque else size)
         return changed if name == "encoder_bias" else np.maximum(changed, 0.0)
 

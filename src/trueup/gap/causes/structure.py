@@ -21,6 +21,8 @@ from trueup.gap.windows import Windows, joined, some
 
 _RATES = (0.6, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5)
 _FEW, _TRIED = 6, 3  # windows that choose, changes that are tried on all windows
+_CLOCK, _AGREE = 0.05, 0.2  # logarithms: a clock that is off, two ways to tell it that agree
+_ALIKE, _SAME = 0.8, 0.99999  # correlation of reported speeds with differences of positions
 _COMMANDS = ("past", "target", "target_vel", "torque", "kp", "kd")
 _UNSIGNED = ("kp", "kd")
 
@@ -91,7 +93,7 @@ def try_structure(model: Model, windows: Windows, before: FloatArray) -> list[Te
                 matters=True,
                 numbers=2,
                 evidence=f"{what} of {' and '.join(joints)} {word}",
-            )  # fmt: skip
+            )
         )
     return out
 
@@ -106,16 +108,36 @@ def _costs(model: Model, windows: Windows, tried: Sequence[Change]) -> FloatArra
 
 
 def try_rate(model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], Windows], before: FloatArray) -> Tested:
-    """The logs on a clock that runs faster or slower; `cut` makes windows at the same rows."""
+    """The logs on a clock that runs faster or slower; `cut` makes windows at the same rows.
+
+    Where motors report speeds by a clock of their own, these must agree: a stiffer robot also looks like a slower clock.
+    """
     tried = []
     for scale in _RATES:
         windows = cut([on_clock(log, scale) for log in logs])
         tried.append((scale, losses(model, windows, [{}])[0].sum(axis=1), windows.held))
     scale, after, _ = min(tried, key=lambda one: float(one[1][~one[2]].sum()))
+    told, words = clock_by_speeds(logs[0]), ""
+    if told is not None:
+        words = f"; speeds that the motors report say {told:.2f}"
     return Tested(
         cause="wrong rate", joints=(), size=1.0 / scale, unit="times the rate that the log says", before=before,
-        after=after, matters=True, evidence=f"the log's clock runs {1 / scale:.2f} times as fast as the robot",
+        after=after, matters=told is None or (abs(np.log(told)) > _CLOCK and abs(np.log(told * scale)) < _AGREE),
+        evidence=f"the log's clock runs {1 / scale:.2f} times as fast as the robot{words}",
     )  # fmt: skip
+
+
+def clock_by_speeds(log: Log) -> float | None:
+    """How fast the log's clock is by the speeds that motors report; None where these are made of the positions."""
+    if "joint_vel" not in log or not np.isfinite(log["joint_vel"]).all():
+        return None
+    told = log["joint_vel"][1:-1]
+    step = (log["joint_pos"][2:] - log["joint_pos"][:-2]) / (log.time[2:] - log.time[:-2])[:, None]
+    both = float(np.sum(told * step))
+    match = both / max(float(np.sqrt(np.sum(told**2) * np.sum(step**2))), 1e-12)
+    if not _SAME > match > _ALIKE:
+        return None
+    return float(np.sqrt(np.sum(told**2) / np.sum(step**2)))
 
 
 def on_clock(log: Log, scale: float) -> Log:

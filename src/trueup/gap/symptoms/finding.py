@@ -6,12 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.documents import read_json, write_json
 from trueup.gap.symptoms.changes import Change
 
 FILE, SCHEMA = "symptoms.json", 1
-_MOST_BYTES = 10_000_000
 
 
 class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,20 +76,9 @@ class SymptomTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def write_table(table: SymptomTable, folder: str | Path) -> Path:
     """Write symptoms.json."""
-    return write_atomic(Path(folder) / FILE, msgspec.json.format(msgspec.json.encode(table), indent=1) + b"\n")
+    return write_json(Path(folder) / FILE, table)
 
 
 def read_table(path: str | Path) -> SymptomTable:
     """Read a table from its folder or file; every failure names the file."""
-    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise TrueupError(f"a table of symptoms has at most {_MOST_BYTES} bytes", file=file)
-        found = msgspec.json.decode(file.read_bytes(), type=SymptomTable)
-    except OSError as error:
-        raise TrueupError(f"cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a table of symptoms: {error}", file=file) from None
-    if found.schema != SCHEMA:
-        raise TrueupError(f"schema {found.schema} is not known to this version (it reads {SCHEMA})", file=file)
-    return found
+    return read_json(path, SymptomTable, "table of symptoms", name=FILE, schema=SCHEMA)

@@ -69,6 +69,7 @@ def open_driver(
 
     `command_hz` and `lockstep` are what a twin started here gets unless the reference says otherwise.
     """
+    check_reference(reference)
     if reference.startswith("twin:"):
         wanted = ServeCfg(lockstep=bool(lockstep))
         if command_hz is not None:
@@ -78,10 +79,21 @@ def open_driver(
         return TwinDriver(robot, address=_address(reference.removeprefix("twin@")))
     if reference.partition(":")[0] in SCHEMES and ":" in reference:
         return _known_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
-    if is_own_code(reference.partition("?")[0]):
-        return _own_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
-    known = "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
-    raise TrueupError(f"no driver {reference!r}; known are {known}")
+    return _own_driver(reference, robot, command_hz if command_hz is not None else robot.spec.control_hz)
+
+
+def check_reference(reference: str) -> None:
+    """Refuse what no driver can be: an unknown kind, a twin's option that there is not. Imports and opens nothing."""
+    if reference.startswith("twin:"):
+        twin_options(reference.removeprefix("twin:"))
+    elif reference.startswith("twin@"):
+        _address(reference.removeprefix("twin@"))
+    elif not (":" in reference and reference.partition(":")[0] in SCHEMES) and not is_own_code(
+        reference.partition("?")[0]
+    ):
+        near = did_you_mean(f"{reference.partition(':')[0]}:", [f"{scheme}:" for scheme in ("twin", *SCHEMES)])
+        known = "; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items())
+        raise TrueupError(f"no driver {reference!r}{near if 'mean' in near else f'; known are {known}'}")
 
 
 def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:

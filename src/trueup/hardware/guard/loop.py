@@ -20,7 +20,7 @@ from trueup.hardware.guard.readings import Fault
 _STATUS_S = 0.05
 _RETRY_S = 0.005
 _SPIN_S = 0.0003
-_STALL_S, _CATCH_UP_S = 0.01, 0.001
+_STALL_S, _CATCH_UP_S = 0.005, 0.001
 _SPIN_FROM_HZ = 200.0  # slower loops gain nothing from it
 
 
@@ -75,13 +75,15 @@ class RealtimeLoop:
     def run(self, stop: threading.Event) -> bool:
         """Tick on schedule; returns whether nobody reads the driver any more."""
         link, period, k = self._link, self._period, 0
-        start = time.monotonic()
+        start = last = time.monotonic()
         while not link.is_over(time.monotonic()) and not stop.is_set():
             due = start + k * period
             self._wait(due)
-            late = time.monotonic() - due
-            link.lateness.add(late)
-            if late > _STALL_S:  # this process was not run: the reader has to catch up before anything is called stale
+            now = time.monotonic()
+            link.lateness.add(now - due)
+            stalled, last = now - last - period, now
+            if stalled > _STALL_S:  # this process was not run: others have to catch up before anything is called stale
+                link.guard.excuse(stalled)
                 time.sleep(_CATCH_UP_S)
             self._tick(time.monotonic())
             passed = int((time.monotonic() - start) / period)

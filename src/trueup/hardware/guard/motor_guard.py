@@ -17,7 +17,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.body import BodyChecks, HealthChecks, tilt_of
-from trueup.hardware.guard.cfg import GuardCfg
+from trueup.hardware.guard.cfg import LONGEST_STALE_S, GuardCfg
 from trueup.hardware.guard.frozen import FrozenCheck
 from trueup.hardware.guard.limiter import CommandChecks, bound_torque, limits_of
 from trueup.hardware.guard.readings import Fault, ReadingChecks, worst_joint
@@ -54,6 +54,10 @@ class MotorGuard:
         self._arrived_s = self._commanded_s = -math.inf
         self._offset_s = math.inf  # smallest arrival time minus robot time so far
         self._late_s = 0.0
+        self._most_excused = [
+            min(2.0 / control_hz, max(0.0, LONGEST_STALE_S - limit)) for limit in (self.stale_s, self.silence_s)
+        ]
+        self._state_excused_s = self._command_excused_s = 0.0  # slept through since the newest of each
         self._asked = np.zeros(spec.njoint)  # share of the torque limit in the last command
 
     # --- in ---
@@ -83,7 +87,7 @@ class MotorGuard:
         """Take a command (5, n) of the policy; the first one makes the guard active."""
         if self.trip is not None:
             return
-        self._commanded_s = now_s
+        self._commanded_s, self._command_excused_s = now_s, 0.0
         if self._accepted is None:
             if self._fault is not None or self.newest is None:
                 self.stop(self._fault or Fault("stale", "no state"), now_s)
@@ -103,6 +107,16 @@ class MotorGuard:
         """Trip; the first reason stays."""
         if self.trip is None:
             self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
+
+    def excuse(self, stalled_s: float) -> None:
+        """Take note that the guard itself was not run for a while: the whole computer may have stood still.
+
+        Who had no chance to be heard is not silent: robot and policy get that time, two control periods at most and
+        0.1 s in all, until they are heard again (the robot: in time).
+        """
+        most_of_state, most_of_command = self._most_excused
+        self._state_excused_s = min(self._state_excused_s + stalled_s, most_of_state)
+        self._command_excused_s = min(self._command_excused_s + stalled_s, most_of_command)
 
     # --- out ---
     def tick(self, now_s: float) -> FloatArray | None:
@@ -154,17 +168,19 @@ class MotorGuard:
         waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
         self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
         self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
+        self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
 
     def _age(self, now_s: float) -> Fault | None:
         if not self._realtime:
             return None
         waited, late = now_s - self._arrived_s, self._late_s
-        if waited + late + min(self._period_s, _AHEAD * self.stale_s) > self.stale_s:
+        ahead = min(self._period_s, _AHEAD * self.stale_s) - self._state_excused_s
+        if waited + late + ahead > self.stale_s:
             came = f", which came {1e3 * late:.0f} ms late" if late > 1e-3 else ""
             allowed = f"(allowed until damping: {1e3 * self.stale_s:.0f} ms in all)"
             return Fault("stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}")
         silent = now_s - self._commanded_s
-        ahead = min(self._period_s, _AHEAD * self.silence_s)
+        ahead = min(self._period_s, _AHEAD * self.silence_s) - self._command_excused_s
         if self._accepted is not None and silent + ahead > self.silence_s:
             allowed = f"(allowed until damping: {1e3 * self.silence_s:.0f} ms)"
             return Fault("silence", f"the policy has been silent for {1e3 * silent:.0f} ms {allowed}")

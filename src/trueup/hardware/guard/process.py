@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
@@ -31,15 +30,15 @@ from trueup.hardware.guard.loop import LockstepLoop, RealtimeLoop
 from trueup.hardware.guard.motor_guard import MotorGuard
 from trueup.hardware.guard.readings import Fault
 from trueup.hardware.guard.recorder import Recorder
+from trueup.hardware.realtime import GUARD, SWITCH_S, lock_memory, raise_priority
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 
 _log = logging.getLogger(__name__)
 FASTEST_HZ = 500.0
 _DAMPINGS = 5
-_PRIORITY = 20
 _READY_S = 3.0
-_SWITCH_S = 2e-4  # longest that the recorder may keep the loop waiting for the interpreter
+_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no other and import little
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +91,8 @@ def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
     meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
     recorder = Recorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
     driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
+    if order.cfg.realtime_priority and order.reference.startswith(_IN_THIS_PROCESS):
+        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which it must be heard too
     try:
         driver.connect()
         _run(order, driver, channel, recorder, stop)
@@ -139,15 +140,10 @@ def _prepare(cfg: GuardCfg) -> None:
     """Make this process fit for a schedule; what the system does not allow is left as it is."""
     gc.collect()
     gc.freeze()
-    sys.setswitchinterval(_SWITCH_S)
-    if cfg.realtime_priority and hasattr(os, "sched_setscheduler"):
-        try:
-            for thread in os.listdir(
-                "/proc/self/task"
-            ):  # all of them: one that holds the interpreter holds up the others
-                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(_PRIORITY))
-        except OSError as error:
-            _log.debug("no real-time priority: %s", error)
+    sys.setswitchinterval(SWITCH_S)
+    if cfg.realtime_priority:
+        raise_priority(GUARD, inherited=True)  # the reader of the driver is started after this
+        lock_memory()
 
 
 def _tap(driver: Driver) -> dict[str, int]:

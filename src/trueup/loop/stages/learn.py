@@ -15,7 +15,9 @@ _PACE = 5000.0  # control steps per second, for the time that is expected
 def train(loop: Context, round_: int) -> Stage:
     """A policy in the calibrated simulator; later rounds go on from the policy before, in the truer one."""
     steps = loop.train_steps(round_)
-    config = {"steps": steps, "nenv": loop.budgets.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
+    config = {"steps": steps, "nenv": loop.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
+    config |= loop.start_facts if round_ == 1 else {}
+    start = loop.folder(round_ - 1, "train") / "run" if round_ > 1 else loop.asked.start
     after = ((round_, "calibrate"), *(((round_ - 1, "train"),) if round_ > 1 else ()))
 
     def commands(folder: Path) -> list[Command]:
@@ -27,9 +29,9 @@ def train(loop: Context, round_: int) -> Stage:
         else:
             shutil.rmtree(run, ignore_errors=True)
             words = ["train", loop.task, "--out", run, "--params", loop.fit(round_), "--seed", loop.asked.seed, *how]
-            words += ["--nenv", loop.budgets.nenv, "--threads", loop.asked.threads]
+            words += ["--nenv", loop.nenv, "--threads", loop.asked.threads]
             words += [] if loop.robot.built_in else ["--robot", *loop.robot_words]
-            words += ["--start", loop.folder(round_ - 1, "train") / "run"] if round_ > 1 else []
+            words += [] if start is None else ["--from", start.resolve()]
         return [verb(*words), verb("export", run, "--out", folder / BUNDLE, "--seed", loop.asked.seed)]
 
     return Stage(
@@ -41,7 +43,7 @@ def train(loop: Context, round_: int) -> Stage:
 def evaluate(loop: Context, round_: int) -> Stage:
     """Scenarios, in draws of the calibration's posterior."""
     budgets = loop.budgets
-    config = {"trials": budgets.trials, "suite": loop.suite, "seed": loop.asked.seed}
+    config = {"trials": budgets.trials, "seed": loop.asked.seed} | loop.suite_facts
 
     def commands(folder: Path) -> list[Command]:
         bundle = loop.folder(round_, "train") / BUNDLE
@@ -52,6 +54,7 @@ def evaluate(loop: Context, round_: int) -> Stage:
     after = ((round_, "calibrate"), (round_, "train"))
     return Stage(
         name="evaluate", round=round_, after=after, config=config, commands=commands, outputs=("**/score.json",),
+        absent=loop.unproven,
         budget_s=60.0 if not loop.asked.full else 900.0,
     )  # fmt: skip
 
@@ -60,9 +63,8 @@ def verify(loop: Context, round_: int) -> Stage:
     """The gate; a policy that does not pass is an answer, too."""
     budgets = loop.budgets
     config = {
-        "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "suite": loop.suite,
-        "seed": loop.asked.seed,
-    }  # fmt: skip
+        "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "seed": loop.asked.seed,
+    } | loop.suite_facts  # fmt: skip
 
     def commands(folder: Path) -> list[Command]:
         bundle = copied(loop.folder(round_, "train") / BUNDLE, folder)
@@ -75,7 +77,7 @@ def verify(loop: Context, round_: int) -> Stage:
     after = ((round_, "calibrate"), (round_, "train"), (round_, "evaluate"))
     return Stage(
         name="verify", round=round_, after=after, config=config, commands=commands,
-        outputs=(f"{BUNDLE}.certificate.json",), budget_s=60.0 if not loop.asked.full else 1800.0,
+        absent=loop.unproven, outputs=(f"{BUNDLE}.certificate.json",), budget_s=60.0 if not loop.asked.full else 1800.0,
     )  # fmt: skip
 
 

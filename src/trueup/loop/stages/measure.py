@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from trueup.calibrate.fit.search import STATE_FILE
+from trueup.core.errors import TrueupError
 from trueup.loop.context import Context
+from trueup.loop.fingerprint import fingerprint
 from trueup.loop.stage import Command, Stage, verb
+from trueup.world.fitted.refit import REFIT_FILE, read_refit
 
 _LOAD_S = 16.0
+_ON_GROUND = ("mass_scale", "com_offset", "contact_friction")
 
 
 def record(loop: Context, round_: int) -> Stage:
     """A motion in the air; from the second round on another one, and squats that weigh what a legged robot carries."""
+    if loop.asked.logs:
+        return _given(loop, round_)
     squats = round_ > 1 and loop.is_legged
     seconds, seed = loop.budgets.record_s, loop.asked.seed + round_ - 1
     options = ("--lockstep",) if loop.is_twin else ()
@@ -39,12 +46,31 @@ def record(loop: Context, round_: int) -> Stage:
     )  # fmt: skip
 
 
-def check(loop: Context, round_: int) -> Stage:
-    """The validator; a log that is unusable ends the loop here."""
-    log = loop.folder(round_, "record") / "air.mcap"
+def _given(loop: Context, round_: int) -> Stage:
+    """Recordings that are there already: copies, so that the workspace stands for itself."""
+    names = [one.name for one in loop.asked.logs]
+    if twice := [one for one in names if names.count(one) > 1]:
+        raise TrueupError(
+            f"two of the recordings are called {twice[0]!r}: give them names of their own", place="--logs"
+        )
+    if odd := [one for one in loop.asked.logs if one.suffix != ".mcap"]:
+        raise TrueupError("recordings of the loop are .mcap files: `trueup data import` makes them", file=odd[0])
 
     def commands(folder: Path) -> list[Command]:
-        return [verb("data", "check", log, "--robot", *loop.robot_words)]
+        for one in loop.asked.logs:
+            shutil.copyfile(one, folder / one.name)
+        return []
+
+    config = {"robot": loop.robot_facts, "logs": {one.name: fingerprint(one) for one in loop.asked.logs}}
+    return Stage(name="record", round=round_, config=config, commands=commands, outputs=("*.mcap",), budget_s=2.0)
+
+
+def check(loop: Context, round_: int) -> Stage:
+    """The validator; a log that is unusable ends the loop here."""
+    logs = [*loop.logs(round_), *loop.unseen()] if loop.asked.logs else loop.logs(round_)[-1:]
+
+    def commands(folder: Path) -> list[Command]:
+        return [verb("data", "check", one, "--robot", *loop.robot_words) for one in logs]
 
     return Stage(name="check", round=round_, after=((round_, "record"),), commands=commands, budget_s=10.0)
 
@@ -52,9 +78,10 @@ def check(loop: Context, round_: int) -> Stage:
 def calibrate(loop: Context, round_: int) -> Stage:
     """The fit; later rounds begin from the one before, with all logs, the diagnosis' request and the load."""
     budgets, squat = loop.budgets, loop.folder(round_, "record") / "squat.mcap"
-    logs = [loop.folder(k, "record") / "air.mcap" for k in range(1, round_ + 1)]
+    logs = loop.logs(round_)
     config = {
-        "tie": budgets.tie, "windows": budgets.windows, "iterations": budgets.iterations, "seed": loop.asked.seed,
+        "params": loop.asked.params, "held out": [one.name for one in loop.unseen()], "tie": budgets.tie,
+        "windows": budgets.windows, "iterations": budgets.iterations, "seed": loop.asked.seed,
         "robot": loop.robot_facts,
     }  # fmt: skip
     after = [(k, "record") for k in range(1, round_ + 1)]
@@ -66,9 +93,10 @@ def calibrate(loop: Context, round_: int) -> Stage:
         how: list[object] = ["--robot", *loop.robot_words, "--out", first, "--tie", budgets.tie, "--starts", 1]
         how += ["--resume"] if (first / STATE_FILE).exists() else []
         how += ["--max-windows", budgets.windows, "--iterations", budgets.iterations, "--seed", loop.asked.seed]
-        if round_ > 1:
-            how += ["--start", loop.fit(round_ - 1)]
-            how += refit_words(loop.folder(round_ - 1, "gap"))
+        how += ["--holdout", *loop.unseen()] if loop.unseen() else []
+        how += ["--start", loop.fit(round_ - 1)] if round_ > 1 else []
+        suspects = suspected(loop.folder(round_ - 1, "gap")) if round_ > 1 else ()
+        how += ["--params", ",".join((loop.asked.params, *suspects))]
         out = [verb("calibrate", *logs, *how)]
         if first.name == "air":
             out.append(
@@ -82,22 +110,33 @@ def calibrate(loop: Context, round_: int) -> Stage:
     )  # fmt: skip
 
 
-def refit_words(gap: Path) -> list[object]:
-    """The flag that hands a diagnosis' request to the fit, where there is a request and a fit that takes one."""
-    from trueup.calibrate.verbs import CalibrateVerb
+def suspected(gap: Path) -> tuple[str, ...]:
+    """Parameters that a diagnosis asks the next fit to look at, as far as a robot in the air can show them.
 
-    request = gap / "refit.json"
-    takes = "refit" in CalibrateVerb.__dataclass_fields__
-    return ["--refit", request] if takes and request.exists() else []
+    Loads are weighed by squats; the ground shows in neither.
+    """
+    if not (gap / REFIT_FILE).exists():
+        return ()
+    return tuple(dict.fromkeys(one.name for one in read_refit(gap).suspects if one.name not in _ON_GROUND))
 
 
 def ladder(loop: Context, round_: int) -> Stage:
     """Actuator models side by side on the same log."""
 
     def commands(folder: Path) -> list[Command]:
-        log = loop.folder(round_, "record") / "air.mcap"
-        how = ("--robot", *loop.robot_words, "--rungs", loop.budgets.rungs, "--seed", loop.asked.seed, "--resume")
-        return [verb("calibrate", "actuator", log, *how, "--out", folder)]
+        logs = loop.logs(round_) if loop.asked.logs else loop.logs(round_)[-1:]
+        held = ("--holdout", *loop.unseen()) if loop.unseen() else ()
+        how = (
+            *held,
+            "--robot",
+            *loop.robot_words,
+            "--rungs",
+            loop.budgets.rungs,
+            "--seed",
+            loop.asked.seed,
+            "--resume",
+        )
+        return [verb("calibrate", "actuator", *logs, *how, "--out", folder)]
 
     return Stage(
         name="ladder", round=round_, after=((round_, "record"),), commands=commands, outputs=("ladder.json",),

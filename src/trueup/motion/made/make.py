@@ -21,3 +21,8 @@ def make_motion(name: str, robot: Robot) -> Motion:
             f"{name!r} is a motion for {wanted} feet, robot {robot.spec.name!r} has {len(robot.spec.feet)}"
         )
     return make(name, robot)
+
+
+def made_motions() -> tuple[str, ...]:
+    """Names of the motions that are made here."""
+    return MADE

@@ -19,7 +19,7 @@ from trueup.motion.rotations import about_axis, multiply, rotate
 _AXES = {"X": np.array([1.0, 0, 0]), "Y": np.array([0, 1.0, 0]), "Z": np.array([0, 0, 1.0])}
 _Z_UP = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])  # a quarter turn about x: y up to z up
 _TALLEST_M = 3.0
-MOST_BYTES = 500_000_000
+MOST_BYTES = 100_000_000
 
 
 @dataclass
@@ -34,7 +34,7 @@ class _Node:
 def read_bvh(path: Path, up: str = "y", scale: float | None = None) -> Motion:
     """Poses of all joints of a BVH file; `scale` to metres, None: by the skeleton's size."""
     if path.stat().st_size > MOST_BYTES:
-        raise TrueupError("is larger than 500 MB", file=path)
+        raise TrueupError("is larger than 100 MB", file=path)
     words = path.read_text(errors="replace").split()
     try:
         middle = words.index("MOTION")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.documents import read_npz
 from trueup.core.errors import TrueupError
 from trueup.motion.motion import Motion, motion_of
 from trueup.motion.readers.smpl import is_smpl, smpl_motion
@@ -15,29 +16,14 @@ from trueup.motion.readers.smpl import is_smpl, smpl_motion
 _FREE, _BALL = 0, 1  # kinds of joints, as the engine numbers them
 
 
-def read_npz(path: Path, episode: int = 0, rate_hz: float | None = None) -> Motion:
+def read_motion_npz(path: Path, episode: int = 0, rate_hz: float | None = None) -> Motion:
     """Our own npz, SMPL joint positions, or one episode of loco-mujoco's."""
-    try:
-        arrays = dict(_arrays(path))
-    except Exception as error:  # zipfile, zlib and the parser of array headers raise a dozen kinds
-        raise TrueupError(f"is no npz: {str(error)[:200]}", file=path) from None
+    arrays = read_npz(path, "motion", skip_objects=True)  # absent metadata, pickled observations
     if is_smpl(arrays):
         return smpl_motion(arrays, path, rate_hz)
     if "qpos" not in arrays:
         return motion_of(arrays, path)
     return _from_loco(arrays, path, episode)
-
-
-def _arrays(path: Path) -> list[tuple[str, NDArray[Any]]]:
-    """Every array that holds no objects."""
-    out = []
-    with np.load(path, allow_pickle=False) as found:
-        for name in found.files:
-            try:
-                out.append((name, found[name]))
-            except ValueError:  # objects: absent metadata, pickled observations
-                continue
-    return out
 
 
 def _from_loco(arrays: dict[str, NDArray[Any]], path: Path, episode: int) -> Motion:

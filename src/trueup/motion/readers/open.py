@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +14,7 @@ from trueup.motion.made.make import MADE, make_motion
 from trueup.motion.motion import Motion
 from trueup.motion.readers.bvh import read_bvh
 from trueup.motion.readers.csv_table import read_csv
-from trueup.motion.readers.loco_mujoco import read_npz
+from trueup.motion.readers.loco_mujoco import read_motion_npz
 from trueup.motion.readers.pickled import read_pickled
 from trueup.motion.readers.smpl import read_npy
 from trueup.robot.load import Robot
@@ -48,7 +50,8 @@ def open_motion(reference: str | Path, robot: Robot, cfg: ReadCfg | None = None)
             "retarget` gives it to a robot",
             file=path,
         )
-    return complete(motion, robot)
+    with _about(path):
+        return complete(motion, robot)
 
 
 def read_file(path: Path, robot: Robot, cfg: ReadCfg) -> Motion:
@@ -59,15 +62,24 @@ def read_file(path: Path, robot: Robot, cfg: ReadCfg) -> Motion:
         raise TrueupError(f"no motion {str(path)!r}{made}: a file ({', '.join(SUFFIXES)}) or one of {', '.join(MADE)}")
     if not path.is_file():
         raise TrueupError("no such motion", file=path)
-    try:
+    with _about(path):
         if suffix == ".csv":
             return read_csv(path, robot.spec, cfg.rate_hz, cfg.quat)
         if suffix == ".bvh":
             return read_bvh(path)
         if suffix == ".npz":
-            return read_npz(path, cfg.episode, cfg.rate_hz)
+            return read_motion_npz(path, cfg.episode, cfg.rate_hz)
         if suffix == ".npy":
             return read_npy(path, cfg.rate_hz)
         return read_pickled(path, robot.spec, cfg.rate_hz, cfg.name)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Errors within are about this file: what a stranger's arrays and names may be has no end."""
+    try:
+        yield
     except TrueupError as error:
-        raise error if error.file is not None else TrueupError(str(error), file=path) from None
+        raise error if error.file is not None else TrueupError(error.message, file=path, place=error.place) from None
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError) as error:
+        raise TrueupError(f"cannot be read as a motion: {str(error)[:200]}", file=path) from None

@@ -20,7 +20,7 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 
-MOST_BYTES = 4_000_000_000
+MOST_BYTES = 500_000_000
 
 
 class _ArrayInStream:
@@ -130,7 +130,7 @@ class _Unpickler(_Reader):  # type: ignore[misc]
 def read_pickle(path: Path) -> Any:
     """The plain data of a pickle or of a joblib file, compressed or not."""
     if path.stat().st_size > MOST_BYTES:
-        raise TrueupError("is larger than 4 GB", file=path)
+        raise TrueupError("is larger than 500 MB", file=path)
     try:
         return _Unpickler(io.BytesIO(_expanded(path.read_bytes()))).load()
     except pickle.UnpicklingError as error:

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from trueup.core.documents import parse_json, to_json
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.golden import Arrays, check_golden, decode_golden, encode_golden, make_golden
 from trueup.policy.bundle.manifest import GOLDEN, MANIFEST, NETWORK, SPEC, read_files, write_files
@@ -83,22 +84,14 @@ def write_bundle(path: str | Path, passport: Passport, onnx: bytes) -> PolicyBun
     passport = with_normalizer(passport, graph)
     check_network(passport, graph, folder)
     golden = make_golden(passport, lambda nrow: GraphNet(graph, folder / NETWORK, nrow), passport.policy.net.steps)
-    files = {SPEC: encode_passport(passport), NETWORK: onnx, GOLDEN: encode_golden(golden)}
+    files = {SPEC: to_json(passport), NETWORK: onnx, GOLDEN: encode_golden(golden)}
     write_files(folder, files, graph.opset, tuple(sorted({node.op for node in graph.nodes})))
     return load_bundle(folder)
 
 
-def encode_passport(passport: Passport) -> bytes:
-    """As JSON that people can read."""
-    return msgspec.json.format(msgspec.json.encode(passport), indent=1) + b"\n"
-
-
 def decode_passport(data: bytes, file: Path) -> Passport:
     """Read and check a passport."""
-    try:
-        return msgspec.json.decode(data, type=Passport)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-        raise TrueupError(f"is not a policy's passport: {str(error)[:500]}", file=file) from None
+    return parse_json(data, Passport, "policy's passport", file)
 
 
 def with_normalizer(passport: Passport, graph: OnnxGraph) -> Passport:

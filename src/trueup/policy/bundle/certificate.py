@@ -13,8 +13,8 @@ import msgspec
 
 from trueup._version import __version__
 from trueup.core.arrays import sha256_of
+from trueup.core.documents import read_json, write_json
 from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
 
 SCHEMA = 1
 _MAX_BYTES = 1_000_000
@@ -104,23 +104,13 @@ def certificate_path(bundle: str | Path) -> Path:
 
 def write_certificate(certificate: Certificate, path: str | Path) -> Path:
     """Seal and write it."""
-    text = msgspec.json.format(msgspec.json.encode(certificate.sealed()), indent=1)
-    return write_atomic(path, text + b"\n")
+    return write_json(path, certificate.sealed())
 
 
 def read_certificate(path: str | Path) -> Certificate:
     """Read a certificate whose hash fits; every failure names the file."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise TrueupError(f"a certificate has at most {_MAX_BYTES} bytes", file=file)
-        found = msgspec.json.decode(file.read_bytes(), type=Certificate)
-    except OSError as error:
-        raise TrueupError(f"the certificate cannot be read: {error.strerror}; `trueup verify`", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a certificate: {error}", file=file) from None
-    if found.schema != SCHEMA:
-        raise TrueupError(f"schema {found.schema} is not known to this version (it reads {SCHEMA})", file=file)
+    file, absent = Path(path), "no certificate here; make one with `trueup verify`"
+    found = read_json(file, Certificate, "certificate", schema=SCHEMA, most_bytes=_MAX_BYTES, absent=absent)
     if found.sha256 != _content_hash(found):
         raise TrueupError("its content was changed after it was written: verify the bundle again", file=file)
     return found

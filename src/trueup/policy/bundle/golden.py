@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import io
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.documents import parse_npz
 from trueup.core.errors import TrueupError
 from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.bundle.passport import Passport
@@ -120,14 +120,7 @@ def encode_golden(golden: Arrays) -> bytes:
 
 def decode_golden(data: bytes, file: Path) -> Arrays:
     """Read NPZ bytes whose unpacked size is bounded; numbers are finite."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _MAX_UNPACKED:
-                raise TrueupError(f"unpacks to more than {_MAX_UNPACKED} bytes", file=file)
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise TrueupError(f"is not a file of golden sequences: {error}", file=file) from None
+    arrays = parse_npz(data, "file of golden sequences", file, _MAX_UNPACKED)
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise TrueupError(f"has numbers that are not finite in {name!r}", file=file)

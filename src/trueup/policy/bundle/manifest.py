@@ -8,9 +8,9 @@ import msgspec
 
 from trueup._version import __version__
 from trueup.core.arrays import sha256_of
-from trueup.core.errors import TrueupError
+from trueup.core.documents import parse_json, read_bytes, to_json
+from trueup.core.errors import TrueupError, found_instead
 from trueup.core.files import make_folder, write_atomic
-from trueup.policy.foreign.yaml_file import read_bounded
 
 MANIFEST, SPEC, NETWORK, GOLDEN = "manifest.json", "spec.json", "policy.onnx", "golden.npz"
 SCHEMA = 1
@@ -36,7 +36,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def encode(self) -> bytes:
         """The only bytes that this manifest may have on disk."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+        return to_json(self)
 
     def signed(self) -> Manifest:
         """With its own hash."""
@@ -63,11 +63,11 @@ def write_files(folder: Path, files: dict[str, bytes], opset: int, operators: tu
 
 def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     """The manifest, the content of every file that fits it, and the bundle's hash; anything else is refused."""
-    if not folder.is_dir():
-        raise TrueupError("no bundle here: a bundle is a folder", file=folder)
     if not (folder / MANIFEST).is_file():
-        raise TrueupError(f"no bundle here: {MANIFEST} is missing", file=folder)
-    data = read_bounded(folder / MANIFEST, _LIMITS[MANIFEST], "a manifest")
+        found = f"{MANIFEST} is missing: {found_instead(folder)}" if folder.exists() else "no such folder"
+        run = folder if (folder / "checkpoints").is_dir() else "RUN"
+        raise TrueupError(f"no bundle here: {found}; `trueup export {run} --out walk.bundle` writes one", file=folder)
+    data = read_bytes(folder / MANIFEST, _LIMITS[MANIFEST], "manifest")
     manifest = _read(data, folder / MANIFEST)
     names = {path.name for path in folder.iterdir()}
     odd = sorted(names - {MANIFEST, *manifest.files})
@@ -77,19 +77,14 @@ def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     for name, facts in manifest.files.items():
         if name not in names:
             raise TrueupError("is missing from this bundle", file=folder / name)
-        files[name] = read_bounded(folder / name, _LIMITS[name], f"{name} of a bundle")
+        files[name] = read_bytes(folder / name, _LIMITS[name], f"{name} of a bundle")
         if len(files[name]) != facts.bytes or sha256_of([files[name]]) != facts.sha256:
             raise TrueupError("the hash does not fit: the file was changed or damaged", file=folder / name)
     return manifest, files, sha256_of([data])
 
 
 def _read(data: bytes, file: Path) -> Manifest:
-    try:
-        manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise TrueupError(f"is not a bundle's manifest: {error}", file=file) from None
-    if manifest.schema != SCHEMA:
-        raise TrueupError(f"schema {manifest.schema} is not known to this version (it reads {SCHEMA})", file=file)
+    manifest = parse_json(data, Manifest, "bundle's manifest", file, SCHEMA)
     if set(manifest.files) != {SPEC, NETWORK, GOLDEN}:
         raise TrueupError(f"must list {SPEC}, {NETWORK} and {GOLDEN}", file=file)
     if manifest.signed() != manifest or manifest.encode() != data:

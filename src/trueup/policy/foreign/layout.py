@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from trueup.core.documents import read_toml
 from trueup.core.errors import TrueupError
-from trueup.core.toml import read_toml
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import ObservationSpec
 

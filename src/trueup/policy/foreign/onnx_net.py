@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trueup.core.documents import read_bytes
 from trueup.core.errors import TrueupError
-from trueup.policy.foreign.yaml_file import read_bounded
 from trueup.policy.graph.net import GraphNet
 from trueup.policy.graph.onnx_file import MAX_BYTES, parse_onnx
 
@@ -18,7 +18,7 @@ class OnnxNet(GraphNet):
     """A GraphNet that ONNX Runtime computes."""
 
     def __init__(self, path: str | Path, nrow: int = 1) -> None:
-        data = read_bounded(Path(path), MAX_BYTES, "a policy's network")
+        data = read_bytes(Path(path), MAX_BYTES, "policy's network")
         super().__init__(parse_onnx(data, path), path, nrow)
         self.use(open_session(data, path))
 

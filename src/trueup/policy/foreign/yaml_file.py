@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trueup.core.documents import read_bytes
 from trueup.core.errors import TrueupError
 
 MAX_BYTES = 128_000
@@ -14,24 +15,12 @@ MAX_DEPTH = 20
 _SLICE = "tag:yaml.org,2002:python/object/apply:builtins.slice"
 
 
-def read_bounded(file: Path, limit: int, what: str) -> bytes:
-    """The content of a file that may have at most `limit` bytes."""
-    try:
-        if not file.is_file():
-            raise TrueupError("no such file", file=file)
-        if (size := file.stat().st_size) > limit:
-            raise TrueupError(f"{what} has at most {limit} bytes, this one {size}", file=file)
-        return file.read_bytes()
-    except OSError as error:
-        raise TrueupError(f"cannot be read: {error.strerror}", file=file) from None
-
-
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a file whose top level is a mapping of names."""
     import yaml
 
     file = Path(path)
-    data = read_bounded(file, MAX_BYTES, "a layout is a small text file and")
+    data = read_bytes(file, MAX_BYTES, "layout")
     try:
         found = yaml.load(data.decode(), Loader=_loader())
     except RecursionError:

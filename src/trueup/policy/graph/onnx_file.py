@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.documents import read_bytes
 from trueup.core.errors import TrueupError
-from trueup.policy.foreign.yaml_file import read_bounded
 from trueup.policy.graph import protobuf as pb
 from trueup.policy.graph.allowed import ALLOWED
 
@@ -65,7 +65,7 @@ class OnnxGraph:
 def read_onnx(path: str | Path) -> OnnxGraph:
     """Read a file; every failure is a TrueupError that names it."""
     file = Path(path)
-    return parse_onnx(read_bounded(file, MAX_BYTES, "a policy's network"), file)
+    return parse_onnx(read_bytes(file, MAX_BYTES, "policy's network"), file)
 
 
 def parse_onnx(data: bytes, file: str | Path) -> OnnxGraph:

@@ -6,14 +6,15 @@ import json
 
 from rich.console import Console
 
+from trueup.calibrate.actuator.costs import Timetable
 from trueup.calibrate.actuator.folder import LadderFile, RungResult
 from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.calibrate.actuator.recommend import overfits
-from trueup.calibrate.actuator.rungs import rung_named
+from trueup.calibrate.actuator.rungs import RUNGS, rung_named
 from trueup.calibrate.verbs import ActuatorVerb, run
 from trueup.report.calibration.actuator_plots import horizon_chart, ladder_chart, motion_sections
-from trueup.report.page import Badge, Cell, Page, Status
-from trueup.report.terminal import progress_bar, text_table
+from trueup.report.page import Badge, Cell, Page, Status, require_plots
+from trueup.report.terminal import clock, progress_bar, text_table
 
 _WIDE = 110  # characters that titles and all columns need
 _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not supported": "plain"}
@@ -22,9 +23,12 @@ _STATUS: dict[str, Status] = {"done": "good", "not excited": "warn", "not suppor
 def run_actuator(verb: ActuatorVerb) -> int:
     """Fit the rungs, print, write."""
     console = Console()
+    if verb.page:
+        require_plots()
     try:
         with progress_bar("comparing", console) as progress:
-            ladder = run(verb, run_ladder, progress=progress, on_rung=lambda result: print_rung(result, console))
+            show = {"on_rung": lambda result: print_rung(result, console), "on_plan": lambda t: print_plan(t, console)}
+            ladder = run(verb, run_ladder, progress=progress, **show)
     except KeyboardInterrupt:
         console.print(f"rungs that are done are in {verb.out}: with --resume it goes on", soft_wrap=True)
         raise
@@ -33,6 +37,18 @@ def run_actuator(verb: ActuatorVerb) -> int:
     if verb.page:
         console.print(f"page   {ladder_page(ladder).write(verb.out / 'index.html')}", soft_wrap=True)
     return 0
+
+
+def print_plan(table: Timetable, console: Console) -> None:
+    """What will be compared, and about how long that takes on this machine."""
+    names, about = " ".join(rung.name for rung in table.rungs), clock(table.estimate_s)
+    console.print(f"comparing {names}", highlight=False, soft_wrap=True)
+    if table.limit_s is None:
+        console.print(f"about {about} on this machine; Ctrl-C loses no rung that is done", highlight=False)
+        return
+    thorough = clock(table.costs.all_of(RUNGS))
+    told = f"about {about} on this machine, at most {clock(table.limit_s)}: what does not fit is left out"
+    console.print(f"{told}; --thorough compares all rungs, about {thorough}", highlight=False, soft_wrap=True)
 
 
 def print_rung(result: RungResult, console: Console) -> None:
@@ -58,12 +74,14 @@ def print_ladder(ladder: Ladder, console: Console) -> None:
         table.add_row(name, result.status, *cells, style=style)
     console.print(table)
     console.print(file.split, markup=False)
-    console.print(f"use {file.recommendation.rung}: {file.recommendation.reason}", markup=False, style="bold")
     for result in file.rungs:
         if result.reason:
             console.print(f"{result.rung}: {result.status}: {result.reason}", style="dim", markup=False)
     for note in file.notes:
         console.print(f"note: {note}", style="dim", markup=False)
+    console.print(f"use {file.recommendation.rung}: {file.recommendation.reason}", markup=False, style="bold")
+    if file.left_out:
+        console.print(file.left_out, markup=False, style="yellow")
 
 
 def ladder_page(ladder: Ladder) -> Page:
@@ -95,6 +113,8 @@ def _summary(page: Page, file: LadderFile) -> None:
     chosen = file.recommendation
     page.badges(Badge("good", f"use {rung_named(chosen.rung).title}"))
     page.text(f"{chosen.reason[0].upper()}{chosen.reason[1:]}.")
+    if file.left_out:
+        page.text(f"{file.left_out[0].upper()}{file.left_out[1:]}.")
     by_name = {r.rung: r.scores for r in file.rungs if r.scores is not None}
     page.facts({rung_named(name).title: f"{1e3 * scores.whole.mean:.2f} mrad" for name, scores in by_name.items()})
     page.text(f"{file.split[0].upper()}{file.split[1:]}. Fitted rungs share the set {file.common!r}.")

@@ -23,7 +23,7 @@ from trueup.report.calibration.summary import (
     short_notes,
     word_shown,
 )
-from trueup.report.page import Status
+from trueup.report.page import Status, require_plots
 from trueup.report.terminal import progress_bar, text_table
 from trueup.world.fitted.calibration import Calibration, write_calibration
 
@@ -36,9 +36,11 @@ _MOTIONS = 3  # to record next, at most, where not every row is shown
 def run_calibrate(verb: CalibrateVerb) -> int:
     """Fit, print, write; 130 if the fit was stopped."""
     console = Console()
+    if verb.page:
+        require_plots()
     try:
         with progress_bar("calibrating", console) as progress:
-            fit = run(verb, calibrate, start=verb.start, progress=progress)
+            fit = run(verb, calibrate, start=verb.start, refit=verb.refit, progress=progress)
     except KeyboardInterrupt:
         if (verb.out / STATE_FILE).exists():
             console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.delta.delta import DeltaResult, calibrate_delta
+from trueup.calibrate.delta.baselines import Scored, score_all
+from trueup.calibrate.delta.delta import DeltaResult, learn_delta, write_delta
+from trueup.calibrate.delta.problem import Problem
 from trueup.calibrate.delta.score import HORIZONS_S
 from trueup.calibrate.delta.verbs import DeltaVerb
 from trueup.core.errors import TrueupError
+from trueup.data.files import read_logs
+from trueup.report.calibration.delta_page import delta_page
 from trueup.report.terminal import progress_bar, text_table
+from trueup.robot.load import load_robot
 
 
 def run_delta(verb: DeltaVerb) -> int:
     """Learn, print, write."""
     if not verb.logs:
         raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
-    console = Console()
+    console, robot = Console(), load_robot(verb.robot)
+    logs, held = (read_logs(files, verb.mapping) for files in (verb.logs, verb.holdout))
+    problem = Problem(robot, logs, verb.cfg, holdout=held, params=verb.params)
+    scored: tuple[Scored, ...] = ()
     with progress_bar("learning the delta action", console) as progress:
-        result = calibrate_delta(
-            verb.robot,
-            verb.logs,
-            verb.cfg,
-            params=verb.params,
-            mapping=verb.mapping,
-            folder=verb.out,
-            progress=progress,
-        )
+        if verb.baselines:
+            result, scored = score_all(problem, progress)
+        else:
+            result = learn_delta(problem, progress)
+    folder = Path(verb.out)
+    write_delta(result, folder, verb.cfg, {one.name: one.errors._asdict() for one in scored})
     helps = result.ratio < 1.0
     console.print(headline(result), style="bold green" if helps else "bold yellow", markup=False, highlight=False)
-    console.print(_table(result))
+    console.print(_table(result, scored))
     for note in result.notes:
         console.print(f"note: {note}", style="dim", markup=False)
-    console.print(f"delta  {verb.out}", soft_wrap=True)
+    console.print(f"delta  {folder}", soft_wrap=True)
+    if verb.page:
+        page = delta_page(problem, result, scored, headline(result), folder).write(folder / "index.html")
+        console.print(f"page   {page}", soft_wrap=True)
     if helps:
-        console.print(f"next   trueup train TASK --start RUN --delta {verb.out}", soft_wrap=True, highlight=False)
+        console.print(f"next   trueup train TASK --from RUN --delta {folder}", soft_wrap=True, highlight=False)
     return 0
 
 
@@ -47,10 +58,12 @@ def headline(result: DeltaResult) -> str:
     return f"{text} ({result.ratio:.2f} of it), on {result.windows} windows held out."
 
 
-def _table(result: DeltaResult) -> Table:
+def _table(result: DeltaResult, scored: Sequence[Scored]) -> Table:
+    found = [(one.name, one.errors) for one in scored]
+    found = found or [("without", result.without), ("with the delta action", result.corrected)]
     rows = [
         (name, *(f"{value:.1f}" for value in errors.global_mm), *(f"{value:.1f}" for value in errors.mpjpe_mm))
-        for name, errors in (("without", result.without), ("with the delta action", result.corrected))
+        for name, errors in found
     ]
     head = (f">{where}, {seconds:g} s" for where in ("in the world", "from the root") for seconds in HORIZONS_S)
     return text_table(("bodies off by, mm", *head), rows)

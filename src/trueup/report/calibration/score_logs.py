@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -10,8 +11,10 @@ from rich.console import Console
 from trueup.calibrate.score_logs import JointErrors, LogScores, ModelScore, joint_errors, score_logs
 from trueup.core.errors import TrueupError
 from trueup.report.page import Page
+from trueup.report.robot import calibrated_robot
 from trueup.report.terminal import text_table
 from trueup.report.traces import joint_traces
+from trueup.world.fitted.calibration import read_calibration
 from trueup.world.verbs import SimVerb
 
 WORSE = "WORSE THAN NOMINAL: on these logs the fit predicts worse than the model without it. Do not use it for them."
@@ -21,9 +24,12 @@ Row = tuple[str, list[float]]  # label, errors by column
 
 def run_logs(verb: SimVerb, console: Console) -> int:
     """Score logs, print, write the page."""
-    if verb.robot is None:
+    fit = verb.cfg.params
+    fit = read_calibration(fit) if isinstance(fit, str | Path) else fit
+    robot = verb.robot if fit is None else calibrated_robot(fit, verb.robot)
+    if robot is None:
         raise TrueupError(f"{verb.what[0]} is a log: say whose with --robot (a built-in name, a folder or a spec)")
-    scores = score_logs(verb.robot, verb.what, verb.cfg.params, mapping=verb.mapping)
+    scores = score_logs(robot, verb.what, fit, mapping=verb.mapping)
     print_scores(scores, console)
     if verb.page is not None:
         console.print(f"page   {scores_page(scores).write(verb.page)}", soft_wrap=True)

@@ -26,7 +26,7 @@ _WORDS = 4  # a clause of a note that says something has at least so many
 
 @dataclass(frozen=True, kw_only=True)
 class FitVerdict:
-    """Is the calibrated model better, what is known, what to mind, what to do next."""
+    """What makes it doubtful as a whole, is the model better, what is known, what to mind, what to do next."""
 
     status: Status
     headline: str
@@ -45,7 +45,7 @@ def fit_verdict(result: Calibration, logs: str = "LOG...", out: str = "DIR") -> 
     """The verdict; `logs` and `out` are what the next command names."""
     words: list[str] = [estimate.verdict for estimate in result.estimates]
     counted = ", ".join(f"{words.count(word)} {word}" for word in STATUS)
-    warnings = [*result.alarms]
+    warnings = []
     if result.effort.interrupted or not result.effort.converged:
         warnings.append("the fit was stopped early" if result.effort.interrupted else "the fit has not converged")
     if result.misfit.structured:
@@ -53,6 +53,8 @@ def fit_verdict(result: Calibration, logs: str = "LOG...", out: str = "DIR") -> 
     if result.predictive is not None and not result.predictive.covered:
         warnings.append("the error is not within what the posterior predicts")
     status, headline = _headline(result)
+    if result.alarms:
+        headline = f"DOUBTFUL: {'; '.join(result.alarms)}. {headline}"
     return FitVerdict(
         status="bad" if result.alarms else "warn" if status == "good" and warnings else status,
         headline=headline,

@@ -22,6 +22,7 @@ from mjviser import ViserMujocoScene
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
+from trueup.core.verb_package import called_with
 from trueup.deploy.page_link import PageLink, PageVerb
 from trueup.deploy.telemetry_wire import News
 from trueup.report.operate.live_panel import readout
@@ -191,3 +192,6 @@ def run_page(verb: PageVerb, on_url: Callable[[str], None] | None = None) -> int
         page.close()
         link.close()
     return 0
+
+
+deploy_page = called_with(PageVerb, run_page)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from trueup.gap.predictions import Predictions, Quantity, predictions
-from trueup.gap.predictions_verb import PredictionsVerb
+from trueup.gap.verbs import PredictionsVerb
 from trueup.report.page import Cell
 from trueup.report.terminal import text_table
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from trueup.core.files import write_atomic
+from trueup.core.documents import write_json
 from trueup.deploy.wiggle import verbs
 from trueup.deploy.wiggle.analysis.finding import JointResult, WiggleResult
 from trueup.report.terminal import text_table
@@ -23,7 +22,7 @@ def run_wiggle(verb: verbs.WiggleVerb) -> int:
         result = verbs.run(verb)
     print_wiggle(result, console)
     if verb.out is not None:
-        write_atomic(verb.out, msgspec.json.format(msgspec.json.encode(result), indent=1))
+        write_json(verb.out, result)
     return int(not result.passed)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trueup.evaluate.score import ProbeResult, Score
-from trueup.evaluate.statistics import wilson
 from trueup.report.page import Status
+from trueup.tasks.evaluation.statistics import wilson
 
 
 def verdict_words(score: Score) -> str:

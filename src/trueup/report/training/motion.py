@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -13,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from trueup.core.errors import TrueupError
+from trueup.core.verb_package import called_with
 from trueup.motion.bodies import complete
 from trueup.motion.check import MotionReport, check_motion
 from trueup.motion.made.make import MADE
@@ -41,33 +44,46 @@ _QUALITIES = {
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def run_import(verb: ImportVerb) -> int:
-    """Import, cut, mend, write; 1 if the result is not usable as it is."""
-    console, robot = Console(), load_robot(verb.robot)
+class Imported(NamedTuple):
+    """A motion as it was written, what was mended, and what a check says; no report of a skeleton."""
+
+    motion: Motion
+    mended: list[str]
+    report: MotionReport | None
+
+
+def _imported(verb: ImportVerb) -> Imported:
+    robot = load_robot(verb.robot)
     skeleton = None if verb.motion in MADE else read_file(Path(verb.motion), robot, _cfg(verb))
     if skeleton is not None and not skeleton.joint_names:
         write_motion(skeleton, verb.out)
-        console.print(f"{verb.out}   {_about(skeleton)}: a skeleton, for `trueup motion retarget`", soft_wrap=True)
-        return 0
-    motion = open_motion(verb.motion, robot, _cfg(verb))
+        return Imported(skeleton, [], None)
+    motion, mended = open_motion(verb.motion, robot, _cfg(verb)), []
     if verb.start or verb.end is not None:
         motion = motion.cut(verb.start, verb.end)
     if verb.resample is not None:
         motion = complete(motion.resampled(verb.resample), robot)
     if verb.mend:
-        motion, done = mend_motion(motion, robot)
-        for line in done or ["nothing to mend"]:
-            console.print(f"mended  {line}")
-    report = check_motion(motion, robot)
-    print_report(motion, report, console)
+        motion, mended = mend_motion(motion, robot)
     write_motion(motion, verb.out)
-    console.print(f"{verb.out}   {_about(motion)}", soft_wrap=True)
-    return int(not report.usable)
+    return Imported(motion, mended, check_motion(motion, robot))
 
 
-def run_retarget(verb: RetargetVerb) -> int:
-    """Retarget, write, and say how good it is; 1 if the result is not usable."""
-    console, robot = Console(), load_robot(verb.robot)
+def run_import(verb: ImportVerb) -> int:
+    """Import, cut, mend, write; 1 if the result is not usable as it is."""
+    console, found = Console(), _imported(verb)
+    if found.report is None:
+        console.print(f"{verb.out}   {_about(found.motion)}: a skeleton, for `trueup motion retarget`", soft_wrap=True)
+        return 0
+    for line in found.mended or (["nothing to mend"] if verb.mend else []):
+        console.print(f"mended  {line}")
+    print_report(found.motion, found.report, console)
+    console.print(f"{verb.out}   {_about(found.motion)}", soft_wrap=True)
+    return int(not found.report.usable)
+
+
+def _retargeted(verb: RetargetVerb) -> Retargeted:
+    robot = load_robot(verb.robot)
     source = load_robot(verb.of or verb.robot)
     made = verb.of is not None or verb.motion in MADE
     motion = open_motion(verb.motion, source, _cfg(verb)) if made else read_file(Path(verb.motion), source, _cfg(verb))
@@ -81,7 +97,13 @@ def run_retarget(verb: RetargetVerb) -> int:
     names = ("hold", "limits", "collisions", "mesh", "steps")
     found = retarget(points, robot, RetargetCfg(**{name: getattr(verb, name) for name in names}))
     write_motion(found.motion, verb.out)
-    report = check_motion(found.motion, robot)
+    return found
+
+
+def run_retarget(verb: RetargetVerb) -> int:
+    """Retarget, write, and say how good it is; 1 if the result is not usable."""
+    console, found = Console(), _retargeted(verb)
+    report = check_motion(found.motion, load_robot(verb.robot))
     if verb.json:
         figures = {"before": asdict(found.before), "after": asdict(found.after), "rows_per_s": found.rows_per_s}
         print(json.dumps({"file": str(verb.out)} | figures | report.as_dict()))
@@ -121,13 +143,19 @@ def run_check(verb: CheckVerb) -> int:
     return int(not report.usable)
 
 
-def run_play(verb: PlayVerb) -> int:
-    """Film a motion as it is."""
-    robot, console = load_robot(verb.robot), Console()
+def _filmed(verb: PlayVerb, progress: Callable[[float], None] | None = None) -> Path:
+    robot = load_robot(verb.robot)
     motion = open_motion(verb.motion, robot, _cfg(verb))
     model = visual_model(robot)
+    film(model, qpos_of(motion, robot, model), verb.film, sample_hz=motion.rate_hz, progress=progress)
+    return verb.film
+
+
+def run_play(verb: PlayVerb) -> int:
+    """Film a motion as it is."""
+    console = Console()
     with progress_bar("filming", console) as progress:
-        film(model, qpos_of(motion, robot, model), verb.film, sample_hz=motion.rate_hz, progress=progress)
+        _filmed(verb, progress)
     console.print(f"film   {verb.film}")
     return 0
 
@@ -175,3 +203,8 @@ def _about(motion: Motion) -> str:
 
 def _cfg(verb: Source) -> ReadCfg:
     return ReadCfg(rate_hz=verb.rate, quat=verb.quat, name=verb.name, episode=verb.episode)
+
+
+import_motion = called_with(ImportVerb, _imported)
+retarget_motion = called_with(RetargetVerb, _retargeted)
+film_motion = called_with(PlayVerb, _filmed)

@@ -19,6 +19,8 @@ def write_workspace_page(story: Story, path: Path) -> Path:
     if story.comparison is not None:
         page.section("Round against round")
         page.table(*story.comparison)
+        if story.films:
+            page.films(story.films, columns=2)
     for number, chapters in story.rounds.items():
         for chapter in chapters:
             _chapter(page, number, chapter)
@@ -42,7 +44,7 @@ def _chapter(page: Page, number: int, chapter: Chapter) -> None:
     if chapter.facts:
         page.facts(chapter.facts)
     if chapter.films:
-        page.films(chapter.films, columns=min(3, len(chapter.films)))
+        page.films(chapter.films, columns=3 if len(chapter.films) > 2 else 2)
     for columns, rows in chapter.tables:
         page.table(columns, rows)
     for figure, caption in chapter.plots:

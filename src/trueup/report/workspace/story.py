@@ -47,7 +47,7 @@ class Artifact:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A workspace from top to bottom."""
+    """A workspace from top to bottom; `films`: beside the comparison of rounds."""
 
     title: str
     subtitle: str
@@ -56,3 +56,4 @@ class Story:
     comparison: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None
     rounds: Mapping[int, Sequence[Chapter]]
     artifacts: Sequence[Artifact]
+    films: Sequence[tuple[Path, str]] = ()

@@ -52,7 +52,7 @@ class Mlp:
         rows: int,
         activation: Literal["elu", "softsign"] = "elu",
     ) -> None:
-        self.sizes, self.rows, self._is_elu = tuple(sizes), rows, activation == "elu"
+        self.prefix, self.sizes, self.rows, self._is_elu = prefix, tuple(sizes), rows, activation == "elu"
         names = [f"{prefix}/{k}" for k in range(len(sizes) - 1)]
         self.weight = [parameters.view[f"{name}/weight"] for name in names]
         self.bias = [parameters.view[f"{name}/bias"] for name in names]

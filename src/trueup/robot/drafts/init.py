@@ -15,7 +15,7 @@ from trueup.robot.foreign.files import Note
 from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.inspection.lints import GUESS_MARK
-from trueup.robot.load import SPEC_FILE, load_robot
+from trueup.robot.load import SPEC_FILE, load_robot, zoo_names
 from trueup.robot.model import compile_model
 from trueup.robot.spec import spec_to_toml
 
@@ -31,6 +31,8 @@ def init_robot(path: Path, out: Path, root: Path | None = None, force: bool = Fa
            package that a URDF lies in
     force  write into a folder that already holds files
     """
+    if str(path) in zoo_names():
+        raise TrueupError(f"robot {str(path)!r} is built in: use its name; a model file (.urdf, .xml) begins another")
     _claim(out, force)
     checked = read_model(path, root)
     draft = make_draft(checked)

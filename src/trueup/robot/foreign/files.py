@@ -261,5 +261,8 @@ def _read(path: Path, limit: int, file: Path, place: str | None) -> bytes:
             raise TrueupError(message, file=file, place=place)
         with path.open("rb") as handle:
             return handle.read(limit + 1)[:limit]
+    except FileNotFoundError:
+        missing = "no such file" if path == file else f"names {path.name!r}, which is not there"
+        raise TrueupError(missing, file=file, place=None if path == file else place) from None
     except (OSError, ValueError) as error:
         raise TrueupError(f"cannot be read: {error}", file=file, place=place) from None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
-from trueup.core.toml import MAX_BYTES
+from trueup.core.documents import MAX_BYTES
 from trueup.robot.drafts.draft import make_draft
 from trueup.robot.inspection.inspect import Level, Lint, Subject, listed
 from trueup.robot.inspection.lints_physics import PHYSICS_CHECKS

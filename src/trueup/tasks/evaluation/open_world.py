@@ -10,7 +10,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.rows import RowRandom
 from trueup.policy.action import ActionSpec
 from trueup.policy.observation import ObservationSpec
-from trueup.tasks.build import EnvCfg, sensing, shown_signals, sim_setup
+from trueup.tasks.build import EnvCfg, sensing, sim_setup
 from trueup.tasks.evaluation.worlds import SimWorld
 from trueup.tasks.goals.goal import Goal
 from trueup.tasks.sensing.frame import Sense
@@ -55,5 +55,5 @@ def open_world(task: Task, env: EnvCfg, engine: Engine = "mujoco") -> OpenWorld:
     scene, cfg = sim_setup(task, env)
     sim = make_sim(engine, scene, cfg, task.target_stages)
     observation, action, goal, sense = sensing(task, env, sim)
-    world = SimWorld(sim, sense, shown_signals(observation))
+    world = SimWorld(sim, sense, observation.others)
     return OpenWorld(world=world, sim=sim, goal=goal, sense=sense, observation=observation, action=action)

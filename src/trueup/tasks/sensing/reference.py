@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.motion.rotations import conjugate, multiply, rotate
+from trueup.motion.rotations import conjugate, multiply
 from trueup.policy.action import JointOrder
 from trueup.tasks.sensing.signals import Rows, Signal, Values
+from trueup.tasks.sensing.tracking import two_columns
 
 if TYPE_CHECKING:
     from trueup.tasks.goals.tracking import Tracking
@@ -33,17 +34,14 @@ def reference_joints(goal: Tracking, order: JointOrder, ids: Rows = None) -> Val
     return np.concatenate([order.to_policy(ref.joint_pos[at]), order.to_policy(ref.joint_vel[at])], axis=1)
 
 
-def reference_rotation(
-    goal: Tracking, base_quat: Floats, joint_pos: Floats, ids: Rows = None
-) -> Values:
+def reference_rotation(goal: Tracking, base_quat: Floats, joint_pos: Floats, ids: Rows = None) -> Values:
     """(n, 6) of robots whose base is turned by `base_quat` (n, 4) and whose joints, in the robot's order, are known."""
     at = goal.at if ids is None else goal.at[ids]
     quat, joints = base_quat.astype(np.float32), joint_pos.astype(np.float32)
     anchor = goal.anchor
     own = goal.tree.place(np.zeros((len(quat), 3), np.float32), quat, joints).quat[:, anchor]
     turn = multiply(conjugate(own), goal.reference.anchor_quat[at])
-    axes = [rotate(turn, np.tile(np.array(axis, np.float32), (len(turn), 1))) for axis in ((1, 0, 0), (0, 1, 0))]
-    return np.stack(axes, axis=2).reshape(len(turn), 6)
+    return two_columns(turn)
 
 
 def follower(goal: Tracking, order: JointOrder) -> Callable[[Floats, Floats], dict[str, Values]]:

@@ -65,7 +65,11 @@ def reference_turn(sense: Sense, ids: Rows) -> Values:
     """Orientation of the reference's base in the robot's: R00 R01 R10 R11 R20 R21, (n, 6)."""
     goal = _goal(sense)
     own, wanted = _state(sense, ids)[:, 0, 3:7], goal.reference.root_quat[_asked(sense, ids)]
-    turn = multiply(conjugate(own), wanted)
+    return two_columns(multiply(conjugate(own), wanted))
+
+
+def two_columns(turn: Values) -> Values:
+    """The first two columns of rotation matrices, row by row, (n, 6)."""
     x = rotate(turn, np.tile(np.array([1, 0, 0], np.float32), (len(turn), 1)))
     y = rotate(turn, np.tile(np.array([0, 1, 0], np.float32), (len(turn), 1)))
     return np.stack([x, y], axis=2).reshape(len(turn), 6)

@@ -96,6 +96,10 @@ def _origin(folder: RunFolder, cfg: RunCfg, place: Path, found: Checkpoint) -> O
     files = {"config.json": sha256_of_file(folder.path / "config.json")}
     files |= {f"{place.parent.name}/{place.name}": sha256_of_file(place / "arrays.safetensors")}
     notes = [] if cfg.teacher is None else [f"student of {Path(cfg.teacher).name}"]
+    if cfg.delta is not None:
+        notes.append(
+            f"trained under the delta action {Path(cfg.delta).name}, which belongs to the simulator: not part of it"
+        )
     if cfg.params is not None:
         fit = Path(cfg.params)
         files["calibration"] = sha256_of_file(fit / PARAMS_FILE if fit.is_dir() else fit)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import sha256_of_file
+from trueup.core.documents import read_bytes
 from trueup.core.errors import TrueupError
 from trueup.policy.action import JointOrder
 from trueup.policy.bundle.bundle import write_bundle
@@ -19,7 +20,6 @@ from trueup.policy.foreign import metadata
 from trueup.policy.foreign.layout import Layout, read_layout
 from trueup.policy.foreign.sdk_orders import sdk_order
 from trueup.policy.foreign.toml_layout import LayoutFile, build, merged
-from trueup.policy.foreign.yaml_file import read_bounded
 from trueup.policy.graph.net import GraphNet, GraphPolicy
 from trueup.policy.graph.onnx_file import MAX_BYTES, OnnxGraph, parse_onnx
 from trueup.robot.load import Robot, load_robot
@@ -47,7 +47,7 @@ class _Network:
 def import_net(verb: ImportPolicyVerb) -> Exported:
     """Read, run in a task, and write; whatever is missing is asked for by name."""
     file, robot = Path(verb.net), load_robot(verb.robot)
-    data = read_bounded(file, MAX_BYTES, "a policy's network")
+    data = read_bytes(file, MAX_BYTES, "policy's network")
     is_script = file.suffix in _TORCHSCRIPT
     graph = None if is_script else parse_onnx(data, file)
     layout = _layout(verb, robot, graph, file)
@@ -90,7 +90,7 @@ def _layout(verb: ImportPolicyVerb, robot: Robot, graph: OnnxGraph | None, file:
 
 
 def _from_metadata(verb: ImportPolicyVerb, graph: OnnxGraph, file: Path) -> Layout:
-    from trueup.core.toml import read_toml
+    from trueup.core.documents import read_toml
 
     try:
         said = metadata.read(graph.metadata)

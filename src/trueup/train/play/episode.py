@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.core.documents import read_npz
+from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.runner import Policy
 from trueup.tasks.env import TaskEnv
@@ -80,10 +82,13 @@ class Episode:
 
 def load_episode(path: Path) -> Episode:
     """Read what `save` wrote."""
-    with np.load(path, allow_pickle=False) as found:
-        names, feet = (tuple(str(word) for word in found[name]) for name in _NAMES)
+    found = read_npz(path, "recorded episode")
+    try:
+        names, feet = (tuple(str(word) for word in found[name].tolist()) for name in _NAMES)
         arrays = {name: found[name] for name in _ARRAYS}
         return Episode(dt=float(found["dt"]), names=names, feet=feet, **arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TrueupError(f"is not a recorded episode: {error}", file=path) from None
 
 
 def record_episode(env: TaskEnv, policy: Policy, seconds: float) -> Episode:

@@ -14,7 +14,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
-from trueup.hardware.drivers.ros2.bus import Bus
+from trueup.hardware.drivers.ros2.bus import RosBus
 from trueup.hardware.drivers.ros2.commands import CommandFormat
 from trueup.hardware.drivers.ros2.messages import Bool, Header, Imu, JointState, Quaternion, Time, Vector3
 from trueup.hardware.drivers.ros2.options import Ros2Cfg, read_options
@@ -40,7 +40,7 @@ class Speaker:
         place = cfg.place or _DEFAULT_PLACE
         ros = _options(place, "/imu" if spec.imu is not None else "")
         self.reference = f"ros2:{place}"
-        self._bus: Bus | None = Bus(ros.interface, ros.domain)
+        self._bus: RosBus | None = RosBus(ros.interface, ros.domain)
         self._format = CommandFormat(spec.joint_names, ros, cfg.command_hz)
         self._commands = self._bus.inbox(ros.command, self._format.message_type)
         self._states = self._bus.outbox(ros.state, JointState)
@@ -72,7 +72,9 @@ class Speaker:
         """Leave the domain and close the tap. Safe to call twice."""
         for name in ("_commands", "_states", "_imus", "_stops"):
             self.__dict__.pop(name, None)
-        self._bus = None
+        bus, self._bus = self._bus, None
+        if bus is not None:
+            bus.close()
         if self._tap is not None:
             self._tap.close()
 

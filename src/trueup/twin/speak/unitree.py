@@ -14,9 +14,9 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
+from trueup.hardware.drivers.dds import Bus
 from trueup.hardware.drivers.unitree.codec import decode_command, encode_command, encode_state
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
-from trueup.hardware.drivers.unitree.dds import Bus
 from trueup.hardware.drivers.unitree.layout import HEADER
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.rpc import NOT_IMPLEMENTED, Answer, Service
@@ -44,7 +44,7 @@ class Speaker:
         self.reference = f"unitree:{interface}" + (f"?domain={domain}" if domain else "")
         self._wiring = wiring_of(twin.robot.spec)
         self._family = family = self._wiring.family
-        bus = self._bus = Bus(interface, domain)
+        bus = self._bus = Bus(interface, domain, "unitree")
         self._commands = bus.inbox(LOW_CMD, family.low_cmd.sample, others_only=True)
         self._states = bus.outbox(LOW_STATE, family.low_state.sample)
         self._sport_commands = bus.outbox(LOW_CMD, family.low_cmd.sample)

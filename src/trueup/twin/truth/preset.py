@@ -15,8 +15,8 @@ from typing import Annotated, Literal, get_origin, get_type_hints
 
 import msgspec
 
+from trueup.core.documents import read_toml
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.toml import read_toml
 
 PRESETS = Path(__file__).parent / "presets"
 SCHEMA = 1

@@ -30,6 +30,9 @@ class TargetStage:
     def reset(self, sim: Simulation, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
 
+    def prime(self, past: FloatArray) -> None:
+        """The targets (nsim, T, njoint) that came before a replay begins, oldest first."""
+
     def memory(self) -> dict[str, NDArray[np.generic]]:
         """The live arrays that a checkpoint must hold."""
         return {}
@@ -57,6 +60,20 @@ class LearnedDelta(TargetStage):
     def __init__(self, net: DeltaNet) -> None:
         self.net = net
         self.outside: FloatArray = np.zeros(0)
+        self._past: FloatArray = np.zeros((0, 0, 0))  # (nsim, past, njoint), the newest first
+
+    def reset(self, sim: Simulation, ids: NDArray[np.intp] | None) -> None:
+        if len(self._past) != sim.nsim:
+            self._past = np.zeros((sim.nsim, self.net.spec.past, sim.robot.spec.njoint))
+        rows = slice(None) if ids is None else ids
+        self._past[rows] = (sim.joint_pos[rows] + sim.encoder_bias[rows])[:, None]
+
+    def prime(self, past: FloatArray) -> None:
+        count = min(self.net.spec.past, past.shape[1])
+        self._past[:, :count] = past[:, ::-1][:, :count]
+
+    def memory(self) -> dict[str, NDArray[np.generic]]:
+        return {"past": self._past}
 
     def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
         spec = self.net.spec
@@ -64,12 +81,15 @@ class LearnedDelta(TargetStage):
             raise TrueupError(f"this delta action is of {spec.robot}, with other joints than {sim.robot.spec.name}")
         if abs(sim.control_dt * spec.rate_hz - 1.0) > 0.02:
             rates = f"{spec.rate_hz:g} Hz, this simulation controls at {1 / sim.control_dt:g} Hz"
-            raise TrueupError(f"this delta action was learned at {rates}: learn it with --cfg.rate-hz of the task")
+            raise TrueupError(f"this delta action was learned at {rates}: learn it with --rate-hz of the task")
         motion = sim.motion.of()
         base = None
         if spec.base and motion.base_vel is not None:
             base = np.concatenate([motion.gravity, motion.base_vel[:, 3:]], axis=1)
-        x = self.net.inputs(targets, motion.joint_pos + sim.encoder_bias, motion.joint_vel, base)
+        x = self.net.inputs(targets, motion.joint_pos + sim.encoder_bias, motion.joint_vel, base, self._past)
         self.outside = self.net.outside(x)
+        if spec.past:
+            self._past[:, 1:] = self._past[:, :-1].copy()
+            self._past[:, 0] = targets
         out: FloatArray = targets + self.net(x)
         return out

@@ -6,7 +6,6 @@ numbers came from. It is written whole or not at all and read strictly. The stag
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Literal
 
@@ -14,15 +13,14 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.documents import read_json, write_json
+from trueup.core.errors import TrueupError, found_instead
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter, belongs_to_stand
+from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, belongs_to_stand
 
 SCHEMA = 2
 Word = Literal["identified", "bounded", "weak", "not visible"]
 PARAMS_FILE = "params.json"
-_MAX_BYTES = 50_000_000
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,8 +69,8 @@ class SimParams(Strict, frozen=True, kw_only=True):
         count = len(self.estimates)
         if len(self.x) != count or [len(row) for row in self.covariance] != [count] * count:
             raise ValueError(f"x and covariance must have the size of the {count} estimates")
-        if not all(math.isfinite(v) for row in (self.x, *self.covariance) for v in row):
-            raise ValueError("x and covariance must be finite")
+        if not all(abs(v) < MOST for row in (self.x, *self.covariance) for v in row):
+            raise ValueError(f"x and covariance are in prior widths: finite and below {MOST:g}")
 
     @property
     def parameters(self) -> tuple[FitParameter, ...]:
@@ -213,30 +211,13 @@ class Calibration(SimParams, frozen=True, kw_only=True):
     predictive: Predictive | None = None
 
 
-class _Version(msgspec.Struct):
-    schema: int
-
-
 def write_calibration(result: Calibration, folder: str | Path) -> Path:
     """Write DIR/params.json."""
-    content = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    return write_atomic(Path(folder) / PARAMS_FILE, content)
+    return write_json(Path(folder) / PARAMS_FILE, result)
 
 
 def read_calibration(path: str | Path) -> Calibration:
     """Read params.json, or the folder that holds it."""
-    file = Path(path)
-    file = file / PARAMS_FILE if file.is_dir() else file
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise TrueupError(f"is larger than {_MAX_BYTES} bytes: not a calibration", file=file)
-        content = file.read_bytes()
-        found = msgspec.json.decode(content, type=_Version).schema
-        if found != SCHEMA:
-            versions = f"is of schema {found} and this version reads schema {SCHEMA}"
-            raise TrueupError(f"this calibration {versions}: calibrate again", file=file)
-        return msgspec.json.decode(content, type=Calibration)
-    except OSError as error:
-        raise TrueupError(f"the calibration cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a calibration: {error}", file=file) from None
+    found = found_instead(Path(path).parent if Path(path).name == PARAMS_FILE else path)
+    absent = f"no calibration here: {found}; `trueup calibrate LOG --robot ROBOT --out DIR` makes one"
+    return read_json(path, Calibration, "calibration", name=PARAMS_FILE, schema=SCHEMA, absent=absent)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Scale = Literal["log", "linear"]
 Mode = Literal["set", "times"]
+MOST = 1e6  # of priors and widths, and of distances in prior widths: beyond, numbers overflow
 NEEDS_MOUNT = frozenset({"mount_stiffness", "mount_damping"})
 _Index = tuple[NDArray[np.intp] | slice | int, ...]
 
@@ -53,6 +54,10 @@ class FitParameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mode: Mode = "set"
     axis: int | None = None
     label: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.low <= self.high and 0.0 < self.width < MOST and abs(self.prior) < MOST):
+            raise ValueError(f"{self.label or self.name}: bounds in order, a width above 0 and a prior below {MOST:g}")
 
     def to_x(self, value: float) -> float:
         t = math.log(value + self.offset) if self.scale == "log" else value

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from trueup.core.errors import TrueupError
-from trueup.core.files import write_atomic
+from trueup.core.documents import read_json, write_json
 
 REFIT_FILE, SCHEMA = "refit.json", 1
-_MOST_BYTES = 1_000_000
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,20 +43,9 @@ class RefitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def write_refit(request: RefitRequest, path: str | Path) -> Path:
     """Write a request, whole or not at all."""
-    return write_atomic(path, msgspec.json.format(msgspec.json.encode(request), indent=1))
+    return write_json(path, request)
 
 
 def read_refit(path: str | Path) -> RefitRequest:
     """Read refit.json, or the folder that holds it."""
-    file = Path(path) / REFIT_FILE if Path(path).is_dir() else Path(path)
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise TrueupError(f"is larger than {_MOST_BYTES} bytes: not a refit request", file=file)
-        found = msgspec.json.decode(file.read_bytes(), type=RefitRequest)
-    except OSError as error:
-        raise TrueupError(f"the refit request cannot be read: {error.strerror}", file=file) from None
-    except msgspec.MsgspecError as error:
-        raise TrueupError(f"is not a refit request of `trueup gap`: {error}", file=file) from None
-    if found.schema != SCHEMA:
-        raise TrueupError(f"is of schema {found.schema}, this version reads {SCHEMA}: diagnose again", file=file)
-    return found
+    return read_json(path, RefitRequest, "refit request", name=REFIT_FILE, schema=SCHEMA)

@@ -87,6 +87,8 @@ def begin(sim: BatchSim, recorded: Recorded) -> None:
         qvel[:, sim.base_dof : sim.base_dof + 6] = recorded.base_vel
     start_at(sim, qpos, qvel)
     sim.prime_delay(recorded.past)
+    for stage in sim.target_stages:
+        stage.prime(recorded.past)
     if isinstance(sim.substep_model, NetActuator) and recorded.history is not None:
         sim.substep_model.prime_from(sim, recorded.history)
 

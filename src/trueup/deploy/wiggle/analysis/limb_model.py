@@ -17,6 +17,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
+from trueup.policy.chain import matrices
 from trueup.robot.foreign.safe_xml import Node, check_tree, parse_xml
 from trueup.robot.load import Robot
 
@@ -231,15 +232,8 @@ def _numbers(node: Node, key: str, default: str) -> FloatArray:
 
 
 def rotation(quat: FloatArray) -> FloatArray:
-    """Matrix (3, 3) of a quaternion w x y z."""
-    w, x, y, z = quat / np.linalg.norm(quat)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    """Matrix (3, 3) of a quaternion w x y z of any length."""
+    return matrices(quat[None] / np.linalg.norm(quat))[0]
 
 
 def _turn(axis: FloatArray, angle: FloatArray) -> FloatArray:

@@ -19,12 +19,14 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.drivers.dds import require_cyclonedds
 from trueup.hardware.drivers.finite import finite_rows
 from trueup.hardware.drivers.ros2.options import Ros2Cfg, read_options
 from trueup.robot.load import Robot
 
 if TYPE_CHECKING:
-    from trueup.hardware.drivers.ros2.bus import Bus, Inbox, Outbox
+    from trueup.hardware.drivers.dds import Inbox, Outbox
+    from trueup.hardware.drivers.ros2.bus import RosBus
     from trueup.hardware.drivers.ros2.commands import CommandFormat, Targets
     from trueup.hardware.drivers.ros2.feed import Feed
 
@@ -85,7 +87,11 @@ class Ros2Driver:
         if self._link is not None:
             raise TrueupError("this driver is connected already")
         link = _Link.open(self.joint_names, self.cfg, self.command_hz)
-        link.feed.await_first()
+        try:
+            link.feed.await_first()
+        except BaseException:
+            link.bus.close()
+            raise
         self._link, self._held, self._other, self._has_sent = link, None, None, False
 
     def read(self) -> RobotState:
@@ -117,6 +123,8 @@ class Ros2Driver:
         if self._link is not None and self._has_sent:
             with contextlib.suppress(TrueupError):
                 self.damp()
+        if self._link is not None:
+            self._link.bus.close()
         self._link = None
 
     def __enter__(self) -> Ros2Driver:
@@ -171,7 +179,7 @@ class Ros2Driver:
 class _Link(NamedTuple):
     """Everything that is open while a driver is connected."""
 
-    bus: Bus
+    bus: RosBus
     feed: Feed
     others: Inbox
     commands: Outbox
@@ -181,17 +189,18 @@ class _Link(NamedTuple):
     @classmethod
     def open(cls, joint_names: tuple[str, ...], cfg: Ros2Cfg, command_hz: float) -> _Link:
         """Join the domain."""
-        from trueup.hardware.drivers.ros2.bus import Bus  # first: says what to install
+        require_cyclonedds("ros")
+        from trueup.hardware.drivers.ros2.bus import RosBus
         from trueup.hardware.drivers.ros2.commands import CommandFormat
         from trueup.hardware.drivers.ros2.feed import Feed
         from trueup.hardware.drivers.ros2.messages import Bool
 
         made = CommandFormat(joint_names, cfg, command_hz)
-        bus = Bus(cfg.interface, cfg.domain)
+        bus = RosBus(cfg.interface, cfg.domain)
         return cls(
             bus=bus,
             feed=Feed(bus, joint_names, cfg),
-            others=bus.inbox(cfg.command, made.message_type, from_others_only=True),
+            others=bus.inbox(cfg.command, made.message_type, others_only=True),
             commands=bus.outbox(cfg.command, made.message_type),
             stops=bus.outbox(cfg.damp_topic, Bool) if cfg.damp_topic else None,
             format=made,

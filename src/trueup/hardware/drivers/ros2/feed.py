@@ -10,7 +10,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
 from trueup.hardware.drivers.ros2 import messages
-from trueup.hardware.drivers.ros2.bus import Bus
+from trueup.hardware.drivers.ros2.bus import RosBus
 from trueup.hardware.drivers.ros2.options import Ros2Cfg, topic_on_wire
 from trueup.hardware.drivers.ros2.states import Inertial, Joints, StateReader, read_imu
 
@@ -21,7 +21,7 @@ IMU_SHARE = 0.1  # of the time-out: how long the IMU may be silent
 class Feed:
     """Takes in states; `sequence` counts them."""
 
-    def __init__(self, bus: Bus, joint_names: tuple[str, ...], cfg: Ros2Cfg) -> None:
+    def __init__(self, bus: RosBus, joint_names: tuple[str, ...], cfg: Ros2Cfg) -> None:
         self._bus, self._cfg = bus, cfg
         self._reader = StateReader(joint_names, cfg)
         self._states = bus.inbox(cfg.state, messages.JointState)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import read_toml
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.core.toml import read_toml
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from trueup.core.documents import MAX_BYTES, read_json
 from trueup.core.errors import TrueupError
-from trueup.core.toml import MAX_BYTES
 from trueup.hardware.drivers.servos.calibration import Servo, ServoFile, ServoId
 from trueup.robot.spec import JointSpec, RobotSpec
 
@@ -50,12 +50,7 @@ def _calibrated(servo: Servo, motor: Motor, joint: JointSpec) -> Servo:
 
 def _read(path: str) -> dict[str, Motor]:
     file = Path(path)
-    try:
-        if file.stat().st_size > MAX_BYTES:
-            raise TrueupError("a calibration is a small file", file=file)
-        motors = msgspec.json.decode(file.read_bytes(), type=dict[str, Motor])
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
-        raise TrueupError(f"is not a LeRobot calibration: {error}", file=file) from None
+    motors = read_json(file, dict[str, Motor], "LeRobot calibration", most_bytes=MAX_BYTES)
     for name, motor in motors.items():
         if not 0 <= motor.range_min < motor.range_max <= 4095:
             found = f"{motor.range_min} to {motor.range_max}"

@@ -19,9 +19,9 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.drivers.dds import Bus, Outbox
 from trueup.hardware.drivers.unitree.codec import encode_command, sent_rows
 from trueup.hardware.drivers.unitree.crc import stamp
-from trueup.hardware.drivers.unitree.dds import Bus, Outbox
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.streams import LOW_CMD, LOW_STATE, CommandStream, StateStream
 from trueup.hardware.drivers.unitree.switcher import release_sport_mode
@@ -78,7 +78,7 @@ class UnitreeDriver:
         """Find the robot and end its sport mode; nothing is commanded."""
         if self._bus is not None:
             raise TrueupError("this driver is connected already")
-        bus = self._bus = Bus(self._place, self._cfg.domain)
+        bus = self._bus = Bus(self._place, self._cfg.domain, "unitree")
         try:
             self._states = StateStream(bus, self._wiring, check_crc=self._cfg.crc)
             self._others = CommandStream(bus, self._wiring)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.unitree.dds import Bus
+from trueup.hardware.drivers.dds import Bus
 
 NOT_IMPLEMENTED = 3203  # the code of a function that a service does not have
 _AGAIN_S = 0.25  # between repetitions: the other side may not have found us yet

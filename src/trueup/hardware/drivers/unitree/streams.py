@@ -8,9 +8,9 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.drivers.dds import Bus
 from trueup.hardware.drivers.unitree.codec import decode_command, decode_state, observed_command
 from trueup.hardware.drivers.unitree.crc import is_sound
-from trueup.hardware.drivers.unitree.dds import Bus
 from trueup.hardware.drivers.unitree.motors import Wiring
 
 LOW_CMD, LOW_STATE, BMS_STATE = "rt/lowcmd", "rt/lowstate", "rt/lf/bmsstate"

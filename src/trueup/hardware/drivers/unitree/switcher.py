@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.unitree.dds import Bus
+from trueup.hardware.drivers.dds import Bus
 from trueup.hardware.drivers.unitree.rpc import Client
 
 _log = logging.getLogger(__name__)

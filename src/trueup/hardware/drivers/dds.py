@@ -1,6 +1,7 @@
-"""DDS as Unitree's robots use it: one network interface, default QoS (reliable writers, best-effort readers).
+"""DDS: participants, readers and writers of CycloneDDS, for Unitree's robots and for ROS 2.
 
-A DDS domain is set up once in a process; it goes when its last user closes. Needs cyclonedds.
+A DDS domain has one set-up in a process: the first who joins names the network interface, all others must name the
+same, and it goes when its last user closes. So drivers and twins of both kinds share a domain.
 """
 
 from __future__ import annotations
@@ -9,25 +10,37 @@ import contextlib
 import re
 import socket
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from trueup.core.errors import TrueupError
 
 _lock = threading.Lock()
-_domains: dict[int, list[Any]] = {}  # domain -> [interface, cyclonedds Domain, users]
+_domains: dict[int, _Joined] = {}
 _LARGEST_DOMAIN = 232  # whose ports are below 65536
+
+
+@dataclass
+class _Joined:
+    """A domain that is set up; `domain` None: by CycloneDDS itself, from CYCLONEDDS_URI and its defaults."""
+
+    interface: str
+    domain: Any
+    users: int = 0
 
 
 class Inbox:
     """Messages of one topic as they come. Safe to use beside other threads' writers."""
 
-    def __init__(self, participant: Any, topic: str, kind: type[Any], *, depth: int, others_only: bool) -> None:
+    def __init__(
+        self, participant: Any, topic: str, kind: type[Any], qos: tuple[Any, ...], *, depth: int, others_only: bool
+    ) -> None:
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState, WaitSet
         from cyclonedds.qos import Policy, Qos
         from cyclonedds.sub import DataReader
         from cyclonedds.topic import Topic
 
-        policies: list[Any] = [Policy.History.KeepLast(depth)]
+        policies: list[Any] = [Policy.History.KeepLast(depth), *qos]
         if others_only:
             policies.append(Policy.IgnoreLocal.Participant)
         self.topic, self._depth = topic, depth
@@ -52,6 +65,11 @@ class Inbox:
         except DDSException as error:
             raise TrueupError(f"{self.topic} cannot be read: {error}") from None
 
+    @property
+    def senders(self) -> int:
+        """How many writers this inbox hears."""
+        return len(self._reader.get_matched_publications())
+
     def sender(self, sample: Any) -> str:
         """Who wrote a sample: the id of the DDS participant, or of the writer when that has gone."""
         handle = sample.sample_info.publication_handle
@@ -63,12 +81,13 @@ class Inbox:
 class Outbox:
     """Writes messages of one topic."""
 
-    def __init__(self, participant: Any, topic: str, kind: type[Any]) -> None:
+    def __init__(self, participant: Any, topic: str, kind: type[Any], qos: tuple[Any, ...]) -> None:
         from cyclonedds.pub import DataWriter
+        from cyclonedds.qos import Qos
         from cyclonedds.topic import Topic
 
         self.topic, self._kind = topic, kind
-        self._writer: Any = DataWriter(participant, Topic(participant, topic, kind))
+        self._writer: Any = DataWriter(participant, Topic(participant, topic, kind), qos=Qos(*qos) if qos else None)
 
     def send(self, message: Any) -> None:
         """Write a message; bytes are taken as CDR."""
@@ -86,27 +105,40 @@ class Outbox:
 
 
 class Bus:
-    """One participant of a domain, bound to one network interface."""
+    """One participant of a domain; `extra` is what to install where cyclonedds is missing.
 
-    def __init__(self, interface: str, domain: int) -> None:
-        self.place = f"{interface}, domain {domain}"
+    interface  network interface; "": the one that CycloneDDS chooses, unless the domain is set up already
+    """
+
+    def __init__(self, interface: str, domain: int, extra: str) -> None:
+        self.place = f"{interface}, domain {domain}" if interface else f"domain {domain}"
         self._domain = domain
-        _join(interface, domain)
+        _join(interface, domain, extra)
         try:
             from cyclonedds.domain import DomainParticipant
 
             self._participant: Any = DomainParticipant(domain)
         except Exception as error:
             _leave(domain)
-            raise TrueupError(f"cannot join DDS on {self.place}: {error}") from None
+            raise TrueupError(f"cannot join DDS on {self.place}: {error}; is the network up?") from None
 
-    def inbox(self, topic: str, kind: type[Any], *, depth: int = 32, others_only: bool = False) -> Inbox:
-        """A reader; `others_only` leaves out what this bus writes itself."""
-        return Inbox(self._participant, topic, kind, depth=depth, others_only=others_only)
+    def inbox(
+        self, topic: str, kind: type[Any], *, qos: tuple[Any, ...] = (), depth: int = 32, others_only: bool = False
+    ) -> Inbox:
+        """A reader, best effort unless `qos` says more; `others_only` leaves out what this bus writes itself."""
+        return Inbox(self._participant, topic, kind, qos, depth=depth, others_only=others_only)
 
-    def outbox(self, topic: str, kind: type[Any]) -> Outbox:
-        """A writer."""
-        return Outbox(self._participant, topic, kind)
+    def outbox(self, topic: str, kind: type[Any], qos: tuple[Any, ...] = ()) -> Outbox:
+        """A writer, reliable unless `qos` says more."""
+        return Outbox(self._participant, topic, kind, qos)
+
+    def topics(self) -> dict[str, str]:
+        """Topics that others write in this domain, with their types: for messages to the user."""
+        from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
+
+        own, reader = self._participant.guid, BuiltinDataReader(self._participant, BuiltinTopicDcpsPublication)
+        found = (sample for sample in reader.read(N=200) if sample.sample_info.valid_data)
+        return {sample.topic_name: sample.type_name for sample in found if sample.participant_key != own}
 
     def wait_any(self, *inboxes: Inbox) -> Any:
         """A cyclonedds WaitSet of several inboxes: `.wait(nanoseconds)`."""
@@ -125,34 +157,43 @@ class Bus:
             _leave(self._domain)
 
 
-def _join(interface: str, domain: int) -> None:
-    """Set a domain up, or use it again."""
+def require_cyclonedds(extra: str) -> None:
+    """A TrueupError where cyclonedds is missing: `extra` is what to install."""
     try:
-        from cyclonedds.domain import Domain
+        import cyclonedds.domain  # noqa: F401
     except ImportError as error:
-        needed = f"Unitree robots are reached over DDS, which needs cyclonedds ({error})"
-        raise TrueupError(f"{needed}: pip install 'trueup[unitree]'") from None
+        raise TrueupError(f"DDS needs cyclonedds ({error}): pip install 'trueup[{extra}]'") from None
+
+
+def _join(interface: str, domain: int, extra: str) -> None:
+    """Set a domain up, or use it again."""
+    require_cyclonedds(extra)
+    from cyclonedds.domain import Domain
+
     if not 0 <= domain <= _LARGEST_DOMAIN:
         raise TrueupError(f"a DDS domain lies between 0 and {_LARGEST_DOMAIN}, found {domain}", place="domain")
     names = [name for _, name in socket.if_nameindex()]
-    if interface not in names or not re.fullmatch(r"[\w.@:-]+", interface):
+    if interface and (interface not in names or not re.fullmatch(r"[\w.@:-]+", interface)):
         raise TrueupError(f"no network interface {interface!r} here; there are {', '.join(names)}", place=interface)
     with _lock:
         known = _domains.get(domain)
         if known is None:
-            known = _domains[domain] = [interface, Domain(domain, _config(interface)), 0]
-        if known[0] != interface:
-            raise TrueupError(f"DDS domain {domain} is on {known[0]} in this process; {interface} needs another domain")
-        known[2] += 1
+            made = Domain(domain, _config(interface)) if interface else None
+            known = _domains[domain] = _Joined(interface, made)
+        if interface and known.interface != interface:
+            on = known.interface or "the interface that CycloneDDS chose"
+            raise TrueupError(f"DDS domain {domain} is on {on} in this process; {interface} needs another domain")
+        known.users += 1
 
 
 def _leave(domain: int) -> None:
     with _lock:
         known = _domains[domain]
-        known[2] -= 1
-        if known[2] == 0:
+        known.users -= 1
+        if known.users == 0:
             del _domains[domain]
-            known[1].__del__()
+            if known.domain is not None:
+                known.domain.__del__()
 
 
 def _config(interface: str) -> str:

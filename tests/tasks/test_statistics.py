@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueup.evaluate.statistics import mcnemar, spread, wilson
+from trueup.tasks.evaluation.statistics import mcnemar, spread, wilson
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,196 @@
+"""The whole loop on hidden twins. Results: docs/results/loop.md and .json.
+
+    python benchmarks/loop.py rounds --runs FOLDER [--count 10] [--twins harmonic-420,worn-421]
+    python benchmarks/loop.py resumed --runs FOLDER [--kills 20]
+    python benchmarks/loop.py demo --runs FOLDER
+    python benchmarks/loop.py stages --workspace WORKSPACE
+
+rounds    two rounds on each of ten twins (three presets): is the second better than the first?
+resumed   a loop that is killed with kill -9 at random moments and started again: the same hashes of all artifacts?
+stages    processor time of each stage of a workspace that is there
+demo      `trueup loop` as `make demo` runs it: minutes to the page
+
+Every row is kept in FOLDER and read from there when the benchmark runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from loop_kills import random_moments, run_and_kill
+from loop_rounds import BUDGETS, START_STEPS, Row, run_row, shared_start, table, twins
+from parts import LOOP
+from parts import table as parts_table
+
+from trueup.core.files import write_atomic
+from trueup.loop.verbs import SHORT, STAGES
+from trueup.loop.workspace import Workspace
+
+KILL_SEED = 11
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchCfg:
+    """What is measured."""
+
+    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo", "stages"]]
+    runs: Path = Path("runs/loop")
+    """Workspaces and rows are kept here."""
+    count: int = 10
+    """Twins of `rounds`."""
+    twins: tuple[str, ...] = ()
+    """Run these twins only, and write no page."""
+    kills: int = 20
+    robots: tuple[str, ...] = ("pendulum", "go2")
+    """Whose loops are killed."""
+    workspace: Path | None = None
+    """Of `stages`."""
+    ended: bool = False
+    """Write the page of `rounds` from the rows that are there."""
+
+
+def main(cfg: BenchCfg) -> None:
+    os.environ["XDG_STATE_HOME"] = str(cfg.runs.resolve() / "sealed")  # truths of the twins; nothing here opens them
+    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo, "stages": stages}[cfg.part](cfg)
+    if text:
+        LOOP.merge(cfg.part, numbers, text, f"python benchmarks/loop.py {cfg.part}")
+
+
+def rounds(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Every twin in its own workspace."""
+    start, names = shared_start(cfg.runs.resolve()), cfg.twins or tuple(twins(cfg.count))
+    if cfg.ended:
+        names = tuple(one for one in names if (cfg.runs / "rounds" / f"{one}.json").exists())
+    rows = []
+    for name in names:
+        rows.append(run_row(name, cfg.runs.resolve(), start))
+        print(json.dumps(asdict(rows[-1])), flush=True)
+    if cfg.twins:
+        return {}, ""
+    return {"rounds_better": f"{sum(one.better for one in rows)} of {len(rows)}",
+            "rounds_beyond_chance": f"{sum(one.verdict == 'better' for one in rows)} of {len(rows)}",
+            "rounds": [asdict(one) for one in rows]}, rounds_text(rows)  # fmt: skip
+
+
+def rounds_text(rows: list[Row]) -> str:
+    """The section of the page."""
+    better, sure = sum(one.better for one in rows), sum(one.verdict == "better" for one in rows)
+    worse = sum(one.verdict in ("worse", "mixed") for one in rows)
+    minutes = sum(one.cpu_minutes for one in rows) / max(1, len(rows))
+    return f"""## Two rounds on hidden twins
+
+Asked: the second round better than the first (velocity error or falls, the other no worse) on 8 of 10 twins. Found:
+**{better} of {len(rows)}** by the plain numbers, {sure} beyond the 95 % interval of the paired runs, {worse} worse
+beyond it or better in one thing and worse in the other.
+
+A round on the robot is six runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
+base's velocity from the one asked for, by the robot's own leg odometry. Round 1: {BUDGETS.record_s:g} s in the air,
+fit, training, gate, ladder of rungs, diagnosis. Round 2: another motion, squats that weigh the load, a fit led by the
+diagnosis, and the policy goes on from round 1. Budgets are far below those of `make demo`, for the sake of ten twins:
+{BUDGETS.windows} windows a fit, {BUDGETS.train_steps:,} control steps a round ({minutes:.1f} CPU minutes a twin). All
+trainings share their beginning: {START_STEPS:,} control steps in the model as it came, with the task's own ranges.
+
+{table(rows)}
+"""
+
+
+def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """For each robot one loop undisturbed, one that is killed; a robot that was measured is read."""
+    numbers: dict[str, object] = {}
+    lines = []
+    for robot in cfg.robots:
+        folder = cfg.runs.resolve() / f"kills-{robot}"
+        whole, file = folder / "whole", folder / "result.json"
+        if not file.exists():
+            start = shared_start(cfg.runs.resolve()) if robot == "go2" else None
+            run_and_kill(whole, robot, start, [])
+            moments = random_moments(Workspace(whole), cfg.kills, KILL_SEED)
+            ended = run_and_kill(folder / "killed", robot, start, moments)
+            write_atomic(file, json.dumps(asdict(ended)))
+        found, hashes = json.loads(file.read_text()), Workspace(whole).hashes()
+        same = [key for key in hashes if found["hashes"].get(key) == hashes[key]]
+        where = ", ".join(sorted(set(found["stages"]) - {"between stages"}))
+        other = ", ".join(sorted(set(hashes) - set(same))) or "none"
+        lines.append(f"| {robot} | {len(found['stages'])} | {len(same)} of {len(hashes)} | {other} | {where} |")
+        numbers |= {f"resumed_{robot}": f"{len(same)} of {len(hashes)}", f"kills_{robot}": len(found["stages"])}
+    rows = "\n".join(lines)
+    return (
+        numbers,
+        f"""## Killed and started again
+
+A loop of tiny budgets on `twin:mild` (two rounds, every stage), once undisturbed and once killed with kill -9 at
+moments spread at random over the time that its stages take, each time started again with the same command. Asked: the
+same hash of every artifact. (The pendulum's task has no scenarios: its gate is left out, and recorded as such.)
+
+| robot | kills | artifacts of the same hash | others | killed in |
+| --- | --- | --- | --- | --- |
+{rows}
+""",
+    )
+
+
+def demo(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """The command of `make demo` in a new workspace: minutes on the clock, and of all its processes."""
+    space, file = cfg.runs.resolve() / "demo", cfg.runs.resolve() / "demo.json"
+    if not file.exists():
+        words = ["loop", "go2", "--driver", "twin:harmonic?seed=7", "--workspace", str(space)]
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "trueup.cli", *words], check=True)
+        after, load = resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        write_atomic(file, json.dumps({"wall": time.monotonic() - began, "cpu": cpu, "load": load}))
+    found = json.loads(file.read_text())
+    wall, cpu, load = found["wall"] / 60.0, found["cpu"] / 60.0, found["load"][1]
+    text = f"""## The demo
+
+`make demo` after set-up: {wall:.1f} minutes on the clock, {cpu:.1f} CPU minutes of all its processes together, on a
+machine that other work shared (mean load {load:.0f} on {os.cpu_count()} cores). Asked: 10 minutes on two cores of one's
+own, which have 20 CPU minutes; {cpu:.1f} CPU minutes take at least {cpu / 2:.1f} minutes there.
+"""
+    return {"demo_minutes": wall, "demo_cpu_minutes": cpu, "demo_load": load}, text
+
+
+def stages(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Processor time of every stage of a workspace that is there, and what the short budgets follow to."""
+    if cfg.workspace is None:
+        raise SystemExit("stages: name a workspace of `trueup loop` with --workspace")
+    space = Workspace(cfg.workspace)
+    cpu = {key: space.times(int(key[6]), key[8:]).cpu_seconds for key in space.hashes()}
+    steps = {k: found.config["steps"] for k in space.rounds() if (found := space.manifest(k, "train")) is not None}
+    pace = sum(steps.values()) / sum(cpu[f"round-{k}/train"] for k in steps)
+    without = sum(seconds for key, seconds in cpu.items() if not key.endswith("/train"))
+    known = len(steps) > 1 and set(cpu) >= {f"round-{k}/{name}" for k in (1, 2) for name in STAGES}
+    missing = "" if known else " Stages of round 2 that were not done count as in round 1."
+    without += sum(cpu[f"round-1/{name}"] for name in STAGES if f"round-2/{name}" not in cpu and name != "train")
+    trained = (SHORT.train_steps + SHORT.more_steps) / pace
+    rows = [(name, *(f"{cpu[f'round-{k}/{name}']:.0f}" if f"round-{k}/{name}" in cpu else "" for k in (1, 2)))
+            for name in STAGES]  # fmt: skip
+    whole, clock = (without + trained) / 60.0, (without + trained / 2.0) / 60.0
+    asked = " and ".join(f"{count:,}" for count in steps.values())
+    text = f"""## What a round costs
+
+Processor seconds of every stage of `trueup loop go2 --driver twin:harmonic?seed=7` with {asked} control steps of
+training in its rounds, all processes of a stage together:
+
+{parts_table(("stage", "round 1", "round 2"), rows)}
+
+Training went at {pace:,.0f} control steps per processor second, its final assessment included. With the steps of
+`make demo` ({SHORT.train_steps:,} and {SHORT.more_steps:,}) the loop then costs {whole:.1f} processor minutes:
+{trained / 60:.1f} of training, which uses both of two cores, and {without / 60:.1f} of stages that use one; on two
+cores of one's own about {clock:.1f} minutes on the clock.{missing} Films, the page and runs on the last rung that were
+not reached here come on top. This is an estimate from parts, not a measured demo.
+"""
+    return {"demo_cpu_minutes_estimated": whole, "demo_minutes_estimated": clock, "stage_cpu_seconds": cpu}, text
+
+
+if __name__ == "__main__":
+    main(tyro.cli(BenchCfg))

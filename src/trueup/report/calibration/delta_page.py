@@ -1,0 +1,120 @@
+"""The page of a delta action: error against horizon per method, which joints are corrected, and films side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trueup.calibrate.delta.baselines import Scored
+from trueup.calibrate.delta.delta import DeltaResult
+from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.score import HORIZONS_S
+from trueup.core.arrays import FloatArray
+from trueup.core.errors import TrueupError
+from trueup.report.page import Page
+from trueup.report.traces import chart, line_style
+from trueup.robot.model import ModelCfg
+from trueup.view.draw import visual_model
+from trueup.view.film import film
+from trueup.world.actuators.target_stages import LearnedDelta, TargetStage
+
+_SHOWN_S, _FILM = 6.0, {"width": 320, "height": 240, "fps": 25.0}
+FILMS = (
+    ("recorded", "The robot, as recorded."),
+    ("source", "The simulator, put back into the recorded state every second."),
+    ("corrected", "The simulator with the delta action, put back likewise."),
+)
+
+
+def delta_page(problem: Problem, result: DeltaResult, scored: Sequence[Scored], verdict: str, films: Path) -> Page:
+    """Verdict, errors, joints and films; `films` is the folder that they are made in."""
+    page = Page(f"Delta action of {problem.robot.spec.name}", "What a simulator lacks, as a correction of its targets.")
+    page.verdict("good" if result.ratio < 1.0 else "warn", verdict)
+    page.section("Error of replay against its horizon")
+    page.text(
+        "Simulations start in recorded states of held-out data and play the recorded commands. Shown is the mean "
+        "distance of all bodies from the recorded ones, in the world (E_g-mpjpe) and from the root (E_mpjpe)."
+    )
+    shown = scored or _without_others(result)
+    page.plot(_horizons(shown))
+    head = ("mm", *(f"{where}, {s:g} s" for where in ("in the world", "from the root") for s in HORIZONS_S), "fit, s")
+    page.table(head, [(one.name, *one.errors.global_mm, *one.errors.mpjpe_mm, one.seconds) for one in shown])
+    page.section("Which joints are corrected, and how")
+    page.text(_how(result))
+    page.table(("joint", "correction, mrad", *_WORDS), _joints(result))
+    page.section("Recorded, simulator, simulator with the delta action")
+    found = _films(problem, result, films)
+    if found:
+        page.films(found, columns=3)
+    else:
+        page.text("No films: this computer has no ffmpeg or no OpenGL (`trueup doctor`).")
+    return page
+
+
+_WORDS = ("of q* - q", "of dq, s", "of dry friction, mrad", "of the target before")
+
+
+def _joints(result: DeltaResult) -> list[tuple[str, float, float, float, float, float]]:
+    """The linear part in plain units, joint by joint."""
+    net, rows = result.net, []
+    spec, n = net.spec, len(net.spec.joint_names)
+    first_past = 4 * n + 6 * spec.base
+    for line, joint in zip(net.linear / net.std, spec.corrected, strict=True):
+        late = float(line[first_past + joint]) if spec.past else 0.0
+        parts = (float(line[joint]), float(line[n + joint]), 1e3 * float(line[3 * n + joint]), late)
+        name = spec.joint_names[joint]
+        rows.append((name, 1e3 * result.by_joint[name], *parts))
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def _how(result: DeltaResult) -> str:
+    return (
+        "Root mean square correction, and its linear part: the share of q* - q that is added (-0.35: the servo has "
+        "0.65 of the gain), of the speed, of its sign (dry friction), and of the target before over this one (1: the "
+        "command acts a control step late). Beyond the range of the data its inputs are held at the range's edge, and "
+        f"no correction exceeds {result.net.spec.limit_rad:g} rad."
+    )
+
+
+def _without_others(result: DeltaResult) -> tuple[Scored, ...]:
+    parts = {"nothing": result.without, "delta action": result.corrected}
+    return tuple(Scored(name=name, errors=errors, seconds=0.0) for name, errors in parts.items())
+
+
+def _horizons(scored: Sequence[Scored]) -> object:
+    figure = chart(360, {"title": {"text": "s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
+    for k, one in enumerate(scored):
+        x, y = (0.0, *HORIZONS_S), (0.0, *one.errors.global_mm)
+        figure.add_scatter(x=x, y=y, name=one.name, mode="lines+markers", line=line_style(k))
+    return figure
+
+
+def _films(problem: Problem, result: DeltaResult, folder: Path) -> list[tuple[Path, str]]:
+    """From the middle of the held-out data; none where films cannot be made."""
+    rate, tracks = problem.shooting.tracks.rate_hz, problem.shooting.tracks
+    seconds = round(_SHOWN_S)
+    steps = round(rate)
+    first = int(problem.scored[len(problem.scored) // 3])
+    starts = first + steps * np.arange(seconds)
+    starts = starts[starts + steps < tracks.last[first]]
+    shown: dict[str, FloatArray] = {}
+    for name, stages in (("source", ()), ("corrected", (LearnedDelta(result.net),))):
+        run: tuple[TargetStage, ...] = stages
+        shown[name] = np.concatenate(list(problem.shooting.run(starts, steps, run)["qpos"]))
+    rows = np.arange(len(shown["source"])) + first + 1
+    recorded = shown["source"].copy()
+    sim = problem.shooting.made(1)
+    recorded[:, sim.index.qpos] = tracks.pos[rows]
+    if sim.free_base and tracks.base_pos is not None:
+        recorded[:, sim.base_qpos : sim.base_qpos + 7] = tracks.base_pos[rows]
+    shown["recorded"] = recorded
+    model = visual_model(problem.robot, ModelCfg(base="free" if sim.free_base else "fixed"))
+    out = []
+    try:
+        for name, caption in FILMS:
+            out.append((film(model, shown[name], folder / f"{name}.mp4", sample_hz=rate, **_FILM), caption))  # type: ignore[arg-type]
+    except TrueupError:
+        return []
+    return out

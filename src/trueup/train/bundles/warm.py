@@ -1,0 +1,88 @@
+"""Warm start: the policy of a bundle, whoever trained it, as the start of a training with its own layout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from trueup.core.errors import TrueupError
+from trueup.core.layers import Layer
+from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
+from trueup.policy.bundle.manifest import NETWORK
+from trueup.policy.foreign.layout import Layout
+from trueup.policy.graph.policy_onnx import read_normalizer_of
+from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.normalizer import EPS, Normalizer
+from trueup.rl.settings import LearnerCfg, PpoCfg
+from trueup.tasks.foreign import is_foreign, layout_of
+
+STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
+CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
+_CERTAIN = 1e12  # observations that the statistics are taken to be of: they stay as they are
+
+
+def warm_layout(path: str | Path) -> Layout | None:
+    """The layout that a training must have to begin from this bundle; None: that of its task."""
+    passport = load_bundle(path).passport
+    return layout_of(passport) if is_foreign(passport) else None
+
+
+def warm_settings(cfg: LearnerCfg, path: str | Path) -> LearnerCfg:
+    """The settings with the bundle's network, little noise, and a critic that learns first."""
+    if not isinstance(cfg, PpoCfg):
+        raise TrueupError(f"a policy of a bundle is a start for ppo, not for {cfg.algorithm}")
+    if cfg.net.latent:
+        raise TrueupError("a policy of a bundle has no latent: leave --latent out")
+    hidden = tuple(len(bias) for _, bias in _dense(load_bundle(path))[:-1])
+    net = replace(cfg.net, actor=hidden, std=min(cfg.net.std, STD))
+    return replace(cfg, net=net, noise_schedule=None, critic_first=max(cfg.critic_first, CRITIC_FIRST))
+
+
+def warm_net(path: str | Path) -> PolicyNet:
+    """The bundle's policy with statistics of its observations, which stay fixed; it acts as the bundle does.
+
+    A network without a normaliser gets one from the ranges of the passport, and its first layer is rewritten for it.
+    """
+    bundle = load_bundle(path)
+    layers, own = _dense(bundle), read_normalizer_of(bundle.graph)
+    normalizer = Normalizer(bundle.passport.policy.observation.nactor)
+    normalizer.count = _CERTAIN
+    if own is not None:
+        normalizer.mean, normalizer.var = own[0].astype(float), np.square(own[1].astype(float))
+        return PolicyNet(spec=Wiring(), actor=layers, normalizer=normalizer)
+    ranges = bundle.passport.ranges
+    if ranges is None:
+        told = "says nothing of the range of its observations: import it again without --seconds 0"
+        raise TrueupError(told, file=bundle.path)
+    normalizer.mean = np.array(ranges.mean)
+    reach = np.maximum(np.abs(np.array(ranges.minimum) - normalizer.mean), np.array(ranges.maximum) - normalizer.mean)
+    std = np.maximum.reduce([np.array(ranges.std), reach / 5.0, np.full(len(reach), EPS)])  # the limit is at 10
+    normalizer.var = np.square(std)
+    (weight, bias), *rest = layers
+    wide = weight.astype(np.float64)
+    first = (
+        (wide * (std + EPS)).astype(np.float32),
+        (bias.astype(np.float64) + wide @ normalizer.mean).astype(np.float32),
+    )
+    return PolicyNet(spec=Wiring(), actor=(first, *rest), normalizer=normalizer)
+
+
+def _dense(bundle: PolicyBundle) -> tuple[Layer, ...]:
+    """The layers of a network that is dense with ELU between them, behind our normaliser or none."""
+    graph, layers, elu = bundle.graph, [], True
+    passed = {"Sub", "Mul", "Clip", "Identity"} if read_normalizer_of(graph) is not None else {"Identity"}
+    for node in graph.nodes:
+        if node.op == "Gemm" and elu and node.attributes.get("transB", 0) == 1 and len(node.inputs) == 3:
+            weight, bias = (np.asarray(graph.constants[name], np.float32) for name in node.inputs[1:])
+            layers.append((weight, bias))
+            elu = False
+        elif node.op == "Elu" and not elu and node.attributes.get("alpha", 1.0) == 1.0:
+            elu = True
+        elif layers or node.op not in passed:
+            told = f"its network has {node.op}: a training can begin from dense layers with ELU between them only"
+            raise TrueupError(told, file=bundle.path / NETWORK)
+    if elu or not layers:
+        raise TrueupError("its network does not end in a dense layer", file=bundle.path / NETWORK)
+    return tuple(layers)
