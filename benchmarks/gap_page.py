@@ -45,11 +45,11 @@ def twin_section(rows: dict[str, Numbers], part: str) -> str:
     cpu, planted = np.median([row["cpu_s"] for row in rows.values()]), sum(cause_of(key) != CLEAN for key in rows)
     text = [
         f"## {title}",
-        f"go2 twins {what}, {len(rows) - planted} sound and {planted} with one planted cause, sizes and joints drawn by the "
-        f"seed. A sound twin differs from the model as a good calibration leaves it (`benchmarks/presets/sound.toml`). "
+        f"go2 twins {what}, {len(rows) - planted} sound and {planted} with one planted cause, sizes and joints drawn "
+        f"by the seed. A sound twin differs from the model as a good calibration leaves it (`benchmarks/presets/sound.toml`). "
         f"Right cause first: **{_percent(found['top1'])}** (asked 80 %); among the first three: "
-        f"**{_percent(found['top3'])}** (asked 95 %); sound twins told to be sound: **{_percent(found['clean'])}** (asked "
-        f"90 %). One diagnosis takes {cpu:.0f} s of one core (median).",
+        f"**{_percent(found['top3'])}** (asked 95 %); sound twins told to be sound: **{_percent(found['clean'])}** "
+        f"(asked 90 %). One diagnosis takes {cpu:.0f} s of one core (median).",
         table(("planted", "twins", "first", "in first three", "first instead"), lines),
     ]
     if missed:

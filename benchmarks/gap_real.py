@@ -73,7 +73,8 @@ def diagnose_real(key: str, data: Path, fits: Path | None) -> Numbers:
         found = gap(robot, log, params=params).result
     second = found.pairs[0] if found.pairs else None
     return {
-        "model": case.model, "calibrate": case.expected, "first": found.causes[0].name if found.causes else "nothing wrong",
+        "model": case.model, "calibrate": case.expected,
+        "first": found.causes[0].name if found.causes else "nothing wrong",
         "evidence": found.causes[0].evidence if found.causes else "-",
         "others": [f"{one.name}{' (as good)' if one.tied else ''}" for one in found.causes[1:4]],
         "second": "-" if second is None else f"{second.names[1]} adds {second.adds:.0%}",
@@ -94,7 +95,15 @@ def _spoiled(log: Log, case: Case) -> Log:
 
 def real_section(rows: dict[str, Numbers]) -> str:
     """A table of the recordings."""
-    head = ("recording", "compared with", "calibrate found", "gap says first", "then", "second cause", "error after 0.1 s, 1 s, mrad")
+    head = (
+        "recording",
+        "compared with",
+        "calibrate found",
+        "gap says first",
+        "then",
+        "second cause",
+        "error after 0.1 s, 1 s, mrad",
+    )
     lines = []
     for key, row in rows.items():
         error = row["error_mrad"]

@@ -1,7 +1,7 @@
 """A humanoid's policy on targets that are not the simulator, and the delta action that aligns the simulator with them.
 
     python benchmarks/humanoid_delta.py record --runs F --policy FOLDER     once for all targets, or --targets NAME ...
-    python benchmarks/humanoid_delta.py methods --runs F
+    python benchmarks/humanoid_delta.py headroom|methods --runs F
     python benchmarks/humanoid_delta.py data|analytic|page --runs F
 
 FOLDER holds policy.onnx, config.yaml, base.yaml and the motion (CSV) of a whole-body tracking policy of the g1. Rows
@@ -26,6 +26,7 @@ from trueup.calibrate.delta.baselines import METHODS, Scored, score_beside
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
 from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.score import HorizonErrors, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log
@@ -57,7 +58,7 @@ _FEET = ("ankle", "knee", "hip_pitch")
 
 @dataclass(frozen=True)
 class BenchCfg:
-    part: tyro.conf.Positional[Literal["record", "methods", "data", "analytic", "page"]]
+    part: tyro.conf.Positional[Literal["record", "headroom", "methods", "data", "analytic", "page"]]
     runs: Path
     policy: Path | None = None
     targets: tuple[str, ...] = tuple(TARGETS)
@@ -123,6 +124,17 @@ def problem_of(cfg: BenchCfg, name: str, case: str = "") -> Problem:
     return Problem(load_robot("g1"), logs, settings, holdout=held)
 
 
+def headroom(cfg: BenchCfg) -> None:
+    """Replay of every target's held-out log in the nominal simulator, before anything is learned."""
+    for name in cfg.targets:
+        HUMANOID.each("headroom", [name], lambda key: _nominal(cfg, key), fresh=cfg.fresh)
+
+
+def _nominal(cfg: BenchCfg, name: str) -> Numbers:
+    problem = problem_of(cfg, name)
+    return _numbers(Scored(name="nothing", errors=score(problem.shooting, None, problem.scored), seconds=0.0))
+
+
 def methods(cfg: BenchCfg) -> None:
     for name in cfg.targets:
         for method in cfg.only or METHODS[::-1]:
@@ -157,8 +169,6 @@ def _learned(cfg: BenchCfg, problem: Problem, folder: Path | None) -> Numbers:
 
 def _result(kept: Numbers, folder: Path) -> DeltaResult:
     """Of a delta action that was learned before, as far as the methods beside it need it."""
-    from trueup.calibrate.delta.score import HorizonErrors
-
     zero = (0.0, 0.0, 0.0)
     without = HorizonErrors(zero, tuple(kept["without_mpjpe"]), tuple(kept["without"]))
     return DeltaResult(
@@ -207,7 +217,7 @@ def _analytic() -> Numbers:
 
 
 def main(cfg: BenchCfg) -> None:
-    work = {"record": record, "methods": methods, "data": data, "analytic": analytic}
+    work = {"record": record, "headroom": headroom, "methods": methods, "data": data, "analytic": analytic}
     if cfg.part in work:
         work[cfg.part](cfg)
     command = f"python benchmarks/humanoid_delta.py {cfg.part} --runs F"

@@ -14,7 +14,7 @@ Runs = dict[str, dict[str, Any]]
 def sections(runs: dict[str, Runs]) -> dict[str, tuple[Numbers, str]]:
     """Numbers and text by part, of the parts that have been measured."""
     makers = {"headroom": _headroom, "delta": _delta, "analytic": _analytic, "data": _data, "closed": _closed}
-    needs = {"headroom": "methods", "delta": "methods", "analytic": "analytic", "data": "data", "closed": "closed"}
+    needs = {"headroom": "headroom", "delta": "methods", "analytic": "analytic", "data": "data", "closed": "closed"}
     return {part: make(runs) for part, make in makers.items() if runs.get(needs[part])}
 
 
@@ -32,12 +32,12 @@ def _mm(values: list[float]) -> list[str]:
 
 def _headroom(runs: dict[str, Runs]) -> tuple[Numbers, str]:
     rows = []
-    for name, found in _by_target(runs).items():
+    for name, found in runs["headroom"].items():
         met = runs.get("record", {}).get(name, {}).get("episodes", [])
         falls = sum(one["fell_s"] is not None for one in met)
         plain = [one["mpjpe_mm"] for one in met if not one["noise"] and one["fell_s"] is None]
         worst = f"{max(plain):.0f}" if plain else "fell"
-        rows.append((name, f"{falls} of {len(met)}", worst, *_mm(found["delta action"]["without"])))
+        rows.append((name, f"{falls} of {len(met)}", worst, *_mm(found["global_mm"])))
     head = ("target", "falls", "from the root, mm", *(f"replay, {h}" for h in HORIZONS))
     text = f"""## Headroom: a policy of others on targets that are not the simulator
 
@@ -49,7 +49,7 @@ in the world, mm (E_g-mpjpe), on the held-out episode. `from the root` is the tr
 hidden effect, says how much of them is that.
 
 {table(head, rows)}"""
-    return {}, text
+    return {"headroom_1s_mm": {name: run["at_1s_mm"] for name, run in runs["headroom"].items()}}, text
 
 
 def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
@@ -118,7 +118,7 @@ def _data(runs: dict[str, Runs]) -> tuple[Numbers, str]:
         name, _, case = key.partition("/")
         share = run["global_mm"][-1] / run["without"][-1]
         rows.append((name, case, *_mm(run["global_mm"]), f"{share:.2f}", f"{run['seconds']:.0f}"))
-    for name, found in _by_target(runs).items():
+    for name, found in _by_target(runs | {"methods": runs.get("methods", {})}).items():
         if any(key.startswith(f"{name}/") for key in runs["data"]):
             run = found["delta action"]
             share = run["global_mm"][-1] / run["without"][-1]

@@ -136,6 +136,7 @@ def page(path: Path, name: str) -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         tab = browser.new_page(viewport={"width": 1100, "height": HEIGHTS.get(name, 760)})
+        tab.set_default_timeout(300_000)  # a busy machine
         tab.goto(path.resolve().as_uri())
         tab.add_style_tag(content="video::-webkit-media-controls { display: none !important }")
         tab.wait_for_timeout(1500)

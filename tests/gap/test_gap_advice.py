@@ -12,14 +12,14 @@ from trueup import cli
 from trueup.calibrate.parameters import parameter_names
 from trueup.gap.advice import command_for, excitation_for, refit_request
 from trueup.gap.causes.hypotheses import EXCITATION, HYPOTHESES
-from trueup.gap.causes.search import Tested
+from trueup.gap.causes.search import Tested as Result
 from trueup.gap.decide import Ranked
 
 CAUSES = (*EXCITATION, "policy rate", "loop delay")
 
 
 def _ranked(cause, fits=(), tied=False, unit="s"):
-    tested = Tested(
+    tested = Result(
         cause=cause, joints=("FL_hip_joint",), size=0.02, unit=unit, before=np.ones(4), after=np.zeros(4),
         matters=True, fits=fits,
     )  # fmt: skip
@@ -42,7 +42,11 @@ def test_every_hypothesis_has_a_motion_that_shows_it():
 
 
 def test_a_request_asks_for_the_first_cause_and_those_as_good():
-    causes = [_ranked("delay", ("delay",)), _ranked("gain", ("kp",), tied=True, unit="times"), _ranked("inertia", ("armature",))]
+    causes = [
+        _ranked("delay", ("delay",)),
+        _ranked("gain", ("kp",), tied=True, unit="times"),
+        _ranked("inertia", ("armature",)),
+    ]
     asked = refit_request(causes, "go2", "fixed", ["a.mcap"], ["00"], "trunk")
     assert asked.params == ("pace", "delay", "kp")
     assert [one.name for one in asked.suspects] == ["delay", "kp"]

@@ -91,6 +91,8 @@ def test_the_next_command_is_the_one_that_helps_most():
     vague = made_calibration(GO2, ("friction", "delay"), deviation={"friction": 0.4})
     assert "--excitation active --for fit/" in fit_verdict(vague, out="fit/").command
     misfit = msgspec.structs.replace(RESULT.misfit, left=[5e-3] * 12)
+    own = fit_verdict(changed(misfit=misfit), "a.mcap", robot="my_dog/")
+    assert "--robot my_dog/" in own.command  # a folder, whose name is not that of the robot in it
     lacking = fit_verdict(changed(misfit=misfit), "a.mcap b.mcap")
     assert lacking.command.startswith("trueup calibrate actuator a.mcap b.mcap --robot go2")
     assert "the model lacks something" in lacking.paragraph

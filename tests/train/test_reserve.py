@@ -49,6 +49,11 @@ def test_training_ends_early_enough_for_what_follows(tmp_path, monkeypatch):
     assert outcome.elapsed_s < 300.0
 
 
+def test_a_run_without_time_for_anything_still_has_a_policy(tmp_path):
+    outcome = train(CFG, tmp_path, Budget(minutes=1e-6))
+    assert (outcome.reason, outcome.iteration) == ("minutes", 1)
+
+
 @pytest.mark.medium
 def test_a_run_ends_with_a_film_of_the_policy_that_is_kept(tmp_path):
     with pytest.raises(SystemExit) as end:

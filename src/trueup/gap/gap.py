@@ -24,6 +24,7 @@ from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
 from trueup.gap.config import GapCfg
 from trueup.gap.decide import Ranked, best_of_each, rank, suspects
+from trueup.gap.distances import distances
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model
 from trueup.gap.result import GapResult, Pair
@@ -64,6 +65,7 @@ def gap(
     """Diagnose logs (or files of them) of a robot against its nominal or calibrated model.
 
     params  calibration that is diagnosed; None: the nominal model
+    bundle  policy that ran: of a log without commands, distributions are compared with its simulated runs
     out     folder that the fixing commands name; nothing is written here
     """
     cfg, tell = cfg or GapCfg(), progress or (lambda done: None)
@@ -74,6 +76,9 @@ def gap(
     robot = load_robot(robot if robot is not None else _robot_of(read[0]))
     fit = read_calibration(params) if isinstance(params, str | Path) else params
     ordered = _ready(robot, read)
+    if "target_pos" not in ordered[0]:
+        apart = {} if bundle is None else distances(robot, ordered[0], bundle, fit, seed=cfg.seed, threads=cfg.threads)
+        return Gap(result=_distances_alone(robot, names, read, apart))
     walking = cfg.base == "free" or (cfg.base == "auto" and is_walking(robot, ordered[0]))
     model = Model(robot=robot, params=fit, walking=walking, threads=cfg.threads)
     search, tested = _test_all(model, ordered, cfg, tell)
@@ -172,6 +177,21 @@ def _ready(robot: Robot, logs: Sequence[Log]) -> list[Log]:
     ordered = [log if is_uniform(log) else resample(log, rate_of(log)) for log in ordered]
     rate = common_rate(ordered)
     return [at_rate(log, rate) for log in ordered]
+
+
+def _distances_alone(robot: Robot, names: tuple[str, ...], logs: Sequence[Log], found: dict[str, float]) -> GapResult:
+    """All that a log without commands shows: what differs, not why."""
+    if not found:
+        raise TrueupError(
+            "the log has no commands (target_pos), so nothing can be replayed: with --bundle, the policy that ran, "
+            "its distributions are compared"
+        )
+    why = "without commands in the log only distributions are compared: they say what differs, not why"
+    return GapResult(
+        robot=robot.spec.name, base="free", logs=names, hashes=tuple(log.sha256 for log in logs), params=None,
+        windows=0, seconds=float(sum(log.time[-1] - log.time[0] for log in logs)), nothing_wrong=False, causes=(),
+        pairs=(), tried={}, horizons=(), distances=found, notes=(why,),
+    )  # fmt: skip
 
 
 def _names(logs: Logs) -> tuple[str, ...]:

@@ -15,16 +15,16 @@ from trueup.gap.config import GapCfg
 class GapVerb:
     """Say where simulator and robot differ, why, and which command fixes it.
 
-    In: logs of the robot (in the air or walking) with commands and encoder positions, IMU on the ground; a log of
-    `trueup deploy` with its bundle also shows mistakes on the policy's side. Out: ranked causes with what each explains
-    on parts of the log that it was not estimated on; DIR/result.json, DIR/index.html, and DIR/refit.json, which
+    In: logs of the robot (in the air or walking) with commands and encoder positions, IMU on the ground; without
+    commands, but with the policy that ran, distributions are compared. Out: ranked causes with what each explains on
+    parts of the log that it was not estimated on; DIR/result.json, DIR/index.html, and DIR/refit.json, which
     `trueup calibrate --refit` takes. Exit code 0: nothing wrong, 1: a cause was found.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]
-    """Logs (MCAP, rosbag2, or tables with --mapping), or folders of `trueup deploy`."""
+    """Logs (MCAP, rosbag2, or tables with --mapping), robot.mcap of `trueup deploy`."""
     robot: str | None = None  # Built-in name, or your robot's folder or spec (default: what log or bundle name).
-    bundle: Path | None = None  # Policy that ran: its normaliser, rate and delay are tested too.
+    bundle: Path | None = None  # Policy that ran; needed for a log without commands.
     params: Path | None = None  # Calibration that is diagnosed (default: the robot's nominal model).
     out: OutFolder | None = None  # Folder for result, page and refit request.
     mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.

@@ -183,16 +183,15 @@ class Trainer:
     def _spent(self, budget: Budget) -> str | None:
         if budget.steps is not None and self.learner.steps_done >= budget.steps:
             return "steps"
-        if budget.minutes is not None and self.elapsed_s + self._needed_s >= 60.0 * budget.minutes:
+        too_late = budget.minutes is not None and self.elapsed_s + self._needed_s >= 60.0 * budget.minutes
+        if too_late and self.learner.iteration > 0:  # the first is done in any case: there must be a policy
             return "minutes"
         return None
 
     @property
     def _needed_s(self) -> float:
-        """Time of what follows, and of one more iteration; the first is not kept waiting: there must be a policy."""
-        if not self._reserve_s or self.learner.iteration == 0:
-            return 0.0
-        return self._slower * self._reserve_s + self._iteration_s
+        """Time of what follows, and of one more iteration."""
+        return self._slower * self._reserve_s + self._iteration_s if self._reserve_s else 0.0
 
     def _progress(self, budget: Budget, pace: float, metrics: dict[str, float]) -> Progress:
         steps, elapsed, left = self.learner.steps_done, self.elapsed_s, []

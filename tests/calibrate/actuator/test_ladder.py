@@ -7,6 +7,7 @@ from planted_logs import draw_truth, planted_log
 import trueup as tu
 from trueup.calibrate.actuator import ladder as stage
 from trueup.calibrate.actuator.config import LadderCfg
+from trueup.calibrate.actuator.costs import Costs
 from trueup.calibrate.actuator.folder import read_actuator, read_ladder
 from trueup.calibrate.actuator.ladder import run_ladder
 from trueup.calibrate.actuator.model import Actuator
@@ -101,6 +102,23 @@ def test_a_stop_loses_no_rung_that_is_done(tmp_path, monkeypatch):
         run_ladder(ROBOT, [planted(1)], cfg, folder=tmp_path)
     run_ladder(ROBOT, [planted(1)], cfg, folder=tmp_path, resume=True)
     assert fitted == ["pd", "stopped", "delay"]
+
+
+@pytest.mark.medium
+def test_a_quick_ladder_says_before_how_long_and_after_what_it_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(stage, "measured_costs", lambda *_: Costs(probe_s=1.0))  # a very slow machine
+    files = tuple(write_log_file(planted(k), tmp_path / f"{k}.mcap") for k in (1, 2))
+    cfg = LadderCfg(physics_hz=200.0, long_s=(2.0,), check=False, minutes=1.0)
+    verb = ActuatorVerb(logs=files, robot="pendulum", out=tmp_path / "out", cfg=cfg)
+    assert run_actuator(verb) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.index("at most 01:00") < shown.index("ideal PD") < shown.index("use pace")
+    assert "--thorough compares all rungs" in shown
+    file = read_ladder(tmp_path / "out")
+    assert {"pd", "delay", "pace"} <= {result.rung for result in file.rungs}
+    assert "uan (about 8.0 min)" in file.left_out
+    assert "M3, M4, M5, M6, net_long belong to the thorough form" in file.left_out
+    assert file.left_out[1:] in (tmp_path / "out" / "index.html").read_text()
 
 
 @pytest.mark.medium

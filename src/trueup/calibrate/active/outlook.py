@@ -54,7 +54,7 @@ class UsualCfg:
 
 def after_usual(robot: Robot, cfg: UsualCfg, after: Callable[[Plan], FloatArray]) -> dict[str, FloatArray]:
     """Standard errors that `after` predicts of usual excitations, rehearsed as any plan is."""
-    found = {}
+    found: dict[str, FloatArray] = {}
     for kind in USUAL:
         usual = ExcitationCfg(kind=kind, seconds=cfg.seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)
         found[kind] = after(rehearse(robot, excite(robot.spec, usual), cfg.rehearse).plan)

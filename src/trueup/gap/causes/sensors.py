@@ -1,7 +1,7 @@
 """Hypotheses about what the robot says of itself: an orientation that is tilted or drifts, odometry that is off.
 
 How far the IMU's idea of down is from its own accelerometer is a straight line in time (a constant for a crooked
-mounting, a slope for a drift). Whether that explains the mismatch is then judged in simulation, with the log turned back.
+mounting, a slope for a drift). Whether that explains the mismatch is judged in simulation, with the log turned back.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _costs(model: Model, windows: Windows, tried: Sequence[Change]) -> FloatArra
 def try_rate(model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], Windows], before: FloatArray) -> Tested:
     """The logs on a clock that runs faster or slower; `cut` makes windows at the same rows.
 
-    Where motors report speeds by a clock of their own, these must agree: a stiffer robot also looks like a slower clock.
+    Where motors report speeds by a clock of their own, these must agree: a stiffer robot looks like a slower clock.
     """
     tried = []
     for scale in _RATES:

@@ -186,5 +186,6 @@ RULES: tuple[Rule, ...] = (
          bound=_fixed(TRAINING_DISTANCE, "what `trueup deploy` allows on a rung"),
          seen="observations lie {value:.1f} standard deviations from training's, allowed are {bound:.1f}",
          cause="a robot, ground or command that training did not have; or scales and joint order that do not fit",
-         change="compare layouts first (`trueup wiggle`); then train with ranges a quarter wider", mend=_everything),
+         change="compare layouts first (`trueup wiggle`); then train with all ranges a quarter wider",
+         mend=_everything),
 )  # fmt: skip

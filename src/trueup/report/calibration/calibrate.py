@@ -46,7 +46,7 @@ def run_calibrate(verb: CalibrateVerb) -> int:
             console.print(f"the fit so far is in {verb.out}: with --resume it goes on", soft_wrap=True)
         raise
     params = fit.write(verb.out)
-    verdict = fit_verdict(fit.calibration, " ".join(map(str, verb.logs)), str(verb.out))
+    verdict = fit_verdict(fit.calibration, " ".join(map(str, verb.logs)), str(verb.out), verb.robot)
     print_fit(fit, console, verdict, verbose=verb.verbose)
     console.print(f"params {params}", soft_wrap=True)
     if verb.page:

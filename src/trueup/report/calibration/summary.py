@@ -41,8 +41,8 @@ class FitVerdict:
         return f"{self.headline} {self.known}{minded}"
 
 
-def fit_verdict(result: Calibration, logs: str = "LOG...", out: str = "DIR") -> FitVerdict:
-    """The verdict; `logs` and `out` are what the next command names."""
+def fit_verdict(result: Calibration, logs: str = "LOG...", out: str = "DIR", robot: str = "") -> FitVerdict:
+    """The verdict; `logs`, `out` and `robot` (default: its name) are what the next command names."""
     words: list[str] = [estimate.verdict for estimate in result.estimates]
     counted = ", ".join(f"{words.count(word)} {word}" for word in STATUS)
     warnings = []
@@ -60,7 +60,7 @@ def fit_verdict(result: Calibration, logs: str = "LOG...", out: str = "DIR") -> 
         headline=headline,
         known=f"Of {len(words)} parameters {counted}.",
         warnings=tuple(warnings),
-        command=_next_command(result, logs, out),
+        command=_next_command(result, logs, out, robot or result.robot),
     )
 
 
@@ -81,9 +81,9 @@ def _headline(result: Calibration) -> tuple[Status, str]:
     return "warn", f"The calibrated model predicts {data} no better than the nominal one: {numbers}."
 
 
-def _next_command(result: Calibration, logs: str, out: str) -> str:
+def _next_command(result: Calibration, logs: str, out: str, robot: str) -> str:
     """The one command that helps most from here."""
-    robot, weak = result.robot, sum(e.verdict in ("weak", "not visible") for e in result.estimates)
+    weak = sum(e.verdict in ("weak", "not visible") for e in result.estimates)
     if result.effort.interrupted:
         return f"trueup calibrate {logs} --robot {robot} --out {out} --resume"
     if result.alarms:

@@ -44,6 +44,9 @@ def verdict(found: GapResult) -> str:
     """The diagnosis in one sentence."""
     if found.nothing_wrong:
         return "NOTHING WRONG: no single change explains what simulator and robot do differently."
+    if not found.causes:
+        worst = max(found.distances, key=lambda name: found.distances[name])
+        return f"NO COMMANDS IN THE LOG: farthest from simulation is {worst} ({found.distances[worst]:.2g} deviations)."
     first = found.causes[0]
     rivals = [one.name for one in found.causes[1:] if one.tied]
     where = f" ({', '.join(first.joints)})" if first.joints else ""

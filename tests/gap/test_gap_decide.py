@@ -1,0 +1,54 @@
+"""The decision, on numbers made by hand: what explains most, what is as good, what is too little."""
+
+import numpy as np
+import pytest
+
+from trueup.gap.causes.search import Tested as Result
+from trueup.gap.decide import best_of_each, draws, rank, suspects
+
+HELD = np.arange(16) // 2 % 2 == 1
+
+
+def _result(cause, left, matters=True, numbers=1, spread=0.0):
+    rng = np.random.default_rng(0)
+    after = np.full(16, left) + spread * rng.uniform(-1.0, 1.0, 16)
+    return Result(
+        cause=cause, joints=(), size=1.0, unit="", before=np.ones(16), after=after, matters=matters, numbers=numbers
+    )
+
+
+def test_the_cause_that_explains_most_comes_first():
+    found = rank([_result("gain", 0.4), _result("delay", 0.1)], {}, HELD, 0)
+    assert [one.tested.cause for one in found] == ["delay", "gain"]
+    assert found[0].explained == pytest.approx(0.9)
+    assert found[0].confidence == 1.0
+    assert not found[1].tied
+
+
+def test_what_explains_as_much_is_told_and_the_simpler_comes_first():
+    found = rank([_result("gain", 0.1, numbers=4), _result("weak motors", 0.1)], {}, HELD, 0)
+    assert [one.tested.cause for one in found] == ["weak motors", "gain"]
+    assert found[1].tied
+
+
+def test_too_little_is_nothing_wrong():
+    assert suspects([_result("gain", 0.97)], HELD, 0) == []
+    assert suspects([_result("gain", 0.2, matters=False)], HELD, 0) == []
+
+
+def test_what_chance_explains_as_well_is_no_cause():
+    one = _result("heat", 0.7)
+    assert rank([one], {"heat": 0.3}, HELD, 0) == []
+    assert len(rank([one], {"heat": 0.1}, HELD, 0)) == 1
+
+
+def test_neighbouring_windows_are_drawn_together():
+    one = _result("gain", 0.0)
+    after = np.where(np.arange(16) == 2, 8.0, 0.0)  # one bad window among eight held out, beside a perfect one
+    drawn = draws([Result(**{**vars(one), "after": after})], HELD, 0)
+    assert set(np.round(drawn[:, 0], 6)) <= {1.0 - k for k in range(5)}
+
+
+def test_of_several_hypotheses_of_one_cause_the_better_on_the_estimating_half_counts():
+    better, worse = _result("damping", 0.2), _result("damping", 0.5)
+    assert best_of_each([worse, better], HELD) == [better]
