@@ -148,9 +148,3 @@ LOOP = Parts(
     order=("rounds", "resumed", "demo", "stages", "diagnosis"),
     packages=("mujoco", "torch"),
 )
-HUMANOID = Parts(
-    name="humanoid",
-    title="Humanoid: results",
-    order=("tracking", "walking", "witnesses", "retarget", "checked"),
-    packages=("mujoco", "torch", "mink"),
-)
