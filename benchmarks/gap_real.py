@@ -117,6 +117,6 @@ def real_section(rows: dict[str, Numbers]) -> str:
 
 _TEXT = """Public recordings of a go2 whose legs move in the air (35 s) and of an so101 arm (40 to 120 s each). The
 calibrations are `trueup calibrate go2_air_35s.csv.gz --mapping go2_air --robot go2 --params pace --physics 400
---fit.method local --out FITS/go2_air` and, of multisine, chirp_sweep and coupled_joints together, `trueup calibrate ...
---mapping so101 --robot so101 --window.max-windows 10 --fit.starts 1 --fit.iterations 12 --out FITS/so101`. The arm's
+--method local --out FITS/go2_air` and, of multisine, chirp_sweep and coupled_joints together, `trueup calibrate ...
+--mapping so101 --robot so101 --max-windows 10 --starts 1 --iterations 12 --out FITS/so101`. The arm's
 torque column has no sign: the diagnosis uses no torques and is not misled by it."""

@@ -54,8 +54,8 @@ def flags(verb: str) -> frozenset[str]:
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
         parse(f"trueup {verb} --help")
-    listed = re.findall(r"^[│ ]{1,2}(?:-\w, )?(--[\w-]+(?:, --[\w-]+)*)", said.getvalue(), re.MULTILINE)
-    return frozenset(flag for line in listed for flag in line.split(", "))
+    named = re.findall(r"^[│ ]{1,2}((?:-\w, )?--.*?)(?:  |│|$)", said.getvalue(), re.MULTILINE)
+    return frozenset(flag for part in named for flag in re.findall(r"--[\w-]+", part))
 
 
 def being_built() -> set[str]:

@@ -15,7 +15,7 @@ from trueup.calibrate.actuator.rungs import RUNGS, Kind, Rung
 from trueup.robot.load import Robot
 from trueup.world.batch import BatchSim, SimCfg
 
-_PROBES = {  # multiples of the probe, with scoring: medians of ladders on recordings of go2 and so101 and on twins
+_PROBES = {  # multiples of the probe, with scoring: read roughly off the times in docs/results/actuators.json
     "pd": 3.0,
     "delay": 15.0,
     "pace": 90.0,
