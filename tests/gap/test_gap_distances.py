@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trueup.data.log import Log
-from trueup.gap.symptoms.distances import compare
+from trueup.gap.causes.distances import compare
 
 
 def _log(shift=0.0, scale=1.0, seed=0, **more):

@@ -17,6 +17,7 @@ from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resample
 from trueup.gap.advice import as_cause, refit_request
+from trueup.gap.causes.distances import distances
 from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
 from trueup.gap.causes.search import Search, Tested
 from trueup.gap.causes.sensors import try_state_estimate
@@ -27,7 +28,6 @@ from trueup.gap.decide import Ranked, best_of_each, rank, suspects
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model
 from trueup.gap.result import GapResult, Pair
-from trueup.gap.symptoms.distances import distances
 from trueup.gap.windows import Windows, cut, has_odometry, is_walking, joined
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
