@@ -178,7 +178,9 @@ def _play(
     net = walker.make(env.nenv)
     net.restart(np.arange(env.nenv))
     began = time.process_time()
-    played = evaluate(opened.world, getattr(net, "act", net), walker.spec, walker.task, opened.goal, seconds, begun=True)
+    played = evaluate(
+        opened.world, getattr(net, "act", net), walker.spec, walker.task, opened.goal, seconds, begun=True
+    )
     return _figures(played, env.nenv * len(played.standing) / (time.process_time() - began))
 
 
