@@ -220,9 +220,10 @@ def main(cfg: BenchCfg) -> None:
     work = {"record": record, "headroom": headroom, "methods": methods, "data": data, "analytic": analytic}
     if cfg.part in work:
         work[cfg.part](cfg)
-    command = f"python benchmarks/humanoid_delta.py {cfg.part} --runs F"
     for part, (numbers, text) in sections(HUMANOID.load()["runs"]).items():
-        HUMANOID.merge(part, numbers, text, command)
+        word = "methods" if part == "delta" else part
+        if part != "closed":  # of humanoid_closed.py
+            HUMANOID.merge(part, numbers, text, f"python benchmarks/humanoid_delta.py {word} --runs F")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
 def sha256_of(parts: Iterable[str | bytes | NDArray[np.generic]]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.causes.search import Tested
 
 LEAST = 0.06  # of the mismatch that a cause must explain at least
@@ -32,7 +32,7 @@ class Ranked:
     tied: bool
 
 
-def best_of_each(tested: Sequence[Tested], held: FloatArray) -> list[Tested]:
+def best_of_each(tested: Sequence[Tested], held: Mask) -> list[Tested]:
     """One hypothesis for each cause: the one that explains most of the half it was estimated on."""
     best: dict[str, Tested] = {}
     for one in tested:
@@ -41,7 +41,7 @@ def best_of_each(tested: Sequence[Tested], held: FloatArray) -> list[Tested]:
     return list(best.values())
 
 
-def draws(tested: Sequence[Tested], held: FloatArray, seed: int) -> FloatArray:
+def draws(tested: Sequence[Tested], held: Mask, seed: int) -> FloatArray:
     """Explained shares (draw, cause) of held-out windows drawn with replacement, neighbours together."""
     blocks = np.split(np.flatnonzero(held), np.flatnonzero(np.diff(np.flatnonzero(held)) > 1) + 1)
     size = min(len(one) for one in blocks)
@@ -52,7 +52,7 @@ def draws(tested: Sequence[Tested], held: FloatArray, seed: int) -> FloatArray:
     return np.asarray(1.0 - after / np.maximum(before, 1e-12))
 
 
-def suspects(tested: Sequence[Tested], held: FloatArray, seed: int) -> list[Tested]:
+def suspects(tested: Sequence[Tested], held: Mask, seed: int) -> list[Tested]:
     """Causes that matter and whose interval lies above `LEAST`, before chance is known; what explains most first."""
     known = [one for one in tested if one.matters]
     if not known:
@@ -62,7 +62,7 @@ def suspects(tested: Sequence[Tested], held: FloatArray, seed: int) -> list[Test
     return sorted(kept, key=lambda one: -one.explained(held))
 
 
-def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: FloatArray, seed: int) -> list[Ranked]:
+def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed: int) -> list[Ranked]:
     """Causes above chance, the best first; `chance`: share that each explains of a log of the model itself."""
     if not tested:
         return []

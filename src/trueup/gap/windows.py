@@ -80,7 +80,7 @@ def joined(parts: Sequence[Windows]) -> Windows:
         held=np.concatenate([part.held for part in parts]),
         base_noise=max(part.base_noise for part in parts),
         **same,
-        **more,
+        **more,  # type: ignore[arg-type]
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.causes.hypotheses import Hypothesis
 from trueup.gap.mismatch import Model, Values, base_values, losses
 from trueup.gap.windows import Windows
@@ -39,7 +39,7 @@ class Tested:
     numbers: int = 1
     values: Values = field(default_factory=dict)
 
-    def explained(self, windows: FloatArray) -> float:
+    def explained(self, windows: Mask) -> float:
         """Share of the mismatch of some windows that disappears."""
         before = float(self.before[windows].sum())
         return 1.0 - float(self.after[windows].sum()) / before if before > 0.0 else 0.0

@@ -62,7 +62,8 @@ def changed(windows: Windows, change: Change) -> Windows:
     inner = {name: turn(getattr(windows.recorded, name), name not in _UNSIGNED) for name in names}
     measured = turn(windows.measured, True) if change.states else windows.measured
     assert measured is not None
-    return replace(windows, recorded=replace(windows.recorded, **inner), measured=measured)
+    recorded = replace(windows.recorded, **inner)  # type: ignore[arg-type]
+    return replace(windows, recorded=recorded, measured=measured)
 
 
 def try_structure(model: Model, windows: Windows, before: FloatArray) -> list[Tested]:

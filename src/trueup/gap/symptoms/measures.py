@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import mujoco
 import numpy as np
 
-from trueup.core.arrays import FloatArray
+from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.symptoms.lag import least_delay_s
 from trueup.gap.symptoms.run import Run
 from trueup.robot.load import Robot
@@ -141,7 +141,7 @@ def _slip(path: BasePath, rate_hz: float) -> FloatArray:
     Two points of one rigid ground do not move against each other: what they do is slip, whatever the base does.
     """
     n = max(1, round(_SLIP_S * rate_hz))
-    stands = np.lib.stride_tricks.sliding_window_view(path.stands, n, axis=0).all(axis=-1)
+    stands: Mask = np.asarray(np.lib.stride_tricks.sliding_window_view(path.stands, n, axis=0).all(axis=-1))
     step = (path.feet[n:, :, :2] - path.feet[:-n, :, :2]) * (rate_hz / n)
     weight = stands[:, :, None] / np.maximum(stands.sum(axis=1), 1)[:, None, None]
     apart = np.linalg.norm(step - (step * weight).sum(axis=1, keepdims=True), axis=2)

@@ -66,8 +66,8 @@ def print_gap(found: GapResult, console: Console) -> None:
     for pair in found.pairs[:2]:
         console.print(f"with {pair.names[1]} too: {pair.explained:.0%} (adds {pair.adds:.0%})", highlight=False)
     if found.horizons:
-        rows = [(one.signal, one.horizon, f"{one.error:.3g}", f"{one.moved:.3g}", one.unit) for one in found.horizons]
-        console.print(text_table(("signal", "after", ">error", ">moved", "unit"), rows))
+        errors = [(one.signal, one.horizon, f"{one.error:.3g}", f"{one.moved:.3g}", one.unit) for one in found.horizons]
+        console.print(text_table(("signal", "after", ">error", ">moved", "unit"), errors))
     if found.distances:
         rows = [(name, f"{value:.3g}") for name, value in found.distances.items()]
         console.print(text_table(("distance of distributions", ">value"), rows))
