@@ -41,7 +41,7 @@ class Model:
     params: SimParams | None
     walking: bool
     threads: int = 1
-    delay_s: float = 0.05
+    delay_s: float = 0.1
     physics_hz: float = 400.0  # at least: a coarser step looks like a delay
 
     def sim(self, rows: int, rate_hz: float, windows: Windows, tiles: int) -> BatchSim:

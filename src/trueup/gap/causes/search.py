@@ -78,7 +78,7 @@ class Search:
     def _best_of(self, one: Hypothesis, base: Values, vectors: list[FloatArray], price: list[int]) -> Tested:
         """The variant that the estimating half prefers, a price on each number."""
         fit, after = ~self.windows.held, self._run(one, base, vectors)
-        whole = self.before[fit].sum()
+        whole = max(float(self.before[fit].sum()), 1e-12)  # windows in which nothing moves have no mismatch
         score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
         best = int(np.argmin(score))
         return replace(self._tested(one, base, vectors[best], after[best]), numbers=price[best])
