@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from trueup.train.verbs import train as train
     from trueup.twin.server import serve as serve_twin  # noqa: F401
     from trueup.twin.truth.preset import preset_names as twin_presets  # noqa: F401
-    from trueup.twin.truth.seal import reveal as reveal_twin  # noqa: F401
+    from trueup.twin.verbs import reveal_twin as reveal_twin
     from trueup.verify.verbs import verify as verify
     from trueup.world.batch import BatchSim as BatchSim
     from trueup.world.batch import SimCfg as SimCfg
@@ -118,7 +118,7 @@ _HOME = {
     "replay": "world.replay.replay",
     "retarget_motion": "report.training.motion",
     "replay_recording": "deploy.ladder.replay",
-    "reveal_twin": "twin.truth.seal:reveal",
+    "reveal_twin": "twin.verbs",
     "score": "calibrate.score_logs:score_logs",
     "serve_twin": "twin.server:serve",
     "symptoms": "gap.symptoms.symptoms",

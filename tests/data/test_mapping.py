@@ -164,5 +164,5 @@ def test_mapping_that_is_no_small_text_file_is_refused(tmp_path: Path) -> None:
     path.write_text("# \n" * 50_000)
     with pytest.raises(TrueupError, match="at most 64000 bytes"):
         read_mapping(path)
-    with pytest.raises(TrueupError, match="no mapping file"):
+    with pytest.raises(TrueupError, match="is no regular file"):
         read_mapping(tmp_path)

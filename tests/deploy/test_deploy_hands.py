@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -82,10 +83,13 @@ class Running:
 def deploy(bundle, tmp_path):
     """Starts `trueup deploy --rung hang` at a terminal of its own; whatever is left of it is ended."""
     started = []
+    own = tmp_path / bundle.name  # with a ladder of its own: a shadow that is cut off is not passed
+    for suffix in ("", ".ladder"):
+        shutil.copytree(f"{bundle}{suffix}", f"{own}{suffix}")
 
     def start(*options, driver=LOCKSTEP, rung="hang"):
         ours, theirs = pty.openpty()
-        asked = [str(bundle), "--rung", rung, "--driver", driver, "--uncertified", "--seconds", "0"]
+        asked = [str(own), "--rung", rung, "--driver", driver, "--uncertified", "--seconds", "0"]
         child = subprocess.Popen(
             [sys.executable, "-m", "trueup", "deploy", *asked, "--out", str(tmp_path / "run"), *options],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,

@@ -12,10 +12,10 @@ import tyro
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import OutFile
+from trueup.tasks.evaluation.statistics import Z95, wilson
 
 if TYPE_CHECKING:
-    from trueup.tasks.evaluation.statistics import Z95, wilson
-from trueup.train.config import RunCfg
+    from trueup.train.config import RunCfg
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,13 @@ class RevealVerb:
     name: tyro.conf.Positional[str]  # Such as go2-harmonic-7.
 
 
+def reveal_twin(name: str) -> dict[str, object]:
+    """The hidden truth of a twin that has run here, by its name: to score yourself."""
+    from trueup.twin.truth.seal import reveal
+
+    return reveal(name)
+
+
 def run_reveal(verb: RevealVerb) -> int:
     """Print the truth."""
     from trueup.twin.truth.seal import reveal
