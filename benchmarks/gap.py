@@ -69,7 +69,7 @@ def main(cfg: BenchCfg) -> None:
         keys = [f"{cause} {seed}" for seed in range(cfg.first_seed, cfg.first_seed + cfg.seeds) for cause in causes]
         rows = GAP.each(part, keys, lambda key: diagnose(part, *split(key), cfg.bundle), fresh=cfg.fresh)  # noqa: B023
         all_rows = {key: one for walks in ("air", "walking") for key, one in _known(walks).items()}
-        GAP.merge(part, twin_numbers(rows, part, all_rows), twin_section(rows, part), _command(part))
+        GAP.merge(part, twin_numbers(rows, part, all_rows), twin_section(rows, part), _command(part, cfg.seeds))
 
 
 def real(cfg: BenchCfg) -> None:
@@ -121,9 +121,9 @@ def _known(part: str) -> dict[str, Numbers]:
     return GAP.load()["runs"].get(part, {})  # type: ignore[attr-defined,no-any-return]
 
 
-def _command(part: str) -> str:
+def _command(part: str, seeds: int) -> str:
     more = "" if part == "air" else " --bundle walk.bundle"
-    return f"python benchmarks/gap.py --part {part}{more}"
+    return f"python benchmarks/gap.py --part {part}{more} --seeds {seeds}"
 
 
 if __name__ == "__main__":
