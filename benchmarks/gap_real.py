@@ -120,5 +120,5 @@ calibrations are `trueup calibrate go2_air_35s.csv.gz --mapping go2_air --robot 
 --method local --out FITS/go2_air` and, of multisine, chirp_sweep and coupled_joints together, `trueup calibrate ...
 --mapping so101 --robot so101 --max-windows 10 --starts 1 --iterations 12 --out FITS/so101`. The arm's
 torque column has no sign: the diagnosis uses no torques and is not misled by it. Exchanged and turned joints were
-planted in the recording. On the arm the two do not agree: a fit of gains does no better than the built-in arm on other motions,
-where the diagnosis, within one motion, sees a gain or friction that is off."""
+planted in the recording. On the arm the two do not agree: a fit of gains does no better than the built-in arm on other
+motions, where the diagnosis, within one motion, sees a gain or friction that is off."""
