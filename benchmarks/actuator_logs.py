@@ -12,7 +12,7 @@ from trueup.calibrate.actuator.ladder import Ladder, run_ladder
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.waves import Kind
 from trueup.robot.load import Robot, load_robot
@@ -53,7 +53,7 @@ def recorded(robot: Robot, preset: str, seed: int, excitation: ExcitationCfg, pa
     """A log of a twin in lock-step, recorded once."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        cfg = SessionCfg(driver=f"twin:{preset}?seed={seed}{options}", out=path)
+        cfg = RecordSessionCfg(driver=f"twin:{preset}?seed={seed}{options}", out=path)
         session = run_session(robot, cfg, excitation)
         if session.result.ended != "done":
             path.unlink()

@@ -27,7 +27,7 @@ from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.core.files import write_atomic
 from trueup.data.log import Log
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.waves import Kind, WaveCfg
@@ -101,7 +101,7 @@ def one_twin(robot: Robot, preset: Path, seed: int, cfg: BenchCfg) -> list[dict[
     planning_s = time.monotonic() - began
     seconds = plan.rehearsal.plan.seconds
     fits = {"passive": passive}
-    active = run_session(robot, SessionCfg(driver=driver), plan.rehearsal).log
+    active = run_session(robot, RecordSessionCfg(driver=driver), plan.rehearsal).log
     fits["active"] = fitted(robot, [standing, active], passive)
     for kind in USUAL:
         log = played(robot, driver, kind, seconds, cfg.amplitude, WaveCfg())
@@ -118,7 +118,7 @@ def one_twin(robot: Robot, preset: Path, seed: int, cfg: BenchCfg) -> list[dict[
 
 def played(robot: Robot, driver: str, kind: Kind, seconds: float, size: float, wave: WaveCfg) -> Log:
     excitation = ExcitationCfg(kind=kind, seconds=seconds, limits=LimitCfg(amplitude_rad=size), wave=wave)
-    return run_session(robot, SessionCfg(driver=driver), excitation).log
+    return run_session(robot, RecordSessionCfg(driver=driver), excitation).log
 
 
 def fitted(robot: Robot, logs: list[Log], start: Calibration | None) -> Calibration:

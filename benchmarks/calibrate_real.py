@@ -30,14 +30,14 @@ from transfer_worlds import public_go2
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
-from trueup.calibrate.judge.scores import Scored, score
+from trueup.calibrate.judge.scores import ScoredReplays, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.calibration import Calibration, Score, read_calibration
+from trueup.world.fitted.calibration import Calibration, FitScore, read_calibration
 
 GO2_SETS = ("pace", "pace,kp", "hung", "hung,kp")
 RUNGS = {"pace": "pace", "M1": "servo", **{f"M{k}": f"servo,friction:M{k}" for k in range(2, 7)}}
@@ -232,7 +232,7 @@ def made_once(
     return done
 
 
-def row(found_score: Score | None) -> Row:
+def row(found_score: FitScore | None) -> Row:
     assert found_score is not None
     return {
         "rmse_rad": found_score.open_loop_mean,
@@ -242,7 +242,7 @@ def row(found_score: Score | None) -> Row:
     }
 
 
-def bands(scored: Scored) -> list[list[float]]:
+def bands(scored: ScoredReplays) -> list[list[float]]:
     """(joint, band) root mean square of the open-loop error in each band of frequency, rad."""
     total: list[np.ndarray] = []
     weights: list[int] = []

@@ -13,7 +13,7 @@ from trueup.calibrate.calibrate import Fit, calibrate
 from trueup.calibrate.config import CalibrateCfg, WindowCfg
 from trueup.data.log import Log
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.waves import WaveCfg
@@ -29,7 +29,7 @@ Numbers = dict[str, object]
 def record_twin(robot: Robot, preset: str | Path, seed: int, excitation: ExcitationCfg | None = None) -> Log:
     """A log of a twin's own process in lock-step."""
     motion = excitation or ExcitationCfg(seconds=20.0, seed=seed)
-    return run_session(robot, SessionCfg(driver=f"twin:{preset}?seed={seed}"), motion).log
+    return run_session(robot, RecordSessionCfg(driver=f"twin:{preset}?seed={seed}"), motion).log
 
 
 def truth_of(robot: Robot, preset: str | Path, seed: int) -> dict[str, np.ndarray]:

@@ -35,7 +35,7 @@ from scipy.stats import t as student
 from trueup.core.arrays import FloatArray
 from trueup.deploy.control.controller import Controller
 from trueup.deploy.control.goal import AskedGoal
-from trueup.deploy.session.session import Session, SessionCfg
+from trueup.deploy.session.session import DeploySession, DeploySessionCfg
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.guard.driver import GuardDriver
 from trueup.hardware.twin_cfg import ServeCfg, TwinCfg
@@ -144,8 +144,8 @@ def walked(bundle: PolicyBundle, preset: str, seed: int, commands: FloatArray) -
         driver = GuardDriver(f"twin@127.0.0.1:{port}", robot, full_guard(bundle), control_hz=hz, lockstep=True)
         with driver:
             goal = AskedGoal(controller.passport.goal)
-            session = SessionCfg(seconds=len(commands) / hz)
-            outcome = Session(controller, driver, goal, session, controls=[script], live=script).run()
+            session = DeploySessionCfg(seconds=len(commands) / hz)
+            outcome = DeploySession(controller, driver, goal, session, controls=[script], live=script).run()
         pipe.send("stop")
         truth: FloatArray = pipe.recv()  # (periods, 5): time, vx, vy, turn, tilt
     after = np.searchsorted(truth[:, 0], np.array(script.times) + 1.0 / hz - 1e-6)

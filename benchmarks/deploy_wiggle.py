@@ -28,7 +28,7 @@ from pathlib import Path
 
 from parts import DEPLOY, table
 
-from trueup.deploy.wiggle.miswired import Miswired, Wiring
+from trueup.deploy.wiggle.miswired import Miswired, Miswiring
 from trueup.deploy.wiggle.wiggle import run_wiggle
 from trueup.hardware.drivers.open import open_driver
 from trueup.hardware.twin_cfg import TwinCfg
@@ -121,10 +121,10 @@ def measure(case: Case) -> dict[str, object]:
     }
 
 
-def planted(case: Case, n: int) -> Wiring:
+def planted(case: Case, n: int) -> Miswiring:
     """The wiring of a case; an offset is what is left to reach it from the twin's own bias."""
     robot, preset, seed, kind, joints, _, offset = case
-    right = Wiring.right(n)
+    right = Miswiring.right(n)
     if kind == "swap":
         return right.swap(*joints)
     if kind == "sign":

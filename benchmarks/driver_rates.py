@@ -81,9 +81,9 @@ def unitree(cfg: RatesCfg) -> list[Row]:
 def _unitree_twin(name: str, serve: ServeCfg, pipe: Connection) -> None:
     """The twin's process: serve until the other end says so, then say what was counted."""
     from trueup.twin.firmware import Twin
-    from trueup.twin.speak.unitree import Speaker
+    from trueup.twin.speak.unitree import UnitreeSpeaker
 
-    speaker = Speaker(Twin(load_robot(name), serve), serve)
+    speaker = UnitreeSpeaker(Twin(load_robot(name), serve), serve)
     threading.Thread(target=lambda: (pipe.recv(), speaker.stop()), daemon=True).start()
     pipe.send("ready")
     speaker.run()
@@ -146,7 +146,7 @@ def _servo_twin(robot: Robot, serve: ServeCfg, pipe: Connection) -> None:
     from trueup.hardware.drivers.servos.packet import SYNC_WRITE
     from trueup.twin.firmware import Twin
 
-    speaker = import_module(f"trueup.twin.speak.{serve.speak}").Speaker(Twin(robot, serve), serve)
+    speaker = import_module(f"trueup.twin.speak.{serve.speak}").UnitreeSpeaker(Twin(robot, serve), serve)
     threading.Thread(target=lambda: (pipe.recv(), speaker.stop()), daemon=True).start()
     pipe.send(speaker.reference)
     speaker.run()

@@ -22,10 +22,10 @@ from humanoid_delta_page import CASES, sections
 from humanoid_targets import Target, roll, save, without_base
 from parts import HUMANOID, Numbers
 
-from trueup.calibrate.delta.baselines import METHODS, Scored, score_beside
+from trueup.calibrate.delta.baselines import METHODS, ScoredMethod, score_beside
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HorizonErrors, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
@@ -107,7 +107,7 @@ def logs_of(cfg: BenchCfg, name: str) -> tuple[list[Log], list[Log]]:
     return [log for log in logs if log is not held[0] and log.time[-1] > 1.5], held
 
 
-def problem_of(cfg: BenchCfg, name: str, case: str = "") -> Problem:
+def problem_of(cfg: BenchCfg, name: str, case: str = "") -> DeltaProblem:
     """`case`: without odometry, or the number of episodes, or joints."""
     logs, held = logs_of(cfg, name)
     settings = DeltaCfg(base="free", windows=400)
@@ -121,7 +121,7 @@ def problem_of(cfg: BenchCfg, name: str, case: str = "") -> Problem:
         settings = DeltaCfg(base="free", windows=400, joints=legs)
     if case == "linear":
         settings = DeltaCfg(base="free", windows=400, hidden=())
-    return Problem(load_robot("g1"), logs, settings, holdout=held)
+    return DeltaProblem(load_robot("g1"), logs, settings, holdout=held)
 
 
 def headroom(cfg: BenchCfg) -> None:
@@ -132,7 +132,7 @@ def headroom(cfg: BenchCfg) -> None:
 
 def _nominal(cfg: BenchCfg, name: str) -> Numbers:
     problem = problem_of(cfg, name)
-    return _numbers(Scored(name="nothing", errors=score(problem.shooting, None, problem.scored), seconds=0.0))
+    return _numbers(ScoredMethod(name="nothing", errors=score(problem.shooting, None, problem.scored), seconds=0.0))
 
 
 def methods(cfg: BenchCfg) -> None:
@@ -152,13 +152,13 @@ def _method(cfg: BenchCfg, name: str, method: str) -> Numbers:
     return _numbers(score_beside(method, problem, result))
 
 
-def _learned(cfg: BenchCfg, problem: Problem, folder: Path | None) -> Numbers:
+def _learned(cfg: BenchCfg, problem: DeltaProblem, folder: Path | None) -> Numbers:
     import time
 
     began = time.process_time()
     result = learn_delta(problem)
     seconds = time.process_time() - began
-    out = _numbers(Scored(name="delta action", errors=result.corrected, seconds=seconds))
+    out = _numbers(ScoredMethod(name="delta action", errors=result.corrected, seconds=seconds))
     out |= {"without": list(result.without.global_mm), "without_mpjpe": list(result.without.mpjpe_mm)}
     out |= {"by_joint": result.by_joint, "rounds": [list(one.global_mm) for one in result.rounds]}
     if folder is not None:
@@ -177,7 +177,7 @@ def _result(kept: Numbers, folder: Path) -> DeltaResult:
     )  # fmt: skip
 
 
-def _numbers(one: Scored) -> Numbers:
+def _numbers(one: ScoredMethod) -> Numbers:
     return {
         "at_1s_mm": one.errors.global_mm[-1],
         "global_mm": list(one.errors.global_mm),
@@ -206,7 +206,7 @@ def _analytic() -> Numbers:
 
     log, held = recorded("so101", 12.0, seed=1), recorded("so101", 6.0, seed=2)
     settings = DeltaCfg(windows=400, rounds=3, hidden=())
-    problem = Problem(load_robot("so101"), [log], settings, holdout=[held])
+    problem = DeltaProblem(load_robot("so101"), [log], settings, holdout=[held])
     result = learn_delta(problem)
     rows = problem.shooting.tracks.starts(1)
     rows = rows[rows > len(log)]

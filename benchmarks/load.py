@@ -21,7 +21,7 @@ from results import publish
 
 from trueup.calibrate.weighing import Load, weigh
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.load import Robot, load_robot
@@ -60,7 +60,7 @@ def main(cfg: BenchCfg) -> None:
 
 def one_twin(robot: Robot, preset: str, seed: int) -> dict[str, Any]:
     excitation = ExcitationCfg(kind="squat", seconds=20.0, limits=LimitCfg(amplitude_rad=0.8))
-    session = run_session(robot, SessionCfg(driver=f"twin:{preset}?seed={seed}&base=free"), excitation)
+    session = run_session(robot, RecordSessionCfg(driver=f"twin:{preset}?seed={seed}&base=free"), excitation)
     found = weigh(robot, [session.log])
     row = {"twin": f"{preset} {seed}"} | compared(robot, found, reveal(f"go2-{preset}-{seed}"))
     print(row, flush=True)

@@ -22,7 +22,7 @@ from on_twin import walk_on_twins
 from parts import PROVE, Numbers, table
 
 from trueup.evaluate.run import evaluate
-from trueup.evaluate.score import Score, compare
+from trueup.evaluate.score import PolicyScore, compare
 from trueup.policy.bundle.bundle import load_bundle
 from trueup.policy.bundle.certificate import Prediction
 from trueup.train.bundles.export import export_run
@@ -206,7 +206,7 @@ minutes on two cores).
     return numbers, text
 
 
-def _score(cfg: BenchCfg, bundle: Path, engine: Literal["mujoco", "sapien"]) -> Score:
+def _score(cfg: BenchCfg, bundle: Path, engine: Literal["mujoco", "sapien"]) -> PolicyScore:
     folder = cfg.out / f"{bundle.stem}.{engine}"
     return evaluate(bundle, trials=cfg.trials, engine=engine, out=folder, films=False, threads=cfg.threads)
 

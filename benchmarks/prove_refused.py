@@ -29,10 +29,10 @@ from parts import PROVE, table
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import decode_passport, load_bundle, write_bundle
 from trueup.policy.bundle.manifest import NETWORK, SPEC, read_files, write_files
-from trueup.policy.bundle.passport import Origin
+from trueup.policy.bundle.passport import PolicyOrigin
 from trueup.policy.bundle.robot_check import check_against_robot
 from trueup.policy.graph.policy_onnx import policy_onnx
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.runner import PolicyRunner
 from trueup.robot.load import load_robot
@@ -70,7 +70,7 @@ def made(folder: Path, kind: str) -> Path:
             for n, m in itertools.pairwise(sizes)
         )
 
-    wiring = Wiring() if kind == "plain" else Wiring(kind="latent", steps=5)
+    wiring = NetWiring() if kind == "plain" else NetWiring(kind="latent", steps=5)
     net = PolicyNet(
         spec=wiring,
         normalizer=normalizer,
@@ -79,7 +79,7 @@ def made(folder: Path, kind: str) -> Path:
     )
     ranges, commands = measure_ranges(env, PolicyRunner(net, env.nenv), 1.0)
     spec = msgspec.structs.replace(env.policy_spec(), net=net.spec)
-    passport = make_passport(env, spec, goal_facts(env, commands), Origin(format="trueup", run=kind), ranges)
+    passport = make_passport(env, spec, goal_facts(env, commands), PolicyOrigin(format="trueup", run=kind), ranges)
     return write_bundle(folder / f"{kind}.bundle", passport, policy_onnx(net)).path
 
 

@@ -35,7 +35,7 @@ from trueup.data.check.finding import Finding  # noqa: E402
 from trueup.data.import_table import import_logs  # noqa: E402
 from trueup.data.mapping import find_mapping  # noqa: E402
 from trueup.record.session import run_session  # noqa: E402
-from trueup.record.verbs import SessionCfg  # noqa: E402
+from trueup.record.verbs import RecordSessionCfg  # noqa: E402
 from trueup.robot.excitation.excitation import ExcitationCfg  # noqa: E402
 from trueup.robot.load import load_robot, zoo_names  # noqa: E402
 from trueup.robot.reference import log_reference  # noqa: E402
@@ -147,7 +147,7 @@ def twin_alarms(count: int, first_seed: int) -> dict[str, Any]:
     for name in zoo_names():
         robot = load_robot(name)
         for k in range(count):
-            cfg = SessionCfg(driver=f"twin:{PRESETS[(k // len(KINDS)) % len(PRESETS)]}?seed={first_seed + k}")
+            cfg = RecordSessionCfg(driver=f"twin:{PRESETS[(k // len(KINDS)) % len(PRESETS)]}?seed={first_seed + k}")
             motion = ExcitationCfg(kind=KINDS[k % len(KINDS)], seconds=20.0, seed=first_seed + k)  # type: ignore[arg-type]
             found = {f.code for f in check_log(run_session(robot, cfg, motion).log, log_reference(robot.spec)).alarms}
             alarmed += bool(found)

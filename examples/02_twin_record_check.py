@@ -11,7 +11,7 @@ from rich.console import Console
 
 import trueup as tu
 from trueup.record.session import plan_session, run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.report.log import print_report, write_log_page
 from trueup.report.record import print_rehearsal, print_result
 from trueup.report.terminal import progress_bar
@@ -33,7 +33,7 @@ def main(cfg: DemoCfg) -> None:
     robot = tu.load_robot(cfg.robot)
     console.rule(f"a {cfg.robot} nobody knows: {cfg.driver}")
     file = cfg.out / "twin.mcap"
-    session_cfg = SessionCfg(driver=cfg.driver, out=file, overwrite=True)
+    session_cfg = RecordSessionCfg(driver=cfg.driver, out=file, overwrite=True)
     rehearsal = plan_session(robot, ExcitationCfg(seconds=cfg.seconds))
     print_rehearsal(robot, rehearsal, console)
     with progress_bar("recording", console) as progress:

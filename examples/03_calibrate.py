@@ -12,7 +12,7 @@ from rich.console import Console
 import trueup as tu
 from trueup.calibrate.active.plan import ActiveCfg
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.report.record import print_active
 from trueup.robot.excitation.limits import LimitCfg
 
@@ -42,7 +42,7 @@ def main(cfg: DemoCfg) -> None:
         console.rule("a motion for what is weak")
         plan = tu.plan_active(robot, fit.calibration, ActiveCfg(limits=LimitCfg(amplitude_rad=0.8)))
         print_active(plan, console)
-        active = run_session(robot, SessionCfg(driver=cfg.driver), plan.rehearsal).log
+        active = run_session(robot, RecordSessionCfg(driver=cfg.driver), plan.rehearsal).log
         fit = tu.calibrate(robot, [log, active], params=cfg.params, start=fit.calibration)
         console.print(fit.table(), highlight=False)
 

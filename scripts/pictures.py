@@ -23,7 +23,7 @@ from PIL import Image
 import trueup as tu
 from trueup.train.play.play import open_policy
 from trueup.train.play.show import episode_qpos, facing
-from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, TrackingCamera
 from trueup.view.draw import Painter, visual_model
 from trueup.world.drop import DropCfg, drop
 
@@ -41,7 +41,7 @@ def frames(model, qpos, sample_hz: float, at: np.ndarray, size: tuple[int, int],
     fps = 50.0
     with Painter(model, *size, azimuth=camera.azimuth) as painter:
         motion = MotionFrames(painter.model, qpos, sample_hz, fps)
-        view = Tracking(motion, camera, aspect=size[0] / size[1], fps=fps)
+        view = TrackingCamera(motion, camera, aspect=size[0] / size[1], fps=fps)
         chosen = np.minimum(np.round(at * fps).astype(int), motion.frames - 1)
         return [painter.paint(motion.place(k), view.at(k)).copy() for k in chosen]
 

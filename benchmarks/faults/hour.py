@@ -15,7 +15,7 @@ from trueup.deploy.control.controller import Controller
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.deploy import _command_margin
 from trueup.deploy.ladder.records import RUNG_CFGS
-from trueup.deploy.session.session import Session, SessionCfg
+from trueup.deploy.session.session import DeploySession, DeploySessionCfg
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.guard.body import tilt_of
 from trueup.hardware.guard.cfg import GuardCfg
@@ -92,10 +92,8 @@ def walk(
     with driver:
         while driver.realtime and driver.poll().not_ready:
             driver.read()
-        session = Session(
-            controller, driver, AskedGoal(controller.passport.goal), SessionCfg(seconds=seconds), controls=[operator],
-            live=operator,
-        )  # fmt: skip
+        goal, how = AskedGoal(controller.passport.goal), DeploySessionCfg(seconds=seconds)
+        session = DeploySession(controller, driver, goal, how, controls=[operator], live=operator)
         outcome = session.run()
     if outcome.ended == "interrupted":
         raise KeyboardInterrupt  # nothing was measured

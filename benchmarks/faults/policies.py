@@ -28,8 +28,8 @@ from trueup.deploy.control.monitors import MonitorCfg
 from trueup.deploy.control.motions import plan_ramp
 from trueup.deploy.ladder.records import RUNG_CFGS
 from trueup.deploy.session import session
-from trueup.deploy.session.recording import FILE, Header, RowWriter, column_widths
-from trueup.deploy.session.session import SessionCfg
+from trueup.deploy.session.recording import FILE, RowsHeader, RowWriter, column_widths
+from trueup.deploy.session.session import DeploySessionCfg
 from trueup.deploy.session.undisturbed import PRIORITY
 from trueup.hardware.driver import RobotState
 from trueup.hardware.drivers.twin import TwinDriver
@@ -161,10 +161,12 @@ def guarded(pipe: Connection, order: Order, plan: Plan) -> None:
     goal.set(order.goal)
     writer = RowWriter(order.folder / FILE, _header(order))
     session.plan_ramp = partial(plan_ramp, most_speed=2.0)  # it stands already
-    cfg = SessionCfg(seconds=order.seconds, ramp_s=0.2, rest_s=0.1, monitors=MonitorCfg(trip=RUNG_CFGS["full"].trips))
+    cfg = DeploySessionCfg(
+        seconds=order.seconds, ramp_s=0.2, rest_s=0.1, monitors=MonitorCfg(trip=RUNG_CFGS["full"].trips)
+    )
     try:
         _await_ready(driver)
-        outcome = session.Session(controller, driver, goal, cfg, writer=writer).run()
+        outcome = session.DeploySession(controller, driver, goal, cfg, writer=writer).run()
         found = {"ended": outcome.ended, "guard": outcome.guard, "reason": outcome.reason, "misses": outcome.misses}
     except Exception as error:  # damping has been sent by the session
         found = {"ended": "crashed", "guard": "", "reason": repr(error), "misses": 0}
@@ -247,9 +249,9 @@ def _await_ready(driver: GuardDriver) -> None:
         driver.read()
 
 
-def _header(order: Order) -> Header:
+def _header(order: Order) -> RowsHeader:
     spec, names = order.bundle.passport.policy, order.robot.spec.joint_names
-    return Header(
+    return RowsHeader(
         bundle=str(order.bundle.path),
         bundle_hash=order.bundle.hash,
         robot=order.robot.spec.name,

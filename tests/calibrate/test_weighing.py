@@ -13,7 +13,7 @@ from trueup.cli import main
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.record.session import run_session
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.load import load_robot
@@ -34,7 +34,7 @@ LOAD = Load(mass=3.0, standard_error=0.5, place=(0.1, -0.05), place_error=0.02, 
 def squats(preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float = 16.0) -> Log:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     excitation = ExcitationCfg(kind="squat", seconds=seconds, limits=LimitCfg(amplitude_rad=0.8))
-    session = run_session(GO2, SessionCfg(driver=f"twin:{preset}?seed=3&base=free"), excitation)
+    session = run_session(GO2, RecordSessionCfg(driver=f"twin:{preset}?seed=3&base=free"), excitation)
     assert session.result.ended == "done", session.result.reason
     return session.log
 

@@ -15,7 +15,7 @@ from made_policies import save_linear
 from made_suites import STAND, suite_file
 
 from trueup.policy.bundle.bundle import write_bundle
-from trueup.policy.bundle.passport import Origin
+from trueup.policy.bundle.passport import PolicyOrigin
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task
 from trueup.train.bundles.measure import goal_facts, make_passport
@@ -31,7 +31,7 @@ def bundle(tmp_path_factory) -> Path:
     spec = env.policy_spec()
     onnx = save_linear(folder / "zero.onnx", np.zeros((spec.observation.nactor, 12)))
     facts = goal_facts(env, np.zeros((2, 3), np.float32))
-    passport = make_passport(env, spec, facts, Origin(format="trueup"), None, ranges_missing="made by hand")
+    passport = make_passport(env, spec, facts, PolicyOrigin(format="trueup"), None, ranges_missing="made by hand")
     return write_bundle(folder / "holds.bundle", passport, onnx.read_bytes()).path
 
 

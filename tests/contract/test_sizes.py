@@ -1,5 +1,7 @@
 """Sizes of the code: folders and modules that a reader can hold in mind. `pytest -s` prints the count."""
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
@@ -33,3 +35,12 @@ def test_folders_and_modules_stay_small():
         assert sum(path.parent == folder for path in modules) <= MOST_MODULES, folder
     assert 80 <= median(found[path] for path in modules) <= 160
     assert max(found.values()) <= 310
+
+
+def test_no_class_name_stands_for_two_things():
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in (ROOT / "src" / "trueup").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer, GuardedProcess, GuardLimits, run_in_fork
+from trueup.core.guarded import GuardedAnswer, GuardedProcess, GuardLimits, run_in_fork
 
 LIMITS = GuardLimits(cpu_s=1.0, memory_bytes=64 << 20, wall_s=20.0)
 
@@ -56,10 +56,10 @@ def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
-def fork(wish: str, value: object = None, **limits: Any) -> Answer:
+def fork(wish: str, value: object = None, **limits: Any) -> GuardedAnswer:
     merged = GuardLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__struct_fields__} | limits)
     reply = run_in_fork(act, {"wish": wish, "value": value}, merged)
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(reply), type=Answer)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(reply), type=GuardedAnswer)
 
 
 def test_a_value_comes_back_with_what_it_cost(process: GuardedProcess) -> None:

@@ -14,7 +14,7 @@ from spoil_logs import PLANTS, spoiled
 
 from trueup.data.check.catalogue import CONSEQUENCES, FIXES
 from trueup.data.check.check import check_log
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 
 SEEDS = range(20)
 
@@ -133,7 +133,7 @@ def test_bad_content_is_reported_and_never_raises(data: st.DataObject) -> None:
         signals[name] = np.where(spots, data.draw(VALUES), column)
     ones = np.ones(n)
     names = tuple(f"j{i}" for i in range(n))
-    reference = Reference(
+    reference = RobotReference(
         joint_names=names,
         position_low=-ones,
         position_high=ones,

@@ -19,7 +19,7 @@ from trueup.data.check.view import (
     sliding_correlation,
     smooth,
 )
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 
 RATE = 200
 
@@ -39,9 +39,9 @@ def wave(n: int = 3, seconds: float = 6.0, **changes: np.ndarray) -> Log:
     return Log(time=t, joint_names=tuple("abcdef"[:n]), signals={**signals, **changes})
 
 
-def robot(n: int = 3, low: float = -1.0, high: float = 1.0) -> Reference:
+def robot(n: int = 3, low: float = -1.0, high: float = 1.0) -> RobotReference:
     ones = np.ones(n)
-    return Reference(
+    return RobotReference(
         joint_names=tuple("abcdef"[:n]),
         position_low=low * ones,
         position_high=high * ones,
@@ -54,7 +54,7 @@ def robot(n: int = 3, low: float = -1.0, high: float = 1.0) -> Reference:
     )
 
 
-def only(log: Log, code: str, reference: Reference | None = None) -> Finding:
+def only(log: Log, code: str, reference: RobotReference | None = None) -> Finding:
     return next(f for f in check_log(log, reference).findings if f.code == code)
 
 
@@ -111,7 +111,7 @@ def test_stamps_in_pairs_give_the_same_drift() -> None:
 def test_limits_are_compared_by_joint_name() -> None:
     log = wave()
     wide = robot()
-    narrow = Reference(
+    narrow = RobotReference(
         joint_names=("c", "b", "a"),
         position_low=np.array([-0.3, -1.0, -1.0]),
         position_high=wide.position_high,
@@ -148,7 +148,7 @@ def test_torque_of_a_loaded_joint_keeps_its_sign() -> None:
 
 def test_a_reference_of_wrong_shape_is_refused() -> None:
     with pytest.raises(TrueupError, match="kp must have one number for each of 2 joints"):
-        Reference(
+        RobotReference(
             joint_names=("a", "b"),
             position_low=np.zeros(2),
             position_high=np.ones(2),
@@ -189,7 +189,7 @@ def test_smoothing_keeps_a_constant_and_runs_are_half_open() -> None:
     assert runs(np.array([1, 1, 0, 1], bool)) == [(0, 2), (3, 4)]
 
 
-def around(pose: list[float], centre: list[float]) -> tuple[Log, Reference]:
+def around(pose: list[float], centre: list[float]) -> tuple[Log, RobotReference]:
     """A log around `centre` of a robot whose default pose is `pose`, with limits 0.6 rad either way."""
     log, ones = wave(), np.ones(3)
     moved = {name: log[name] + np.array(centre) for name in ("joint_pos", "target_pos")}

@@ -18,7 +18,7 @@ import pytest
 from mutations import mutate, mutate_inside
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer
+from trueup.core.guarded import GuardedAnswer
 from trueup.data.export import export_log, read_export
 from trueup.data.import_table import import_log
 from trueup.data.log import Log
@@ -114,7 +114,7 @@ def test_mutated_files_end_in_success_or_trueup_error(
     for k in range(COUNT):
         ending, original = originals[k % len(originals)]
         path = _write(tmp_path, ending, (mutate_inside(ending, original, rng) if k % 3 else mutate(original, rng)))
-        start, guard.last = time.process_time(), Answer(kind="ok")
+        start, guard.last = time.process_time(), GuardedAnswer(kind="ok")
         try:
             use(path, kind)
             tally["success"] += 1

@@ -12,7 +12,7 @@ from trueup.deploy.ladder.records import (
     RUNG_CFGS,
     RUNGS,
     Climber,
-    Judged,
+    RungAnswer,
     RungRecord,
     held,
     identity,
@@ -22,11 +22,11 @@ from trueup.deploy.ladder.records import (
 )
 from trueup.deploy.ladder.replay import LogReplay
 from trueup.deploy.ladder.shadow import Shadowed
-from trueup.deploy.session.outcome import Outcome
+from trueup.deploy.session.outcome import RunOutcome
 from trueup.deploy.session.recording import Written
 
-PASSED = (Judged(name="run", passed=True, asked="a", found="f"),)
-FAILED = (Judged(name="upright", passed=False, asked="a", found="f"),)
+PASSED = (RungAnswer(name="run", passed=True, asked="a", found="f"),)
+FAILED = (RungAnswer(name="upright", passed=False, asked="a", found="f"),)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_rungs_are_softer_the_lower_they_are():
 
 
 # --- judging ---
-GOOD = Outcome(ended="done", seconds=20.0, steps=1000, distance_median=0.6, tilt_rad=0.1, late_ms=(0.1, 1.0, 2.0))
+GOOD = RunOutcome(ended="done", seconds=20.0, steps=1000, distance_median=0.6, tilt_rad=0.1, late_ms=(0.1, 1.0, 2.0))
 ON_DISK = Written(1000, 0, "")
 
 
@@ -170,7 +170,7 @@ def failures(judged):
 
 
 def outcome(**changes):
-    return Outcome(**({**vars(GOOD)} | changes))
+    return RunOutcome(**({**vars(GOOD)} | changes))
 
 
 def test_a_good_run_passes_every_rung():

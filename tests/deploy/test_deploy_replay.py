@@ -11,8 +11,8 @@ from trueup.data.mcap.write import write_log
 from trueup.deploy.control.controller import ControlCfg, Controller
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.ladder.replay import golden_difference, quat_of_gravity, replay_log, replay_recording
-from trueup.deploy.session.recording import Header, RowWriter, column_widths, read_rows
-from trueup.deploy.session.session import Session, SessionCfg
+from trueup.deploy.session.recording import RowsHeader, RowWriter, column_widths, read_rows
+from trueup.deploy.session.session import DeploySession, DeploySessionCfg
 from trueup.policy.reading import gravity_in_body
 
 SPEC = toy_spec()
@@ -42,7 +42,7 @@ def test_a_quaternion_is_found_for_every_direction_of_gravity():
 def recorded(folder, bundle, cfg, seconds=2.0, start=0.2):
     controller = Controller(bundle, SPEC.joint_names, cfg)
     spec = bundle.passport.policy
-    header = Header(
+    header = RowsHeader(
         bundle=str(bundle.path), bundle_hash=bundle.hash, robot="toy", joint_names=SPEC.joint_names, control_hz=50.0,
         has_imu=True, columns=column_widths(3, 3, spec.observation.nactor, 3),
         settings={"smoothing": cfg.smoothing, "target_step": cfg.target_step, "engine": cfg.engine},
@@ -56,8 +56,8 @@ def recorded(folder, bundle, cfg, seconds=2.0, start=0.2):
             return ""
 
     driver = ToyDriver(SPEC, start=SPEC.default_pose + start)
-    Session(
-        controller, driver, goal, SessionCfg(seconds=seconds, ramp_s=0.3), controls=[Steering()], writer=writer
+    DeploySession(
+        controller, driver, goal, DeploySessionCfg(seconds=seconds, ramp_s=0.3), controls=[Steering()], writer=writer
     ).run()
     writer.close()
     return folder / "policy.rows"

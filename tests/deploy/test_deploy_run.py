@@ -108,10 +108,10 @@ def test_no_certificate_no_start(bundle):
 
 
 def test_a_certificate_that_did_not_pass_is_refused_and_one_that_did_is_not(bundle):
-    from trueup.policy.bundle.certificate import Check
+    from trueup.policy.bundle.certificate import GateCheck
 
     def certificate(state):
-        check = Check(name="success", state=state, asked="95 %", found="80 %")
+        check = GateCheck(name="success", state=state, asked="95 %", found="80 %")
         return Certificate(
             bundle=bundle.hash, name="stand", robot="go2", task="stand", trials=1, seed=0, engines=(), inputs={},
             checks=(check,),

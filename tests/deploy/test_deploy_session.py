@@ -14,8 +14,8 @@ from made_deploys import ToyDriver, toy_bundle, toy_spec
 from trueup.deploy.control.controller import ControlCfg, Controller
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.control.monitors import MonitorCfg
-from trueup.deploy.session.recording import Header, RowWriter, column_widths, read_rows
-from trueup.deploy.session.session import Session, SessionCfg
+from trueup.deploy.session.recording import RowsHeader, RowWriter, column_widths, read_rows
+from trueup.deploy.session.session import DeploySession, DeploySessionCfg
 from trueup.hardware.guard.trip import GuardTripped, Trip
 
 SPEC = toy_spec()
@@ -35,7 +35,9 @@ def run(controller, driver=None, controls=(), writer=None, live=None, **cfg):
     driver = driver or ToyDriver(SPEC)
     settings = {"seconds": 1.0, "ramp_s": 0.5, "rest_s": 0.2} | cfg
     goal = AskedGoal(controller.passport.goal)
-    session = Session(controller, driver, goal, SessionCfg(**settings), controls=controls, writer=writer, live=live)
+    session = DeploySession(
+        controller, driver, goal, DeploySessionCfg(**settings), controls=controls, writer=writer, live=live
+    )
     return session.run(), driver
 
 
@@ -207,7 +209,7 @@ def test_in_real_time_the_schedule_is_absolute_and_a_slow_step_is_a_miss(control
 
 def test_everything_is_recorded_and_the_sent_command_too(controller, bundle, tmp_path):
     spec = bundle.passport.policy
-    header = Header(
+    header = RowsHeader(
         bundle=str(bundle.path), bundle_hash=bundle.hash, robot="toy", joint_names=SPEC.joint_names, control_hz=50.0,
         has_imu=True, settings={"target_step": 0.05}, columns=column_widths(3, 3, spec.observation.nactor, 3),
     )  # fmt: skip
@@ -228,4 +230,4 @@ def test_everything_is_recorded_and_the_sent_command_too(controller, bundle, tmp
 @pytest.mark.parametrize("cfg", [{"seconds": -1.0}, {"gain": 0.0}, {"gain": 1.5}])
 def test_runs_without_meaning_are_refused(cfg):
     with pytest.raises(Exception, match="found"):
-        SessionCfg(**cfg)
+        DeploySessionCfg(**cfg)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.doctor import checks as doctor
-from trueup.doctor.checks import Check, Diagnosis, DoctorVerb
+from trueup.doctor.checks import Diagnosis, DoctorVerb, MachineCheck
 from trueup.doctor.packages import Package
 from trueup.doctor.speed import Speed, estimate_costs, measure_speed
 from trueup.report.doctor import as_dict, duration, exit_status, run_doctor, show
@@ -174,8 +174,11 @@ def test_without_a_simulator_the_doctor_says_so_instead_of_crashing(tmp_path: Pa
 
 
 def diagnosis(status: str = "ok") -> Diagnosis:
-    checks = [Check(name="python", status="ok", found="3.11.7"), Check(name="disk", status="ok", found="9 GB")]
-    checks.append(Check(name="odd", status=status, found="[red]x[/red]", advice="do [this]"))  # type: ignore[arg-type]
+    checks = [
+        MachineCheck(name="python", status="ok", found="3.11.7"),
+        MachineCheck(name="disk", status="ok", found="9 GB"),
+    ]
+    checks.append(MachineCheck(name="odd", status=status, found="[red]x[/red]", advice="do [this]"))  # type: ignore[arg-type]
     return Diagnosis(checks=checks, speed=SPEED)
 
 

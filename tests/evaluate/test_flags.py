@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trueup.evaluate.flags import red_flags
-from trueup.evaluate.score import ScenarioResult, Score
+from trueup.evaluate.score import PolicyScore, ScenarioResult
 from trueup.tasks.evaluation.statistics import Spread, wilson
 
 CALM = {
@@ -31,7 +31,7 @@ def result(name: str = "forward", falls: int = 0, flags: dict[str, float] | None
 
 
 def flags_of(*results: ScenarioResult):
-    score = Score(
+    score = PolicyScore(
         policy="p", bundle_hash="", task="t", robot="r", engine="mujoco", seed=0, trials=100, suite="s", suite_hash="",
         error_label="", results=results,
     )  # fmt: skip

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from made_suites import made_bundle, spec_of
 
-from trueup.evaluate.scenarios.scenario import Carpet, Change, Scenario, Shove, StartNoise, TerrainSize
+from trueup.evaluate.scenarios.scenario import Carpet, ParameterChange, Scenario, Shove, StartNoise, TerrainSize
 from trueup.evaluate.trials.run import run_trials
 from trueup.evaluate.trials.world import TrialCfg, make_world
 from trueup.tasks.load import load_task
 
 pytest.importorskip("sapien")
 TASK, SPEC = load_task("go2-velocity"), spec_of()
-VARY = {"mass_scale": Change(scale=(0.9, 1.1), of="trunk"), "delay": Change(add=(0.0, 0.005))}
+VARY = {"mass_scale": ParameterChange(scale=(0.9, 1.1), of="trunk"), "delay": ParameterChange(add=(0.0, 0.005))}
 
 
 def scenario(**fields: object) -> Scenario:
@@ -30,7 +30,7 @@ def both(made: Scenario, trials: int = 4):
 
 @pytest.mark.medium
 def test_trials_have_the_same_parameters_and_starts_in_both_engines():
-    first, second = both(scenario(params={"payload": Change(set=2.0)}))
+    first, second = both(scenario(params={"payload": ParameterChange(set=2.0)}))
     for name in ("mass_scale", "com_offset", "inertia", "delay", "torque_limit"):
         np.testing.assert_allclose(second.sim.params.get(name), first.sim.params.get(name), rtol=1e-6, err_msg=name)
     np.testing.assert_allclose(second.mass, first.mass)
@@ -52,7 +52,7 @@ def test_robots_stand_on_stairs_under_pushes_in_both_engines():
 
 @pytest.mark.medium
 def test_what_the_engine_cannot_do_is_named():
-    made = scenario(carpet=Carpet(along=0.4, across=1.0), params={"contact_timeconst": Change(set=0.1)})
+    made = scenario(carpet=Carpet(along=0.4, across=1.0), params={"contact_timeconst": ParameterChange(set=0.1)})
     first, second = both(made, 2)
     assert first.not_honoured == ()
     assert second.not_honoured == ("contact_timeconst", "carpet")

@@ -9,7 +9,7 @@ from made_params import made_params, one
 from made_suites import made_bundle, spec_of
 
 from trueup.core.errors import TrueupError
-from trueup.evaluate.scenarios.scenario import Carpet, Change, Heat, Scenario, Shove, StartNoise, TerrainSize
+from trueup.evaluate.scenarios.scenario import Carpet, Heat, ParameterChange, Scenario, Shove, StartNoise, TerrainSize
 from trueup.evaluate.trials.run import run_trials
 from trueup.evaluate.trials.world import TrialCfg, make_world
 from trueup.robot.load import load_robot
@@ -18,9 +18,9 @@ from trueup.tasks.load import load_task
 TASK, SPEC = load_task("go2-velocity"), spec_of()
 NOISE = StartNoise(joint_pos=0.05, tilt=0.03, vel=0.05, spin=0.05)
 VARY = {
-    "contact_friction": Change(set=(0.6, 1.0)),
-    "motor_strength": Change(scale=(0.9, 1.1), each=True),
-    "com_offset": Change(add=(-0.01, 0.01), of="trunk", each=True),
+    "contact_friction": ParameterChange(set=(0.6, 1.0)),
+    "motor_strength": ParameterChange(scale=(0.9, 1.1), each=True),
+    "com_offset": ParameterChange(add=(-0.01, 0.01), of="trunk", each=True),
 }
 
 
@@ -74,7 +74,7 @@ def test_stairs_begin_ahead_of_the_robot_and_are_as_high_as_asked():
 
 
 def test_a_payload_adds_its_mass_and_raises_the_centre_of_mass():
-    plain, loaded = world_of(scenario()), world_of(scenario(params={"payload": Change(set=3.0)}))
+    plain, loaded = world_of(scenario()), world_of(scenario(params={"payload": ParameterChange(set=3.0)}))
     np.testing.assert_allclose(loaded.mass - plain.mass, 3.0, rtol=1e-9)
     base = loaded.sim.params.columns("com_offset", "base")
     offset = loaded.sim.params.get("com_offset")[:, base][:, 0]
@@ -84,11 +84,11 @@ def test_a_payload_adds_its_mass_and_raises_the_centre_of_mass():
 
 def test_parameters_are_set_scaled_and_added_to_what_each_row_has():
     params = {
-        "kp": Change(scale=0.5, of="FL_hip_joint"),
-        "delay": Change(set=0.02),
-        "com_offset": Change(add=0.03, of="trunk", axis="y"),
-        "sensor_noise": Change(set=4.0),
-        "restitution": Change(set=0.5),
+        "kp": ParameterChange(scale=0.5, of="FL_hip_joint"),
+        "delay": ParameterChange(set=0.02),
+        "com_offset": ParameterChange(add=0.03, of="trunk", axis="y"),
+        "sensor_noise": ParameterChange(set=4.0),
+        "restitution": ParameterChange(set=0.5),
     }
     sim, plain = world_of(scenario(params=params)).sim, world_of(scenario()).sim
     np.testing.assert_allclose(sim.params.get("kp")[:, 0], 0.5 * plain.params.get("kp")[:, 0])
@@ -100,7 +100,7 @@ def test_parameters_are_set_scaled_and_added_to_what_each_row_has():
 
 
 def test_a_scenarios_change_acts_on_what_was_varied():
-    strength = {"motor_strength": Change(scale=0.8)}
+    strength = {"motor_strength": ParameterChange(scale=0.8)}
     varied = world_of(scenario(), vary=VARY, seed=3).sim.params.get("torque_limit")
     weak = world_of(scenario(params=strength), vary=VARY, seed=3).sim.params.get("torque_limit")
     np.testing.assert_allclose(weak, 0.8 * varied)
@@ -111,10 +111,10 @@ def test_what_was_fitted_is_drawn_and_a_scenario_still_has_the_last_word():
     joints = load_robot("go2").spec.joint_names
     armature = one("armature", joints, "identified", 0.02, width=0.002)
     fit = made_params(joints, [armature], [0.0], np.eye(1))
-    drawn = world_of(scenario(), trials=4, fit=fit, vary={"armature": Change(scale=5.0)}).sim.params
+    drawn = world_of(scenario(), trials=4, fit=fit, vary={"armature": ParameterChange(scale=5.0)}).sim.params
     assert len(np.unique(drawn.get("armature")[:, 0])) == 4
     assert np.abs(drawn.get("armature") - 0.02).max() < 0.01  # the suite's factor of 5 leaves it alone
-    fixed = world_of(scenario(params={"armature": Change(set=0.05)}), trials=4, fit=fit).sim.params
+    fixed = world_of(scenario(params={"armature": ParameterChange(set=0.05)}), trials=4, fit=fit).sim.params
     np.testing.assert_allclose(fixed.get("armature"), 0.05)
 
 
@@ -164,7 +164,7 @@ def test_a_command_is_kept_inside_the_tasks_range_and_an_unknown_one_is_named():
 
 def test_arms_carry_their_load_at_the_tool():
     task, spec = load_task("z1-reach"), spec_of("z1-reach")
-    made = Scenario(name="load", seconds=1.0, params={"payload": Change(set=0.5)})
+    made = Scenario(name="load", seconds=1.0, params={"payload": ParameterChange(set=0.5)})
     plain, loaded = (
         make_world(task, one, spec, TrialCfg(trials=1, threads=1))
         for one in (msgspec.structs.replace(made, params={}), made)

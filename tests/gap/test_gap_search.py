@@ -5,8 +5,8 @@ import pytest
 
 from trueup.data.log import Log
 from trueup.gap.causes.hypotheses import HYPOTHESES
-from trueup.gap.causes.search import Search
-from trueup.gap.causes.structure import Change, changed, changes, clock_by_speeds, on_clock
+from trueup.gap.causes.search import CauseSearch
+from trueup.gap.causes.structure import WiringChange, changed, changes, clock_by_speeds, on_clock
 from trueup.gap.mismatch import Model
 from trueup.gap.windows import cut
 from trueup.robot.load import load_robot
@@ -36,7 +36,7 @@ def _log(name=None, factor=1.0):
 def test_a_planted_gain_is_found_and_explains_held_out_windows():
     robot, log = _log("kp", 0.6)
     windows = cut(robot, log, walking=False, window_s=0.3, most=16)
-    search = Search(Model(robot=robot, params=None, walking=False), windows)
+    search = CauseSearch(Model(robot=robot, params=None, walking=False), windows)
     found = search.test(next(one for one in HYPOTHESES if one.cause == "gain"))
     assert found.matters
     assert found.size == pytest.approx(0.6, abs=0.08)
@@ -52,11 +52,11 @@ def test_every_pair_and_every_joint_is_tried_both_ways():
 def test_an_exchange_made_twice_is_none():
     robot, log = _log()
     windows = cut(robot, log, walking=False, window_s=0.3, most=8)
-    once = changed(windows, Change((1, 5), states=True))
+    once = changed(windows, WiringChange((1, 5), states=True))
     assert np.array_equal(once.measured[..., 1], windows.measured[..., 5])
-    again = changed(once, Change((1, 5), states=True))
+    again = changed(once, WiringChange((1, 5), states=True))
     assert np.array_equal(again.recorded.target, windows.recorded.target)
-    turned = changed(windows, Change((4,), states=False))
+    turned = changed(windows, WiringChange((4,), states=False))
     assert np.array_equal(turned.recorded.target[..., 4], -windows.recorded.target[..., 4])
     assert np.array_equal(turned.measured, windows.measured)
 

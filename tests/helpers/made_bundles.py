@@ -9,10 +9,10 @@ import numpy as np
 from trueup.policy.action import ActionSpec
 from trueup.policy.bundle.bundle import PolicyBundle, write_bundle
 from trueup.policy.bundle.manifest import SPEC, read_files, write_files
-from trueup.policy.bundle.passport import GoalFacts, Origin, Passport, RobotIdentity, TrainingRange, term_facts
+from trueup.policy.bundle.passport import GoalFacts, Passport, PolicyOrigin, RobotIdentity, TrainingRange, term_facts
 from trueup.policy.graph.policy_onnx import policy_onnx
 from trueup.policy.mlp import PolicySpec
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.observation import ObservationSpec, Term
 
@@ -67,7 +67,7 @@ def make_net(kind: str = "plain", *, squash: float = 0.0, seed: int = 0, nobs: i
 
     actor = layers({"plain": nobs, "latent": nobs + 2, "action": past}[kind], 16, 8, naction)
     encoder = layers(past, 8, 2) if kind == "latent" else ()
-    spec = Wiring(kind=kind, steps=steps, squash=squash)
+    spec = NetWiring(kind=kind, steps=steps, squash=squash)
     return PolicyNet(spec=spec, actor=actor, encoder=encoder, normalizer=normalizer)
 
 
@@ -81,7 +81,7 @@ def make_passport(net: PolicyNet | None = None, **changes: object) -> Passport:
         kd=(0.5, 0.5, 0.4),
         observation=OBSERVATION,
         action=ACTION,
-        net=Wiring() if net is None else net.spec,
+        net=NetWiring() if net is None else net.spec,
     )
     ones = (1.0,) * OBSERVATION.nactor
     zeros = (0.0,) * OBSERVATION.nactor
@@ -98,7 +98,7 @@ def make_passport(net: PolicyNet | None = None, **changes: object) -> Passport:
         "ranges": TrainingRange(
             low=zeros, high=ones, minimum=zeros, maximum=ones, mean=zeros, std=ones, rows=10, seconds=1.0
         ),
-        "origin": Origin(format="trueup", run="toy", files={"config.json": "1" * 64}),
+        "origin": PolicyOrigin(format="trueup", run="toy", files={"config.json": "1" * 64}),
     }
     return Passport(**(parts | changes))
 

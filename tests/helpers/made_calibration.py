@@ -9,7 +9,7 @@ from trueup.calibrate.parameters import make_parameters
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, Misfit, Score
+from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, FitScore, Misfit
 from trueup.world.parameters.able_to_set import able_to_set
 
 _KNOWN = 0.15  # prior widths: called identified here
@@ -43,7 +43,9 @@ def made_calibration(
         for entry, ratio in zip(parameters, wide.tolist(), strict=True)
     )
     n = robot.spec.njoint
-    error = Score(open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.009, 0.011))
+    error = FitScore(
+        open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.009, 0.011)
+    )
     return Calibration(
         schema=SCHEMA,
         robot=robot.spec.name,

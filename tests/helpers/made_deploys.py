@@ -8,21 +8,21 @@ import numpy as np
 from fake_driver import FakeDriver
 from made_bundles import JOINTS, OBSERVATION, make_net, make_passport
 
-from trueup.deploy.session.recording import Header, column_widths
+from trueup.deploy.session.recording import RowsHeader, column_widths
 from trueup.hardware.driver import Command, RobotState
 from trueup.policy.action import ActionSpec, JointOrder
 from trueup.policy.bundle.bundle import PolicyBundle, write_bundle
-from trueup.policy.bundle.passport import GoalFacts, Origin, Passport, RobotIdentity, TrainingRange, term_facts
+from trueup.policy.bundle.passport import GoalFacts, Passport, PolicyOrigin, RobotIdentity, TrainingRange, term_facts
 from trueup.policy.graph.policy_onnx import policy_onnx
 from trueup.policy.mlp import PolicySpec
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.observation import ObservationSpec, Term
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import BaseSpec, JointSpec, RobotSpec
 
 # of a recording of the toy
-HEADER = Header(
+HEADER = RowsHeader(
     bundle="b", bundle_hash="0" * 64, robot="toy", joint_names=("ankle", "hip", "knee"), control_hz=50.0, has_imu=True,
     settings={"smoothing": 1.0}, columns=column_widths(3, 3, 36, 3),
 )  # fmt: skip
@@ -134,7 +134,9 @@ def standing_bundle(
     weight = np.zeros((len(order), seen.nactor), np.float32)
     weight[:, 6] = 4.0 * swing
     weight += noise * np.random.default_rng(0).normal(size=weight.shape).astype(np.float32)
-    net = PolicyNet(spec=Wiring(), actor=((weight, np.zeros(len(order), np.float32)),), normalizer=_plain(seen.nactor))
+    net = PolicyNet(
+        spec=NetWiring(), actor=((weight, np.zeros(len(order), np.float32)),), normalizer=_plain(seen.nactor)
+    )
     policy = PolicySpec(
         task="stand", robot=robot, control_hz=50.0, kp=(40.0,) * len(order), kd=(1.0,) * len(order), observation=seen,
         action=action,
@@ -152,7 +154,7 @@ def standing_bundle(
             columns=("forward", "sideways", "turn"), units=("m/s", "m/s", "rad/s"), low=(-1, -0.5, -1), high=(1, 0.5, 1)
         ),
         "ranges": wide_ranges(seen.nactor, 3.0),
-        "origin": Origin(format="trueup", run="stand"),
+        "origin": PolicyOrigin(format="trueup", run="stand"),
     }
     return write_bundle(path, Passport(**(parts | changes)), policy_onnx(net))
 

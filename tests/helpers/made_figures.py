@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trueup.tasks.similar.figures import Figures, JointFigures
+from trueup.tasks.similar.figures import JointFigures, RobotFigures
 
 
-def figures(**changes: object) -> Figures:
+def figures(**changes: object) -> RobotFigures:
     """A robot of 10 kg on legs of 0.3 m, twelve joints of three kinds."""
     joint = JointFigures(kind=0, torque=20.0, inertia=0.02, damping=0.1, kp=30.0, kd=0.5)
     plain: dict[str, object] = {
@@ -13,4 +13,4 @@ def figures(**changes: object) -> Figures:
         "joints": {f"j{k}": joint._replace(kind=k % 3) for k in range(12)}, "others": (), "feet": 4, "rotors": True,
         "forward": True, "diagonal": True, "trunk": True,
     }  # fmt: skip
-    return Figures(**(plain | changes))
+    return RobotFigures(**(plain | changes))

@@ -19,10 +19,10 @@ from made_nets import made_net
 
 from trueup.calibrate.actuator.folder import read_actuator
 from trueup.core.arrays import sha256_of
-from trueup.deploy.ladder.records import Judged, RungRecord, read_record
+from trueup.deploy.ladder.records import RungAnswer, RungRecord, read_record
 from trueup.deploy.session.recording import RowWriter, state_columns
 from trueup.evaluate.scenarios.suite import SHIPPED, read_suite
-from trueup.evaluate.score import Score, read_score, write_score
+from trueup.evaluate.score import PolicyScore, read_score, write_score
 from trueup.gap.result import GapResult
 from trueup.gap.result import read as read_diagnosis
 from trueup.gap.symptoms.finding import FILE as SYMPTOMS
@@ -36,7 +36,7 @@ from trueup.motion.made.make import make_motion
 from trueup.motion.motion import write_motion
 from trueup.motion.readers.open import ReadCfg, open_motion, read_file
 from trueup.policy.bundle.bundle import load_bundle
-from trueup.policy.bundle.certificate import Certificate, Check, read_certificate
+from trueup.policy.bundle.certificate import Certificate, GateCheck, read_certificate
 from trueup.policy.bundle.manifest import MANIFEST, write_files
 from trueup.policy.mlp import MlpPolicy, load_policy
 from trueup.robot.load import load_robot
@@ -213,7 +213,7 @@ def _manifest(folder: Path) -> list[Path]:
 
 
 def _certificate(folder: Path) -> list[Path]:
-    check = Check(name="parity", state="pass", asked="at most 1e-5", found="3e-7", value=3e-7)
+    check = GateCheck(name="parity", state="pass", asked="at most 1e-5", found="3e-7", value=3e-7)
     made = Certificate(
         bundle="ab" * 32, name="walk", robot="go2", task="go2-velocity", trials=100, seed=0, engines=("mujoco",),
         inputs={}, checks=(check,),
@@ -236,7 +236,7 @@ def _sealed(kind: type[Certificate] | type[RungRecord]) -> Callable[[Path], None
 
 
 def _record(folder: Path) -> list[Path]:
-    judged = (Judged(name="run", passed=True, asked="a", found="f"),)
+    judged = (RungAnswer(name="run", passed=True, asked="a", found="f"),)
     made = RungRecord(
         rung="shadow", bundle="b" * 64, name="walk.bundle", robot="go2", model_sha256="m" * 64, identity="i", below="",
         started="2026-01-01", seconds=10.0, judged=judged,
@@ -261,7 +261,7 @@ def _each(read: Callable[[Path], object]) -> Callable[[Path], object]:
 
 
 def _score(folder: Path) -> list[Path]:
-    made = Score(
+    made = PolicyScore(
         policy="p", bundle_hash="", task="t", robot="r", engine="mujoco", seed=0, trials=100, suite="s", suite_hash="",
         error_label="", results=(),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, Misfit, Score, Word
+from trueup.world.fitted.calibration import SCHEMA, Calibration, Effort, Estimate, FitScore, Misfit, Word
 from trueup.world.fitted.fit_parameter import FitParameter
 
 
@@ -32,7 +32,9 @@ def made_params(
 ) -> Calibration:
     """The whole file, with scores that say nothing."""
     n = len(joint_names)
-    score = Score(open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.01, 0.01))
+    score = FitScore(
+        open_loop=[0.01] * n, window=[0.01] * n, open_loop_mean=0.01, window_mean=0.01, spread=(0.01, 0.01)
+    )
     return Calibration(
         schema=SCHEMA,
         robot="go2",

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 
 FloatArray = NDArray[np.float64]
 EXCITATIONS = ("multisine", "chirp", "steps", "holds", "policy")
@@ -38,7 +38,7 @@ class Sample:
     """A clean log, the robot it comes from, and how it was made."""
 
     log: Log
-    reference: Reference
+    reference: RobotReference
     plan: Plan
 
 
@@ -209,7 +209,7 @@ def _measure(
     if plan.torque:
         signals["joint_torque"] = torque + rng.normal(0, 0.02, torque.shape) * scale * 0.5
     reach = np.maximum(np.abs(read - centre).max(axis=0), np.abs(targets - centre).max(axis=0))
-    reference = Reference(
+    reference = RobotReference(
         joint_names=names,
         position_low=centre - reach - rng.uniform(0.05, 0.8, n),
         position_high=centre + reach + rng.uniform(0.05, 0.8, n),

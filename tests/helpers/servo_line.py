@@ -18,8 +18,8 @@ from trueup.hardware.drivers.servos.packet import (
     SYNC_WRITE,
     WRITE,
     Codec,
-    Packet,
     Reply,
+    ServoPacket,
 )
 
 Spoil = Callable[[bytes], bytes]
@@ -49,7 +49,7 @@ class ServoLine:
         self.silent: set[int] = set()
         self.stuck: set[int] = set()
         self.errors: dict[int, int] = {}
-        self.heard: list[Packet] = []
+        self.heard: list[ServoPacket] = []
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         self.port = os.ttyname(self._slave)
@@ -113,7 +113,7 @@ class ServoLine:
                 if answer and (spoilt := self.spoil(answer)):
                     os.write(self._master, spoilt)
 
-    def _obey(self, packet: Packet) -> list[Reply]:
+    def _obey(self, packet: ServoPacket) -> list[Reply]:
         k, data = self._address_bytes, packet.data
         address, length = int.from_bytes(data[:k], "little"), int.from_bytes(data[k : 2 * k], "little")
         if packet.code == SYNC_READ:

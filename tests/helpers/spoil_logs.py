@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from make_logs import Sample, clean, clean_as
 
-from trueup.data.log import FloatArray, Log, Reference
+from trueup.data.log import FloatArray, Log, RobotReference
 
 JOINT_SIGNALS = ("joint_pos", "joint_vel", "joint_torque", "target_pos")
 
@@ -22,7 +22,7 @@ class Case:
     """Arguments of check_log."""
 
     log: Log
-    reference: Reference | None = None
+    reference: RobotReference | None = None
     streams: dict[str, FloatArray] | None = None
 
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from trueup.hardware.driver import Command
-from trueup.hardware.drivers.dds import Bus, Outbox
+from trueup.hardware.drivers.dds import DdsBus, Outbox
 from trueup.hardware.drivers.unitree.driver import UnitreeDriver, make_driver
 from trueup.hardware.drivers.unitree.motors import wiring_of
 from trueup.hardware.drivers.unitree.streams import LOW_CMD
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.twin.firmware import Twin
-from trueup.twin.speak.unitree import Speaker
+from trueup.twin.speak.unitree import UnitreeSpeaker
 
 _UNUSED = list(range(1, 100))
 GO2, G1 = load_robot("go2"), load_robot("g1")
@@ -47,13 +47,13 @@ def own_domain() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def serving(robot: Robot, **options: Any) -> Iterator[Speaker]:
+def serving(robot: Robot, **options: Any) -> Iterator[UnitreeSpeaker]:
     """A twin in a thread of this process; tests look at what it counted."""
     with own_domain() as domain:
         cfg = ServeCfg(
             **{"preset": "ideal", "command_hz": 250.0, "speak": "unitree", "place": f"lo?domain={domain}"} | options
         )
-        speaker = Speaker(Twin(robot, cfg), cfg)
+        speaker = UnitreeSpeaker(Twin(robot, cfg), cfg)
         thread = threading.Thread(target=speaker.run)
         thread.start()
         try:
@@ -65,7 +65,7 @@ def serving(robot: Robot, **options: Any) -> Iterator[Speaker]:
 
 
 @contextlib.contextmanager
-def driving(speaker: Speaker, **options: str) -> Iterator[UnitreeDriver]:
+def driving(speaker: UnitreeSpeaker, **options: str) -> Iterator[UnitreeDriver]:
     """A driver that is connected to a twin."""
     driver = driver_for(speaker, **options)
     driver.connect()
@@ -75,17 +75,17 @@ def driving(speaker: Speaker, **options: str) -> Iterator[UnitreeDriver]:
         driver.close()
 
 
-def driver_for(speaker: Speaker, **options: str) -> UnitreeDriver:
+def driver_for(speaker: UnitreeSpeaker, **options: str) -> UnitreeDriver:
     """The driver that a twin's reference names; legs are not folded first, which takes seconds."""
     place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
     return make_driver(speaker.twin.robot, 250.0, place, **{"domain": domain, "stand_down": "0"} | options)
 
 
 @contextlib.contextmanager
-def stranger(speaker: Speaker) -> Iterator[Outbox]:
+def stranger(speaker: UnitreeSpeaker) -> Iterator[Outbox]:
     """Another program on the network that can write rt/lowcmd: an own DDS participant."""
     place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-    bus = Bus(place, int(domain), "unitree")
+    bus = DdsBus(place, int(domain), "unitree")
     out = bus.outbox(LOW_CMD, wiring_of(speaker.twin.robot.spec).family.low_cmd.sample)
     wait_until(lambda: out.listeners >= 1)
     try:

@@ -15,7 +15,7 @@ from trueup.loop.compare import RoundFigures, compare, mean_interval
 from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.run import context_of, run_loop
-from trueup.loop.stage import Command, Stage
+from trueup.loop.stage import Stage, StageCommand
 from trueup.loop.stages.measure import suspected
 from trueup.loop.verbs import STAGES, LoopVerb
 from trueup.tasks.evaluation.statistics import mcnemar
@@ -107,7 +107,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             first = name == STAGES[0]
             after = ((round_ - first, before),) if round_ - first else ()
 
-            def commands(folder: Path) -> list[Command]:
+            def commands(folder: Path) -> list[StageCommand]:
                 told.append(f"{round_}{name}")
                 (folder / "out.txt").write_text(f"{round_} {name}")
                 return []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.loop.stage import Command, Stage, run_stage
+from trueup.loop.stage import Stage, StageCommand, run_stage
 from trueup.loop.workspace import LOG, Workspace
 
 MODULE = "stage_that_writes"
@@ -38,7 +38,7 @@ def a_stage(text: str = "a", *, name: str = "record", code: int = 0, after: tupl
         round=1,
         after=after,
         config={"text": text},
-        commands=lambda folder: [Command(words=(MODULE, str(folder), text, str(code)))],
+        commands=lambda folder: [StageCommand(words=(MODULE, str(folder), text, str(code)))],
         outputs=("out.txt",),
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.policy.mlp import MlpPolicy, PolicySpec, load_policy
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
 from trueup.tasks.load import EnvCfg, load_task, make_env
 
@@ -27,7 +27,7 @@ def make(seed=0):
     )
     normalizer = Normalizer(env.nactor)
     normalizer.update(rng.normal(2.0, 3.0, (500, env.nactor)))
-    net = PolicyNet(spec=Wiring(), actor=layers, normalizer=normalizer)
+    net = PolicyNet(spec=NetWiring(), actor=layers, normalizer=normalizer)
     return MlpPolicy(spec, net), rng.normal(size=(50, env.nactor)).astype(np.float32)
 
 
@@ -83,15 +83,15 @@ def test_weights_of_another_size_or_not_finite_are_refused(tmp_path):
 
 def test_the_kind_is_declared_and_must_fit_the_weights(tmp_path):
     policy, _ = make()
-    for spec in (Wiring(kind="action", steps=3), Wiring(kind="latent", steps=3), Wiring(steps=2)):
+    for spec in (NetWiring(kind="action", steps=3), NetWiring(kind="latent", steps=3), NetWiring(steps=2)):
         with pytest.raises(TrueupError, match="do not fit"):
             MlpPolicy(policy.spec, replace(policy.net, spec=spec))
     with pytest.raises(TrueupError, match="hidden factors"):
-        MlpPolicy(policy.spec, replace(policy.net, spec=Wiring(kind="privileged")))
+        MlpPolicy(policy.spec, replace(policy.net, spec=NetWiring(kind="privileged")))
 
 
 def test_a_squashed_policy_stays_within_its_limit_there_and_back(tmp_path):
     plain, obs = make()
-    policy = MlpPolicy(plain.spec, replace(plain.net, spec=Wiring(squash=1.5)))
+    policy = MlpPolicy(plain.spec, replace(plain.net, spec=NetWiring(squash=1.5)))
     policy.save(tmp_path)
     np.testing.assert_allclose(load_policy(tmp_path).act(obs), 1.5 * np.tanh(plain.act(obs)), rtol=1e-6)

@@ -13,7 +13,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.layers import forward
 from trueup.policy.action import ActionSpec
 from trueup.policy.mlp import MlpPolicy, PolicySpec, load_policy
-from trueup.policy.net import PolicyNet, Wiring, read_layers, read_net
+from trueup.policy.net import NetWiring, PolicyNet, read_layers, read_net
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.observation import ObservationSpec, Term
 from trueup.policy.runner import PolicyRunner
@@ -61,13 +61,13 @@ def normalizer(mean=(1.0, -1.0), std=(1.99, 0.49)):
 
 
 def plain(squash=0.0):
-    return PolicyNet(spec=Wiring(squash=squash), actor=layers(2, 4, 3, 2), normalizer=normalizer())
+    return PolicyNet(spec=NetWiring(squash=squash), actor=layers(2, 4, 3, 2), normalizer=normalizer())
 
 
 def student(kind, steps=3):
     past = steps * (2 + 2)
     encoder, actor = (layers(past, 5, 2), layers(2 + 2, 4, 2)) if kind == "latent" else ((), layers(past, 4, 2))
-    return PolicyNet(spec=Wiring(kind=kind, steps=steps), actor=actor, encoder=encoder, normalizer=normalizer())
+    return PolicyNet(spec=NetWiring(kind=kind, steps=steps), actor=actor, encoder=encoder, normalizer=normalizer())
 
 
 def test_layers_are_matrix_products_with_elu_between_and_none_at_the_end():
@@ -110,7 +110,7 @@ def test_a_student_acts_on_its_past_of_observations_and_last_actions(kind):
 def test_a_teacher_encodes_the_hidden_factors():
     hidden = normalizer((2.0,), (0.99,))
     net = PolicyNet(
-        spec=Wiring(kind="privileged"), actor=layers(2 + 3, 2), encoder=layers(1, 3), normalizer=normalizer(),
+        spec=NetWiring(kind="privileged"), actor=layers(2 + 3, 2), encoder=layers(1, 3), normalizer=normalizer(),
         privileged_normalizer=hidden,
     )  # fmt: skip
     expected = by_hand(net.actor, [2.0, 2.0, *by_hand(net.encoder, [5.0 - 2.0])])
@@ -142,7 +142,7 @@ def test_named_arrays_are_the_whole_policy():
 def test_a_student_s_past_must_fit_its_weights():
     MlpPolicy(SPEC, student("latent"))
     with pytest.raises(TrueupError, match="do not fit"):
-        MlpPolicy(SPEC, replace(student("latent"), spec=Wiring(kind="latent", steps=4)))
+        MlpPolicy(SPEC, replace(student("latent"), spec=NetWiring(kind="latent", steps=4)))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from made_calibration import made_calibration
 
 from trueup.report.calibration.summary import Group, fit_verdict, grouped, kind_errors, motions_to_record, short_notes
 from trueup.robot.load import load_robot
-from trueup.world.fitted.calibration import Calibration, Score
+from trueup.world.fitted.calibration import Calibration, FitScore
 
 GO2 = load_robot("go2")
 RESULT = made_calibration(GO2, ("friction", "delay"))
@@ -16,9 +16,9 @@ def changed(**fields: object) -> Calibration:
     return msgspec.structs.replace(RESULT, **fields)
 
 
-def scored(mrad: float, spread: tuple[float, float] | None = None) -> Score:
+def scored(mrad: float, spread: tuple[float, float] | None = None) -> FitScore:
     low, high = spread or (mrad, mrad)
-    return Score(
+    return FitScore(
         open_loop=[1e-3 * mrad] * 12,
         window=[1e-3 * mrad] * 12,
         open_loop_mean=1e-3 * mrad,

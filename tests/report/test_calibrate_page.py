@@ -12,7 +12,7 @@ from made_calibration import made_calibration
 from opened import opened
 
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.judge.scores import Scored
+from trueup.calibrate.judge.scores import ScoredReplays
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.data.log import Log
 from trueup.report.calibration.summary import next_recording
@@ -30,7 +30,7 @@ def made_fit() -> Fit:
     measured = 0.3 * np.sin(np.outer(time, np.linspace(2, 9, 12)))
     rng = np.random.default_rng(0)
 
-    def replayed(error: float) -> Scored:
+    def replayed(error: float) -> ScoredReplays:
         shown = (measured + error * np.cumsum(rng.standard_normal(measured.shape), axis=0))[None]
         one = Replay(
             start=np.zeros(1, np.intp),
@@ -41,7 +41,7 @@ def made_fit() -> Fit:
             measured_pos=measured[None],
             diverged=np.zeros(1, bool),
         )
-        return Scored(score=result.fit_nominal, replays=(one,))
+        return ScoredReplays(score=result.fit_nominal, replays=(one,))
 
     log = Log(time=time, joint_names=ROBOT.spec.joint_names, signals={"joint_pos": measured})
     found = Posterior(covariance=np.array(result.covariance), correlation_time_s=np.full(24, 0.005))

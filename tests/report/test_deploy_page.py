@@ -8,22 +8,22 @@ from made_deploys import HEADER
 from rich.console import Console
 
 from trueup.deploy.deploy import Deployed
-from trueup.deploy.ladder.records import Judged, RungRecord
+from trueup.deploy.ladder.records import RungAnswer, RungRecord
 from trueup.deploy.ladder.replay import LogReplay
 from trueup.deploy.ladder.shadow import Shadowed
-from trueup.deploy.session.outcome import Outcome
+from trueup.deploy.session.outcome import RunOutcome
 from trueup.deploy.session.recording import RowWriter
 from trueup.deploy.verbs import ReplayVerb
 from trueup.report.operate.deploy import deploy_page, facts, next_line, print_deployed, run_replay, verdict_line
 
-RUN = Outcome(
+RUN = RunOutcome(
     ended="done", seconds=20.0, steps=1000, outside={"gyro": 0.02}, first_outside={"gyro": "gyro x is 3, was -1 to 1"},
     distance_median=0.62, distance_max=1.4, tilt_rad=0.1, late_ms=(0.1, 1.25, 2.0), step_ms=(0.8, 1.0, 6.0), misses=1,
 )  # fmt: skip
 
 
 def deployed(passed=True, rung="ground", **parts):
-    judged = (Judged(name="range", passed=passed, asked="inside [95 %]", found="gyro <outside>"),)
+    judged = (RungAnswer(name="range", passed=passed, asked="inside [95 %]", found="gyro <outside>"),)
     record = RungRecord(
         rung=rung, bundle="b" * 64, name="walk.bundle", robot="go2", model_sha256="m" * 64,
         identity="twin:mild?seed=0", below="", started="2026-01-01", seconds=20.0, judged=judged,
@@ -42,13 +42,13 @@ def printed(result) -> str:
 def test_the_verdict_says_what_happened():
     assert verdict_line(deployed()) == "rung ground passed: walk.bundle on twin:mild?seed=0"
     assert verdict_line(deployed(passed=False)) == "rung ground not passed: range"
-    tripped = Outcome(ended="tripped", guard="tilt", reason="leans by 70 deg", seconds=3.2)
+    tripped = RunOutcome(ended="tripped", guard="tilt", reason="leans by 70 deg", seconds=3.2)
     assert verdict_line(deployed(outcome=tripped)) == "stopped after 3.2 s (tilt): leans by 70 deg"
 
 
 @pytest.mark.parametrize(("ended", "passed", "code"), [("done", True, 0), ("done", False, 1), ("tripped", False, 3)])
 def test_exit_codes(ended, passed, code):
-    assert deployed(passed=passed, outcome=Outcome(ended=ended)).exit_code == code
+    assert deployed(passed=passed, outcome=RunOutcome(ended=ended)).exit_code == code
 
 
 def test_the_next_rung_is_named_until_the_last():

@@ -13,7 +13,7 @@ from opened import opened
 from rich.console import Console
 
 from trueup.evaluate.run import evaluate
-from trueup.evaluate.score import PairResult, ProbeResult, RedFlag, Score, Sensitivity
+from trueup.evaluate.score import PairResult, PolicyScore, ProbeResult, RedFlag, Sensitivity
 from trueup.report.prove.evaluate import policy_names, print_duels, print_score
 from trueup.report.prove.scores_page import scores_page
 from trueup.report.prove.words import left_out, level_words, too_few, verdict_status, verdict_words
@@ -24,7 +24,7 @@ NASTY = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def scores(tmp_path_factory) -> tuple[Score, Score]:
+def scores(tmp_path_factory) -> tuple[PolicyScore, PolicyScore]:
     """Two policies in two scenarios, with films that were not rendered and margins that were made up."""
     folder = tmp_path_factory.mktemp("scores")
     both = []

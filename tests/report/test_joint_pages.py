@@ -5,7 +5,7 @@ import pytest
 from opened import opened
 
 from trueup.report.joints.limbs import limb_of, limbs
-from trueup.report.joints.overview import Quantity, joint_sections, quantity, worst_first
+from trueup.report.joints.overview import TraceKind, joint_sections, quantity, worst_first
 from trueup.report.page import Page
 from trueup.report.traces import joint_traces
 from trueup.robot.load import load_robot
@@ -57,7 +57,7 @@ def test_the_joint_at_its_limit_comes_first():
 def test_without_a_spec_the_worst_is_farthest_from_its_command():
     measured, target = np.zeros((50, 3)), np.zeros((50, 3))
     measured[:, 1] = 0.2
-    shown = Quantity(title="Positions", unit="rad", traces={"measured": measured, "target": target})
+    shown = TraceKind(title="Positions", unit="rad", traces={"measured": measured, "target": target})
     assert worst_first([shown], 3) == [1, 0, 2]
 
 

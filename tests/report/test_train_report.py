@@ -12,7 +12,7 @@ from trueup.report.train import print_outcome, progress_table, training_display,
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import Assessment
-from trueup.train.trainer import Outcome, Progress
+from trueup.train.trainer import Progress, TrainingOutcome
 
 METRICS = {
     "reward": 0.031,
@@ -54,7 +54,7 @@ def test_without_a_terminal_a_line_every_ten_seconds_with_the_time_left():
 
 def test_the_end_says_why_and_what_next():
     console = _console()
-    outcome = Outcome(reason="interrupted", iteration=3, steps=1000, elapsed_s=3700.0, metrics=METRICS)
+    outcome = TrainingOutcome(reason="interrupted", iteration=3, steps=1000, elapsed_s=3700.0, metrics=METRICS)
     print_outcome(Path("runs/walk"), outcome, None, console)
     text = console.file.getvalue()
     assert "without exploration" not in text
@@ -65,7 +65,7 @@ def test_the_end_says_why_and_what_next():
 
 def test_the_end_tells_what_the_policy_is_worth_without_exploration():
     console = _console()
-    outcome = Outcome(reason="steps", iteration=3, steps=1000, elapsed_s=60.0, metrics=METRICS)
+    outcome = TrainingOutcome(reason="steps", iteration=3, steps=1000, elapsed_s=60.0, metrics=METRICS)
     flags = {"flag/idling": 0.73, "flag/hopping": 0.02}
     assessed = Assessment(
         episodes=100, seconds=20.0, falls=17, error=0.511, score=0.43, metrics=flags, error_label="velocity error, m/s"

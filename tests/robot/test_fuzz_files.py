@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer, GuardLimits
+from trueup.core.guarded import GuardedAnswer, GuardLimits
 from trueup.robot.foreign.compile_guard import GUARD, CompileJob
 from trueup.robot.load import ZOO, load_robot
 from trueup.robot.model import compile_model
@@ -272,12 +272,12 @@ def nest(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Answer]]:
+def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GuardedAnswer]]:
     """Every answer of the guard, as it is given."""
-    seen: list[Answer] = []
+    seen: list[GuardedAnswer] = []
     judge = GUARD.judge
 
-    def recording(job: CompileJob, limits: GuardLimits) -> Answer:
+    def recording(job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
         seen.append(judge(job, limits))
         return seen[-1]
 
@@ -285,7 +285,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Answer]]:
     yield seen
 
 
-def run(nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[Answer]) -> Outcome:
+def run(nest: Path, name: str, seeds: list[str], load: Callable[[Path], None], trials: list[GuardedAnswer]) -> Outcome:
     """Load FILES damaged copies of the seeds and hold each to the promise."""
     watch = FileWatch([path for path in nest.parent.iterdir() if path.is_file()])
     file = nest / name
@@ -326,7 +326,7 @@ def test_the_watch_sees_an_opened_decoy(nest: Path) -> None:
 
 
 @pytest.mark.medium
-def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[Answer]) -> None:
+def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[GuardedAnswer]) -> None:
     seeds = [MJCF, MJCF, MJCF, *(path.read_text() for path in sorted(ZOO.glob("*/model.xml")))]
     outcome = run(nest, "model.xml", seeds, load_and_compile, trials)
     assert outcome.loaded > FILES // 10
@@ -334,14 +334,14 @@ def test_damaged_mjcf_never_does_harm(nest: Path, trials: list[Answer]) -> None:
 
 
 @pytest.mark.medium
-def test_damaged_urdf_never_does_harm(nest: Path, trials: list[Answer]) -> None:
+def test_damaged_urdf_never_does_harm(nest: Path, trials: list[GuardedAnswer]) -> None:
     outcome = run(nest, "robot.urdf", [urdf()], load_and_compile, trials)
     assert outcome.loaded > FILES // 10
     assert outcome.refused > FILES // 4
 
 
 @pytest.mark.medium
-def test_damaged_specs_never_do_harm(nest: Path, trials: list[Answer]) -> None:
+def test_damaged_specs_never_do_harm(nest: Path, trials: list[GuardedAnswer]) -> None:
     """Each spec stands beside go2's model; a sound one must also build."""
     (nest / "model.xml").write_text((ZOO / "go2" / "model.xml").read_text())
     whole = (ZOO / "go2" / "spec.toml").read_text()

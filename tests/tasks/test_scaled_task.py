@@ -16,13 +16,13 @@ from trueup.tasks.load import described_tasks, load_task
 from trueup.tasks.similar.figures import GRAVITY, measure
 from trueup.tasks.similar.laws import Laws
 from trueup.tasks.similar.scale import Scaled, require_scalable, scale_task
-from trueup.tasks.similar.servo import Settled, give_servo, scale_servo
+from trueup.tasks.similar.servo import SettledServo, give_servo, scale_servo
 from trueup.tasks.similar.source import function_name, task_source
 from trueup.tasks.task import Rates, Reward
 from trueup.world.randomization.randomize import Draw
 
 TASK, GO2 = load_task("go2-velocity"), load_robot("go2")
-ALIKE = Settled(1.0, 0.8, 0.8)
+ALIKE = SettledServo(1.0, 0.8, 0.8)
 ROOT = np.sqrt(2.0)
 
 

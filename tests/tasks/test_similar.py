@@ -16,18 +16,18 @@ from trueup.robot.drafts.init import init_robot
 from trueup.robot.load import ZOO, Robot, load_robot
 from trueup.tasks.build import with_servo
 from trueup.tasks.load import EnvCfg, described_tasks, load_task, make_env
-from trueup.tasks.similar.figures import Figures, measure
+from trueup.tasks.similar.figures import RobotFigures, measure
 from trueup.tasks.similar.init import init_task
 from trueup.tasks.similar.laws import LENGTH, POWER, SPEED, TERMS, TORQUE, Laws, unit_of
 from trueup.tasks.similar.scale import scale_task, scale_term
-from trueup.tasks.similar.servo import Settled, scale_servo, settle
+from trueup.tasks.similar.servo import SettledServo, scale_servo, settle
 from trueup.tasks.task import Rates, Start
 from trueup.tasks.terms import rewards as r
 
 GO2 = "go2-velocity"
 
 
-def grown(mass: float, length: float, reference: Figures) -> Figures:
+def grown(mass: float, length: float, reference: RobotFigures) -> RobotFigures:
     """The same robot at another scale: everything follows the laws."""
     torque, time = mass * length, length**0.5
     joints = {
@@ -151,7 +151,7 @@ def test_every_reward_of_the_tasks_that_scale_has_a_unit() -> None:
 def test_a_robot_like_the_reference_keeps_every_number() -> None:
     robot, task = load_robot("go2"), load_task(GO2)
     same = measure(robot)
-    scaled = scale_task(task, robot, Laws(same, same), Settled(1.0, 0.8, 0.8))
+    scaled = scale_task(task, robot, Laws(same, same), SettledServo(1.0, 0.8, 0.8))
     numbers = [scaled.physics, *scaled.servo, *scaled.actions, *scaled.start, *scaled.pushes]
     numbers += [number for part in scaled.randomize.values() for number in part]
     numbers += [reward.weight for reward in scaled.rewards.values()]
@@ -183,7 +183,7 @@ def test_files_are_not_written_over_by_chance(tmp_path: Path) -> None:
 
 
 def test_speeds_go_with_legs_if_asked() -> None:
-    task, alike = load_task(GO2), Settled(1.0, 0.8, 0.8)
+    task, alike = load_task(GO2), SettledServo(1.0, 0.8, 0.8)
     reference = measure(load_robot("go2"))
     small = replace(reference, leg=reference.leg / 4.0, name="small")
     scaled = scale_task(task, load_robot("go2"), Laws(reference, small, "froude"), alike)

@@ -17,7 +17,7 @@ from trueup.core.arrays import sha256_of_file
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import load_bundle
 from trueup.policy.bundle.robot_check import check_against_robot
-from trueup.policy.net import Wiring
+from trueup.policy.net import NetWiring
 from trueup.policy.runner import PolicyRunner
 from trueup.rl.settings import DistillCfg
 from trueup.robot.load import load_robot
@@ -88,7 +88,7 @@ def test_an_older_checkpoint_may_be_chosen_and_a_missing_one_is_named(run, tmp_p
 def test_what_cannot_be_exported_is_refused(run, tmp_path, monkeypatch):
     with pytest.raises(TrueupError, match="no run here"):
         tu.export(tmp_path, out=tmp_path / "x.bundle")
-    privileged = replace(make_net(), spec=Wiring(kind="privileged"))
+    privileged = replace(make_net(), spec=NetWiring(kind="privileged"))
     monkeypatch.setattr(RunFolder, "policy_in", lambda self, found: privileged)
     with pytest.raises(TrueupError, match="hidden factors"):
         tu.export(run, out=tmp_path / "x.bundle")

@@ -23,7 +23,7 @@ from trueup.hardware.drivers.ros2.messages import Bool, JointState
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot, load_robot
 from trueup.twin.firmware import Twin
-from trueup.twin.speak.ros2 import Speaker
+from trueup.twin.speak.ros2 import Ros2Speaker
 from trueup.twin.tap import read_tap
 
 
@@ -36,7 +36,7 @@ class Served:
         patient = ServeCfg(preset="ideal", command_timeout_s=5.0, speak="ros2", place=place)
         cfg = replace(patient, tap=None if tap is None else str(tap))
         self.robot, self.twin = robot, Twin(robot, cfg)
-        self.speaker = Speaker(self.twin, cfg)
+        self.speaker = Ros2Speaker(self.twin, cfg)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._is_over = False
         self._thread.start()
@@ -164,7 +164,7 @@ def test_stop_topic_that_says_false_does_not_stop(so101: Robot) -> None:
 
 def test_options_that_are_none_are_refused(so101: Robot) -> None:
     with pytest.raises(TrueupError, match="key=value"):
-        Speaker(Twin(so101, ServeCfg(preset="ideal")), ServeCfg(preset="ideal", speak="ros2", place="lo?domain"))
+        Ros2Speaker(Twin(so101, ServeCfg(preset="ideal")), ServeCfg(preset="ideal", speak="ros2", place="lo?domain"))
 
 
 @pytest.mark.medium

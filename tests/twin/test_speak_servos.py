@@ -26,7 +26,7 @@ from trueup.hardware.drivers.servos.calibration import read_servo_map
 from trueup.hardware.drivers.servos.driver import ServoDriver
 from trueup.hardware.drivers.servos.dynamixel_protocol import DynamixelCodec
 from trueup.hardware.drivers.servos.feetech_protocol import FeetechCodec
-from trueup.hardware.drivers.servos.packet import READ, WRITE, Packet
+from trueup.hardware.drivers.servos.packet import READ, WRITE, ServoPacket
 from trueup.hardware.drivers.servos.registers import STS, X
 from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
 from trueup.robot.load import Robot, load_robot
@@ -40,7 +40,7 @@ medium = pytest.mark.medium
 SO101 = load_robot("so101")
 SPEC, POSE = SO101.spec, SO101.spec.default_pose
 TICK = 2 * np.pi / 4096
-SPEAKERS = {"feetech": feetech.Speaker, "dynamixel": dynamixel.Speaker}
+SPEAKERS = {"feetech": feetech.FeetechSpeaker, "dynamixel": dynamixel.DynamixelSpeaker}
 BOTH = pytest.mark.parametrize("arm", ["feetech", "dynamixel"], indirect=True)
 # P 940 and D 2000 are the arm's own gains; elbow_flex is mounted the other way round, wrist_roll has its zero elsewhere
 SERVOS = "".join(
@@ -366,13 +366,13 @@ def test_what_a_twin_does_not_know_it_does_not_do() -> None:
     codec = FeetechCodec()
     with serving(("feetech", SO101)) as speaker:
         line = Line(speaker)
-        measured = line.ask(codec.encode(Packet(2, READ, bytes((56, 8)))), 14)
-        line.ask(codec.encode(Packet(2, WRITE, bytes((56, 0, 0)))), 6)  # read-only
-        again = line.ask(codec.encode(Packet(2, READ, bytes((56, 8)))), 14)
+        measured = line.ask(codec.encode(ServoPacket(2, READ, bytes((56, 8)))), 14)
+        line.ask(codec.encode(ServoPacket(2, WRITE, bytes((56, 0, 0)))), 6)  # read-only
+        again = line.ask(codec.encode(ServoPacket(2, READ, bytes((56, 8)))), 14)
         assert abs(int.from_bytes(again[5:7], "little") - int.from_bytes(measured[5:7], "little")) < 30
-        assert line.ask(codec.encode(Packet(9, READ, bytes((56, 8)))), 1) == b""
-        assert line.ask(codec.encode(Packet(2, 0x77, b"")), 1) == b""
-        assert len(line.ask(codec.encode(Packet(2, READ, bytes((250, 20)))), 26)) == 26  # beyond the table: zeros
+        assert line.ask(codec.encode(ServoPacket(9, READ, bytes((56, 8)))), 1) == b""
+        assert line.ask(codec.encode(ServoPacket(2, 0x77, b"")), 1) == b""
+        assert len(line.ask(codec.encode(ServoPacket(2, READ, bytes((250, 20)))), 26)) == 26  # beyond the table: zeros
         line.close()
 
 
@@ -384,11 +384,11 @@ def test_the_bus_watchdog_stops_the_servo_until_it_is_cleared(arm: tuple[str, Ro
         line = Line(speaker)
 
         def write(address: int, data: bytes) -> int:
-            packet = codec.encode(Packet(11, WRITE, address.to_bytes(2, "little") + data))
+            packet = codec.encode(ServoPacket(11, WRITE, address.to_bytes(2, "little") + data))
             return codec.scan(line.ask(packet, 11)).packets[0].data[0]
 
         def read(address: int, length: int) -> int:
-            packet = Packet(11, READ, address.to_bytes(2, "little") + length.to_bytes(2, "little"))
+            packet = ServoPacket(11, READ, address.to_bytes(2, "little") + length.to_bytes(2, "little"))
             return int.from_bytes(codec.scan(line.ask(codec.encode(packet), 11 + length)).packets[0].data[1:], "little")
 
         assert write(64, b"\x01") == 0

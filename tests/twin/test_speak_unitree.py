@@ -19,7 +19,7 @@ from foreign_robots import locate
 from unitree_bench import G1, GO2, driving, hold, own_domain, serving, stranger, wait_until
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 from trueup.hardware.drivers.open import open_driver
 from trueup.hardware.drivers.unitree.codec import encode_command
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
@@ -31,7 +31,7 @@ from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
 from trueup.robot.drafts.init import init_robot
 from trueup.robot.load import Robot, load_robot
 from trueup.twin.firmware import Twin
-from trueup.twin.speak.unitree import MODE_MACHINE, Speaker
+from trueup.twin.speak.unitree import MODE_MACHINE, UnitreeSpeaker
 from trueup.twin.tap import read_tap
 from trueup.twin.truth.seal import reveal
 
@@ -46,7 +46,7 @@ HUMAN += [f"left_{part}" for part in ARM] + [f"right_{part}" for part in ARM]
 
 
 @pytest.fixture(scope="module")
-def go2() -> Iterator[Speaker]:
+def go2() -> Iterator[UnitreeSpeaker]:
     """A released go2."""
     with serving(GO2) as speaker:
         with driving(speaker):
@@ -67,9 +67,9 @@ def cdr_of(robot: Robot, record: Record) -> bytes:
 class Eavesdropper:
     """Reads rt/lowstate beside the driver, as it is on the network."""
 
-    def __init__(self, speaker: Speaker) -> None:
+    def __init__(self, speaker: UnitreeSpeaker) -> None:
         place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-        self.bus = Bus(place, int(domain), "unitree")
+        self.bus = DdsBus(place, int(domain), "unitree")
         self._type = wiring_of(speaker.twin.robot.spec).family.low_state
         self.states = self.bus.inbox(LOW_STATE, self._type.sample)
 
@@ -79,7 +79,7 @@ class Eavesdropper:
         return self._type.from_cdr(self.states.take()[-1].cdr)
 
 
-def assert_each_joint_moves_alone(speaker: Speaker, motor_names: list[str]) -> None:
+def assert_each_joint_moves_alone(speaker: UnitreeSpeaker, motor_names: list[str]) -> None:
     """Move one joint after another through the driver; that joint moves in the twin, and the vendor's number of it."""
     robot = speaker.twin.robot
     spec, network = robot.spec, Eavesdropper(speaker)
@@ -132,7 +132,7 @@ def test_each_joint_of_b2_drafted_from_its_model_moves_by_name_number_and_sign(t
 
 # --- states ---
 @medium
-def test_states_come_every_period_with_a_sound_checksum(go2: Speaker) -> None:
+def test_states_come_every_period_with_a_sound_checksum(go2: UnitreeSpeaker) -> None:
     network = Eavesdropper(go2)
     ticks: list[int] = []
     while len(ticks) < 100:
@@ -167,7 +167,7 @@ def test_sport_mode_obeys_nobody_else() -> None:
 
 
 @medium
-def test_commands_with_a_wrong_checksum_are_counted_and_not_obeyed(go2: Speaker) -> None:
+def test_commands_with_a_wrong_checksum_are_counted_and_not_obeyed(go2: UnitreeSpeaker) -> None:
     before = go2.twin.tap()
     with stranger(go2) as other:
         wrong, changed = command_of(GO2), command_of(GO2)
@@ -182,7 +182,7 @@ def test_commands_with_a_wrong_checksum_are_counted_and_not_obeyed(go2: Speaker)
 
 
 @medium
-def test_a_nan_with_a_right_checksum_is_refused_at_the_motors(go2: Speaker) -> None:
+def test_a_nan_with_a_right_checksum_is_refused_at_the_motors(go2: UnitreeSpeaker) -> None:
     before = go2.twin.tap()
     with stranger(go2) as other:
         record = command_of(GO2)
@@ -193,7 +193,7 @@ def test_a_nan_with_a_right_checksum_is_refused_at_the_motors(go2: Speaker) -> N
 
 
 @medium
-def test_silence_after_commands_ends_in_damping(go2: Speaker) -> None:
+def test_silence_after_commands_ends_in_damping(go2: UnitreeSpeaker) -> None:
     before = go2.twin.tap().watchdog
     with stranger(go2) as other:
         other.send(cdr_of(GO2, command_of(GO2)))
@@ -215,7 +215,7 @@ def test_a_humanoid_takes_only_commands_for_its_own_build() -> None:
 def test_sport_mode_can_be_selected_again() -> None:
     with serving(GO2) as speaker, driving(speaker):
         place, _, domain = speaker.reference.removeprefix("unitree:").partition("?domain=")
-        bus = Bus(place, int(domain), "unitree")
+        bus = DdsBus(place, int(domain), "unitree")
         client = Client(bus, "motion_switcher")
         assert client.call(1001, timeout_s=2.0).data == '{"form":"0","name":""}'
         assert client.call(1002, '{"name":"normal"}', timeout_s=2.0).code == 0
@@ -248,7 +248,7 @@ def test_what_dds_cannot_do_is_refused() -> None:
     for options, words in (({"lockstep": True}, "real time"), ({"place": "lo?port=3"}, r"INTERFACE\?domain=N")):
         cfg = ServeCfg(**{"preset": "ideal", "speak": "unitree", "place": "lo"} | options)
         with pytest.raises(TrueupError, match=words):
-            Speaker(Twin(GO2, cfg), cfg)
+            UnitreeSpeaker(Twin(GO2, cfg), cfg)
 
 
 @medium

@@ -9,9 +9,9 @@ import trueup as tu
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import write_bundle
 from trueup.policy.bundle.certificate import certificate_path, read_certificate, require_certificate
-from trueup.policy.bundle.passport import Origin
+from trueup.policy.bundle.passport import PolicyOrigin
 from trueup.policy.graph.policy_onnx import policy_onnx
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
 from trueup.policy.runner import PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
@@ -38,9 +38,9 @@ def standing(tmp_path_factory):
     """A bundle of go2-velocity whose network answers zero."""
     env = TaskEnv(load_task("go2-velocity"), EnvCfg(nenv=8, threads=1))
     layers = ((np.zeros((12, env.nactor), np.float32), np.zeros(12, np.float32)),)
-    net = PolicyNet(spec=Wiring(), actor=layers, normalizer=Normalizer(env.nactor))
+    net = PolicyNet(spec=NetWiring(), actor=layers, normalizer=Normalizer(env.nactor))
     ranges, commands = measure_ranges(env, PolicyRunner(net, env.nenv), 2.0)
-    passport = make_passport(env, env.policy_spec(), goal_facts(env, commands), Origin(format="trueup"), ranges)
+    passport = make_passport(env, env.policy_spec(), goal_facts(env, commands), PolicyOrigin(format="trueup"), ranges)
     path = tmp_path_factory.mktemp("gate") / "stand.bundle"
     write_bundle(path, passport, policy_onnx(net))
     return path

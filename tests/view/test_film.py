@@ -17,7 +17,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg, build_spec, compile_spec, default_qpos, joint_index
-from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, TrackingCamera
 from trueup.view.draw import Painter, backends
 from trueup.view.film import dress, film, find_ffmpeg
 
@@ -34,7 +34,7 @@ def picture(model: mujoco.MjModel, qpos: np.ndarray, cfg: CameraCfg | None = Non
     cfg = cfg or CameraCfg()
     with Painter(model, 160, 120, azimuth=cfg.azimuth) as painter:
         motion = MotionFrames(painter.model, qpos[None], 30.0, 30.0)
-        view = Tracking(motion, cfg, aspect=4 / 3, fps=30.0)
+        view = TrackingCamera(motion, cfg, aspect=4 / 3, fps=30.0)
         return painter.paint(motion.place(0), view.at(0)).copy()
 
 
@@ -254,7 +254,7 @@ def test_camera_follows_a_walking_robot_without_jerks(go2):
     walk = np.tile(qpos, (200, 1))
     walk[:, 0] = np.linspace(0.0, 4.0, 200) + 0.05 * np.sign(np.sin(np.arange(200)))
     motion = MotionFrames(model, walk, 50.0, 30.0)
-    view = Tracking(motion, CameraCfg(), aspect=4 / 3, fps=30.0)
+    view = TrackingCamera(motion, CameraCfg(), aspect=4 / 3, fps=30.0)
     looks = np.array([view.at(k).lookat.copy() for k in range(motion.frames)])
     base = np.array([motion.place(k).xpos[1].copy() for k in range(motion.frames)])
     middle = slice(20, -20)

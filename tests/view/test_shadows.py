@@ -8,7 +8,7 @@ import pytest
 
 from trueup.robot.load import load_robot
 from trueup.robot.shapes import lowest_point
-from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, TrackingCamera
 from trueup.view.draw import Painter, visual_model
 from trueup.view.shadows import FloorShadows, flat_floor, half_height
 
@@ -78,7 +78,7 @@ def test_the_lit_floor_has_no_stray_dark_dots(azimuth):
     model = visual_model(load_robot("go2"))
     with Painter(model, 320, 180, azimuth=azimuth) as painter:
         motion = MotionFrames(painter.model, model.qpos0[None], 30.0, 30.0)
-        view = Tracking(motion, CameraCfg(azimuth=azimuth), aspect=16 / 9, fps=30.0)
+        view = TrackingCamera(motion, CameraCfg(azimuth=azimuth), aspect=16 / 9, fps=30.0)
         brightness = painter.paint(motion.place(0), view.at(0)).mean(axis=2)
     left = brightness[60:, :70]  # floor alone: the robot and its shadow are in the middle
     assert left.min() > 140

@@ -21,7 +21,7 @@ from trueup.calibrate.fit.problem import make_problem, problem_key, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
 from trueup.calibrate.judge.judge import judge, still_joints
-from trueup.calibrate.judge.scores import Scored, alarms, predictive_check, score
+from trueup.calibrate.judge.scores import ScoredReplays, alarms, predictive_check, score
 from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
@@ -60,8 +60,8 @@ class Fit(Shown):
     calibration: Calibration
     posterior: Posterior
     shown: tuple[Log, ...]
-    nominal: Scored
-    calibrated: Scored
+    nominal: ScoredReplays
+    calibrated: ScoredReplays
 
     @property
     def verdicts(self) -> dict[str, Word]:

@@ -20,7 +20,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
+from trueup.robot.foreign.safe_xml import XmlNode, parse_xml, write_xml
 from trueup.robot.load import SPEC_FILE, Robot, load_robot
 from trueup.robot.model import ModelCfg, compile_model
 from trueup.robot.spec import RobotSpec, spec_to_toml
@@ -117,7 +117,7 @@ def calibrated_spec(spec: RobotSpec, result: Calibration) -> RobotSpec:
     return msgspec.structs.replace(spec, joints=tuple(joints.values()))
 
 
-def _put(tree: Node, estimate: Estimate) -> str:
+def _put(tree: XmlNode, estimate: Estimate) -> str:
     """Write one estimate into the model; returns why it could not be, or nothing."""
     entry, attribute = estimate.parameter, _JOINT_ATTRIBUTE.get(estimate.parameter.name)
     if entry.name in _SPEC_FIELD:
@@ -134,7 +134,7 @@ def _put(tree: Node, estimate: Estimate) -> str:
     return f"not in this model file itself for {', '.join(missing)}" if missing else ""
 
 
-def _write_body(body: Node, estimate: Estimate) -> bool:
+def _write_body(body: XmlNode, estimate: Estimate) -> bool:
     """Scale mass and inertia, or move the centre of mass; needs the body's own <inertial>."""
     inertial = next((node for node in body.children if node.tag == "inertial"), None)
     if inertial is None:

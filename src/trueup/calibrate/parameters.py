@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from trueup.calibrate.config import Tie
-from trueup.calibrate.data.windows import Windows
-from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, Rule
+from trueup.calibrate.data.windows import FitWindows
+from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, ScaleRule
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
@@ -75,7 +75,7 @@ def _of_name(sim: BatchSim, name: str, tie: Tie, bodies: Sequence[str]) -> list[
     return out
 
 
-def _make(name: str, of: tuple[str, ...], rule: Rule, nominal: FloatArray, axis: int | None) -> FitParameter:
+def _make(name: str, of: tuple[str, ...], rule: ScaleRule, nominal: FloatArray, axis: int | None) -> FitParameter:
     """One parameter; a wide bound gives way to a nominal value that is wider still, so no start is on a bound."""
     name = rule.name or name
     known = PARAMETERS[name]
@@ -147,7 +147,7 @@ def _sideless(name: str) -> str:
     return re.sub(r"(?<![A-Za-z])([FRHBfrhb]?)[LRlr](?![A-Za-z])", r"\1*", name, count=1)
 
 
-def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[FitParameter, ...]:
+def near_stops(parameters: Sequence[FitParameter], windows: FitWindows) -> tuple[FitParameter, ...]:
     """Drop stops that the joints stayed away from, and begin the others where the joint was held.
 
     A stop that is never touched has no derivative.
@@ -167,7 +167,7 @@ def near_stops(parameters: Sequence[FitParameter], windows: Windows) -> tuple[Fi
     return tuple(entry for entry in out if not entry.name.startswith("stop_") or held & set(entry.of))
 
 
-def _stop_met(joint: int, windows: Windows, sign: float, nominal: float) -> float | None:
+def _stop_met(joint: int, windows: FitWindows, sign: float, nominal: float) -> float | None:
     """Where this joint seems to have met its stop; None: it did not come near."""
     furthest = float((sign * windows.measured[..., joint]).max())
     asked, limit = float((sign * windows.target[..., joint]).max()), sign * nominal

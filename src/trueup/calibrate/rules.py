@@ -9,7 +9,7 @@ from trueup.world.fitted.fit_parameter import Mode, Scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class ScaleRule:
     """Scaling of a parameter: bounds, offset of the logarithm, prior mean (None: nominal) and width.
 
     name       parameter of the simulation, where it is not the rule's own
@@ -31,51 +31,51 @@ class Rule:
     around: bool = False
 
 
-def _factor(low: float, high: float, width: float) -> Rule:
+def _factor(low: float, high: float, width: float) -> ScaleRule:
     """A factor on the nominal or logged value."""
-    return Rule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
+    return ScaleRule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
 
 
-def _share(mean: float) -> Rule:
+def _share(mean: float) -> ScaleRule:
     """A coefficient of load-dependent friction: a share of a torque, zero included."""
-    return Rule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
+    return ScaleRule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
 
 
 # Bounds of PACE (arXiv 2509.06342) where it has them; widths are usual errors of nominal values.
-RULES: dict[str, Rule] = {
-    "armature": Rule(low=1e-4, high=0.2, scale="log", width=1.0),
-    "damping": Rule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),
-    "friction": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02),
-    "encoder_bias": Rule(low=-0.1, high=0.1, scale="linear", width=0.05, mean=0.0),
-    "delay": Rule(low=0.0, high=0.04, scale="linear", width=0.01, mean=0.01, shared=True),
-    "stiffness": Rule(low=0.0, high=50.0, scale="log", width=1.2, offset=0.1),
-    "torque_offset": Rule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
-    "stop_low": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
-    "stop_high": Rule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
-    "stop_stiffness": Rule(low=2.0, high=3e3, scale="log", width=1.0, mean=60.0),
-    "stop_damping": Rule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
+RULES: dict[str, ScaleRule] = {
+    "armature": ScaleRule(low=1e-4, high=0.2, scale="log", width=1.0),
+    "damping": ScaleRule(low=0.0, high=7.0, scale="log", width=1.2, offset=0.02),
+    "friction": ScaleRule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02),
+    "encoder_bias": ScaleRule(low=-0.1, high=0.1, scale="linear", width=0.05, mean=0.0),
+    "delay": ScaleRule(low=0.0, high=0.04, scale="linear", width=0.01, mean=0.01, shared=True),
+    "stiffness": ScaleRule(low=0.0, high=50.0, scale="log", width=1.2, offset=0.1),
+    "torque_offset": ScaleRule(low=-0.1, high=0.1, scale="linear", width=0.015, mean=0.0, of_torque=True),
+    "stop_low": ScaleRule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_high": ScaleRule(low=-0.5, high=0.5, scale="linear", width=0.1, around=True),
+    "stop_stiffness": ScaleRule(low=2.0, high=3e3, scale="log", width=1.0, mean=60.0),
+    "stop_damping": ScaleRule(low=0.0, high=100.0, scale="log", width=1.2, offset=0.02, mean=0.5),
     "kp": _factor(0.3, 3.0, 0.3),
     "kd": _factor(0.1, 10.0, 0.5),
     # position servos of hobby class: the gain that a model file carries may be right, or a hundred times the servo's
-    "servo_kp": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kp"),
-    "servo_kd": Rule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.4, mode="times", name="kd"),
+    "servo_kp": ScaleRule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.2, mode="times", name="kp"),
+    "servo_kd": ScaleRule(low=0.002, high=10.0, scale="log", width=1.5, mean=0.4, mode="times", name="kd"),
     "torque_limit": _factor(0.2, 2.0, 0.3),
     "stall_torque": _factor(0.2, 4.0, 0.4),
     "no_load_speed": _factor(0.2, 4.0, 0.4),
-    "friction_kcs": Rule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
-    "friction_dqs": Rule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
-    "friction_alpha": Rule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
+    "friction_kcs": ScaleRule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
+    "friction_dqs": ScaleRule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
+    "friction_alpha": ScaleRule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
     **{f"friction_{name}": _share(0.05) for name in ("kl", "kls", "km", "ke", "kms", "kes")},
     **{f"friction_{name}": _share(0.02) for name in ("kmq", "keq")},
-    "mass_scale": Rule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
-    "com_offset": Rule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
-    "inertia_shape": Rule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
-    "tilt": Rule(low=-0.3, high=0.3, scale="linear", width=0.05, mean=0.0),
+    "mass_scale": ScaleRule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
+    "com_offset": ScaleRule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
+    "inertia_shape": ScaleRule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
+    "tilt": ScaleRule(low=-0.3, high=0.3, scale="linear", width=0.05, mean=0.0),
     "mount_stiffness": _factor(1e-2, 40.0, 1.5),  # stiffer is faster than the steps of the physics
     "mount_damping": _factor(1e-2, 100.0, 1.5),
-    "contact_friction": Rule(low=0.05, high=3.0, scale="log", width=0.5),
-    "contact_timeconst": Rule(low=0.002, high=0.2, scale="log", width=0.7),
-    "contact_dampratio": Rule(low=0.05, high=3.0, scale="log", width=0.7),
+    "contact_friction": ScaleRule(low=0.05, high=3.0, scale="log", width=0.5),
+    "contact_timeconst": ScaleRule(low=0.002, high=0.2, scale="log", width=0.7),
+    "contact_dampratio": ScaleRule(low=0.05, high=3.0, scale="log", width=0.7),
 }
 PACE = ("armature", "damping", "friction", "encoder_bias", "delay")
 MASSES = ("mass_scale", "com_offset", "inertia_shape")

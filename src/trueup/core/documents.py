@@ -28,6 +28,10 @@ _MAX_JSON, MAX_ARRAYS = 50_000_000, 200_000_000
 BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)  # what damaged text raises
 
 
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what stands in a file: immutable, keyword-only, unknown keys refused."""
+
+
 class _Version(msgspec.Struct):
     schema: int
 

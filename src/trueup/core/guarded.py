@@ -50,7 +50,7 @@ class GuardLimits(msgspec.Struct, frozen=True, kw_only=True):
     answer_bytes: int = 1 << 20
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class GuardedAnswer(msgspec.Struct, kw_only=True):
     """How a request ended.
 
     kind        ok; refused: the function raised a TrueupError; error: it raised another exception; or how the fork died
@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, kw_only=True):
     peak_bytes: int = 0
 
 
-class _Unread(Answer):
+class _Unread(GuardedAnswer):
     """An answer whose value only the caller decodes."""
 
     value: msgspec.Raw = msgspec.Raw(msgspec.msgpack.encode(None))
@@ -86,7 +86,7 @@ class GuardedProcess:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self.last = Answer(kind="ok")
+        self.last = GuardedAnswer(kind="ok")
         atexit.register(self.close)
 
     def start(self) -> None:
@@ -108,7 +108,7 @@ class GuardedProcess:
             raise TrueupError(f"cannot be read: {reason}", file=file)
         return answer.value
 
-    def ask(self, request: object, limits: GuardLimits) -> Answer:
+    def ask(self, request: object, limits: GuardLimits) -> GuardedAnswer:
         """Run the function on a request in a fork of the server (in this process where there is no fork)."""
         if not _FORKS:
             return _run(_find(self._function), request)
@@ -118,7 +118,7 @@ class GuardedProcess:
             assert server.stdout is not None
             try:
                 _send(server.stdin, (limits, request))
-                answer = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=Answer)
+                answer = msgspec.msgpack.decode(_receive(server.stdout) or b"", type=GuardedAnswer)
             except BaseException as error:
                 self.close()  # Ctrl-C between request and reply would leave the reply to the next request
                 if not isinstance(error, (OSError, msgspec.DecodeError)):
@@ -249,16 +249,16 @@ def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> N
         os._exit(0)
 
 
-def _run(run: Function, request: Any) -> Answer:
+def _run(run: Function, request: Any) -> GuardedAnswer:
     try:
-        return Answer(kind="ok", value=run(request))
+        return GuardedAnswer(kind="ok", value=run(request))
     except TrueupError as error:
-        return Answer(kind="refused", message=error.message, place=error.place)
+        return GuardedAnswer(kind="refused", message=error.message, place=error.place)
     except MemoryError:
-        return Answer(kind="memory")
+        return GuardedAnswer(kind="memory")
     except Exception as error:  # whatever a library raises on damaged data
         text = " ".join(str(error).split())[:2000]
-        return Answer(kind="error", message=text or type(error).__name__)
+        return GuardedAnswer(kind="error", message=text or type(error).__name__)
 
 
 def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, Literal["", "wall_time", "size"]]:

@@ -109,7 +109,7 @@ class Log:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class RobotReference:
     """A robot as the validator sees it; `data` lies below `robot`, so the caller fills this from a RobotSpec.
 
     Every array is (n,) in the order of joint_names; rad, rad/s, N m, N m/rad, N m s/rad, Hz.
@@ -132,8 +132,8 @@ class Reference:
             if shape != (count,):
                 raise TrueupError(f"{name} must have one number for each of {count} joints, found {shape}")
 
-    def in_order(self, names: tuple[str, ...]) -> Reference:
+    def in_order(self, names: tuple[str, ...]) -> RobotReference:
         """The same robot with its joints as in `names`; every name must exist here."""
         order = [self.joint_names.index(name) for name in names]
         arrays = {name: np.asarray(getattr(self, name), np.float64)[order] for name in _ARRAYS}
-        return Reference(joint_names=names, control_hz=self.control_hz, **arrays)
+        return RobotReference(joint_names=names, control_hz=self.control_hz, **arrays)

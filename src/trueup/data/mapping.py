@@ -18,7 +18,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from trueup.core.documents import read_toml
+from trueup.core.documents import Strict, read_toml
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.log import SIGNALS, signal_width
 
@@ -53,16 +53,12 @@ Names = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_JOINTS)]
 T = TypeVar("T", float, str)
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of everything in a mapping: immutable, keyword-only, unknown keys refused."""
-
-
 def each(value: T | tuple[T, ...], count: int) -> tuple[T, ...]:
     """Return one entry for each of `count` columns: the list as it is, a single one repeated."""
     return value if isinstance(value, tuple) else (value,) * count
 
 
-class TimeMap(_Entry, frozen=True, kw_only=True):
+class TimeMap(Strict, frozen=True, kw_only=True):
     """The time column; several (seconds and nanoseconds) are added up."""
 
     column: Name | Names
@@ -87,7 +83,7 @@ class TimeMap(_Entry, frozen=True, kw_only=True):
         return each(self.unit, len(self.columns))
 
 
-class SignalMap(_Entry, frozen=True, kw_only=True):
+class SignalMap(Strict, frozen=True, kw_only=True):
     """One signal of the log: the columns it comes from, or a constant `value`."""
 
     signal: Name
@@ -144,7 +140,7 @@ class SignalMap(_Entry, frozen=True, kw_only=True):
                 raise ValueError(f"{self.signal}: unit {unit!r} needs a scale in {log_unit} (and an offset)")
 
 
-class FileMap(_Entry, frozen=True, kw_only=True, rename={"signals": "signal"}):
+class FileMap(Strict, frozen=True, kw_only=True, rename={"signals": "signal"}):
     """One file of a recording: its name pattern, its clock and its signals."""
 
     signals: Annotated[tuple[SignalMap, ...], msgspec.Meta(max_length=64)]
@@ -167,7 +163,7 @@ class FileMap(_Entry, frozen=True, kw_only=True, rename={"signals": "signal"}):
             raise ValueError(f"file {self.pattern!r}: delimiter is one character")
 
 
-class Mapping(_Entry, frozen=True, kw_only=True, rename={"files": "file"}):
+class Mapping(Strict, frozen=True, kw_only=True, rename={"files": "file"}):
     """How a recording of others becomes a Log."""
 
     schema: int

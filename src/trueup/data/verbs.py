@@ -12,7 +12,7 @@ from trueup.core.files import OutEither, OutFile
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckVerb:
+class CheckLogVerb:
     """Check a log: clock, units, joint order, command pairing, sensors, limits, excitation.
 
     In: a log (MCAP, rosbag2, or a table with its mapping). Out: findings, worst first, each with evidence, consequence
@@ -27,7 +27,7 @@ class CheckVerb:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportVerb:
+class ImportLogVerb:
     """Import tables (CSV, NPZ, Parquet, HDF5) or a LeRobot dataset as logs.
 
     In: files or a folder, and a mapping that says which column is which; or the folder of a LeRobot dataset (v2.0, v2.1

@@ -12,7 +12,7 @@ from trueup.core.errors import TrueupError
 from trueup.deploy.control.controller import ControlCfg
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.ladder.records import RUNG_CFGS, Climber, RungCfg, held, require_below
-from trueup.deploy.preflight import Finding, check_passport, refuse
+from trueup.deploy.preflight import Disagreement, check_passport, refuse
 from trueup.deploy.startup import Startup
 from trueup.deploy.verbs import DeployVerb
 from trueup.hardware.drivers.open import check_reference, twin_options
@@ -40,7 +40,7 @@ class Asked:
     goal: AskedGoal
     below: str
     uncertified: str
-    allowed: tuple[Finding, ...]
+    allowed: tuple[Disagreement, ...]
     control: ControlCfg
     startup: Startup
 

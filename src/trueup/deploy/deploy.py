@@ -22,15 +22,15 @@ from trueup.deploy.asked import Asked, Say, check_files
 from trueup.deploy.control.controller import Controller, bundle_target_reach
 from trueup.deploy.control.monitors import MonitorCfg
 from trueup.deploy.ladder.judge import judge_replay, judge_run, judge_shadow
-from trueup.deploy.ladder.records import Judged, RungRecord, write_record
+from trueup.deploy.ladder.records import RungAnswer, RungRecord, write_record
 from trueup.deploy.ladder.replay import LogReplay, golden_difference, replay_log
 from trueup.deploy.ladder.shadow import Shadowed, listening_driver, shadow
-from trueup.deploy.preflight import Finding, check_driver, check_states, refuse
+from trueup.deploy.preflight import Disagreement, check_driver, check_states, refuse
 from trueup.deploy.session.controls import open_controls
 from trueup.deploy.session.live import LivePage
-from trueup.deploy.session.outcome import Outcome
-from trueup.deploy.session.recording import FILE, Header, RowWriter, column_widths
-from trueup.deploy.session.session import Session, SessionCfg
+from trueup.deploy.session.outcome import RunOutcome
+from trueup.deploy.session.recording import FILE, RowsHeader, RowWriter, column_widths
+from trueup.deploy.session.session import DeploySession, DeploySessionCfg
 from trueup.deploy.verbs import DeployVerb
 from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.cfg import GuardCfg
@@ -60,7 +60,7 @@ class Deployed(Shown):
     record: RungRecord
     path: Path
     folder: Path | None = None
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     shadowed: Shadowed | None = None
     difference: float | None = None
     log: LogReplay | None = None
@@ -151,7 +151,7 @@ def _run(asked: Asked, folder: Path, say: Say) -> Deployed:
             )
         length = "until it is ended" if cfg.seconds is None else f"for {cfg.seconds:g} s"
         say(f"{verb.rung}   {asked.rung.about}; the policy runs {length}")
-        session = Session(controller, driver, asked.goal, cfg, controls=controls, writer=writer, live=live)
+        session = DeploySession(controller, driver, asked.goal, cfg, controls=controls, writer=writer, live=live)
         outcome = session.run()
         asked.startup.mark_at("first command", session.first_tick_s)
     summary = driver.summary
@@ -160,10 +160,10 @@ def _run(asked: Asked, folder: Path, say: Say) -> Deployed:
     return _recorded(asked, judged, outcome.seconds, folder, allowed, outcome=outcome, guard=summary)
 
 
-def _session_cfg(asked: Asked) -> SessionCfg:
+def _session_cfg(asked: Asked) -> DeploySessionCfg:
     """As the rung says; a fifth of the gains holds no pose: hanging, where the ramp ends is not asked."""
     monitors, hangs = MonitorCfg(trip=asked.rung.trips), asked.verb.rung == "hang"
-    cfg = SessionCfg(seconds=asked.seconds, on_exit=asked.verb.on_exit, monitors=monitors)
+    cfg = DeploySessionCfg(seconds=asked.seconds, on_exit=asked.verb.on_exit, monitors=monitors)
     return replace(cfg, reach_rad=np.inf, ramp_gain=1.0) if hangs else cfg
 
 
@@ -213,7 +213,7 @@ def _first_states(driver: GuardDriver) -> list[RobotState]:
 def _writer(asked: Asked, folder: Path, *, has_imu: bool) -> RowWriter:
     bundle, spec, names = asked.bundle, asked.bundle.passport.policy, asked.robot.spec.joint_names
     control, rung = asked.control, asked.rung
-    header = Header(
+    header = RowsHeader(
         bundle=str(bundle.path.resolve()),
         bundle_hash=bundle.hash,
         robot=asked.robot.spec.name,
@@ -246,10 +246,10 @@ def _terms(seen: ObservationSpec) -> list[tuple[str, int]]:
 
 def _recorded(
     asked: Asked,
-    judged: list[Judged],
+    judged: list[RungAnswer],
     seconds: float,
     folder: Path | None,
-    allowed: tuple[Finding, ...] = (),
+    allowed: tuple[Disagreement, ...] = (),
     **parts: object,
 ) -> Deployed:
     """Write the rung's record."""

@@ -130,7 +130,7 @@ class PageLink:
         elif isinstance(message, wire.News):
             if self.news is None or message.sequence > self.news.sequence:
                 self.news, self._came = message, time.monotonic()
-        elif isinstance(message, wire.Answer):
+        elif isinstance(message, wire.CodeAnswer):
             self._answers[message.number] = message.granted
         else:
             self.is_over = True

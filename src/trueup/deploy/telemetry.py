@@ -150,7 +150,7 @@ class Telemetry:
         if right and request.does == "stop" and not self._stop:
             self._stop = True
             _log.warning("stop requested on a live page")
-        answer = wire.Answer(run=self.run, does=request.does, number=request.number, granted=right)
+        answer = wire.CodeAnswer(run=self.run, does=request.does, number=request.number, granted=right)
         self._send(msgspec.msgpack.encode(answer), page)
 
     def _send_all(self, message: bytes) -> None:

@@ -1,7 +1,7 @@
 """Messages between a run and its live pages: MessagePack of the structs below, one a datagram, on 127.0.0.1.
 
 A page asks (`Request`); a run answers with what it is (`About`), how it stands (`News`), whether a code was right
-(`Answer`), and that it is over (`Goodbye`). Any bytes become one of them or a msgspec error.
+(`CodeAnswer`), and that it is over (`Goodbye`). Any bytes become one of them or a msgspec error.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class News(_Message, frozen=True, kw_only=True):
         )
 
 
-class Answer(_Message, frozen=True, kw_only=True):
+class CodeAnswer(_Message, frozen=True, kw_only=True):
     """Whether the code of a request was right."""
 
     does: Does
@@ -112,7 +112,7 @@ class Goodbye(_Message, frozen=True, kw_only=True):
     """The run is over."""
 
 
-Message = About | News | Answer | Goodbye
+Message = About | News | CodeAnswer | Goodbye
 
 
 def code(token: str, run: str, does: str) -> bytes:

@@ -36,7 +36,7 @@ class DoctorVerb:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class MachineCheck:
     """One finding: `advice` says what to do about it, empty if nothing."""
 
     name: str
@@ -49,7 +49,7 @@ class Check:
 class Diagnosis:
     """All checks, and the measured speed where it could be measured."""
 
-    checks: list[Check]
+    checks: list[MachineCheck]
     speed: Speed | None
 
 
@@ -66,18 +66,18 @@ def diagnose(*, seconds: float = 1.5) -> Diagnosis:
     return Diagnosis(checks=[*checks, physics, _guarded("ffmpeg", _ffmpeg)[0], drawing, check_browser()], speed=speed)
 
 
-def _check(name: str, found: str, advice: str = "", bad: Status = "warn") -> Check:
+def _check(name: str, found: str, advice: str = "", bad: Status = "warn") -> MachineCheck:
     """A check that is ok where there is no advice."""
-    return Check(name=name, status=bad if advice else "ok", found=found, advice=advice)
+    return MachineCheck(name=name, status=bad if advice else "ok", found=found, advice=advice)
 
 
-def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Check:
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> MachineCheck:
     """Python 3.11 or later."""
     advice = "trueup needs Python 3.11 or later" if version < (3, 11) else ""
     return _check("python", ".".join(map(str, version)), advice, bad="fail")
 
 
-def check_packages(wanted: list[packages.Package]) -> list[Check]:
+def check_packages(wanted: list[packages.Package]) -> list[MachineCheck]:
     """One check for what trueup always needs and one for each group of extras."""
     if not wanted:
         advice = "versions cannot be checked; install it: pip install -e '.[all]'"
@@ -85,7 +85,7 @@ def check_packages(wanted: list[packages.Package]) -> list[Check]:
     return [_check_group(extra, [p for p in wanted if p.extra == extra]) for extra in (packages.CORE, *_EXTRAS)]
 
 
-def _check_group(extra: str, group: list[packages.Package]) -> Check:
+def _check_group(extra: str, group: list[packages.Package]) -> MachineCheck:
     found = ", ".join(f"{package.name} {package.installed or 'missing'}" for package in group)
     unfit = ", ".join(f"{package.name}{package.bounds}" for package in group if not package.fits)
     command = "pip install trueup" if extra == packages.CORE else f"pip install 'trueup[{extra}]'"
@@ -93,14 +93,14 @@ def _check_group(extra: str, group: list[packages.Package]) -> Check:
     return _check(f"packages: {extra}", found, advice, bad="fail" if extra == packages.CORE else "warn")
 
 
-def check_cores() -> Check:
+def check_cores() -> MachineCheck:
     """Cores of the machine, and those this process may use."""
     usable = machine.usable_cores()
     advice = "" if usable > 1 else "one core: training will be slow"
     return _check("cores", f"{usable} usable of {os.cpu_count() or 1}", advice)
 
 
-def check_load() -> Check:
+def check_load() -> MachineCheck:
     """Whether others are using the machine at this moment."""
     load = machine.load_average()
     if load is None:
@@ -110,7 +110,7 @@ def check_load() -> Check:
     return _check("load", f"{load:.2f} over the last minute", advice)
 
 
-def check_memory() -> Check:
+def check_memory() -> MachineCheck:
     """Memory that can still be taken; 1 GB is enough for everything built in."""
     free = machine.free_memory_bytes()
     if free is None:
@@ -119,14 +119,14 @@ def check_memory() -> Check:
     return _check("memory", f"{free / _GB:.1f} GB free", advice)
 
 
-def check_disk() -> Check:
+def check_disk() -> MachineCheck:
     """Room for runs and films in the current folder."""
     free = machine.free_disk_bytes()
     advice = "make room, or write runs to another disk with --out" if free < 2 * _GB else ""
     return _check("disk", f"{free / _GB:.1f} GB free here", advice, bad="fail" if free < 0.1 * _GB else "warn")
 
 
-def check_threads() -> Check:
+def check_threads() -> MachineCheck:
     """OMP_NUM_THREADS: linear algebra should not compete with the simulator's threads."""
     value, usable = os.environ.get("OMP_NUM_THREADS", ""), machine.usable_cores()
     too_many = value.isdigit() and int(value) > usable
@@ -134,7 +134,7 @@ def check_threads() -> Check:
     return _check("threads", f"OMP_NUM_THREADS={value}" if value else "OMP_NUM_THREADS unset", advice)
 
 
-def check_browser() -> Check:
+def check_browser() -> MachineCheck:
     """Something that opens report pages."""
     browser = machine.find_browser()
     advice = "pages are single files: copy them to a computer with a browser, or apt-get install chromium"
@@ -164,7 +164,7 @@ def _drawing() -> tuple[str, float]:
     return f"{1000 * frame_s:.0f} ms per picture of {WIDTH} x {HEIGHT}", frame_s
 
 
-def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[Check, Value | None]:
+def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[MachineCheck, Value | None]:
     """Turn what goes wrong into a finding: without this part, the rest of trueup still works."""
     try:
         found, value = measure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from trueup.evaluate.score import RedFlag, ScenarioResult, Score
+from trueup.evaluate.score import PolicyScore, RedFlag, ScenarioResult
 
 _OFTEN = 0.2  # share of time
 _FEW = 5  # falls, below which their side tells nothing
@@ -127,12 +127,12 @@ _RULES = (
 )
 
 
-def red_flags(score: Score) -> tuple[RedFlag, ...]:
+def red_flags(score: PolicyScore) -> tuple[RedFlag, ...]:
     """One flag for each rule that some scenario breaks, with the scenario in which it is worst."""
     return tuple(flag for rule in _RULES for flag in _raised(rule, score))
 
 
-def _raised(rule: _Rule, score: Score) -> Iterator[RedFlag]:
+def _raised(rule: _Rule, score: PolicyScore) -> Iterator[RedFlag]:
     sign = -1.0 if rule.below else 1.0
     numbers = [(sign * value, one) for one in score.results if (value := rule.number(one)) is not None]
     bad = [(value, one) for value, one in numbers if value > sign * rule.bound]

@@ -19,7 +19,7 @@ from trueup.core.files import make_folder, write_atomic
 from trueup.evaluate.exam import Exam, open_exam, run_scenario
 from trueup.evaluate.flags import red_flags
 from trueup.evaluate.scenarios.scenario import Scenario
-from trueup.evaluate.score import ScenarioResult, Score, Sensitivity, write_score
+from trueup.evaluate.score import PolicyScore, ScenarioResult, Sensitivity, write_score
 from trueup.evaluate.sensitivity import BASE, find_sensitivity
 from trueup.evaluate.trials.run import Bundle, Trials
 from trueup.evaluate.trials.world import EngineName
@@ -53,7 +53,7 @@ def evaluate(
     task: Task | str | None = None,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
-) -> Score:
+) -> PolicyScore:
     """Put a policy through every scenario of a suite and score it.
 
     policy       a bundle, or its folder
@@ -77,7 +77,7 @@ def evaluate(
     )
     folder = None if out is None else make_folder(out)
     suite, done = exam.suite, Steps(len(exam.suite.scenarios), sensitivity, progress, stop)
-    score = Score(
+    score = PolicyScore(
         policy=exam.name,
         bundle_hash=exam.bundle_hash,
         task=exam.task.name,

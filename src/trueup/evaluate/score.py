@@ -100,7 +100,7 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score(Shown):
+class PolicyScore(Shown):
     """How a policy did. `complete`: every scenario of the suite that was asked for is there."""
 
     policy: str
@@ -152,14 +152,14 @@ class Score(Shown):
         return self.folder / file
 
 
-def write_score(score: Score, folder: Path) -> Path:
+def write_score(score: PolicyScore, folder: Path) -> Path:
     """Write score.json."""
     return write_json(folder / FILE, replace(score, folder=None))
 
 
-def read_score(path: str | Path) -> Score:
+def read_score(path: str | Path) -> PolicyScore:
     """Read a score from its file or folder."""
-    score = read_json(path, Score, "score", name=FILE, schema=SCHEMA)
+    score = read_json(path, PolicyScore, "score", name=FILE, schema=SCHEMA)
     return replace(score, folder=Path(path) if Path(path).is_dir() else Path(path).parent)
 
 
@@ -172,7 +172,7 @@ class Duel:
     p: float
 
 
-def compare(first: Score, second: Score) -> tuple[Duel, ...]:
+def compare(first: PolicyScore, second: PolicyScore) -> tuple[Duel, ...]:
     """Scenario by scenario: "won", "drawn" or "lost" by the first. Trials of one seed meet the same conditions."""
     if (first.suite_hash, first.seed, first.trials) != (second.suite_hash, second.seed, second.trials):
         raise TrueupError("these scores are of other scenarios, seeds or numbers of trials: they cannot be compared")

@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.data.mcap.write import write_log
-from trueup.evaluate.trials.record import Recorder
+from trueup.evaluate.trials.record import TrialRecorder
 from trueup.evaluate.trials.run import Trials
 from trueup.view.camera import CameraCfg, turned
 from trueup.view.film import film, visual_model
@@ -27,7 +27,7 @@ def worst_trial(trials: Trials) -> int:
     return int(np.argmax(rank))
 
 
-def film_trial(record: Recorder, row: int, standing_s: float, path: Path) -> Path:
+def film_trial(record: TrialRecorder, row: int, standing_s: float, path: Path) -> Path:
     """Film the last seconds of a trial, until shortly after a fall."""
     qpos, dt = record.qpos(row), record.world.control_dt
     good = np.isfinite(qpos).all(axis=1)
@@ -49,6 +49,6 @@ def film_trial(record: Recorder, row: int, standing_s: float, path: Path) -> Pat
     )
 
 
-def log_trial(record: Recorder, row: int, path: Path, meta: dict[str, object]) -> Path:
+def log_trial(record: TrialRecorder, row: int, path: Path, meta: dict[str, object]) -> Path:
     """Write a trial as MCAP."""
     return write_log(record.log(row, meta), path)

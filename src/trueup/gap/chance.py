@@ -12,19 +12,19 @@ from dataclasses import replace
 import numpy as np
 
 from trueup.gap.causes.hypotheses import HYPOTHESES
-from trueup.gap.causes.search import Search
+from trueup.gap.causes.search import CauseSearch
 from trueup.gap.mismatch import base_seen
-from trueup.gap.windows import Windows
-from trueup.world.replay.playback import Recorded, joint_seen, play
+from trueup.gap.windows import LogWindows
+from trueup.world.replay.playback import RecordedStretch, joint_seen, play
 
 
-def by_chance(search: Search, causes: Sequence[str], seed: int) -> dict[str, float]:
+def by_chance(search: CauseSearch, causes: Sequence[str], seed: int) -> dict[str, float]:
     """Share of the log's mismatch that each cause's search explains of a log in which nothing is wrong."""
     chosen = [one for one in HYPOTHESES if one.cause in causes]
     if not chosen:
         return {}
     clean = own_windows(search, seed)
-    again = Search(search.model, clean)
+    again = CauseSearch(search.model, clean)
     whole = float(search.before[clean.held].sum())
     out: dict[str, float] = {}
     for one in chosen:
@@ -34,7 +34,7 @@ def by_chance(search: Search, causes: Sequence[str], seed: int) -> dict[str, flo
     return out
 
 
-def own_windows(search: Search, seed: int) -> Windows:
+def own_windows(search: CauseSearch, seed: int) -> LogWindows:
     """The windows with what the model's sensors would show, plus noise."""
     windows, model, rng = search.windows, search.model, np.random.default_rng(seed)
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
@@ -47,7 +47,7 @@ def own_windows(search: Search, seed: int) -> Windows:
     return replace(windows, measured=pos, gyro=None if windows.gyro is None else spin, gravity=gravity)
 
 
-def _elsewhere(windows: Windows, rng: np.random.Generator) -> Recorded:
+def _elsewhere(windows: LogWindows, rng: np.random.Generator) -> RecordedStretch:
     """The starts of the windows as far off as the estimate of the base's state may be."""
     recorded, (up, along) = windows.recorded, windows.base_noise
     if recorded.base_pos is None or recorded.base_vel is None or max(up, along) == 0.0:
@@ -58,7 +58,7 @@ def _elsewhere(windows: Windows, rng: np.random.Generator) -> Recorded:
     return replace(recorded, base_pos=pos, base_vel=vel)
 
 
-def encoder_noise(windows: Windows) -> float:
+def encoder_noise(windows: LogWindows) -> float:
     """Standard deviation of white noise in measured positions, rad, by third differences."""
     third = np.diff(windows.measured, n=3, axis=1)
     return float(np.median(np.abs(third)) / 0.6745 / np.sqrt(20.0))

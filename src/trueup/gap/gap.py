@@ -19,7 +19,7 @@ from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resa
 from trueup.gap.advice import as_cause, refit_request
 from trueup.gap.causes.distances import distances
 from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
-from trueup.gap.causes.search import Search, Tested
+from trueup.gap.causes.search import CauseSearch, Tested
 from trueup.gap.causes.sensors import try_state_estimate
 from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
@@ -27,8 +27,8 @@ from trueup.gap.config import GapCfg
 from trueup.gap.decide import Ranked, best_of_each, rank, suspects
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model
-from trueup.gap.result import GapResult, Pair
-from trueup.gap.windows import Windows, cut, has_odometry, is_walking, joined
+from trueup.gap.result import CausePair, GapResult
+from trueup.gap.windows import LogWindows, cut, has_odometry, is_walking, joined
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
 from trueup.world.fitted.calibration import Calibration, read_calibration
@@ -118,18 +118,18 @@ def gap(
     return Gap(result=result)
 
 
-def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[Search, list[Tested]]:
+def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[CauseSearch, list[Tested]]:
     each = max(4, cfg.max_windows // len(logs))
     window_s = cfg.window_s or _WINDOW_S[model.walking]
     rate = rate_of(logs[0])
 
-    def windows_of(some: Sequence[Log]) -> Windows:
+    def windows_of(some: Sequence[Log]) -> LogWindows:
         # as many rows whatever the clock says
         length_s = window_s * rate / rate_of(some[0])
         return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in some])
 
     windows = windows_of(logs)
-    search = Search(model, windows)
+    search = CauseSearch(model, windows)
     chosen = applicable(model)
     tested = []
     for k, one in enumerate(chosen):
@@ -154,20 +154,20 @@ def applicable(model: Model) -> list[Hypothesis]:
     return [one for one in HYPOTHESES if not one.on_ground or model.walking or (arm and one.cause == "payload")]
 
 
-def _pairs(search: Search, ranked: Sequence[Ranked], cfg: GapCfg) -> list[Pair]:
+def _pairs(search: CauseSearch, ranked: Sequence[Ranked], cfg: GapCfg) -> list[CausePair]:
     """What a second change adds to the first, on held-out windows; only where the first is a change of parameters."""
     if not ranked or not ranked[0].tested.values:
         return []
     first, held = ranked[0].tested, search.windows.held
     _LOG.info("looking for a second cause")
-    given = Search(search.model, search.windows, first.values)
+    given = CauseSearch(search.model, search.windows, first.values)
     whole = first.before[held].sum()
     others = [one for one in applicable(search.model) if one.cause != first.cause]
     out = []
     for second in best_of_each([given.test(one) for one in others], held):
         adds = float((first.after[held] - second.after[held]).sum() / whole)
         if second.matters and adds > _GAIN_OF_PAIR:
-            out.append(Pair(names=(first.cause, second.cause), explained=first.explained(held) + adds, adds=adds))
+            out.append(CausePair(names=(first.cause, second.cause), explained=first.explained(held) + adds, adds=adds))
     return sorted(out, key=lambda one: -one.adds)
 
 

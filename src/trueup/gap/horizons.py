@@ -10,7 +10,7 @@ from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.gap.mismatch import Model, base_seen
 from trueup.gap.result import Horizon
-from trueup.gap.windows import Windows, cut
+from trueup.gap.windows import LogWindows, cut
 from trueup.world.replay.playback import joint_seen, play
 
 _AT = {"one step": 0.0, "0.1 s": 0.1, "1 s": 1.0}
@@ -18,7 +18,7 @@ _WINDOWS = 16
 _WHOLE_S = 20.0  # of a log that is replayed open loop
 
 
-def horizons(model: Model, logs: Sequence[Log], windows: Windows) -> list[Horizon]:
+def horizons(model: Model, logs: Sequence[Log], windows: LogWindows) -> list[Horizon]:
     """Root mean square mismatch of every signal at every horizon that the logs are long enough for."""
     log, out = logs[0], []
     seconds = float(log.time[-1] - log.time[0])
@@ -34,7 +34,7 @@ def horizons(model: Model, logs: Sequence[Log], windows: Windows) -> list[Horizo
     return out
 
 
-def _at(model: Model, windows: Windows, name: str, row: int | None) -> list[Horizon]:
+def _at(model: Model, windows: LogWindows, name: str, row: int | None) -> list[Horizon]:
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
     out = play(sim, windows.recorded)
     rows = slice(None) if row is None else slice(row, None if row == -1 else row + 1)

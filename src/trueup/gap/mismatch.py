@@ -17,14 +17,14 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.gap.causes.hysteresis import DahlFriction
 from trueup.gap.causes.legs import by_legs
-from trueup.gap.windows import Windows
+from trueup.gap.windows import LogWindows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import SimParams
 from trueup.world.parameters.able_to_set import able_to_set
-from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
+from trueup.world.replay.playback import RecordedStretch, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
 Values = Mapping[str, FloatArray]  # parameter -> (W, ...), absolute
@@ -44,7 +44,7 @@ class Model:
     delay_s: float = 0.1
     physics_hz: float = 400.0  # at least: a coarser step looks like a delay
 
-    def sim(self, rows: int, rate_hz: float, windows: Windows, tiles: int) -> BatchSim:
+    def sim(self, rows: int, rate_hz: float, windows: LogWindows, tiles: int) -> BatchSim:
         """A batch with the windows' gains and the calibration's parameters, before any change."""
         held = ModelCfg(base="free" if self.walking else "fixed")
         physics_hz = max(self.physics_hz, self.robot.spec.physics_hz)
@@ -59,14 +59,14 @@ class Model:
         return sim
 
 
-def base_values(model: Model, windows: Windows, names: Sequence[str]) -> dict[str, FloatArray]:
+def base_values(model: Model, windows: LogWindows, names: Sequence[str]) -> dict[str, FloatArray]:
     """Parameters (W, ...) that stand without any change."""
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
     return {name: sim.params.get(name) for name in names}
 
 
 def losses(
-    model: Model, windows: Windows, candidates: Sequence[Values], hysteresis: Sequence[FloatArray] | None = None
+    model: Model, windows: LogWindows, candidates: Sequence[Values], hysteresis: Sequence[FloatArray] | None = None
 ) -> FloatArray:
     """Mismatch (C, W, channel) of every candidate in every window; channels are joints, spin, gravity.
 
@@ -90,7 +90,7 @@ def losses(
     return np.concatenate(parts)
 
 
-def _stood_anew(robot: Robot, recorded: Recorded, bias: FloatArray) -> Recorded:
+def _stood_anew(robot: Robot, recorded: RecordedStretch, bias: FloatArray) -> RecordedStretch:
     """Starts whose base was told by legs, with the legs where encoders of another bias have them."""
     if recorded.base_pos is None or recorded.base_vel is None:
         return recorded
@@ -103,7 +103,7 @@ def _stood_anew(robot: Robot, recorded: Recorded, bias: FloatArray) -> Recorded:
     return replace(recorded, base_pos=pos, base_vel=vel)
 
 
-def errors(sim: BatchSim, windows: Windows, recorded: Recorded) -> FloatArray:
+def errors(sim: BatchSim, windows: LogWindows, recorded: RecordedStretch) -> FloatArray:
     """Mismatch (tiles W, channel) of one batch: mean square, on the ground its logarithm."""
     tiles = len(recorded.pos) // windows.count
     out = play(sim, recorded)

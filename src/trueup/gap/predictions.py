@@ -20,14 +20,14 @@ from trueup.data.files import read_log
 from trueup.gap.symptoms.measures import Measures, measure_all
 from trueup.gap.symptoms.run import of_rows
 from trueup.hardware.policy_rows import FILE as ROWS
-from trueup.hardware.policy_rows import Recorded, read_rows
+from trueup.hardware.policy_rows import RecordedRows, read_rows
 from trueup.policy.bundle.certificate import Certificate, read_certificate
 from trueup.robot.load import Robot, load_robot
 
 _RUNG, _FLAT = "full", "commands"  # the last rung; the scenario that predictions are of
 
 
-class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+class PredictedQuantity(msgspec.Struct, frozen=True, kw_only=True):
     """A number that was predicted with an interval, and what was measured; None where one of them is not known."""
 
     name: str
@@ -51,7 +51,7 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     fall_chance: float
     fell: bool
     brier: float
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[PredictedQuantity, ...]
 
 
 class ScoredRobot(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class ScoredRobot(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     robot: str
     runs: tuple[ScoredRun, ...]
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[PredictedQuantity, ...]
 
 
 class Predictions(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ def predictions(workspace: str | Path, robot: str | Robot | None = None) -> Pred
     if not folder.is_dir():
         raise TrueupError("is not a folder: a workspace of `trueup loop` is asked for", file=folder)
     certificates = _certificates(folder)
-    found: dict[tuple[str, str, str], list[tuple[str, Recorded]]] = {}
+    found: dict[tuple[str, str, str], list[tuple[str, RecordedRows]]] = {}
     notes: dict[str, None] = {}
     for path in sorted(folder.rglob(ROWS)):
         rows, name = read_rows(path), str(path.parent.relative_to(folder))
@@ -121,7 +121,7 @@ def _certificates(folder: Path) -> dict[str, Certificate]:
 
 
 def _robot(
-    folder: Path, certificate: Certificate, key: tuple[str, str, str], runs: list[tuple[str, Recorded]],
+    folder: Path, certificate: Certificate, key: tuple[str, str, str], runs: list[tuple[str, RecordedRows]],
     robot: str | Robot | None,
 ) -> ScoredRobot:  # fmt: skip
     known = robot if isinstance(robot, Robot) else load_robot(robot or key[2])
@@ -138,7 +138,7 @@ def _robot(
     stood = 1.0 - float(np.mean([one.fell for one in scored]))
     prediction = certificate.prediction
     assert prediction is not None
-    success = Quantity(name="success", unit="1", predicted=prediction.success, low=prediction.success_low,
+    success = PredictedQuantity(name="success", unit="1", predicted=prediction.success, low=prediction.success_low,
                        high=prediction.success_high, measured=stood)  # fmt: skip
     means = {name: _mean([one.get(name) for one in measured]) for name in ("velocity_error", "power")}
     return ScoredRobot(
@@ -160,17 +160,33 @@ def _run(
 
 def _quantities(
     certificate: Certificate, found: dict[str, float | None], power: dict[str, float] | None
-) -> tuple[Quantity, ...]:
+) -> tuple[PredictedQuantity, ...]:
     """The error that was predicted, and power where the gate's score has it."""
     told = certificate.prediction
     assert told is not None
     out = []
     if told.metric == "velocity_error":
-        out.append(Quantity(name="velocity error", unit=told.unit, predicted=told.error, low=told.error_low,
-                            high=told.error_high, measured=found.get("velocity_error")))  # fmt: skip
+        out.append(
+            PredictedQuantity(
+                name="velocity error",
+                unit=told.unit,
+                predicted=told.error,
+                low=told.error_low,
+                high=told.error_high,
+                measured=found.get("velocity_error"),
+            )
+        )
     if power is not None:
-        out.append(Quantity(name="power", unit="W", predicted=power["median"], low=power["low"], high=power["high"],
-                            measured=found.get("power")))  # fmt: skip
+        out.append(
+            PredictedQuantity(
+                name="power",
+                unit="W",
+                predicted=power["median"],
+                low=power["low"],
+                high=power["high"],
+                measured=found.get("power"),
+            )
+        )
     return tuple(out)
 
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
-from trueup.core.documents import read_json, write_json
+from trueup.core.documents import Strict, read_json, write_json
 from trueup.world.fitted.refit import REFIT_FILE, RefitRequest, write_refit
 
 FILE, SCHEMA = "result.json", 1
 
 
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Immutable, keyword-only, unknown keys refused."""
-
-
-class Cause(_Strict, frozen=True, kw_only=True):
+class Cause(Strict, frozen=True, kw_only=True):
     """One explanation of the mismatch.
 
     joints      that it acts on; () for the whole robot
@@ -39,7 +33,7 @@ class Cause(_Strict, frozen=True, kw_only=True):
     excitation: str
 
 
-class Pair(_Strict, frozen=True, kw_only=True):
+class CausePair(Strict, frozen=True, kw_only=True):
     """The first cause together with a second one, and what both explain on held-out windows."""
 
     names: tuple[str, str]
@@ -47,7 +41,7 @@ class Pair(_Strict, frozen=True, kw_only=True):
     adds: float
 
 
-class Horizon(_Strict, frozen=True, kw_only=True):
+class Horizon(Strict, frozen=True, kw_only=True):
     """Root mean square mismatch of one signal after some time of simulation from a measured state."""
 
     signal: str
@@ -57,7 +51,7 @@ class Horizon(_Strict, frozen=True, kw_only=True):
     moved: float
 
 
-class GapResult(_Strict, frozen=True, kw_only=True):
+class GapResult(Strict, frozen=True, kw_only=True):
     """What a log says about a simulator.
 
     causes         that are significant and matter, the best first; empty when nothing is wrong
@@ -76,7 +70,7 @@ class GapResult(_Strict, frozen=True, kw_only=True):
     seconds: float
     nothing_wrong: bool
     causes: tuple[Cause, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[CausePair, ...]
     tried: dict[str, float]
     horizons: tuple[Horizon, ...]
     distances: dict[str, float]

@@ -19,7 +19,7 @@ from trueup.data.resample import rate_of
 from trueup.gap.causes.legs import BASE_NOISE, base_at
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
-from trueup.world.replay.playback import Recorded
+from trueup.world.replay.playback import RecordedStretch
 from trueup.world.replay.tracks import Tracks, lay_tracks
 
 Rows = NDArray[np.intp]
@@ -28,7 +28,7 @@ _WARM_C = 2.0  # deg C of rise from which heat may matter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
+class LogWindows:
     """Stretches of a log: commands from measured states, and what the sensors reported after each command.
 
     measured  (W, L, njoint) rad; gyro (W, L, 3) rad/s and gravity (W, L, 3) in the IMU's frame, None: not compared
@@ -38,7 +38,7 @@ class Windows:
     """
 
     rate_hz: float
-    recorded: Recorded
+    recorded: RecordedStretch
     measured: FloatArray
     gyro: FloatArray | None
     gravity: FloatArray | None
@@ -52,7 +52,7 @@ class Windows:
         return len(self.measured)
 
 
-def joined(parts: Sequence[Windows]) -> Windows:
+def joined(parts: Sequence[LogWindows]) -> LogWindows:
     """Windows of several logs of one rate and length; those of logs whose gains change step by step fill all."""
     if len(parts) == 1:
         return parts[0]
@@ -66,7 +66,7 @@ def joined(parts: Sequence[Windows]) -> Windows:
             known = [one if one.ndim == 3 else np.repeat(one[:, None], length, axis=1) for one in known]
         return np.concatenate(known)
 
-    names = [one.name for one in fields(Recorded) if one.name != "history"]
+    names = [one.name for one in fields(RecordedStretch) if one.name != "history"]
     given = {name: [getattr(part.recorded, name) for part in parts] for name in names}
     for name in ("target_vel", "torque"):
         if any(one is not None for one in given[name]):
@@ -74,9 +74,9 @@ def joined(parts: Sequence[Windows]) -> Windows:
             given[name] = [np.zeros(s) if v is None else v for v, s in zip(given[name], shapes, strict=True)]
     more = {name: whole([getattr(part, name) for part in parts]) for name in ("gyro", "gravity")}
     same = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("measured", "late", "warm")}
-    return Windows(
+    return LogWindows(
         rate_hz=parts[0].rate_hz,
-        recorded=Recorded(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
+        recorded=RecordedStretch(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
         held=np.concatenate([part.held for part in parts]),
         base_noise=max(part.base_noise for part in parts),
         **same,
@@ -84,9 +84,9 @@ def joined(parts: Sequence[Windows]) -> Windows:
     )
 
 
-def some(windows: Windows, at: Rows) -> Windows:
+def some(windows: LogWindows, at: Rows) -> LogWindows:
     """A few of the windows."""
-    arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(Recorded) if one.name != "history"}
+    arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(RecordedStretch) if one.name != "history"}
     chosen = {name: values[at] for name, values in arrays.items() if values is not None}
     names = ("measured", "gyro", "gravity", "late", "warm", "held")
     own = {name: getattr(windows, name)[at] for name in names if getattr(windows, name) is not None}
@@ -102,7 +102,7 @@ def is_walking(robot: Robot, log: Log) -> bool:
     return "base_pos" in log and float(np.ptp(log["base_pos"], axis=0).max()) > 0.05
 
 
-def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) -> Windows:
+def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) -> LogWindows:
     """Cut one log, in the spec's joint order and on an even clock; windows go in pairs to both halves."""
     rate = rate_of(log)
     length = max(2, round(window_s * rate))
@@ -122,7 +122,7 @@ def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) ->
         quat = _quat(log)
         gravity = gravity_in_body(quat[rows].reshape(-1, 4)).reshape(*rows.shape, 3)
     late = (at - at[0]) / max(1, at[-1] - at[0])
-    return Windows(
+    return LogWindows(
         rate_hz=rate,
         recorded=replace(recorded, history=None),
         measured=log["joint_pos"][rows],

@@ -29,7 +29,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.data.mcap.ros2 import definition
 from trueup.data.mcap.write import nanoseconds, open_writer
-from trueup.hardware.policy_rows import FILE, Recorded, read_rows
+from trueup.hardware.policy_rows import FILE, RecordedRows, read_rows
 
 EVENTS = "events.jsonl"
 _NUMBERS = ("tick", "phase", "restart", "wall_s", "late_s", "step_s", "flags", "distance", "guard", "voltage")
@@ -89,7 +89,7 @@ class _Topic(NamedTuple):
                 return {"data": found["data"].tolist()}
 
 
-def _write_rows(writer: Writer, recorded: Recorded) -> None:
+def _write_rows(writer: Writer, recorded: RecordedRows) -> None:
     topics, encode, schemas, channels = list(_topics(recorded)), {}, dict[str, int](), list[int]()
     for topic in topics:
         kind, text = topic.kind.replace("/", "/msg/"), definition(topic.kind)
@@ -107,7 +107,7 @@ def _write_rows(writer: Writer, recorded: Recorded) -> None:
                 writer.add_message(channel, time_ns, encode[topic.kind](message), time_ns, row & 0xFFFFFFFF)
 
 
-def _topics(recorded: Recorded) -> Iterator[_Topic]:
+def _topics(recorded: RecordedRows) -> Iterator[_Topic]:
     columns, names = recorded.columns, recorded.header.joint_names
     fields = {"position": "joint_pos", "velocity": "joint_vel", "effort": "joint_torque"}
     measured = {field: columns[name] for field, name in fields.items()}

@@ -26,7 +26,7 @@ STATE_IMU = {"imu_quat": 4, "imu_gyro": 3, "imu_acc": 3}
 _MAX_HEADER = 1_000_000
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RowsHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """First line of the file.
 
     columns   name -> width of every column, in order; all joints in the order of `joint_names`
@@ -62,10 +62,10 @@ def column_widths(njoint: int, ncommand: int, nobs: int, naction: int) -> dict[s
     return {**dict.fromkeys(single, 1), **state, **policy, **joints}
 
 
-class Recorded(NamedTuple):
+class RecordedRows(NamedTuple):
     """A recording as it was read: columns (T, width) each; `damaged`: rows that their checksum did not fit."""
 
-    header: Header
+    header: RowsHeader
     columns: Mapping[str, FloatArray]
     damaged: int
 
@@ -82,7 +82,7 @@ class Recorded(NamedTuple):
         )
 
 
-def read_rows(path: str | Path) -> Recorded:
+def read_rows(path: str | Path) -> RecordedRows:
     """Read a recording, also one that was cut short; every failure names the file."""
     file = Path(path)
     try:
@@ -90,7 +90,7 @@ def read_rows(path: str | Path) -> Recorded:
     except OSError as error:
         raise TrueupError(f"the recording cannot be read: {error.strerror}", file=file) from None
     try:
-        header = msgspec.json.decode(head[:_MAX_HEADER], type=Header)
+        header = msgspec.json.decode(head[:_MAX_HEADER], type=RowsHeader)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise TrueupError(f"is not a recording of `trueup deploy` ({FILE}): {error}", file=file) from None
     if header.schema != SCHEMA:
@@ -105,7 +105,7 @@ def read_rows(path: str | Path) -> Recorded:
     return _rows(header, body)
 
 
-def _rows(header: Header, body: bytes) -> Recorded:
+def _rows(header: RowsHeader, body: bytes) -> RecordedRows:
     size = 8 * (sum(header.columns.values()) + 1)
     whole = [body[k * size : (k + 1) * size] for k in range(len(body) // size)]
     sound = [row for row in whole if zlib.crc32(row[:-8]) == int.from_bytes(row[-8:], "little")]
@@ -113,4 +113,4 @@ def _rows(header: Header, body: bytes) -> Recorded:
     table = values.reshape(len(sound), sum(header.columns.values()))
     ends = np.cumsum([0, *header.columns.values()])
     columns = {name: table[:, int(ends[k]) : int(ends[k + 1])] for k, name in enumerate(header.columns)}
-    return Recorded(header, columns, len(whole) - len(sound))
+    return RecordedRows(header, columns, len(whole) - len(sound))

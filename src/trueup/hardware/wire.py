@@ -67,7 +67,7 @@ class Kind(enum.IntEnum):
 _KINDS = {int(kind): kind for kind in Kind}
 
 
-class Packet(NamedTuple):
+class WirePacket(NamedTuple):
     """A frame whose envelope is sound; its payload is not looked at yet."""
 
     kind: Kind
@@ -114,7 +114,7 @@ def encode(kind: Kind, sequence: int, time_s: float, payload: bytes = b"") -> by
     return body + _CRC.pack(zlib.crc32(body))
 
 
-def decode(data: bytes) -> Packet:
+def decode(data: bytes) -> WirePacket:
     """Return the frame in `data`; anything else than exactly one sound frame is a TrueupError."""
     size = len(data)
     if size < _HEADER.size + _CRC.size:
@@ -132,7 +132,7 @@ def decode(data: bytes) -> Packet:
         raise TrueupError(f"frame kind {kind} is not known", place="frame")
     if not math.isfinite(time_s):
         raise TrueupError(f"frame time must be finite, found {time_s}", place="frame")
-    return Packet(kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size])
+    return WirePacket(kind=_KINDS[kind], sequence=sequence, time_s=time_s, payload=data[_HEADER.size : -_CRC.size])
 
 
 def encode_rows(sequence: int, time_s: float, rows: FloatArray) -> bytes:
@@ -141,7 +141,7 @@ def encode_rows(sequence: int, time_s: float, rows: FloatArray) -> bytes:
     return encode(Kind.COMMAND, sequence, time_s, _COUNT.pack(rows.shape[1]) + numbers)
 
 
-def command_rows(frame: Packet) -> FloatArray:
+def command_rows(frame: WirePacket) -> FloatArray:
     """Return (5, njoint): target_pos, target_vel, kp, kd, torque of a command frame, as they came."""
     _expect(frame, Kind.COMMAND)
     njoint = _joint_count(frame, _COUNT)
@@ -197,7 +197,7 @@ def encode_report(report: StateReport) -> bytes:
     return encode(Kind.STATE, sequence, time_s, head + numbers.astype(_NUMBER, copy=False).tobytes())
 
 
-def parse_state(frame: Packet) -> tuple[RobotState, int]:
+def parse_state(frame: WirePacket) -> tuple[RobotState, int]:
     """Return the state of a frame and the sequence of the newest command that the robot had handled."""
     _expect(frame, Kind.STATE)
     njoint = _joint_count(frame, _STATE)
@@ -215,7 +215,7 @@ def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:
     return encode_message(Kind.WELCOME, sequence, time_s, welcome)
 
 
-def parse_welcome(frame: Packet) -> Welcome:
+def parse_welcome(frame: WirePacket) -> Welcome:
     """Return what the robot said of itself."""
     return parse_message(frame, Kind.WELCOME, Welcome)
 
@@ -225,7 +225,7 @@ def encode_tap(sequence: int, time_s: float, counts: TapCounts) -> bytes:
     return encode_message(Kind.TAP_COUNTS, sequence, time_s, counts)
 
 
-def parse_tap(frame: Packet) -> TapCounts:
+def parse_tap(frame: WirePacket) -> TapCounts:
     """Return the counts at the motors."""
     return parse_message(frame, Kind.TAP_COUNTS, TapCounts)
 
@@ -235,7 +235,7 @@ def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
     return encode(Kind.REFUSAL, sequence, time_s, reason.encode()[:1000])
 
 
-def parse_refusal(frame: Packet) -> str:
+def parse_refusal(frame: WirePacket) -> str:
     """Return why the robot said no."""
     _expect(frame, Kind.REFUSAL)
     return frame.payload.decode(errors="replace")
@@ -246,7 +246,7 @@ def encode_message(kind: Kind, sequence: int, time_s: float, message: object) ->
     return encode(kind, sequence, time_s, msgspec.msgpack.encode(message))
 
 
-def parse_message(frame: Packet, kind: Kind, message: type[Message]) -> Message:
+def parse_message(frame: WirePacket, kind: Kind, message: type[Message]) -> Message:
     """Return the message in a frame of this kind."""
     _expect(frame, kind)
     try:
@@ -255,18 +255,18 @@ def parse_message(frame: Packet, kind: Kind, message: type[Message]) -> Message:
         raise TrueupError(f"a {kind.name} frame cannot be read: {error}", place="frame") from None
 
 
-def _expect(frame: Packet, kind: Kind) -> None:
+def _expect(frame: WirePacket, kind: Kind) -> None:
     if frame.kind is not kind:
         raise TrueupError(f"expected a {kind.name} frame, found {frame.kind.name}", place="frame")
 
 
-def _expect_size(frame: Packet, size: int) -> None:
+def _expect_size(frame: WirePacket, size: int) -> None:
     if len(frame.payload) != size:
         message = f"a {frame.kind.name} frame of this robot carries {size} bytes, found {len(frame.payload)}"
         raise TrueupError(message, place="frame")
 
 
-def _joint_count(frame: Packet, head: struct.Struct) -> int:
+def _joint_count(frame: WirePacket, head: struct.Struct) -> int:
     """Return the number of joints, the first field of every head."""
     if len(frame.payload) < head.size:
         raise TrueupError(f"a {frame.kind.name} frame is cut short", place="frame")

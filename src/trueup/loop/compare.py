@@ -15,7 +15,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray, Ids
 from trueup.data.log import Log
-from trueup.deploy.session.recording import FILE, PHASES, Recorded, read_rows
+from trueup.deploy.session.recording import FILE, PHASES, RecordedRows, read_rows
 from trueup.robot.load import Robot
 from trueup.tasks.evaluation.statistics import mcnemar
 from trueup.world.odometry import leg_odometry
@@ -135,19 +135,19 @@ def mean_interval(blocks: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def rows_log(rows: Recorded) -> Log:
+def rows_log(rows: RecordedRows) -> Log:
     """The states of a recorded run as a log."""
     names = ("joint_pos", "joint_vel", *(("imu_quat", "imu_gyro") if rows.header.has_imu else ()))
     signals = {name: np.asarray(rows.columns[name], np.float64) for name in names}
     return Log(time=rows.columns["time_s"][:, 0], joint_names=rows.header.joint_names, signals=signals)
 
 
-def _policy_rows(rows: Recorded) -> Ids:
+def _policy_rows(rows: RecordedRows) -> Ids:
     """Indices of the rows in which the policy ran."""
     return np.flatnonzero(rows.columns["phase"][:, 0] == PHASES.index("policy"))
 
 
-def _velocity_errors(robot: Robot, rows: Recorded, seconds: float) -> tuple[float, ...] | None:
+def _velocity_errors(robot: Robot, rows: RecordedRows, seconds: float) -> tuple[float, ...] | None:
     """Mean error of each block of a run of `seconds`, m/s; from a fall or an early end on, the speed that was asked."""
     if not robot.spec.feet or not rows.header.has_imu or rows.columns["command"].shape[1] < 2:
         return None
@@ -166,7 +166,7 @@ def _velocity_errors(robot: Robot, rows: Recorded, seconds: float) -> tuple[floa
     return tuple(float(one.mean()) for one in np.array_split(error, parts))
 
 
-def _fall(rows: Recorded) -> int | None:
+def _fall(rows: RecordedRows) -> int | None:
     """First row in which the base leans beyond 1 rad; None if it never did."""
     if not rows.header.has_imu:
         return None
@@ -175,7 +175,7 @@ def _fall(rows: Recorded) -> int | None:
     return int(leaning[0]) if len(leaning) else None
 
 
-def _tracking(rows: Recorded) -> FloatArray:
+def _tracking(rows: RecordedRows) -> FloatArray:
     walked = _policy_rows(rows)
     walked = walked[walked + 1 < len(rows)]
     return np.asarray(rows.columns["joint_pos"][walked + 1] - rows.columns["sent_pos"][walked], np.float64).ravel()

@@ -27,14 +27,14 @@ from trueup._version import __version__
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.loop.fingerprint import fingerprint
-from trueup.loop.workspace import LOG, TIMES, Manifest, Times, Workspace, request_hash
+from trueup.loop.workspace import LOG, TIMES, StageManifest, Times, Workspace, request_hash
 
 _POLL_S, _TELL_S = 0.2, 10.0
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class StageCommand:
     """One process: `python -m` and these words.
 
     ok     exit codes that are answers, not failures
@@ -46,9 +46,9 @@ class Command:
     last: tuple[int, ...] = ()
 
 
-def verb(*words: object, ok: tuple[int, ...] = (0,), last: tuple[int, ...] = ()) -> Command:
+def verb(*words: object, ok: tuple[int, ...] = (0,), last: tuple[int, ...] = ()) -> StageCommand:
     """A verb of the command line."""
-    return Command(words=("trueup.cli", *map(str, words)), ok=ok, last=last)
+    return StageCommand(words=("trueup.cli", *map(str, words)), ok=ok, last=last)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Stage:
     round: int
     after: tuple[tuple[int, str], ...] = ()
     config: dict[str, Any] = field(default_factory=dict)
-    commands: Callable[[Path], Sequence[Command]] = lambda folder: ()
+    commands: Callable[[Path], Sequence[StageCommand]] = lambda folder: ()
     outputs: tuple[str, ...] = ()
     budget_s: float = 60.0
     absent: str = ""
@@ -77,7 +77,7 @@ Told = Literal["skipped", "begins", "runs", "done"]
 Tell = Callable[[Stage, Told, float, str], None]
 
 
-def run_stage(workspace: Workspace, stage: Stage, tell: Tell) -> Manifest:
+def run_stage(workspace: Workspace, stage: Stage, tell: Tell) -> StageManifest:
     """Run a stage, or skip it; a command that fails is a TrueupError with the end of its output."""
     request = _request(workspace, stage)
     found = workspace.manifest(stage.round, stage.name)
@@ -89,7 +89,7 @@ def run_stage(workspace: Workspace, stage: Stage, tell: Tell) -> Manifest:
     (folder / "manifest.json").unlink(missing_ok=True)
     codes = tuple(_run_all(workspace, stage, folder, tell))
     files = sorted({one for pattern in stage.outputs for one in folder.glob(pattern)})
-    manifest = Manifest(
+    manifest = StageManifest(
         stage=stage.name,
         round=stage.round,
         request=request_hash(request),
@@ -136,7 +136,7 @@ def _run_all(workspace: Workspace, stage: Stage, folder: Path, tell: Tell) -> li
     return codes
 
 
-def _run(workspace: Workspace, stage: Stage, folder: Path, command: Command, tell: Tell) -> int:
+def _run(workspace: Workspace, stage: Stage, folder: Path, command: StageCommand, tell: Tell) -> int:
     """One process to its end; its output goes to the stage's log, its time to times.json."""
     before, started, began = workspace.times(stage.round, stage.name), time.monotonic(), _cpu_s()
     stamp = before.started or datetime.now(UTC).isoformat(timespec="seconds")

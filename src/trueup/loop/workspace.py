@@ -28,7 +28,7 @@ MANIFEST, REQUEST, LOG, TIMES, ASKED = "manifest.json", "request.json", "stage.l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class StageManifest:
     """What a stage was made of and what it left.
 
     request   hash of config and inputs: the same request need not be done again
@@ -69,7 +69,7 @@ class Workspace:
     def folder(self, round_: int, stage: str) -> Path:
         return self.path / f"round-{round_}" / stage
 
-    def manifest(self, round_: int, stage: str) -> Manifest | None:
+    def manifest(self, round_: int, stage: str) -> StageManifest | None:
         """Of a stage that is done; None if it is not."""
         return read_manifest(self.folder(round_, stage))
 
@@ -89,14 +89,14 @@ class Workspace:
             write_atomic(folder / REQUEST, text)
         return folder
 
-    def finish(self, manifest: Manifest) -> Manifest:
+    def finish(self, manifest: StageManifest) -> StageManifest:
         """Write the manifest, last of all files of a stage."""
         folder = self.folder(manifest.round, manifest.stage)
         whole = asdict(manifest) | {"hash": _hash(manifest)}
         write_atomic(folder / MANIFEST, json.dumps(whole, indent=1, sort_keys=True) + "\n")
-        return msgspec.convert(whole, Manifest)
+        return msgspec.convert(whole, StageManifest)
 
-    def intact(self, manifest: Manifest) -> bool:
+    def intact(self, manifest: StageManifest) -> bool:
         """Whether all outputs are there as they were made."""
         folder = self.folder(manifest.round, manifest.stage)
         try:
@@ -114,10 +114,10 @@ class Workspace:
         return sorted(int(one.name.removeprefix("round-")) for one in self.path.glob("round-*") if one.is_dir())
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> StageManifest | None:
     """The manifest of a stage's folder; None if it is not there or of another version."""
     try:
-        return msgspec.convert(json.loads((folder / MANIFEST).read_text()), Manifest)
+        return msgspec.convert(json.loads((folder / MANIFEST).read_text()), StageManifest)
     except (OSError, ValueError, msgspec.ValidationError):
         return None
 
@@ -127,5 +127,5 @@ def request_hash(request: dict[str, Any]) -> str:
     return sha256_of([json.dumps(request, sort_keys=True)])
 
 
-def _hash(manifest: Manifest) -> str:
+def _hash(manifest: StageManifest) -> str:
     return sha256_of([manifest.request, json.dumps(manifest.outputs, sort_keys=True)])

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.core.documents import Strict
 from trueup.core.errors import TrueupError
 from trueup.core.layers import Activation, AnyFloat, Layer, forward
 from trueup.models.friction import FrictionModel
@@ -36,11 +36,7 @@ Kind = Literal["torque", "residual"]
 SCHEMA = 1
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Immutable, keyword-only, unknown keys refused."""
-
-
-class Setting(_Entry, frozen=True, kw_only=True):
+class Setting(Strict, frozen=True, kw_only=True):
     """A parameter of the simulator that the net was fitted with; `times` multiplies what is set."""
 
     name: str
@@ -50,7 +46,7 @@ class Setting(_Entry, frozen=True, kw_only=True):
     axis: int | None = None
 
 
-class NetSpec(_Entry, frozen=True, kw_only=True):
+class NetSpec(Strict, frozen=True, kw_only=True):
     """What a net sees and says.
 
     signals   pos_error q* - q, vel dq, vel_error dq* - dq, command q*, servo_torque kp (q* - q) + kd (dq* - dq);

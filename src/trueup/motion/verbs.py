@@ -23,7 +23,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportVerb(Source):
+class ImportMotionVerb(Source):
     """Bring a motion into the one format that training takes.
 
     In: CSV (root, quaternion, joints), a pickle or joblib file of ASAP, PHC or a retargeting tool (nothing in it is
@@ -66,7 +66,7 @@ class RetargetVerb(Source):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckVerb(Source):
+class CheckMotionVerb(Source):
     """Check a motion: jumps, foot skate, penetration, limits, speeds, order of quaternions.
 
     In: a motion file or the name of a made motion. Out: findings, worst first, with what to do; exit code 1 if the
@@ -78,7 +78,7 @@ class CheckVerb(Source):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayVerb(Source):
+class PlayMotionVerb(Source):
     """Film a motion: kinematics only, no physics.
 
     In: a motion file or the name of a made motion. Out: a film (.mp4, .gif).

@@ -22,7 +22,7 @@ Quat = tuple[float, float, float, float]
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ChainLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fixed offset from the link before, then a turn about `axis` by joint `joint`: a column of joint_pos, -1: none."""
 
     pos: Vector3
@@ -34,7 +34,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Links from base to tool, and the tool in the frame of the last."""
 
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
     tool_pos: Vector3
     tool_quat: Quat = _NO_TURN
 

@@ -14,7 +14,7 @@ from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.action import ActionSpec
-from trueup.policy.net import PolicyNet, Wiring, read_net
+from trueup.policy.net import NetWiring, PolicyNet, read_net
 from trueup.policy.observation import ObservationSpec
 from trueup.policy.runner import PolicyRunner
 
@@ -33,7 +33,7 @@ class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kd: tuple[float, ...]
     observation: ObservationSpec
     action: ActionSpec
-    net: Wiring = Wiring()
+    net: NetWiring = NetWiring()
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

@@ -27,7 +27,7 @@ def read_layers(arrays: Arrays, name: str) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-class Wiring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NetWiring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the networks of a policy are wired; x are the normalised observations.
 
     kind    plain        actor(x)
@@ -47,7 +47,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class PolicyNet:
     """Networks and statistics of a policy; `privileged_normalizer` belongs to the hidden factors."""
 
-    spec: Wiring
+    spec: NetWiring
     actor: tuple[Layer, ...]
     normalizer: Normalizer
     encoder: tuple[Layer, ...] = ()
@@ -93,7 +93,7 @@ class PolicyNet:
             raise TrueupError("this policy has weights or statistics that are not finite")
 
 
-def read_net(spec: Wiring, arrays: Arrays) -> PolicyNet:
+def read_net(spec: NetWiring, arrays: Arrays) -> PolicyNet:
     """The policy in what `PolicyNet.arrays` returned; a missing array is a KeyError."""
     return PolicyNet(
         spec=spec,

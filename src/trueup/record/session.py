@@ -17,7 +17,7 @@ from trueup.hardware.drivers.open import open_driver
 from trueup.record.record import RecordResult, record_meta
 from trueup.record.record import record as carry_out
 from trueup.record.sink import LogRows, RowSink
-from trueup.record.verbs import SessionCfg
+from trueup.record.verbs import RecordSessionCfg
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.plan import Plan
@@ -28,7 +28,7 @@ from trueup.world.rehearse import Rehearsal, RehearseCfg, rehearse
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class RecordSession:
     """The log, how the recording ended, and what the model had said about it."""
 
     log: Log
@@ -43,7 +43,7 @@ def plan_session(robot: Robot, motion: ExcitationCfg) -> Rehearsal:
     return rehearse(robot, excite(robot.spec, motion))
 
 
-def refuse_to_overwrite(cfg: SessionCfg) -> None:
+def refuse_to_overwrite(cfg: RecordSessionCfg) -> None:
     """Raise a TrueupError if there is a recording where this one shall go."""
     if cfg.out is not None and cfg.out.exists() and not cfg.overwrite:
         raise TrueupError("there is a recording here already; choose another name or overwrite it", file=cfg.out)
@@ -51,11 +51,11 @@ def refuse_to_overwrite(cfg: SessionCfg) -> None:
 
 def run_session(
     robot: Robot,
-    cfg: SessionCfg,
+    cfg: RecordSessionCfg,
     motion: ExcitationCfg | Rehearsal,
     *,
     progress: Callable[[float], None] | None = None,
-) -> Session:
+) -> RecordSession:
     """Record a motion, which is rehearsed first unless it has been; however it ends, the robot is damped, rows kept."""
     refuse_to_overwrite(cfg)
     rehearsal = motion if isinstance(motion, Rehearsal) else plan_session(robot, motion)
@@ -77,12 +77,12 @@ def run_session(
     names = robot.spec.joint_names
     if cfg.out is None:
         rows = LogRows(names, meta)
-        return Session(result=play(rows), log=rows.log(), rehearsal=rehearsal)
+        return RecordSession(result=play(rows), log=rows.log(), rehearsal=rehearsal)
     with _WriterOnFirstRow(cfg.out, names, meta) as writer:
         result = play(writer)
     if not writer.rows:
         raise TrueupError(f"nothing was recorded ({result.ended}): {result.reason}", file=cfg.out)
-    return Session(result=result, log=read_mcap(cfg.out), rehearsal=rehearsal)
+    return RecordSession(result=result, log=read_mcap(cfg.out), rehearsal=rehearsal)
 
 
 class _WriterOnFirstRow:
@@ -129,7 +129,7 @@ def record(
 ) -> Log:
     """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short."""
     motion = ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude))
-    cfg = SessionCfg(driver=driver, out=None if out is None else Path(out))
+    cfg = RecordSessionCfg(driver=driver, out=None if out is None else Path(out))
     session = run_session(load_robot(robot), cfg, motion)
     if session.result.ended != "done":
         raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)

@@ -1,4 +1,4 @@
-"""Configs of a recording: where it is made and kept (`SessionCfg`), and of `trueup record`, which adds the motion."""
+"""Configs of a recording: where it is made and kept, and of `trueup record`, which adds the motion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionCfg:
+class RecordSessionCfg:
     """What carries a motion out, and where the log goes; without `out` it is kept in memory only."""
 
     driver: str | None = None
@@ -34,7 +34,7 @@ class SessionCfg:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordVerb(SessionCfg):
+class RecordVerb(RecordSessionCfg):
     """Excite a robot or its twin and record it.
 
     In: a robot, a driver and an excitation. Out: an MCAP log that `trueup data check` and every later stage read. The

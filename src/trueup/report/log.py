@@ -19,9 +19,9 @@ from trueup.data.lerobot.info import is_dataset
 from trueup.data.log import SIGNALS, Log
 from trueup.data.mapping import find_mapping
 from trueup.data.mcap.recover import recover
-from trueup.data.verbs import CheckVerb, ConvertVerb, ImportVerb, RecoverVerb
+from trueup.data.verbs import CheckLogVerb, ConvertVerb, ImportLogVerb, RecoverVerb
 from trueup.hardware.policy_rows import FILE
-from trueup.report.joints.overview import Quantity, joint_sections, quantity
+from trueup.report.joints.overview import TraceKind, joint_sections, quantity
 from trueup.report.page import Badge, Page
 from trueup.robot.load import Robot, load_robot, zoo_names
 from trueup.robot.reference import check_log, log_reference
@@ -35,7 +35,7 @@ _DRAWN = {
 _COLOUR = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def run_check(verb: CheckVerb) -> int:
+def run_check(verb: CheckLogVerb) -> int:
     """Check a log and print the findings; 1 if it is not usable."""
     log = read_log(verb.log, verb.mapping)
     report = check_log(log, verb.robot)
@@ -45,7 +45,7 @@ def run_check(verb: CheckVerb) -> int:
     return int(not report.usable)
 
 
-def run_import(verb: ImportVerb) -> int:
+def run_import(verb: ImportLogVerb) -> int:
     """Import recordings or episodes, one into a file, several into a folder."""
     found = _recordings(verb)
     first = next(found, None)
@@ -57,7 +57,7 @@ def run_import(verb: ImportVerb) -> int:
     return 0
 
 
-def _recordings(verb: ImportVerb) -> Iterator[tuple[str, Log]]:
+def _recordings(verb: ImportLogVerb) -> Iterator[tuple[str, Log]]:
     """Recordings by a mapping, or episodes of a LeRobot dataset."""
     if not verb.files:
         raise TrueupError("no file given to import")
@@ -145,7 +145,7 @@ def write_log_page(log: Log, report: Report, path: Path, title: str, robot: Robo
     return page.write(path)
 
 
-def _quantities(log: Log, spec: RobotSpec | None) -> list[Quantity]:
+def _quantities(log: Log, spec: RobotSpec | None) -> list[TraceKind]:
     """What is drawn of a log."""
     found = []
     for heading, signals in _DRAWN.items():

@@ -11,7 +11,7 @@ from trueup.calibrate.actuator.ladder import Ladder
 from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.score_logs import LogScores
 from trueup.deploy.deploy import Deployed
-from trueup.evaluate.score import Score
+from trueup.evaluate.score import PolicyScore
 from trueup.gap.gap import Gap
 from trueup.gap.symptoms.finding import SymptomTable
 from trueup.report.calibration.actuators import ladder_page, print_ladder
@@ -31,7 +31,7 @@ _WIDTH = 150  # characters that the widest table needs
 
 
 def table(
-    result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap | SymptomTable, *, verbose: bool = False
+    result: Fit | Ladder | LogScores | PolicyScore | Verified | Deployed | Gap | SymptomTable, *, verbose: bool = False
 ) -> str:
     """A result as text: parameters with verdicts, rungs, errors on logs, success in scenarios, checks, a run, causes.
 
@@ -45,7 +45,7 @@ def table(
             print_ladder(result, console)
         case LogScores():
             print_scores(result, console)
-        case Score():
+        case PolicyScore():
             print_score(result, console)
         case Verified():
             print_verdict(result.certificate, console)
@@ -59,7 +59,7 @@ def table(
     return console.file.getvalue()
 
 
-def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap, path: str | Path) -> Path:
+def report(result: Fit | Ladder | LogScores | PolicyScore | Verified | Deployed | Gap, path: str | Path) -> Path:
     """Write a result's page, one HTML file that opens offline."""
     match result:
         case Fit():
@@ -68,7 +68,7 @@ def report(result: Fit | Ladder | LogScores | Score | Verified | Deployed | Gap,
             page = ladder_page(result)
         case LogScores():
             page = log_scores_page(result)
-        case Score():
+        case PolicyScore():
             page = scores_page([result])
         case Verified():
             page = verify_page(result)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from trueup.world.fitted.origins import Origin
+    from trueup.world.fitted.origins import ValueOrigin
 
 LINE_EVERY_S = 10.0
 _TELLING = 0.02  # done, before which a time left would be a guess
@@ -31,7 +31,7 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[RenderableType]] 
     return table
 
 
-def print_origins(found: Sequence[Origin], console: Console) -> None:
+def print_origins(found: Sequence[ValueOrigin], console: Console) -> None:
     """Say where the parameters of the simulations come from, a line for each name."""
     from trueup.world.fitted.origins import origin_lines  # brings the simulator, which other verbs do without
 

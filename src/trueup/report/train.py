@@ -29,7 +29,7 @@ from trueup.train.play import verbs as play
 from trueup.train.play.assess import Assessment
 from trueup.train.play.episode import EPISODE_FILE, load_episode
 from trueup.train.train import assess_end, replay_dump, run_origins
-from trueup.train.trainer import Outcome, Progress
+from trueup.train.trainer import Progress, TrainingOutcome
 
 # name in the metrics -> how it is called, and its format; whatever the task does not have is left out
 _SHOWN = {
@@ -134,7 +134,7 @@ def progress_table(out: Path, progress: Progress) -> Group:
     return Group(ProgressBar(total=1.0, completed=progress.fraction or 0.0, width=60), table)
 
 
-def print_outcome(out: Path, outcome: Outcome, assessed: Assessment | None, console: Console) -> None:
+def print_outcome(out: Path, outcome: TrainingOutcome, assessed: Assessment | None, console: Console) -> None:
     """Say how it ended, what the policy is worth, and what to do next."""
     console.print(
         f"{_REASONS[outcome.reason]}: {outcome.steps:,} steps in {clock(outcome.elapsed_s)}, "

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from trueup.core.errors import TrueupError
-from trueup.policy.net import PolicyNet, Wiring, read_layers, read_net
+from trueup.policy.net import NetWiring, PolicyNet, read_layers, read_net
 from trueup.policy.reading import History
 from trueup.policy.runner import PolicyRunner
 from trueup.rl.env import Env, Floats, State, part
@@ -66,7 +66,7 @@ class Distiller(Learner):
         student = read_layers(self.parameters.arrays(), "student")
         latent = cfg.kind == "latent"
         return PolicyNet(
-            spec=Wiring(kind=cfg.kind, steps=cfg.history, squash=teacher.spec.squash if latent else 0.0),
+            spec=NetWiring(kind=cfg.kind, steps=cfg.history, squash=teacher.spec.squash if latent else 0.0),
             actor=teacher.actor if latent else student,
             encoder=student if latent else (),
             normalizer=teacher.normalizer,

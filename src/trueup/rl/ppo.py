@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.policy.net import PolicyNet, Wiring, read_layers
+from trueup.policy.net import NetWiring, PolicyNet, read_layers
 from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.collect import Collector, Reflection, Rollout
 from trueup.rl.env import Env, State
@@ -69,7 +69,7 @@ class Ppo(Learner):
         """The averaged actor, without its noise."""
         arrays, latent = self.average.arrays(), bool(self.cfg.net.latent)
         return PolicyNet(
-            spec=Wiring(kind="privileged" if latent else "plain"),
+            spec=NetWiring(kind="privileged" if latent else "plain"),
             actor=read_layers(arrays, "actor"),
             encoder=read_layers(arrays, "encoder"),
             normalizer=deepcopy(self.normalizers["actor"]),

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trueup.policy.net import PolicyNet, Wiring, read_layers
+from trueup.policy.net import NetWiring, PolicyNet, read_layers
 from trueup.policy.normalizer import Normalizer
 from trueup.rl.env import Env, Floats, State, Step, part
 from trueup.rl.learner import Learner
@@ -173,7 +173,7 @@ class Sac(Learner):
         *layers, (weight, bias) = read_layers(self.actor.parameters.arrays(), "actor")
         mean = (weight[: self.env.naction], bias[: self.env.naction])
         return PolicyNet(
-            spec=Wiring(squash=self.cfg.limit),
+            spec=NetWiring(squash=self.cfg.limit),
             actor=(*layers, mean),
             normalizer=deepcopy(self.normalizers["actor"]),
         )

@@ -8,14 +8,14 @@ from pathlib import Path
 from trueup.data.check import check
 from trueup.data.check.finding import Report
 from trueup.data.files import read_logs
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import RobotSpec
 
 
-def log_reference(spec: RobotSpec) -> Reference:
+def log_reference(spec: RobotSpec) -> RobotReference:
     """The facts of a spec that a log can be compared with."""
-    return Reference(**{field.name: getattr(spec, field.name) for field in fields(Reference)})
+    return RobotReference(**{field.name: getattr(spec, field.name) for field in fields(RobotReference)})
 
 
 def check_log(log: Log | str | Path, robot: Robot | str | None = None, *, mapping: str | None = None) -> Report:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.core.documents import read_toml
+from trueup.core.documents import Strict, read_toml
 
 SCHEMA = 1
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -41,11 +41,7 @@ def _require(where: str, *checks: tuple[object, str]) -> None:
             raise ValueError(where + message)
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of everything in a spec: immutable, keyword-only, unknown keys refused."""
-
-
-class JointSpec(_Entry, frozen=True, kw_only=True):
+class JointSpec(Strict, frozen=True, kw_only=True):
     """One actuated joint: name as in the model file, limits, servo gains, default position.
 
     knee_speed  rad/s up to which the motor gives its full torque; beyond, what it gives falls linearly to zero at
@@ -100,7 +96,7 @@ class _Column:
         return np.array([self._number(joint) for joint in spec.joints])
 
 
-class BaseSpec(_Entry, frozen=True, kw_only=True):
+class BaseSpec(Strict, frozen=True, kw_only=True):
     """The root body: floating or bolted down, and where it is in the default pose."""
 
     body: str
@@ -113,7 +109,7 @@ class BaseSpec(_Entry, frozen=True, kw_only=True):
             raise ValueError("base: stand_height and hold_height must be finite")
 
 
-class OptionSpec(_Entry, frozen=True, kw_only=True):
+class OptionSpec(Strict, frozen=True, kw_only=True):
     """A number of the robot that its user may exchange: `mass` of a body or its `distance` from the parent."""
 
     body: str
@@ -128,7 +124,7 @@ class OptionSpec(_Entry, frozen=True, kw_only=True):
             raise ValueError(f"option of body {self.body!r}: needs 0 < low <= default <= high")
 
 
-class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
+class RobotSpec(Strict, frozen=True, kw_only=True, rename={"joints": "joint"}):
     """Everything that training, simulation and the robot must agree on."""
 
     schema: int
@@ -144,7 +140,7 @@ class RobotSpec(_Entry, frozen=True, kw_only=True, rename={"joints": "joint"}):
     end_effector: str | None = None  # site of an arm's tool
     contact_geoms: tuple[str, ...] = ()  # kept in light collision mode; none named: all are kept
     delay_s: float = 0.0  # from a command to the torque it causes
-    options: dict[str, OptionSpec] = {}
+    options: dict[str, OptionSpec] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = self.joint_names
@@ -207,7 +203,7 @@ def spec_to_toml(spec: RobotSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entries(entry: _Entry) -> list[str]:
+def _entries(entry: Strict) -> list[str]:
     """The fields of an entry as `key = value`, without those that are empty or tables of their own."""
     lines = []
     for name in entry.__struct_fields__:

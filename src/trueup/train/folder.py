@@ -14,7 +14,7 @@ from trueup.core.checkpoint import Checkpoint, Checkpoints, read_checkpoint, wri
 from trueup.core.documents import read_json_lines
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
-from trueup.policy.net import PolicyNet, Wiring, read_net
+from trueup.policy.net import NetWiring, PolicyNet, read_net
 from trueup.rl.env import part
 from trueup.train.config import RunCfg, read_config, write_config
 
@@ -72,7 +72,7 @@ class RunFolder:
         if POLICY not in found.facts:
             raise TrueupError("its checkpoint is of an earlier version of trueup: train anew", file=self.path)
         try:
-            return read_net(msgspec.convert(found.facts[POLICY], Wiring), part(found.arrays, f"{POLICY}/"))
+            return read_net(msgspec.convert(found.facts[POLICY], NetWiring), part(found.arrays, f"{POLICY}/"))
         except (msgspec.ValidationError, KeyError, TypeError, IndexError, ValueError) as error:
             raise TrueupError(f"its checkpoint holds no policy: {error!r}", file=self.path) from None
 

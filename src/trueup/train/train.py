@@ -35,8 +35,8 @@ from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
 from trueup.train.play.episode import EPISODE_FILE, record_episode
 from trueup.train.play.show import film_policy
 from trueup.train.reserve import FILM_S, Reserve, measured_reserve
-from trueup.train.trainer import Outcome, Periodic, Progress, Trainer
-from trueup.world.fitted.origins import Origin
+from trueup.train.trainer import Periodic, Progress, Trainer, TrainingOutcome
+from trueup.world.fitted.origins import ValueOrigin
 from trueup.world.randomization.adr import AdrCfg
 
 _LOG = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def train(
     resume: bool = False,
     show: Callable[[Progress], None] = lambda progress: None,
     started: float | None = None,
-) -> Outcome:
+) -> TrainingOutcome:
     """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent.
 
     started  monotonic time from which `budget.minutes` counts; default: now. The last film is made within it
@@ -128,7 +128,7 @@ def pace(env: TaskEnv) -> float:
     return steps * env.nenv / passed
 
 
-def run_origins(cfg: RunCfg) -> tuple[Origin, ...]:
+def run_origins(cfg: RunCfg) -> tuple[ValueOrigin, ...]:
     """Where the parameters of a run's simulations come from."""
     return run_env(cfg, 1, threads=1).variation.origins
 

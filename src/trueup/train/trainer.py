@@ -39,7 +39,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrainingOutcome:
     """How a run ended: 'steps', 'minutes', 'target' or 'interrupted'."""
 
     reason: str
@@ -102,7 +102,7 @@ class Trainer:
         """Wall-clock time of the whole run; iterations lost to a kill are not counted twice."""
         return time.monotonic() - self._start
 
-    def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> Outcome:
+    def run(self, budget: Budget, show: Callable[[Progress], None] = lambda progress: None) -> TrainingOutcome:
         """Train until the budget is spent, a target is reached or a stop is requested; ends with a checkpoint."""
         scalars, learner, pace = Scalars(self.folder, self.learner.iteration), self.learner, 0.0
         metrics: dict[str, float] = {}
@@ -129,7 +129,7 @@ class Trainer:
         finally:
             scalars.close()
             learner.close()
-        return Outcome(
+        return TrainingOutcome(
             reason=reason,
             iteration=learner.iteration,
             steps=learner.steps_done,

@@ -16,7 +16,7 @@ from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 from trueup.twin.physics.physics import Plant
 from trueup.twin.physics.plant_model import build_plant
-from trueup.twin.readings import Readings
+from trueup.twin.readings import SensorReadings
 from trueup.twin.truth.preset import preset_label, read_preset
 from trueup.twin.truth.truth import Truth
 from trueup.world.fitted.calibration import read_calibration
@@ -42,7 +42,7 @@ class Twin:
         )
         jitter, noise = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (1, 2))
         self.plant = Plant(model, robot.spec, jitter)
-        self._readings = Readings(self.plant, noise, robot.spec.imu, held=cfg.base == "fixed")
+        self._readings = SensorReadings(self.plant, noise, robot.spec.imu, held=cfg.base == "fixed")
         self._spec = robot.spec
         self._low, self._high = _command_limits(robot.spec)
         self._timeout = math.ceil(cfg.command_timeout_s * self.physics_hz - 1e-9)

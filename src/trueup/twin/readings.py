@@ -12,7 +12,7 @@ from trueup.twin.physics.physics import Plant
 _BLOCK = 256  # readings whose noise is drawn at once
 
 
-class Readings:
+class SensorReadings:
     """Takes readings of a plant. Torque is what the motor drivers believe (reported, not given).
 
     Noise, bias and what never changes are laid out in blocks, one row a reading, in the order of `wire.StateReport`;

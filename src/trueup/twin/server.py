@@ -41,6 +41,12 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0  # between looks at the parent
 
 
+# by protocol: the class in the module of that name
+_SPEAKERS = {
+    "unitree": "UnitreeSpeaker", "ros2": "Ros2Speaker", "feetech": "FeetechSpeaker", "dynamixel": "DynamixelSpeaker",
+}  # fmt: skip
+
+
 class Speaker(Protocol):
     """Puts a twin behind a protocol; `reference` is what a user types after --driver."""
 
@@ -82,7 +88,8 @@ def _speaker(twin: Twin, cfg: ServeCfg) -> Speaker:
     """The protocol that was asked for; those of vendors need their packages."""
     if cfg.speak == "trueup":
         return TwinServer(twin, cfg)
-    made: Speaker = import_module(f"trueup.twin.speak.{cfg.speak}").Speaker(twin, cfg)
+    kind = getattr(import_module(f"trueup.twin.speak.{cfg.speak}"), _SPEAKERS[cfg.speak])
+    made: Speaker = kind(twin, cfg)
     return made
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
-from trueup.hardware.wire import Kind, Packet
+from trueup.hardware.wire import Kind, WirePacket
 from trueup.twin.firmware import Twin
 from trueup.twin.tap import TapFile
 
@@ -160,7 +160,7 @@ class TwinServer:
             self._heard_at = time.monotonic()
             self._obey(frame, address, ahead)
 
-    def _obey(self, frame: Packet, address: Address, ahead: float) -> None:
+    def _obey(self, frame: WirePacket, address: Address, ahead: float) -> None:
         match frame.kind:
             case Kind.COMMAND | Kind.TICK:
                 self._command(frame, address, ahead)
@@ -173,7 +173,7 @@ class TwinServer:
             case _:
                 self.twin.count("bad_frames")
 
-    def _command(self, frame: Packet, address: Address, ahead: float) -> None:
+    def _command(self, frame: WirePacket, address: Address, ahead: float) -> None:
         if frame.sequence <= self._newest:
             self.twin.count("repeated")
             if self._cfg.lockstep and frame.sequence == self._newest:
@@ -208,13 +208,13 @@ class TwinServer:
                 if packet:
                     self._send(packet, address)
 
-    def _admit(self, frame: Packet, address: Address) -> None:
+    def _admit(self, frame: WirePacket, address: Address) -> None:
         """Somebody wants to look on, or still does; a driver need not, it is told anyway."""
         if address in self._listeners or (len(self._listeners) < MOST_LISTENERS and address != self._driver):
             self._listeners[address] = time.monotonic()
             self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, self._welcome()), address)
 
-    def _greet(self, frame: Packet, address: Address) -> None:
+    def _greet(self, frame: WirePacket, address: Address) -> None:
         is_busy = time.monotonic() - self._heard_at < SILENCE_S
         if self._driver is not None and address != self._driver and is_busy:
             reason = "another driver has this robot; it is free a second after the other falls silent"

@@ -16,7 +16,7 @@ from trueup.core.errors import TrueupError
 from trueup.evaluate.scenarios.scenario import Scenario
 from trueup.evaluate.score import ScenarioResult
 from trueup.policy.bundle.bundle import PolicyBundle
-from trueup.policy.bundle.certificate import Check
+from trueup.policy.bundle.certificate import GateCheck
 from trueup.policy.bundle.robot_check import check_against_robot
 from trueup.robot.load import Robot
 from trueup.tasks.task import Task
@@ -37,15 +37,15 @@ def is_required(scenario: Scenario, task: Task) -> bool:
     return scenario.terrain is None or scenario.required or task.terrain is not None
 
 
-def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engine: str) -> Check:
+def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engine: str) -> GateCheck:
     """Success rate against what the scenario asks; a scenario whose own change an engine does not know is not asked."""
     name, asked = f"{engine}/{result.name}", f"{result.title}: success at least {result.least:.0%} at 95 % confidence"
     own = {part for changed in scenario.params for part in parts_of(changed)} | {"carpet"}
     lost = sorted(set(result.not_honoured) & own)
     if lost:
-        return Check(name=name, state="skipped", asked=asked, found=f"this engine has no {', '.join(lost)}")
+        return GateCheck(name=name, state="skipped", asked=asked, found=f"this engine has no {', '.join(lost)}")
     rate, reasons = result.rate, ", ".join(f"{count} {why}" for why, count in result.reasons.items())
-    return Check(
+    return GateCheck(
         name=name,
         state="pass" if result.passed else "fail" if is_required(scenario, task) else "warn",
         asked=asked,
@@ -57,7 +57,7 @@ def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engin
     )
 
 
-def second_check(first: ScenarioResult, second: ScenarioResult, scenario: Scenario, task: Task) -> Check:
+def second_check(first: ScenarioResult, second: ScenarioResult, scenario: Scenario, task: Task) -> GateCheck:
     """The same in the second engine; what the first engine does not pass either is no matter of engines."""
     check = scenario_check(second, scenario, task, "sapien")
     if check.remedy and not first.passed:
@@ -80,7 +80,7 @@ def remedy(scenario: Scenario, task: Task, engine: str) -> str:
     return "train longer: trueup train --resume RUN; or choose a better snapshot: trueup verify RUN --select"
 
 
-def parity_check(bundle: PolicyBundle) -> Check:
+def parity_check(bundle: PolicyBundle) -> GateCheck:
     """Golden sequences through NumPy and, where it is installed, ONNX Runtime."""
     runners, worst = ["NumPy"], bundle.worst
     rows = np.random.default_rng(7).normal(size=(256, bundle.passport.policy.observation.nactor)).astype(np.float32)
@@ -93,7 +93,7 @@ def parity_check(bundle: PolicyBundle) -> Check:
         for _ in range(3):  # a memory must agree after it was used
             a, b = ours(rows), theirs(rows)
             worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)))))
-    return Check(
+    return GateCheck(
         name="parity",
         state="pass" if worst <= PARITY else "fail",
         asked=f"golden sequences and random observations agree to {PARITY:g}",
@@ -103,23 +103,25 @@ def parity_check(bundle: PolicyBundle) -> Check:
     )
 
 
-def robot_check(bundle: PolicyBundle, robot: Robot) -> Check:
+def robot_check(bundle: PolicyBundle, robot: Robot) -> GateCheck:
     """Passport against the robot, by name and value."""
     try:
         check_against_robot(bundle.passport, robot.spec)
     except TrueupError as error:
-        return Check(name="robot", state="fail", asked="passport and robot agree", found=str(error)[:500])
-    return Check(name="robot", state="pass", asked="passport and robot agree", found=f"{robot.spec.name}, all values")
+        return GateCheck(name="robot", state="fail", asked="passport and robot agree", found=str(error)[:500])
+    return GateCheck(
+        name="robot", state="pass", asked="passport and robot agree", found=f"{robot.spec.name}, all values"
+    )
 
 
-def timing_check(bundle: PolicyBundle) -> Check:
+def timing_check(bundle: PolicyBundle) -> GateCheck:
     """Time of inference against the control period."""
     spec, nobs = bundle.passport.policy, bundle.passport.policy.observation.nactor
     median, p99 = (float(q) for q in np.quantile(inference_times(bundle.runner(1).act, nobs), (0.5, 0.99)))
     share = median * spec.control_hz
     late = p99 * spec.control_hz > OF_PERIOD  # may be the computer's load
     state: Literal["pass", "fail", "warn"] = "fail" if share > OF_PERIOD else "warn" if late else "pass"
-    return Check(
+    return GateCheck(
         name="inference",
         state=state,
         asked=f"takes at most {OF_PERIOD:.0%} of the control period on this computer; 99 % of the time, else a warning",
@@ -131,14 +133,14 @@ def timing_check(bundle: PolicyBundle) -> Check:
     )
 
 
-def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[Check]:
+def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
     """Observations within the training range, torques, heat and joint stops, in scenarios that were passed."""
     yield _bounded(results, "outside", OUTSIDE, "observations outside the training range", "train with wider ranges")
     yield _bounded(results, "at_limit", AT_LIMIT, "torques at the limit", "raise the cost of energy or torque")
     yield _bounded(results, "thermal", 1.0, "mean square torque over the continuous one", "raise the cost of torque")
     margins = [one.metrics["joint_margin"].low for one in results if "joint_margin" in one.metrics]
     least = min(margins, default=None)
-    yield Check(
+    yield GateCheck(
         name="joint_margin",
         state="skipped" if least is None else "pass" if least > STOP_MARGIN else "warn",
         asked="joints keep away from their stops in nine of ten trials",
@@ -148,14 +150,14 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[Check]:
     )
 
 
-def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str, mend: str) -> Check:
+def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str, mend: str) -> GateCheck:
     """The mean over trials of the worst scenario must not exceed a bound."""
     known = {one.name: mean for one in results if (mean := one.mean(key)) is not None}
     if not known:
-        return Check(name=key, state="skipped", asked=f"{what}: at most {most:g}", found="not measured")
+        return GateCheck(name=key, state="skipped", asked=f"{what}: at most {most:g}", found="not measured")
     worst = max(known, key=lambda name: known[name])
     good = known[worst] <= most
-    return Check(
+    return GateCheck(
         name=key,
         state="pass" if good else "fail",
         asked=f"{what}: at most {most:g}",
@@ -165,12 +167,12 @@ def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str
     )
 
 
-def engines_check(first: ScenarioResult, second: ScenarioResult) -> Check:
+def engines_check(first: ScenarioResult, second: ScenarioResult) -> GateCheck:
     """Error of the same scenario in both engines."""
     a, b = first.mean("error") or 0.0, second.mean("error") or 0.0
     ratio = b / a if a > 0 else float("inf")
     good = abs(b - a) <= max(ENGINES_DIFFER * a, NEGLIGIBLE)
-    return Check(
+    return GateCheck(
         name="sim2sim",
         state="pass" if good else "warn",
         asked=f"error of {first.title} differs by at most {ENGINES_DIFFER:.0%} between engines",

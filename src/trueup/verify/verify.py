@@ -13,11 +13,11 @@ import numpy as np
 from trueup.core.verb_package import Shown
 from trueup.evaluate.exam import Exam, open_exam
 from trueup.evaluate.run import evaluate
-from trueup.evaluate.scenarios.scenario import Change, Scenario
-from trueup.evaluate.score import Score
+from trueup.evaluate.scenarios.scenario import ParameterChange, Scenario
+from trueup.evaluate.score import PolicyScore
 from trueup.evaluate.trials.run import run_trials
 from trueup.policy.bundle.bundle import load_bundle
-from trueup.policy.bundle.certificate import Certificate, Check, Prediction, certificate_path, write_certificate
+from trueup.policy.bundle.certificate import Certificate, GateCheck, Prediction, certificate_path, write_certificate
 from trueup.robot.load import load_robot
 from trueup.tasks.task import Task, error_metric
 from trueup.verify import gate
@@ -35,7 +35,7 @@ class Verified(Shown):
     """The result of `tu.verify`: the certificate, scores in each engine, and where it all is."""
 
     certificate: Certificate
-    scores: Mapping[str, Score]
+    scores: Mapping[str, PolicyScore]
     folder: Path
     path: Path
 
@@ -62,7 +62,7 @@ def verify(verb: VerifyVerb, progress: Progress = lambda fraction: None) -> Veri
     )
     scores = {"mujoco": suite}
     if why := _no_second_engine(verb):
-        checks.append(Check(name="sim2sim", state="skipped", asked="agrees in a second engine", found=why))
+        checks.append(GateCheck(name="sim2sim", state="skipped", asked="agrees in a second engine", found=why))
     else:
         names = tuple(one.name for one in suite.results if gate.is_required(asked[one.name], task))
         low, high = _SHARES
@@ -89,15 +89,17 @@ def verify(verb: VerifyVerb, progress: Progress = lambda fraction: None) -> Veri
     return Verified(certificate=certificate.sealed(), scores=scores, folder=folder, path=path)
 
 
-def as_changes(task: Task) -> dict[str, Change]:
+def as_changes(task: Task) -> dict[str, ParameterChange]:
     """The task's ranges as changes of trials: what a robot may be of which nothing is known."""
     return {
-        name: msgspec.convert({draw.operation: (draw.low, draw.high), "of": draw.of, "each": draw.each}, Change)
+        name: msgspec.convert(
+            {draw.operation: (draw.low, draw.high), "of": draw.of, "each": draw.each}, ParameterChange
+        )
         for name, draw in task.randomize.items()
     }
 
 
-def _evaluated(verb: VerifyVerb, engine: str, folder: Path, only: tuple[str, ...], progress: Progress) -> Score:
+def _evaluated(verb: VerifyVerb, engine: str, folder: Path, only: tuple[str, ...], progress: Progress) -> PolicyScore:
     return evaluate(
         verb.bundle,
         scenarios=verb.scenarios,
@@ -113,11 +115,13 @@ def _evaluated(verb: VerifyVerb, engine: str, folder: Path, only: tuple[str, ...
     )
 
 
-def _missing(tried: Score, scenarios: tuple[Scenario, ...], task: Task) -> list[Check]:
+def _missing(tried: PolicyScore, scenarios: tuple[Scenario, ...], task: Task) -> list[GateCheck]:
     """Required scenarios that were left out: without them nothing is proven."""
     done = {one.name for one in tried.results}
     return [
-        Check(name=f"mujoco/{one.name}", state="fail", asked=one.title, found="not tried", remedy="leave out --only")
+        GateCheck(
+            name=f"mujoco/{one.name}", state="fail", asked=one.title, found="not tried", remedy="leave out --only"
+        )
         for one in scenarios
         if one.name not in done and gate.is_required(one, task)
     ]
@@ -130,7 +134,7 @@ def _no_second_engine(verb: VerifyVerb) -> str:
     return "" if find_spec("sapien") else "the second engine is not installed: pip install 'trueup[physx]'"
 
 
-def _prediction(exam: Exam, verb: VerifyVerb, scores: Mapping[str, Score]) -> Prediction | None:
+def _prediction(exam: Exam, verb: VerifyVerb, scores: Mapping[str, PolicyScore]) -> Prediction | None:
     """What a robot will show over the whole range of commands; None where the suite or the task does not ask for it.
 
     With a calibration every world is a draw from its posterior, else one from the task's ranges.
@@ -155,5 +159,5 @@ def _prediction(exam: Exam, verb: VerifyVerb, scores: Mapping[str, Score]) -> Pr
     )
 
 
-def _has(score: Score, name: str) -> bool:
+def _has(score: PolicyScore, name: str) -> bool:
     return any(one.name == name for one in score.results)

@@ -61,7 +61,7 @@ class MotionFrames:
         return self.data
 
 
-class Tracking:
+class TrackingCamera:
     """The camera of every frame of a motion; `at(frame)` returns it. It follows the heaviest tree of bodies."""
 
     def __init__(self, motion: MotionFrames, cfg: CameraCfg, *, aspect: float, fps: float) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, writing
-from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, TrackingCamera
 from trueup.view.draw import HEIGHT, WIDTH, Painter, Pixels, dress, visual_model
 
 __all__ = ["CameraCfg", "dress", "film", "find_ffmpeg", "visual_model"]
@@ -61,7 +61,7 @@ def film(
     cfg = camera or CameraCfg()
     with Painter(model, width, height, azimuth=cfg.azimuth) as painter:
         motion = MotionFrames(painter.model, qpos, sample_hz, fps)
-        view = Tracking(motion, cfg, aspect=width / height, fps=fps)
+        view = TrackingCamera(motion, cfg, aspect=width / height, fps=fps)
         with _encoder(path, width, height, fps) as send:
             for frame in range(motion.frames):
                 send(painter.paint(motion.place(frame), view.at(frame)))

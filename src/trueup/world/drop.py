@@ -15,7 +15,7 @@ from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import ModelCfg, trunk_body
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.calibration import read_calibration
-from trueup.world.fitted.origins import Origin, origins
+from trueup.world.fitted.origins import ValueOrigin, origins
 from trueup.world.fitted.posterior import Fitted, sim_for_fit
 from trueup.world.randomization.randomize import Randomizer, Ranges, joint_ranges, locomotion_ranges
 from trueup.world.sensors import SensorCfg
@@ -37,7 +37,7 @@ class Drop:
     final_height: NDArray[np.float64]
     diverged: int
     steps_per_second: float
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[ValueOrigin, ...] = ()
 
 
 def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[float], None] | None = None) -> Drop:
@@ -72,7 +72,7 @@ def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[
     )
 
 
-def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[Origin, ...]]:
+def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[ValueOrigin, ...]]:
     """Build the simulations and set their parameters from the calibration and the ranges."""
     sensors = cfg.sensors or SensorCfg()
     asked = SimCfg(nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=sensors)

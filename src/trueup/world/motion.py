@@ -20,7 +20,7 @@ Columns = slice | NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionState:
     """Joint positions and velocities (n, njoint) in spec order; of a free base its pose (n, 7) and velocity (n, 6).
 
     A pose is position and quaternion w x y z; a velocity is linear in the world frame, angular in the base frame.
@@ -53,10 +53,10 @@ class MotionReader:
         # behind the time: qpos, then qvel
         self._live: FloatArray = batch.state[:, 1 : 1 + self._nq + batch.model.nv]
         assert np.shares_memory(self._live[:, 0], batch.bind("qpos")[:, 0])
-        self._kept: Motion | None = None
+        self._kept: MotionState | None = None
         self._kept_of: Ids = None
 
-    def of(self, ids: Ids = None, *, again: bool = False) -> Motion:
+    def of(self, ids: Ids = None, *, again: bool = False) -> MotionState:
         """The motion of rows `ids` (None: all): the copy of this step, or a new one if `again`."""
         if self._kept is None or self._kept_of is not ids or again:
             self._kept, self._kept_of = self._copied(ids), ids
@@ -66,14 +66,14 @@ class MotionReader:
         """Discard the copy: the state has changed."""
         self._kept = None
 
-    def _copied(self, ids: Ids) -> Motion:
+    def _copied(self, ids: Ids) -> MotionState:
         values = self._live.copy() if ids is None else self._live[ids]
         qpos, qvel = values[:, : self._nq], values[:, self._nq :]
         pose = velocity = None
         if self._base_at is not None:
             at, dof = self._base_at
             pose, velocity = qpos[:, at : at + 7], qvel[:, dof : dof + 6]
-        return Motion(qpos[:, self._joint_qpos], qvel[:, self._joint_dof], pose, velocity)
+        return MotionState(qpos[:, self._joint_qpos], qvel[:, self._joint_dof], pose, velocity)
 
 
 def as_slice(index: NDArray[np.intp]) -> Columns:

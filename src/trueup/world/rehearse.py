@@ -23,7 +23,7 @@ from trueup.robot.model import ModelCfg
 from trueup.robot.spec import RobotSpec
 from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.touch import Fault, TouchFinder
+from trueup.world.touch import TouchFault, TouchFinder
 
 BURST_SHARE = 0.005  # of the time beyond `torque_fraction`: a stiff servo answers every new row with a burst
 SHRINK = 0.85  # smallest factor of one step down
@@ -160,7 +160,7 @@ def _simulate(sim: BatchSim, plan: Plan) -> tuple[FloatArray, FloatArray, FloatA
 
 def _violations(
     spec: RobotSpec, cfg: RehearseCfg, time: FloatArray, pos: FloatArray, vel: FloatArray, torque: FloatArray
-) -> list[Fault]:
+) -> list[TouchFault]:
     """Limits that are broken, the worst time per joint and quantity; torque (T substeps, n)."""
     # bursts aside: what is beyond the quantile is cut down to it
     force = np.minimum(np.abs(torque), np.quantile(np.abs(torque), 1.0 - BURST_SHARE, axis=0))
@@ -183,5 +183,5 @@ def _violations(
             else:
                 fits = 0.97 * limit / value  # torque and velocity grow about as the motion does
             said = f"a {quantity} of {value:.3g} {unit} at {time[row]:.2f} s (limit {limit:.3g})"
-            found.append(Fault((joint.name,), max(SHRINK, fits), f"joint {joint.name!r} reaches {said}"))
+            found.append(TouchFault((joint.name,), max(SHRINK, fits), f"joint {joint.name!r} reaches {said}"))
     return found

@@ -13,7 +13,7 @@ from trueup.robot.load import Robot
 from trueup.robot.model import default_qpos, joint_index
 
 
-class Fault(NamedTuple):
+class TouchFault(NamedTuple):
     """What is wrong with a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
 
     joints: tuple[str, ...]
@@ -32,7 +32,7 @@ class TouchFinder:
         self._data.qpos[:] = default_qpos(self._model, robot)
         self._always = set(self._pairs(rest))
 
-    def first_touches(self, paths: Sequence[FloatArray], time: FloatArray, factor: float) -> list[Fault]:
+    def first_touches(self, paths: Sequence[FloatArray], time: FloatArray, factor: float) -> list[TouchFault]:
         """First touch of every pair on any of the paths, each (T, n); `factor` is that of every fault."""
         found: dict[tuple[int, int], tuple[float, float]] = {}
         for path in paths:
@@ -41,7 +41,7 @@ class TouchFinder:
                     if pair not in self._always and (pair not in found or time[row] < found[pair][0]):
                         found[pair] = float(time[row]), depth
         return [
-            Fault(joints := self._between(pair), factor, self._text(pair, when, depth, joints))
+            TouchFault(joints := self._between(pair), factor, self._text(pair, when, depth, joints))
             for pair, (when, depth) in sorted(found.items(), key=lambda item: item[1])
         ]
 

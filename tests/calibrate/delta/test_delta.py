@@ -12,7 +12,7 @@ import pytest
 from trueup.calibrate.delta.baselines import METHODS, score_all
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import calibrate_delta
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
@@ -191,7 +191,7 @@ def test_a_simulation_sees_the_targets_that_came_before() -> None:
 def test_every_method_is_scored_on_the_same_held_out_log() -> None:
     """Identification and the delta action both explain a weak servo; noise explains nothing."""
     cfg = replace(QUICK, windows=200, rounds=2)
-    problem = Problem(load_robot("so101"), [recorded("so101", 8.0)], cfg, holdout=[recorded("so101", 5.0, seed=2)])
+    problem = DeltaProblem(load_robot("so101"), [recorded("so101", 8.0)], cfg, holdout=[recorded("so101", 5.0, seed=2)])
     assert problem.scored.min() >= 8 * 30  # rows of the held-out log only
     learned, scored = score_all(problem)
     at_1s = {one.name: one.errors.global_mm[-1] for one in scored}

@@ -7,7 +7,7 @@ from made_calibration import made_calibration
 
 from trueup.calibrate.judge.scores import alarms, bootstrap, error_blocks, recorded_drivers
 from trueup.robot.load import load_robot
-from trueup.world.fitted.calibration import Calibration, Predictive, Score
+from trueup.world.fitted.calibration import Calibration, FitScore, Predictive
 from trueup.world.replay.replay import Replay
 
 ROBOT = load_robot("pendulum")
@@ -21,8 +21,8 @@ def changed(**fields: object) -> Calibration:
     return msgspec.structs.replace(made_calibration(ROBOT, ("armature", "damping")), **fields)
 
 
-def score(mean: float) -> Score:
-    return Score(open_loop=[mean], window=[mean], open_loop_mean=mean, window_mean=mean, spread=(mean, mean))
+def score(mean: float) -> FitScore:
+    return FitScore(open_loop=[mean], window=[mean], open_loop_mean=mean, window_mean=mean, spread=(mean, mean))
 
 
 def check(median: float, q95: float) -> Predictive:

@@ -17,7 +17,7 @@ from mutations import mutate_inside
 
 from trueup.core.errors import TrueupError
 from trueup.data.lerobot.episodes import LerobotCfg, import_dataset
-from trueup.data.log import Reference
+from trueup.data.log import RobotReference
 
 COUNT = int(os.environ.get("TRUEUP_FUZZ", "40"))
 TIME_LIMIT_S = 2.0
@@ -38,7 +38,7 @@ CASES = [(version, name) for version, names in FILES.items() for name in names]
 def test_mutated_dataset_ends_in_success_or_a_trueup_error(version: str, name: str, tmp_path: Path) -> None:
     one, rng = np.ones(6), np.random.default_rng([7, CASES.index((version, name))])
     gains = {"velocity_limit": one, "torque_limit": one, "kp": one, "kd": one, "default_pose": one}
-    robot = Reference(joint_names=JOINTS, position_low=-one, position_high=one, control_hz=50.0, **gains)
+    robot = RobotReference(joint_names=JOINTS, position_low=-one, position_high=one, control_hz=50.0, **gains)
     whole = make_dataset(tmp_path / "whole", [plain_episode(12), plain_episode(9)], version=version)
     sound, refused = (whole / name).read_bytes(), 0
     for k in range(COUNT):

@@ -10,7 +10,7 @@ from trueup.deploy.wiggle.analysis.imu import gravity_in_base, imu_findings
 from trueup.deploy.wiggle.analysis.limb_model import read_limbs
 from trueup.deploy.wiggle.analysis.mistakes import no_mistake, shifted, single_mistakes, stop_offset
 from trueup.deploy.wiggle.cfg import WiggleCfg
-from trueup.deploy.wiggle.motion.trace import Answer, Touch, Trace
+from trueup.deploy.wiggle.motion.trace import Touch, Trace, WiggleAnswer
 from trueup.robot.load import load_robot
 
 GO2, CFG = load_robot("go2"), WiggleCfg()
@@ -30,7 +30,7 @@ def answered(**who: tuple[str, float]) -> Trace:
         other, moved = who.get(name.removesuffix("_joint"), (name.removesuffix("_joint"), 0.16))
         change = np.zeros(12)
         change[SPEC.joint_names.index(f"{other}_joint")] = moved
-        trace.answers[j] = Answer(change, 0.2, 2)
+        trace.answers[j] = WiggleAnswer(change, 0.2, 2)
     return trace
 
 

@@ -11,7 +11,7 @@ from trueup.core.errors import TrueupError
 from trueup.deploy.wiggle.analysis.finding import WiggleResult
 from trueup.deploy.wiggle.analysis.limb_model import read_limbs
 from trueup.deploy.wiggle.cfg import WiggleCfg
-from trueup.deploy.wiggle.miswired import Miswired, Wiring
+from trueup.deploy.wiggle.miswired import Miswired, Miswiring
 from trueup.deploy.wiggle.motion.program import sweep_groups, sweep_poses
 from trueup.deploy.wiggle.verbs import WiggleVerb
 from trueup.deploy.wiggle.wiggle import run_wiggle
@@ -24,7 +24,7 @@ from trueup.report.operate.wiggle import run_wiggle as run_verb
 from trueup.robot.load import load_robot
 
 GO2 = load_robot("go2")
-RIGHT = Wiring.right(12)
+RIGHT = Miswiring.right(12)
 SHORT = WiggleCfg(stops=False)
 
 
@@ -53,7 +53,7 @@ def twin(preset: str = "ideal", seed: int = 0, robot=GO2) -> Watched:
     return Watched(robot, ServeCfg(preset=preset, seed=seed, lockstep=True, command_hz=100.0))
 
 
-def wiggled(wiring: Wiring, cfg: WiggleCfg = SHORT, preset: str = "mild") -> WiggleResult:
+def wiggled(wiring: Miswiring, cfg: WiggleCfg = SHORT, preset: str = "mild") -> WiggleResult:
     return run_wiggle(GO2, Miswired(twin(preset), wiring), cfg)
 
 
@@ -218,13 +218,13 @@ def test_what_is_wrong_unseen_and_left_out_is_printed():
 
     from rich.console import Console
 
-    from trueup.deploy.wiggle.analysis.finding import Finding, JointResult
+    from trueup.deploy.wiggle.analysis.finding import JointResult, WiringFinding
 
     console = Console(file=io.StringIO(), width=200)
     result = WiggleResult(
         robot="x",
         driver="y",
-        findings=(Finding(kind="offset", joints=("a",), text="a is held [early]", value=0.2),),
+        findings=(WiringFinding(kind="offset", joints=("a",), text="a is held [early]", value=0.2),),
         joints=(JointResult(name="a", gain=0.5, offset=0.2, low=-1.0),),
         unseen=("the sign of a",),
         notes=("torques were not compared",),

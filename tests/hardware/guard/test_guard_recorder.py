@@ -19,7 +19,7 @@ from trueup.data.mcap.write import LogWriter
 from trueup.hardware.guard import recorder as recorder_module
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
-from trueup.hardware.guard.recorder import Recorder
+from trueup.hardware.guard.recorder import GuardRecorder
 from trueup.robot.load import load_robot
 
 
@@ -28,7 +28,7 @@ def events_of(folder: Path) -> list[dict[str, object]]:
 
 
 def test_rows_are_an_ordinary_log_of_states_and_the_commands_that_followed(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, SPEC.joint_names, {"robot": "two"})
+    recorder = GuardRecorder(tmp_path, SPEC.joint_names, {"robot": "two"})
     for k in range(100):
         recorder.row(state(k, joint_pos=[0.01 * k, -1.0]), rows([0.5, -1.0]))
     recorder.event("clips", 1.5, counts={"step": 3})
@@ -43,7 +43,7 @@ def test_rows_are_an_ordinary_log_of_states_and_the_commands_that_followed(tmp_p
 
 
 def test_a_report_with_nan_is_recorded_as_it_came_and_one_with_a_broken_clock_is_not(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, SPEC.joint_names, {})
+    recorder = GuardRecorder(tmp_path, SPEC.joint_names, {})
     for broken in (state(0), state(1, joint_pos=[np.nan, -1.0]), state(1), state(2, time_s=np.nan), state(0)):
         recorder.row(broken, rows())
     recorder.row(state(3, time_s=-1.0), rows())
@@ -55,7 +55,7 @@ def test_a_report_with_nan_is_recorded_as_it_came_and_one_with_a_broken_clock_is
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    recorder = Recorder(None, SPEC.joint_names, {})
+    recorder = GuardRecorder(None, SPEC.joint_names, {})
     recorder.row(state(0), rows())
     recorder.event("trip", 0.0)
     recorder.close()
@@ -71,7 +71,7 @@ def test_a_disk_that_is_too_slow_costs_rows_and_no_time(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(LogWriter, "append", slow)
     monkeypatch.setattr(recorder_module, "_LONGEST", 10)
-    recorder = Recorder(tmp_path, SPEC.joint_names, {})
+    recorder = GuardRecorder(tmp_path, SPEC.joint_names, {})
     began = time.monotonic()
     for k in range(500):
         recorder.row(state(k), rows())
@@ -85,7 +85,7 @@ def test_a_missing_package_costs_the_log_and_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "trueup.data.mcap.write", None)
-    recorder = Recorder(tmp_path, SPEC.joint_names, {})
+    recorder = GuardRecorder(tmp_path, SPEC.joint_names, {})
     for k in range(20):
         recorder.row(state(k), rows())
         time.sleep(0.001)
@@ -99,7 +99,7 @@ def test_a_missing_package_costs_the_log_and_is_said_once(
 
 def test_a_folder_that_takes_no_files_costs_the_log(tmp_path: Path) -> None:
     (tmp_path / "robot.mcap").write_bytes(b"an older one")
-    recorder = Recorder(tmp_path, SPEC.joint_names, {})
+    recorder = GuardRecorder(tmp_path, SPEC.joint_names, {})
     time.sleep(0.05)
     recorder.row(state(0), rows())
     recorder.close()

@@ -11,7 +11,7 @@ from guard_doubles import PERIOD, SPEC, Runner, rows, state
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.limiter import limits_of
 from trueup.hardware.guard.motor_guard import MotorGuard
-from trueup.hardware.guard.readings import Fault
+from trueup.hardware.guard.readings import GuardFault
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_robot_moved_by_hand_before_the_start_is_fine() -> None:
 def test_a_trip_is_for_good_and_its_first_reason_stays(runner: Runner) -> None:
     runner.step(joint_pos=[math.nan, -1.0])
     runner.run(50)
-    runner.guard.stop(Fault("stop", "later"), 9.0)
+    runner.guard.stop(GuardFault("stop", "later"), 9.0)
     assert runner.tripped == "nonfinite"
     assert runner.sent is None
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.ros2.commands import CommandFormat, Targets
+from trueup.hardware.drivers.ros2.commands import CommandFormat, CommandTargets
 from trueup.hardware.drivers.ros2.messages import (
     Float64MultiArray,
     Header,
@@ -144,7 +144,7 @@ def test_seconds_are_split_as_ros_has_them(time_s: float, split: tuple[int, int]
 def test_what_is_packed_comes_out_again(kind: str) -> None:
     cfg = read_options("", {"kind": kind, "joints": "c,a,b"})
     layout = CommandFormat(NAMES, cfg, 100.0)
-    asked = Targets(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]), np.array([7.0, 8.0, 9.0]))
+    asked = CommandTargets(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]), np.array([7.0, 8.0, 9.0]))
     message, sent = layout.pack(asked, 12.5)
     wire = type(message).deserialize(message.serialize())
     for said, read in zip(sent, layout.unpack(wire), strict=True):

@@ -13,7 +13,7 @@ import pytest
 from servo_line import Once, ServoLine, late
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.servos.bus import Bus, NoAnswerError, NotTakenError
+from trueup.hardware.drivers.servos.bus import NoAnswerError, NotTakenError, ServoBus
 from trueup.hardware.drivers.servos.dynamixel_protocol import DynamixelCodec
 from trueup.hardware.drivers.servos.feetech_protocol import FeetechCodec
 from trueup.hardware.drivers.servos.port import PortGoneError, SerialPort
@@ -34,20 +34,20 @@ def line(request: pytest.FixtureRequest) -> Iterator[ServoLine]:
 
 
 @pytest.fixture
-def bus(line: ServoLine) -> Iterator[Bus]:
+def bus(line: ServoLine) -> Iterator[ServoBus]:
     port = SerialPort(line.port, 1_000_000)
-    made = Bus(port, line.codec, NAMES, timeout_s=WAIT_S)
+    made = ServoBus(port, line.codec, NAMES, timeout_s=WAIT_S)
     yield made
     made.close()
 
 
-def positions(bus: Bus) -> list[int]:
+def positions(bus: ServoBus) -> list[int]:
     replies = bus.read_all(56, 8)
     return [replies[servo].data[0] for servo in NAMES]
 
 
 # --- all is well ---
-def test_servos_are_found_and_read_and_written(bus: Bus, line: ServoLine) -> None:
+def test_servos_are_found_and_read_and_written(bus: ServoBus, line: ServoLine) -> None:
     assert bus.find(3, (1_000_000,)) == dict.fromkeys(NAMES, 777)
     assert positions(bus) == [1, 2, 3]
     bus.write_all(42, {1: b"\x00\x04", 3: b"\x00\x0c"})
@@ -57,7 +57,7 @@ def test_servos_are_found_and_read_and_written(bus: Bus, line: ServoLine) -> Non
     assert (bus.asked, bus.lost) == (5, 0)
 
 
-def test_what_is_set_is_read_back(bus: Bus, line: ServoLine) -> None:
+def test_what_is_set_is_read_back(bus: ServoBus, line: ServoLine) -> None:
     bus.set_all(40, dict.fromkeys(NAMES, b"\x01"), "torque")
     assert [memory[40] for memory in line.memory.values()] == [1, 1, 1]
     line.stuck.add(21)
@@ -78,13 +78,13 @@ FAULTS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_answer_that_goes_wrong_is_asked_for_again(bus: Bus, line: ServoLine, fault: str) -> None:
+def test_an_answer_that_goes_wrong_is_asked_for_again(bus: ServoBus, line: ServoLine, fault: str) -> None:
     line.spoil = Once(FAULTS[fault])
     assert positions(bus) == [1, 2, 3]
     assert (bus.asked, bus.lost) == (2, 1)
 
 
-def test_only_those_whose_answer_is_missing_are_asked_again(bus: Bus, line: ServoLine) -> None:
+def test_only_those_whose_answer_is_missing_are_asked_again(bus: ServoBus, line: ServoLine) -> None:
     size = line.codec.overhead + 8
     line.spoil = Once(lambda answer: answer[:size] + answer[2 * size :])  # the second servo's is lost
     assert positions(bus) == [1, 2, 3]
@@ -103,14 +103,14 @@ NOISE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("where", NOISE)
-def test_garbage_around_sound_packets_costs_nothing(bus: Bus, line: ServoLine, where: str) -> None:
+def test_garbage_around_sound_packets_costs_nothing(bus: ServoBus, line: ServoLine, where: str) -> None:
     line.spoil = NOISE[where]
     for _ in range(3):
         assert positions(bus) == [1, 2, 3]
     assert bus.lost == 0
 
 
-def test_what_came_before_the_question_is_no_answer_to_it(bus: Bus, line: ServoLine) -> None:
+def test_what_came_before_the_question_is_no_answer_to_it(bus: ServoBus, line: ServoLine) -> None:
     """A sound packet of the right length, but of an earlier question."""
     stale = b"".join(line.codec.status(r) for r in (line._read(servo, 200, 8) for servo in NAMES))
     line.babble(stale)
@@ -118,7 +118,7 @@ def test_what_came_before_the_question_is_no_answer_to_it(bus: Bus, line: ServoL
     assert positions(bus) == [1, 2, 3]
 
 
-def test_a_line_that_never_stops_babbling_ends_in_an_error(bus: Bus, line: ServoLine) -> None:
+def test_a_line_that_never_stops_babbling_ends_in_an_error(bus: ServoBus, line: ServoLine) -> None:
     line.spoil = lambda answer: b""
     stop = threading.Event()
 
@@ -137,7 +137,7 @@ def test_a_line_that_never_stops_babbling_ends_in_an_error(bus: Bus, line: Servo
     thread.join()
 
 
-def test_an_adapter_that_echoes_changes_nothing(bus: Bus, line: ServoLine) -> None:
+def test_an_adapter_that_echoes_changes_nothing(bus: ServoBus, line: ServoLine) -> None:
     line.echo = True
     assert bus.find(3, ()) == dict.fromkeys(NAMES, 777)
     bus.set_all(40, dict.fromkeys(NAMES, b"\x01"), "torque")
@@ -150,7 +150,7 @@ def test_an_adapter_that_echoes_changes_nothing(bus: Bus, line: ServoLine) -> No
 
 
 # --- servos that are not there ---
-def test_a_servo_that_does_not_answer_is_named(bus: Bus, line: ServoLine) -> None:
+def test_a_servo_that_does_not_answer_is_named(bus: ServoBus, line: ServoLine) -> None:
     line.silent = {2}
     with pytest.raises(NoAnswerError, match=rf"{line.port}: no answer from servo 2 \(lift\)$"):
         positions(bus)
@@ -158,14 +158,14 @@ def test_a_servo_that_does_not_answer_is_named(bus: Bus, line: ServoLine) -> Non
         bus.find(3, (1_000_000, 500_000))
 
 
-def test_nobody_there_asks_for_the_motors_power(bus: Bus, line: ServoLine) -> None:
+def test_nobody_there_asks_for_the_motors_power(bus: ServoBus, line: ServoLine) -> None:
     line.silent = set(NAMES)
     with pytest.raises(NoAnswerError, match=r"no servo answers \(ids 1, 2, 3, 1000000 baud\): is the motors' power on"):
         bus.find(3, (1_000_000, 500_000))
     assert bus.port.baud == 1_000_000
 
 
-def test_servos_at_another_speed_are_found_and_the_speed_is_said(bus: Bus, line: ServoLine) -> None:
+def test_servos_at_another_speed_are_found_and_the_speed_is_said(bus: ServoBus, line: ServoLine) -> None:
     line.baud = termios.B500000
     with pytest.raises(NoAnswerError, match="no servo answers at 1000000 baud, but at 500000: add \\?baud=500000"):
         bus.find(3, (1_000_000, 500_000, 115_200))
@@ -174,7 +174,7 @@ def test_servos_at_another_speed_are_found_and_the_speed_is_said(bus: Bus, line:
 
 
 # --- two threads ---
-def test_who_writes_is_not_kept_waiting_by_another_who_reads_without_pause(bus: Bus, line: ServoLine) -> None:
+def test_who_writes_is_not_kept_waiting_by_another_who_reads_without_pause(bus: ServoBus, line: ServoLine) -> None:
     """An answer takes 20 ms here, and a write waits for two at most: the one under way, the one already waiting."""
     line.spoil = late(0.02)
     stop, failures = threading.Event(), []
@@ -202,7 +202,7 @@ def test_who_writes_is_not_kept_waiting_by_another_who_reads_without_pause(bus: 
 
 
 # --- ports ---
-def test_a_port_that_is_pulled_out_is_gone_for_reading_and_writing(bus: Bus, line: ServoLine) -> None:
+def test_a_port_that_is_pulled_out_is_gone_for_reading_and_writing(bus: ServoBus, line: ServoLine) -> None:
     assert positions(bus) == [1, 2, 3]
     line.unplug()
     with pytest.raises(PortGoneError, match="the port is gone: unplugged\\?"):

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.servos.calibration import Scale, Servo, ServoFile, ServoMap, read_servo_map, with_baud
+from trueup.hardware.drivers.servos.calibration import (
+    CountScale,
+    MappedServo,
+    ServoFile,
+    ServoMap,
+    read_servo_map,
+    with_baud,
+)
 from trueup.robot.load import load_robot
 
 SO101 = load_robot("so101")
@@ -30,9 +37,9 @@ LEROBOT = {
 
 def table(**changes: object) -> ServoFile:
     """A map of so101 with changes to the servo of shoulder_pan."""
-    servos = [Servo(joint=name, id=j + 1, zero=2047.0) for j, name in enumerate(SO101.spec.joint_names)]
+    servos = [MappedServo(joint=name, id=j + 1, zero=2047.0) for j, name in enumerate(SO101.spec.joint_names)]
     servos[0] = msgspec.structs.replace(servos[0], **changes)
-    return ServoFile(schema=1, protocol="feetech", baud=1_000_000, servos=tuple(servos), scale=Scale(kp=0.5))
+    return ServoFile(schema=1, protocol="feetech", baud=1_000_000, servos=tuple(servos), scale=CountScale(kp=0.5))
 
 
 def lerobot_file(folder: Path, content: object) -> str:
@@ -86,7 +93,7 @@ def test_gains_become_whole_counts_within_the_register() -> None:
 
 
 def test_a_servo_of_another_kind_has_its_own_scale() -> None:
-    servos = ServoMap(table(scale=Scale(kp=2.0, torque=0.01)), SO101.spec)
+    servos = ServoMap(table(scale=CountScale(kp=2.0, torque=0.01)), SO101.spec)
     assert servos.kp.tolist() == [2.0] + [0.5] * 5
     assert servos.torque[0] == 0.01
     assert np.isnan(servos.torque[1:]).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.servos.dynamixel_protocol import DynamixelCodec, crc16
 from trueup.hardware.drivers.servos.feetech_protocol import FeetechCodec
-from trueup.hardware.drivers.servos.packet import BROADCAST, PING, READ, WRITE, Codec, Packet, Reply
+from trueup.hardware.drivers.servos.packet import BROADCAST, PING, READ, WRITE, Codec, Reply, ServoPacket
 from trueup.hardware.drivers.servos.registers import STS, Register, X
 
 FEETECH, DYNAMIXEL = FeetechCodec(), DynamixelCodec()
@@ -24,14 +24,20 @@ def hexed(text: str) -> bytes:
 
 # --- Feetech: examples of "Servo SCS communication protocol" (numbers of its sections) ---
 FEETECH_EXAMPLES = {
-    "4.1 ping": (Packet(1, PING, b""), "FF FF 01 02 01 FB"),
-    "4.1 answer": (Packet(1, 0, b""), "FF FF 01 02 00 FC"),
-    "4.2 read the position": (Packet(1, READ, hexed("38 02")), "FF FF 01 04 02 38 02 BE"),
-    "4.2 answer 1304": (Packet(1, 0, hexed("18 05")), "FF FF 01 04 00 18 05 DD"),
-    "4.3 id of everyone to 1": (Packet(BROADCAST, WRITE, hexed("05 01")), "FF FF FE 04 03 05 01 F4"),
-    "4.3 to 2048": (Packet(1, WRITE, hexed("2A 00 08 00 00 E8 03")), "FF FF 01 09 03 2A 00 08 00 00 E8 03 D5"),
-    "4.7 answer of 1": (Packet(1, 0, hexed("00 08 00 00 00 00 79 1E")), "FF FF 01 0A 00 00 08 00 00 00 00 79 1E 55"),
-    "4.7 answer of 2": (Packet(2, 0, hexed("FF 07 00 00 00 00 77 23")), "FF FF 02 0A 00 FF 07 00 00 00 00 77 23 53"),
+    "4.1 ping": (ServoPacket(1, PING, b""), "FF FF 01 02 01 FB"),
+    "4.1 answer": (ServoPacket(1, 0, b""), "FF FF 01 02 00 FC"),
+    "4.2 read the position": (ServoPacket(1, READ, hexed("38 02")), "FF FF 01 04 02 38 02 BE"),
+    "4.2 answer 1304": (ServoPacket(1, 0, hexed("18 05")), "FF FF 01 04 00 18 05 DD"),
+    "4.3 id of everyone to 1": (ServoPacket(BROADCAST, WRITE, hexed("05 01")), "FF FF FE 04 03 05 01 F4"),
+    "4.3 to 2048": (ServoPacket(1, WRITE, hexed("2A 00 08 00 00 E8 03")), "FF FF 01 09 03 2A 00 08 00 00 E8 03 D5"),
+    "4.7 answer of 1": (
+        ServoPacket(1, 0, hexed("00 08 00 00 00 00 79 1E")),
+        "FF FF 01 0A 00 00 08 00 00 00 00 79 1E 55",
+    ),
+    "4.7 answer of 2": (
+        ServoPacket(2, 0, hexed("FF 07 00 00 00 00 77 23")),
+        "FF FF 02 0A 00 FF 07 00 00 00 00 77 23 53",
+    ),
 }
 
 
@@ -53,12 +59,12 @@ def test_feetech_sync_packets_are_those_of_the_manual() -> None:
 
 # --- Dynamixel: examples of ROBOTIS e-manual, "Protocol 2.0" ---
 DYNAMIXEL_EXAMPLES = {
-    "ping": (Packet(1, PING, b""), "FF FF FD 00 01 03 00 01 19 4E"),
-    "ping to all": (Packet(BROADCAST, PING, b""), "FF FF FD 00 FE 03 00 01 31 42"),
-    "answer of 2": (Packet(2, 0x55, hexed("00 06 04 26")), "FF FF FD 00 02 07 00 55 00 06 04 26 6F 6D"),
-    "read the position": (Packet(1, READ, hexed("84 00 04 00")), "FF FF FD 00 01 07 00 02 84 00 04 00 1D 15"),
-    "answer 166": (Packet(1, 0x55, hexed("00 A6 00 00 00")), "FF FF FD 00 01 08 00 55 00 A6 00 00 00 8C C0"),
-    "to 512": (Packet(1, WRITE, hexed("74 00 00 02 00 00")), "FF FF FD 00 01 09 00 03 74 00 00 02 00 00 CA 89"),
+    "ping": (ServoPacket(1, PING, b""), "FF FF FD 00 01 03 00 01 19 4E"),
+    "ping to all": (ServoPacket(BROADCAST, PING, b""), "FF FF FD 00 FE 03 00 01 31 42"),
+    "answer of 2": (ServoPacket(2, 0x55, hexed("00 06 04 26")), "FF FF FD 00 02 07 00 55 00 06 04 26 6F 6D"),
+    "read the position": (ServoPacket(1, READ, hexed("84 00 04 00")), "FF FF FD 00 01 07 00 02 84 00 04 00 1D 15"),
+    "answer 166": (ServoPacket(1, 0x55, hexed("00 A6 00 00 00")), "FF FF FD 00 01 08 00 55 00 A6 00 00 00 8C C0"),
+    "to 512": (ServoPacket(1, WRITE, hexed("74 00 00 02 00 00")), "FF FF FD 00 01 09 00 03 74 00 00 02 00 00 CA 89"),
 }
 
 
@@ -101,7 +107,7 @@ def test_dynamixel_bytes_equal_those_of_the_vendors_sdk() -> None:
         data = rows[next(iter(rows))]
         port = Recorder()
         sdk.writeTxOnly(port, servo, address, 4, list(data))
-        assert port.sent == DYNAMIXEL.encode(Packet(servo, WRITE, address.to_bytes(2, "little") + data))
+        assert port.sent == DYNAMIXEL.encode(ServoPacket(servo, WRITE, address.to_bytes(2, "little") + data))
         port = Recorder()
         sdk.syncWriteTxOnly(port, address, 4, [byte for k, row in rows.items() for byte in (k, *row)], 30)
         assert port.sent == DYNAMIXEL.sync_write(address, rows)
@@ -118,8 +124,8 @@ def test_dynamixel_bytes_are_stuffed_as_the_vendors_sdk_does() -> None:
         plain = b"\xff\xff\xfd\x00\x01" + (len(data) + 3).to_bytes(2, "little") + bytes((WRITE,)) + data
         stuffed = sdk.addStuffing([*plain, 0, 0])[:-2]
         wanted = bytes(stuffed) + sdk.updateCRC(0, stuffed, len(stuffed)).to_bytes(2, "little")
-        assert DYNAMIXEL.encode(Packet(1, WRITE, data)) == wanted
-        assert DYNAMIXEL.scan(wanted).packets == [Packet(1, WRITE, data)]
+        assert DYNAMIXEL.encode(ServoPacket(1, WRITE, data)) == wanted
+        assert DYNAMIXEL.scan(wanted).packets == [ServoPacket(1, WRITE, data)]
 
 
 def test_the_crc_is_that_of_the_vendor() -> None:
@@ -131,19 +137,19 @@ def test_the_crc_is_that_of_the_vendor() -> None:
 
 
 # --- both ---
-packets = st.builds(Packet, st.integers(0, 252), st.integers(0, 0x7F), st.binary(max_size=40))
+packets = st.builds(ServoPacket, st.integers(0, 252), st.integers(0, 0x7F), st.binary(max_size=40))
 
 
 @BOTH
 @given(sent=st.lists(packets, max_size=5))
-def test_what_is_encoded_is_found_again(codec: Codec, sent: list[Packet]) -> None:
+def test_what_is_encoded_is_found_again(codec: Codec, sent: list[ServoPacket]) -> None:
     stream = b"".join(map(codec.encode, sent))
     assert codec.scan(stream) == (sent, len(stream))
 
 
 @BOTH
 @given(noise=st.binary(max_size=60), packet=packets)
-def test_packets_behind_garbage_are_found(codec: Codec, noise: bytes, packet: Packet) -> None:
+def test_packets_behind_garbage_are_found(codec: Codec, noise: bytes, packet: ServoPacket) -> None:
     """Garbage may itself hold packets or the beginning of one; it must not swallow what follows."""
     found, end = codec.scan(noise + codec.encode(packet))
     assert found[-1] == packet
@@ -152,15 +158,15 @@ def test_packets_behind_garbage_are_found(codec: Codec, noise: bytes, packet: Pa
 
 @BOTH
 def test_a_header_that_promises_more_than_comes_hides_nothing(codec: Codec) -> None:
-    cut = codec.encode(Packet(3, 0, bytes(30)))[:12]
-    good = codec.encode(Packet(4, 0x55, b"\x00\x01\x02"))
-    assert codec.scan(cut + good).packets == [Packet(4, 0x55, b"\x00\x01\x02")]
+    cut = codec.encode(ServoPacket(3, 0, bytes(30)))[:12]
+    good = codec.encode(ServoPacket(4, 0x55, b"\x00\x01\x02"))
+    assert codec.scan(cut + good).packets == [ServoPacket(4, 0x55, b"\x00\x01\x02")]
     assert codec.scan(cut) == ([], 0)
 
 
 @BOTH
 def test_every_single_bit_flip_is_found(codec: Codec) -> None:
-    good = codec.encode(Packet(5, 0x55, bytes((0, 1, 2, 3, 4, 5, 6, 7, 8))))
+    good = codec.encode(ServoPacket(5, 0x55, bytes((0, 1, 2, 3, 4, 5, 6, 7, 8))))
     for bit in range(8 * len(good)):
         bad = bytearray(good)
         bad[bit // 8] ^= 1 << bit % 8

@@ -18,16 +18,16 @@ from unitree_bench import GO2, driver_for, driving, hold, own_domain, serving, s
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import RobotState
 from trueup.hardware.drivers import dds
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 from trueup.hardware.drivers.open import open_driver
 from trueup.hardware.drivers.unitree.codec import decode_command, encode_command, encode_state
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
 from trueup.hardware.drivers.unitree.driver import UnitreeDriver, make_driver
 from trueup.hardware.drivers.unitree.motors import wiring_of
-from trueup.hardware.drivers.unitree.rpc import Answer, Service
+from trueup.hardware.drivers.unitree.rpc import Service, ServiceReply
 from trueup.hardware.drivers.unitree.streams import LOW_CMD, LOW_STATE
 from trueup.hardware.drivers.unitree.switcher import CHECK_MODE
-from trueup.twin.speak.unitree import Speaker
+from trueup.twin.speak.unitree import UnitreeSpeaker
 
 medium = pytest.mark.medium
 WIRING = wiring_of(GO2.spec)
@@ -35,7 +35,7 @@ N = GO2.spec.njoint
 
 
 @pytest.fixture(scope="module")
-def twin() -> Iterator[Speaker]:
+def twin() -> Iterator[UnitreeSpeaker]:
     with serving(GO2) as speaker:
         yield speaker
 
@@ -45,10 +45,10 @@ class PlainRobot(threading.Thread):
 
     def __init__(self, domain: int, frame: Callable[[int], bytes], mode: str | None = None) -> None:
         super().__init__(daemon=True)
-        self._bus = Bus("lo", domain, "unitree")
+        self._bus = DdsBus("lo", domain, "unitree")
         self._out = self._bus.outbox(LOW_STATE, WIRING.family.low_state.sample)
         self._in = self._bus.inbox(LOW_CMD, WIRING.family.low_cmd.sample)
-        answer = Answer(0, f'{{"name":"{mode}"}}')
+        answer = ServiceReply(0, f'{{"name":"{mode}"}}')
         self._switcher = (
             None if mode is None else Service(self._bus, "motion_switcher", lambda api, _: self._say(api, answer))
         )
@@ -56,7 +56,7 @@ class PlainRobot(threading.Thread):
         self.calls: list[int] = []
         self.commands: list[bytes] = []
 
-    def _say(self, api_id: int, answer: Answer) -> Answer:
+    def _say(self, api_id: int, answer: ServiceReply) -> ServiceReply:
         self.calls.append(api_id)
         return answer
 
@@ -95,7 +95,7 @@ def plain_driver(domain: int, **options: str) -> UnitreeDriver:
 
 # --- with a twin ---
 @medium
-def test_connecting_ends_sport_mode_and_moves_nothing(twin: Speaker) -> None:
+def test_connecting_ends_sport_mode_and_moves_nothing(twin: UnitreeSpeaker) -> None:
     assert twin.mode == "normal"
     with driving(twin) as driver:
         assert driver.released == "normal"
@@ -105,7 +105,7 @@ def test_connecting_ends_sport_mode_and_moves_nothing(twin: Speaker) -> None:
 
 
 @medium
-def test_what_is_written_comes_back_as_float32_and_is_obeyed(twin: Speaker) -> None:
+def test_what_is_written_comes_back_as_float32_and_is_obeyed(twin: UnitreeSpeaker) -> None:
     with driving(twin) as driver:
         wanted = hold(GO2, GO2.spec.default_pose + 1e-9)
         for _ in range(150):
@@ -120,7 +120,7 @@ def test_what_is_written_comes_back_as_float32_and_is_obeyed(twin: Speaker) -> N
 
 
 @medium
-def test_one_thread_reads_while_another_writes_and_nothing_is_lost(twin: Speaker) -> None:
+def test_one_thread_reads_while_another_writes_and_nothing_is_lost(twin: UnitreeSpeaker) -> None:
     with driving(twin) as driver:
         before, states, over = twin.twin.tap(), [driver.read()], threading.Event()
 
@@ -145,7 +145,7 @@ def test_one_thread_reads_while_another_writes_and_nothing_is_lost(twin: Speaker
 
 
 @medium
-def test_another_commander_is_noticed_and_named(twin: Speaker) -> None:
+def test_another_commander_is_noticed_and_named(twin: UnitreeSpeaker) -> None:
     with driving(twin) as driver, stranger(twin) as other:
         for _ in range(20):
             driver.write(hold(GO2))
@@ -179,7 +179,7 @@ def test_a_listener_sees_what_sport_mode_commands_and_sends_nothing() -> None:
 
 
 @medium
-def test_observing_says_none_when_nobody_commands(twin: Speaker) -> None:
+def test_observing_says_none_when_nobody_commands(twin: UnitreeSpeaker) -> None:
     with driving(twin) as driver:
         assert driver.observe()[1] is None
         driver.write(hold(GO2))
@@ -316,7 +316,7 @@ def test_references_that_make_no_sense_are_refused_in_words(reference: str, word
         open_driver(reference, GO2).connect()
 
 
-def test_nothing_works_before_connect(twin: Speaker) -> None:
+def test_nothing_works_before_connect(twin: UnitreeSpeaker) -> None:
     driver = driver_for(twin)
     for call in (driver.read, driver.damp, lambda: driver.write(hold(GO2))):
         with pytest.raises(TrueupError, match="call connect"):
@@ -325,7 +325,7 @@ def test_nothing_works_before_connect(twin: Speaker) -> None:
 
 
 @medium
-def test_connecting_twice_is_refused_and_the_first_connection_stays(twin: Speaker) -> None:
+def test_connecting_twice_is_refused_and_the_first_connection_stays(twin: UnitreeSpeaker) -> None:
     with driving(twin) as driver:
         with pytest.raises(TrueupError, match="connected already"):
             driver.connect()
@@ -338,9 +338,9 @@ def test_a_domain_is_on_one_interface_in_a_process() -> None:
     if not interfaces:
         pytest.skip("loopback is the only interface here")
     with own_domain() as domain:
-        bus = Bus("lo", domain, "unitree")
+        bus = DdsBus("lo", domain, "unitree")
         with pytest.raises(TrueupError, match=f"domain {domain} is on lo"):
-            Bus(interfaces[0], domain, "unitree")
+            DdsBus(interfaces[0], domain, "unitree")
         bus.close()
         assert not dds._domains.get(domain)
 

@@ -10,7 +10,7 @@ from made_bundles import OBSERVATION, edit_spec, make_bundle, make_net, make_pas
 
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import is_bundle, load_bundle, write_bundle
-from trueup.policy.bundle.manifest import GOLDEN, MANIFEST, NETWORK, SPEC, Manifest, read_files, write_files
+from trueup.policy.bundle.manifest import GOLDEN, MANIFEST, NETWORK, SPEC, BundleManifest, read_files, write_files
 from trueup.policy.graph.policy_onnx import policy_onnx
 from trueup.policy.runner import PolicyRunner
 
@@ -161,7 +161,7 @@ def test_blanks_in_the_manifest_are_refused_too(bundle):
     (bundle / MANIFEST).write_bytes(data + b" ")
     with pytest.raises(TrueupError, match="hash does not fit"):
         load_bundle(bundle)
-    assert Manifest(opset=1, operators=(), files={}).signed().sha256 != ""
+    assert BundleManifest(opset=1, operators=(), files={}).signed().sha256 != ""
 
 
 @pytest.mark.parametrize(

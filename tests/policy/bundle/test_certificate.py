@@ -6,7 +6,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.certificate import (
     Certificate,
-    Check,
+    GateCheck,
     certificate_path,
     read_certificate,
     require_certificate,
@@ -14,11 +14,11 @@ from trueup.policy.bundle.certificate import (
 )
 
 HASH = "ab" * 32
-GOOD = Check(name="parity", state="pass", asked="at most 1e-5", found="3e-7", value=3e-7)
-BAD = Check(name="push", state="fail", asked="at least 90 %", found="40 % [31, 50]", remedy="train with pushes")
+GOOD = GateCheck(name="parity", state="pass", asked="at most 1e-5", found="3e-7", value=3e-7)
+BAD = GateCheck(name="push", state="fail", asked="at least 90 %", found="40 % [31, 50]", remedy="train with pushes")
 
 
-def make(*checks: Check) -> Certificate:
+def make(*checks: GateCheck) -> Certificate:
     return Certificate(
         bundle=HASH,
         name="walk",

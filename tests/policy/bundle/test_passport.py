@@ -5,7 +5,7 @@ import pytest
 from made_bundles import JOINTS, OBSERVATION, RobotFacts, make_passport
 
 from trueup.core.errors import TrueupError
-from trueup.policy.bundle.passport import GoalFacts, Origin, Passport, RobotIdentity, column_names, term_facts
+from trueup.policy.bundle.passport import GoalFacts, Passport, PolicyOrigin, RobotIdentity, column_names, term_facts
 from trueup.policy.bundle.robot_check import check_against_robot, contradictions
 from trueup.policy.observation import OWN_SIGNALS, ObservationSpec, Term
 from trueup.policy.signal_facts import FACTS
@@ -138,5 +138,5 @@ def test_other_robots_joints_and_models_are_refused():
 
 def test_imported_policies_may_stand_in_another_pose():
     other = action_with(default_pose=(0.1, -0.3, 0.3))
-    assert contradictions(make_passport(**other, origin=Origin(format="rl_sar")), RobotFacts()) == []
+    assert contradictions(make_passport(**other, origin=PolicyOrigin(format="rl_sar")), RobotFacts()) == []
     assert len(contradictions(make_passport(**other), RobotFacts())) == 1

@@ -13,7 +13,7 @@ from trueup.policy.foreign.onnx_net import open_session
 from trueup.policy.graph.net import GraphNet, GraphPolicy
 from trueup.policy.graph.onnx_file import parse_onnx
 from trueup.policy.graph.policy_onnx import policy_onnx, read_normalizer_of
-from trueup.policy.net import Wiring
+from trueup.policy.net import NetWiring
 from trueup.policy.runner import PolicyRunner
 
 
@@ -61,7 +61,7 @@ def test_the_same_policy_gives_the_same_bytes():
 
 
 def test_a_policy_that_needs_hidden_factors_is_not_exported():
-    net = replace(make_net(), spec=Wiring(kind="privileged"))
+    net = replace(make_net(), spec=NetWiring(kind="privileged"))
     with pytest.raises(TrueupError, match="hidden factors"):
         policy_onnx(net)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.data.windows import FitWindows
 from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, window_products
 from trueup.calibrate.judge.valleys import along, widest_axes
 from trueup.core.arrays import FloatArray
@@ -80,7 +80,7 @@ class Forecaster:
         target = np.concatenate([np.repeat(start, self._settle, axis=1), targets], axis=1)
         judged = np.ones(target.shape, bool)
         judged[:, : self._settle] = False
-        windows = Windows(
+        windows = FitWindows(
             rate_hz=self.rate_hz,
             joint_names=self.robot.spec.joint_names,
             past=np.repeat(start, int(np.ceil(_MAX_DELAY_S * self.rate_hz)) + 1, axis=1),

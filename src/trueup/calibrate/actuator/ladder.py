@@ -102,7 +102,7 @@ def run_ladder(
         resume=resume,
     )
     twin = None if cfg.driver is None else run_on_twin(robot, cfg.driver)
-    run = _Run(job=job, held=split.held, folder=place, twin=twin)
+    run = _LadderRun(job=job, held=split.held, folder=place, twin=twin)
     table = Timetable(rungs=choose(cfg.chosen), costs=measured_costs(robot, _sim(job.physics_hz)), limit_s=cfg.limit_s)
     if on_plan is not None:
         on_plan(table)
@@ -125,7 +125,7 @@ def run_ladder(
 
 
 def _climb(
-    run: _Run, table: Timetable, progress: Progress, on_rung: Callable[[RungResult], None] | None
+    run: _LadderRun, table: Timetable, progress: Progress, on_rung: Callable[[RungResult], None] | None
 ) -> StepCheck | None:
     """Run the rungs of the timetable that fit, and the check of the physics step."""
     for rung in table.rungs:
@@ -149,7 +149,7 @@ def _sim(physics_hz: float) -> SimCfg:
 
 
 @dataclass(kw_only=True)
-class _Run:
+class _LadderRun:
     """A ladder that is being run: `job.below` has the models so far, `results` the results."""
 
     job: RungJob

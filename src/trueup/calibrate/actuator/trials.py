@@ -31,7 +31,7 @@ from trueup.robot.excitation.excitation import ExcitationCfg, excite
 from trueup.robot.excitation.plan import min_jerk
 from trueup.robot.load import Robot
 from trueup.world.batch import SimCfg
-from trueup.world.replay.playback import Recorded, begin, joint_seen, play, set_gains
+from trueup.world.replay.playback import RecordedStretch, begin, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
 Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
@@ -65,7 +65,7 @@ def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: f
     period = np.concatenate([once, once[::-1]])
     targets = np.tile(period, (max(2, math.ceil(seconds * rate / len(period))), 1))
     first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])  # the gains in force longest
-    recorded = Recorded(
+    recorded = RecordedStretch(
         pos=log["joint_pos"][:1],
         vel=np.zeros((1, robot.spec.njoint)),
         past=np.zeros((1, 0, robot.spec.njoint)),
@@ -155,7 +155,7 @@ def predict(robot: Robot, actuator: Actuator, sim: SimCfg, recorded: TwinRun) ->
     batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), _RATE_HZ))
     actuator.apply(batch)
     none, still = np.zeros((1, 0, robot.spec.njoint)), np.zeros((1, robot.spec.njoint))
-    begin(batch, Recorded(pos=recorded.start_pos[None], vel=still, past=none, target=none))
+    begin(batch, RecordedStretch(pos=recorded.start_pos[None], vel=still, past=none, target=none))
     for _ in range(round(_SETTLE_S * _RATE_HZ)):
         batch.step(recorded.reference[0])
 

@@ -20,7 +20,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, common_rate, rate_of
 from trueup.robot.load import Robot
-from trueup.world.replay.playback import Recorded
+from trueup.world.replay.playback import RecordedStretch
 from trueup.world.replay.tracks import lay_tracks, require_finite
 
 _WINDOWS = 8
@@ -28,11 +28,11 @@ _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for
 _MOST_OF_DATA = 0.5
 _STILL_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its dynamics
-_PLAYED = tuple(one.name for one in fields(Recorded) if one.name != "history")
+_PLAYED = tuple(one.name for one in fields(RecordedStretch) if one.name != "history")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows(Recorded):
+class FitWindows(RecordedStretch):
     """Stacked windows of L samples after the start, warm-up and compared ones, with what was measured there.
 
     Channels are joint positions, joint velocities (if logged), and with a free base its position, rotation (a vector,
@@ -60,14 +60,14 @@ class Windows(Recorded):
         return len(self.target)
 
     @property
-    def recorded(self) -> Recorded:
+    def recorded(self) -> RecordedStretch:
         """The windows as a simulation plays them."""
-        return Recorded(**{name: getattr(self, name) for name in _PLAYED})
+        return RecordedStretch(**{name: getattr(self, name) for name in _PLAYED})
 
 
 def cut_windows(
     robot: Robot, logs: Sequence[Log], cfg: WindowCfg, *, free_base: bool = False, mask_saturated: bool = True
-) -> Windows:
+) -> FitWindows:
     """Cut logs of one robot into windows on one clock; logs too short for a window are left out."""
     logs = [log.with_joint_order(robot.spec.joint_names) for log in logs]
     for log in logs:
@@ -93,7 +93,7 @@ def cut_windows(
     if len(enough) < len(logs):
         left = f"{len(logs) - len(enough)} of {len(logs)} logs are shorter than a window and were left out"
         notes = (*notes, left)
-    return Windows(
+    return FitWindows(
         **{name: getattr(recorded, name) for name in _PLAYED},
         rate_hz=rate,
         joint_names=robot.spec.joint_names,

@@ -22,7 +22,7 @@ import numpy as np
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
 from trueup.calibrate.delta.dynamics import DeltaDynamics
 from trueup.calibrate.delta.identify import identified
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HorizonErrors, score, score_run
 from trueup.calibrate.fit.fit import Progress
 from trueup.core.arrays import FloatArray
@@ -37,7 +37,7 @@ METHODS = ("nothing", "action noise", "randomisation", "identification", "delta 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoredMethod:
     """One method: its errors on the scored windows, and the time of the processor that it took to fit."""
 
     name: str
@@ -56,17 +56,19 @@ class ActionNoise(TargetStage):
         return out
 
 
-def score_all(problem: Problem, progress: Progress = lambda done: None) -> tuple[DeltaResult, tuple[Scored, ...]]:
+def score_all(
+    problem: DeltaProblem, progress: Progress = lambda done: None
+) -> tuple[DeltaResult, tuple[ScoredMethod, ...]]:
     """The delta action and every method beside it, in the order of `METHODS`."""
     learned, spent = _timed(lambda: learn_delta(problem, lambda done: progress(0.5 * done)))
     out = []
     for k, name in enumerate(METHODS[:-1]):
         out.append(score_beside(name, problem, learned))
         progress(0.5 + 0.1 * (k + 1))
-    return learned, (*out, Scored(name=METHODS[-1], errors=learned.corrected, seconds=spent))
+    return learned, (*out, ScoredMethod(name=METHODS[-1], errors=learned.corrected, seconds=spent))
 
 
-def score_beside(name: str, problem: Problem, learned: DeltaResult) -> Scored:
+def score_beside(name: str, problem: DeltaProblem, learned: DeltaResult) -> ScoredMethod:
     """One of `METHODS` but the last."""
     std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or _LEAST_NOISE
     work: dict[str, Callable[[], HorizonErrors]] = {
@@ -77,20 +79,20 @@ def score_beside(name: str, problem: Problem, learned: DeltaResult) -> Scored:
         "delta dynamics": lambda: _by_dynamics(problem),
     }
     errors, seconds = _timed(work[name])
-    return Scored(name=name, errors=errors, seconds=seconds)
+    return ScoredMethod(name=name, errors=errors, seconds=seconds)
 
 
-def _by_dynamics(problem: Problem) -> HorizonErrors:
+def _by_dynamics(problem: DeltaProblem) -> HorizonErrors:
     run = DeltaDynamics(problem).run(problem.scored, problem.steps)
     return score_run(problem.shooting, run, problem.scored)
 
 
-def _under_noise(problem: Problem, std: float) -> HorizonErrors:
+def _under_noise(problem: DeltaProblem, std: float) -> HorizonErrors:
     run = problem.shooting.run(problem.scored, problem.steps, (ActionNoise(std, problem.cfg.seed),))
     return score_run(problem.shooting, run, problem.scored)
 
 
-def _randomised(problem: Problem) -> HorizonErrors:
+def _randomised(problem: DeltaProblem) -> HorizonErrors:
     shooting, spec = problem.shooting, problem.robot.spec
     ranges = locomotion_ranges(spec.base.body) if shooting.tracks.base_pos is not None else joint_ranges()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.fit_net import fit_net
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S, HorizonErrors, score
 from trueup.calibrate.fit.fit import Progress
 from trueup.core.documents import write_json
@@ -64,14 +64,14 @@ def calibrate_delta(
     """
     cfg = cfg or DeltaCfg()
     held = None if holdout is None else read_logs(holdout, mapping)
-    problem = Problem(load_robot(robot), read_logs(logs, mapping), cfg, holdout=held, params=params)
+    problem = DeltaProblem(load_robot(robot), read_logs(logs, mapping), cfg, holdout=held, params=params)
     result = learn_delta(problem, progress or (lambda done: None))
     if folder is not None:
         write_delta(result, Path(folder), cfg)
     return result
 
 
-def learn_delta(problem: Problem, report: Progress = lambda done: None) -> DeltaResult:
+def learn_delta(problem: DeltaProblem, report: Progress = lambda done: None) -> DeltaResult:
     """Rounds of linearising the simulator and fitting the correction; the best one by the ends of the logs."""
     cfg, shooting = problem.cfg, problem.shooting
     notes = list(problem.notes)
@@ -107,7 +107,7 @@ def _badness(errors: HorizonErrors) -> float:
     return float(np.sum(np.log(np.maximum(errors.global_mm, 1e-6))))
 
 
-def blank_net(problem: Problem) -> DeltaNet:
+def blank_net(problem: DeltaProblem) -> DeltaNet:
     """A delta action of zero with the range and the normalisation of the data."""
     shooting, cfg = problem.shooting, problem.cfg
     spec = shooting.robot.spec

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import torch
 
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.shooting import Rows
 from trueup.core.arrays import FloatArray
 from trueup.core.layers import Layer, forward
@@ -30,7 +30,7 @@ _MOST = 6000
 class DeltaDynamics:
     """A net of (state, target) to the difference of the next state: qvel-sized displacement and velocity."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DeltaProblem) -> None:
         self.shooting = problem.shooting
         starts = problem.starts(1, windows=_MOST)
         x, y = self._pairs(starts)

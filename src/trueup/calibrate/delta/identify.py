@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.calibrate.delta.states import with_base
 from trueup.calibrate.fit.fit import Fitter, Progress
@@ -22,7 +22,7 @@ ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
 _WINDOWS, _ITERATIONS = 30, 8
 
 
-def identified(problem: Problem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
+def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
     """The simulator with fitted parameters, and their values by label.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the

@@ -20,7 +20,7 @@ from trueup.world.fitted.calibration import read_calibration
 _CHOOSE = 60  # windows that rounds are chosen by
 
 
-class Problem:
+class DeltaProblem:
     """Logs in a simulator, with the rows to fit, to choose by and to score on.
 
     chosen  windows at the end of every log, which nothing is fitted to: what rounds are chosen by

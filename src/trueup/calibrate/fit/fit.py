@@ -21,7 +21,7 @@ from trueup.calibrate.config import BASELINES, FitCfg
 from trueup.calibrate.fit.descent import Descent, Point, Standing
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Jacobian
-from trueup.calibrate.fit.search import USUAL, FitState, Search, evolve, run_baseline
+from trueup.calibrate.fit.search import USUAL, FitState, SearchContext, evolve, run_baseline
 from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import Checkpoint, StateFile
 from trueup.core.errors import TrueupError
@@ -194,8 +194,8 @@ class Fitter:
     def _keep(self, standing: Standing) -> None:
         self.state.standing = standing
 
-    def _search(self, usual: int) -> Search:
-        return Search(
+    def _search(self, usual: int) -> SearchContext:
+        return SearchContext(
             bounds=(self.fine.low, self.fine.high),
             evaluations=self.cfg.evaluations or usual,
             seed=self.cfg.seed,

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from trueup.calibrate.config import CalibrateCfg, WindowCfg
-from trueup.calibrate.data.windows import Windows, cut_windows
+from trueup.calibrate.data.windows import FitWindows, cut_windows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.residuals import Jacobian, Shooting, fit_sim_cfg
 from trueup.calibrate.parameters import near_stops, parameter_names, parameters_for, reaching
@@ -85,14 +85,14 @@ def problem_key(shooting: Shooting, settings: str) -> str:
     return sha256_of((settings, msgspec.json.encode(list(shooting.parameters)), *arrays))
 
 
-def _cut(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg, window: WindowCfg) -> Windows:
+def _cut(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg, window: WindowCfg) -> FitWindows:
     mask = not _LIMITS & set(parameter_names(cfg.params))
     return cut_windows(robot, logs, window, free_base=cfg.base == "free", mask_saturated=mask)
 
 
 def _shooting(
     robot: Robot,
-    windows: Windows,
+    windows: FitWindows,
     cfg: CalibrateCfg,
     physics_hz: float,
     parameters: Sequence[FitParameter] | None = None,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.data.cutting import BASE_CHANNELS, base_seen
-from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.data.windows import FitWindows
 from trueup.core.arrays import FloatArray
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
@@ -26,7 +26,7 @@ from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter
 from trueup.world.parameters.able_to_set import able_to_set
 from trueup.world.parameters.params import PARAMETERS
-from trueup.world.replay.playback import Recorded, joint_seen, play, set_gains
+from trueup.world.replay.playback import RecordedStretch, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
 Jacobian = NDArray[np.float32]
@@ -111,7 +111,7 @@ def window_products(jacobian: Jacobian) -> FloatArray:
 class Shooting:
     """Residuals of a robot's windows as a function of x (see `fit_parameter`), by multiple shooting."""
 
-    def __init__(self, robot: Robot, windows: Windows, parameters: Sequence[FitParameter], cfg: SimCfg) -> None:
+    def __init__(self, robot: Robot, windows: FitWindows, parameters: Sequence[FitParameter], cfg: SimCfg) -> None:
         self.robot, self.windows, self.parameters = robot, windows, tuple(parameters)
         if windows.target_vel is not None or windows.torque is not None:
             cfg = replace(cfg, actuator=replace(cfg.actuator, inputs="servo"))
@@ -120,7 +120,7 @@ class Shooting:
         self.rollouts = 0  # windows simulated so far, over all vectors
         self._sims: dict[int, BatchSim] = {}
         self._writers: dict[int, tuple[ParamWriter, dict[str, FloatArray]]] = {}
-        self._tiled: dict[int, tuple[Windows, Recorded]] = {}
+        self._tiled: dict[int, tuple[FitWindows, RecordedStretch]] = {}
         self.colouring: Colouring = colour(self._sim(1), self.parameters)
         base, njoint = 0 if windows.base_quat is None else BASE_CHANNELS, robot.spec.njoint
         joint_channels = windows.measured.shape[-1] - base
@@ -232,7 +232,7 @@ class Shooting:
             self._sims[nvector], self._writers[nvector] = sim, (writer, writer.base())
         return self._sims[nvector]
 
-    def _recorded(self, nvector: int) -> Recorded:
+    def _recorded(self, nvector: int) -> RecordedStretch:
         """The windows once per vector, vector first; kept for as long as the windows are the same."""
         made = self._tiled.get(nvector)
         if made is None or made[0] is not self.windows:

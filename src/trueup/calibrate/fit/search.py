@@ -66,7 +66,7 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class SearchContext:
     """What a search needs beside its costs.
 
     evaluations  of candidates, at most
@@ -101,7 +101,7 @@ def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
         return import_module("cma").CMAEvolutionStrategy(start, step, {"verbose": -9, **options})
 
 
-def evolve(search: Search, costs_of: Costs, start: FloatArray) -> FloatArray:
+def evolve(search: SearchContext, costs_of: Costs, start: FloatArray) -> FloatArray:
     """Return the best point of a CMA-ES search from `start`; each population is one batch.
 
     A resumed search keeps its mean and its spreads, not its correlations.
@@ -142,7 +142,7 @@ def objective(shooting: Shooting, position: float, velocity: float) -> Costs:
     return costs
 
 
-def run_baseline(method: str, shooting: Shooting, search: Search, first: FloatArray) -> bool:
+def run_baseline(method: str, shooting: Shooting, search: SearchContext, first: FloatArray) -> bool:
     """Search from `first` (or where the state is); `search.seen` gets the best so far. True: it ended by itself."""
     if method == "lbfgsb":
         return _lbfgsb(objective(shooting, 10.0, 1.0), search)
@@ -153,7 +153,7 @@ def run_baseline(method: str, shooting: Shooting, search: Search, first: FloatAr
     return _random(positions, search)
 
 
-def _random(costs_of: Costs, search: Search) -> bool:
+def _random(costs_of: Costs, search: SearchContext) -> bool:
     """Draw evenly around the nominal and keep the best."""
     state, (low, high) = search.state, search.bounds
     low, high = np.maximum(low, -_WIDTH), np.minimum(high, _WIDTH)
@@ -166,7 +166,7 @@ def _random(costs_of: Costs, search: Search) -> bool:
     return True
 
 
-def _lbfgsb(costs_of: Costs, search: Search) -> bool:
+def _lbfgsb(costs_of: Costs, search: SearchContext) -> bool:
     start, (low, high) = np.array(search.state.best), search.bounds
 
     def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:

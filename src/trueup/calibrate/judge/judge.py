@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrate.config import Loss
-from trueup.calibrate.data.windows import Windows
+from trueup.calibrate.data.windows import FitWindows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
@@ -44,7 +44,7 @@ _NOISE_WORTH = 1.15  # noise is known to about this factor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedFit:
     """A solution with its uncertainty; x has the prior where a joint was not moved."""
 
     x: FloatArray
@@ -57,7 +57,7 @@ class Judged:
 
 def judge(
     shooting: Shooting, solution: Solution, loss: Loss = "linear", progress: Callable[[float], None] | None = None
-) -> Judged:
+) -> JudgedFit:
     """Return what the data says about every parameter, and how sure it is.
 
     The covariance is that of a right model (sandwich), widened by the variance between parts of the data and by the
@@ -103,7 +103,7 @@ def judge(
         )
         for k in range(len(parameters))
     ]
-    return Judged(
+    return JudgedFit(
         x=x,
         posterior=found,
         estimates=estimates(parameters, found, evidence),
@@ -136,7 +136,7 @@ def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
     return np.asarray((acts_on & left).any(axis=1))
 
 
-def still_joints(windows: Windows) -> frozenset[str]:
+def still_joints(windows: FitWindows) -> frozenset[str]:
     """Joints that hardly moved, or were not asked to and only shook because others moved.
 
     What counts is the way that commands go in all: the way to the start of a recording and back is no excitation.

@@ -21,14 +21,14 @@ from trueup.calibrate.config import WindowCfg
 from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.judge.judge import Judged
+from trueup.calibrate.judge.judge import JudgedFit
 from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.hardware.drivers.open import same_twin
 from trueup.robot.load import Robot
 from trueup.world.batch import SimCfg
-from trueup.world.fitted.calibration import Calibration, Predictive, Score
+from trueup.world.fitted.calibration import Calibration, FitScore, Predictive
 from trueup.world.replay.replay import Prepare, Replay, ReplayCfg, at_rate, block_squares, joint_rmse, replay_logs
 
 DRAWS = 40
@@ -39,20 +39,20 @@ _INSIDE = (2.5, 97.5)  # percent
 _TOO_WIDE = (1.3, 2.0)  # times the estimate's error: median of draws, 95 % of draws
 
 
-class Scored(NamedTuple):
+class ScoredReplays(NamedTuple):
     """A score and the open-loop replays it was computed from."""
 
-    score: Score
+    score: FitScore
     replays: tuple[Replay, ...]
 
 
-def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None = None) -> Scored:
+def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | None = None) -> ScoredReplays:
     """Replay the logs with the parameters that `prepare` sets (None: nominal)."""
     whole = replay_logs(robot, logs, ReplayCfg(sim=sim), prepare=prepare)
     windows = window_replays(robot, logs, sim, prepare=prepare) or whole
     open_loop, window = joint_rmse(whole), joint_rmse(windows)
     draws = bootstrap(error_blocks(whole), _RESAMPLES)
-    found = Score(
+    found = FitScore(
         open_loop=open_loop.tolist(),
         window=window.tolist(),
         open_loop_mean=float(open_loop.mean()),
@@ -60,7 +60,7 @@ def score(robot: Robot, logs: Sequence[Log], sim: SimCfg, prepare: Prepare | Non
         spread=_ends(draws.mean(axis=1)),
         joint_spread=[_ends(column) for column in draws.T],
     )
-    return Scored(found, tuple(whole))
+    return ScoredReplays(found, tuple(whole))
 
 
 def window_replays(robot: Robot, logs: Sequence[Log], sim: SimCfg, *, prepare: Prepare | None = None) -> list[Replay]:
@@ -86,7 +86,7 @@ def _ends(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def predictive_check(shooting: Shooting, solution: Solution, judged: Judged, held: Sequence[Log]) -> Predictive:
+def predictive_check(shooting: Shooting, solution: Solution, judged: JudgedFit, held: Sequence[Log]) -> Predictive:
     """Replay held-out logs with the estimate and with draws from the posterior."""
     rng, x = np.random.default_rng(0), judged.x
     low, high = shooting.bounds

@@ -168,7 +168,7 @@ def hide_still(
     return replace(found, covariance=covariance), hidden
 
 
-class Pair(NamedTuple):
+class ParameterPair(NamedTuple):
     """Two parameters that are confounded, by number."""
 
     first: int
@@ -176,7 +176,7 @@ class Pair(NamedTuple):
     is_sum: bool
 
 
-def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[Pair]:
+def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[ParameterPair]:
     """Pairs of the known kinds that were fitted together; a body's mass goes with the most correlated gain."""
     out = []
     for names in (*RATIOS, *SUMS):
@@ -185,12 +185,12 @@ def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[P
             near = [i for i in first if set(parameters[i].of) & set(parameters[j].of)]
             if names[1] == "mass_scale" and first:
                 near = [first[int(np.abs(correlation[first, j]).argmax())]]
-            out += [Pair(i, j, names in SUMS) for i in near]
+            out += [ParameterPair(i, j, names in SUMS) for i in near]
     return out
 
 
 def inseparable(
-    found: list[Pair], correlation: FloatArray, structured: NDArray[np.bool_], close: NDArray[np.bool_]
+    found: list[ParameterPair], correlation: FloatArray, structured: NDArray[np.bool_], close: NDArray[np.bool_]
 ) -> set[int]:
     """Members of pairs that the data do not tell apart, or tell apart by less than the model is wrong.
 
@@ -204,7 +204,7 @@ def inseparable(
     return out
 
 
-def ratio(shooting: Shooting, x: FloatArray, found: Posterior, pair: Pair) -> Ratio:
+def ratio(shooting: Shooting, x: FloatArray, found: Posterior, pair: ParameterPair) -> Ratio:
     """kp / armature, kp / mass (gains in N m/rad) or kd + damping, its standard error from the joint covariance."""
     first, second = (shooting.parameters[k] for k in pair[:2])
     gain = shooting.gain("kd" if pair.is_sum else "kp", first.of or shooting.robot.spec.joint_names)

@@ -13,7 +13,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, make_finding
 from trueup.data.check.view import correlation, delayed, spread
-from trueup.data.log import Reference
+from trueup.data.log import RobotReference
 
 DEGREE = 180.0 / np.pi
 TRAIL_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
@@ -21,7 +21,7 @@ PLAUSIBLE_RAD = 4.0 * np.pi  # without a robot: two turns either way
 
 
 def degree_columns(
-    pos: FloatArray, target: FloatArray | None, vel: FloatArray | None, dt: float, reference: Reference | None
+    pos: FloatArray, target: FloatArray | None, vel: FloatArray | None, dt: float, reference: RobotReference | None
 ) -> dict[str, set[int]]:
     """Per signal, the joints whose column is in degrees (or degrees a second)."""
     out: dict[str, set[int]] = {"joint_pos": set(), "target_pos": set(), "joint_vel": set()}
@@ -73,7 +73,7 @@ def _speed_ratio(pos: FloatArray, vel: FloatArray, dt: float) -> float:
     return _ratio(pos[m:] - pos[:-m], area[m:] - area[:-m], 0.8)
 
 
-def _beyond(pos: FloatArray, j: int, reference: Reference | None) -> bool:
+def _beyond(pos: FloatArray, j: int, reference: RobotReference | None) -> bool:
     """Whether a column is far outside of what the joint can do, and inside when read as degrees."""
     low, high = (float(x) for x in np.percentile(pos, [0.5, 99.5]))
     wide, step = high - low, np.diff(pos)

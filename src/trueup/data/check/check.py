@@ -19,14 +19,16 @@ from trueup.data.check.torque import check_torque_magnitude, check_torque_sign
 from trueup.data.check.velocity import check_velocity
 from trueup.data.check.view import LogView, column, hold_rows, position_noise, position_quantum, spread
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 
-__all__ = ["Reference", "Report", "check_log"]
+__all__ = ["Report", "RobotReference", "check_log"]
 
 FEWEST_ROWS = 20  # below, only the table itself can be judged
 
 
-def check_log(log: Log, reference: Reference | None = None, streams: Mapping[str, FloatArray] | None = None) -> Report:
+def check_log(
+    log: Log, reference: RobotReference | None = None, streams: Mapping[str, FloatArray] | None = None
+) -> Report:
     """Check a log by itself, against a robot when one is given, and against other clocks when those are given.
 
     reference  facts of the robot; a caller with a RobotSpec fills it field by field (same names, same order):
@@ -72,7 +74,7 @@ def check_log(log: Log, reference: Reference | None = None, streams: Mapping[str
     return Report(findings=ranked([*found, *wrong, *pairing]), measured=measured)
 
 
-def _view(log: Log, robot: Reference | None) -> tuple[LogView, list[Finding]]:
+def _view(log: Log, robot: RobotReference | None) -> tuple[LogView, list[Finding]]:
     """Prepare the log, mended in unit, and report the units that were wrong."""
     time = np.asarray(log.time, np.float64)
     scale = UNITS[time_unit(time)]

@@ -9,7 +9,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.check.view import BoolArray
-from trueup.data.log import Reference
+from trueup.data.log import RobotReference
 
 # a row every half second or slower is no robot log: the column is in another unit
 SLOWEST_ROW_S = 0.45
@@ -46,7 +46,7 @@ def _sane(time: FloatArray) -> BoolArray:
         return np.asarray(np.abs(time) < LARGEST_STAMP)
 
 
-def check_time(time: FloatArray, reference: Reference | None) -> Iterator[Finding]:
+def check_time(time: FloatArray, reference: RobotReference | None) -> Iterator[Finding]:
     """Every check that needs the time column only."""
     bad = int(np.count_nonzero(~_sane(time)))
     if bad:
@@ -125,7 +125,7 @@ def _jitter(steps: FloatArray, dt: float) -> Iterator[Finding]:
         yield make_finding("time_jitter", "warning", text, "time", score=min(0.9, 0.3 + wide / 2), **numbers)
 
 
-def _rate(steps: FloatArray, dt: float, reference: Reference | None) -> Iterator[Finding]:
+def _rate(steps: FloatArray, dt: float, reference: RobotReference | None) -> Iterator[Finding]:
     rate = 1.0 / dt
     wanted = reference.control_hz if reference is not None else 0.0
     if rate < 0.9 * wanted or rate < 45.0:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
 from trueup.data.check.view import BoolArray, LogView, correlation, delayed, smooth
-from trueup.data.log import SIGNALS, Reference
+from trueup.data.log import SIGNALS, RobotReference
 
 BEYOND_RAD = 0.05  # outside a limit by this much is no rounding and no encoder bias
 NEAR_POSE_RAD, FAR_POSE_RAD = 0.25, 0.5
@@ -20,7 +20,9 @@ UNDECIDED_RAD = 0.1  # a wrong joint, nearer to the default pose: below, two exp
 TRACK_DELAYS_S = (0.0, 0.02, 0.05, 0.1)
 
 
-def match_reference(names: tuple[str, ...], reference: Reference | None) -> tuple[Reference | None, list[Finding]]:
+def match_reference(
+    names: tuple[str, ...], reference: RobotReference | None
+) -> tuple[RobotReference | None, list[Finding]]:
     """Put the robot in the log's joint order; by name where possible, else by place and with a finding."""
     if reference is None or names == reference.joint_names:
         return reference, []
@@ -138,7 +140,7 @@ def check_order(view: LogView) -> Iterator[Finding]:
         yield _signs(view, outside, "the joint's limits", "error")
 
 
-def _within(view: LogView, ref: Reference) -> BoolArray:
+def _within(view: LogView, ref: RobotReference) -> BoolArray:
     """Whether the column of joint j keeps the limits of speed and torque of joint k, [j, k]."""
     keeps = np.ones((len(view.names), len(view.names)), bool)
     for values, limit in ((view.vel, ref.velocity_limit), (view.torque, ref.torque_limit)):

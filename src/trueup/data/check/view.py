@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.data.check.finding import Finding, Level, make_finding
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 
 BoolArray = NDArray[np.bool_]
 
@@ -50,7 +50,7 @@ class LogView:
     quantum: FloatArray
     moving: BoolArray
     regular: BoolArray
-    reference: Reference | None
+    reference: RobotReference | None
     blamed: set[int] = field(default_factory=set)
 
     @property

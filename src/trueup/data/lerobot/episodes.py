@@ -19,7 +19,7 @@ from trueup.data.import_table import column_names, log_of_table
 from trueup.data.lerobot.info import ACTION, STATE, Info, columns_of_joints, names_of, read_info
 from trueup.data.lerobot.layout import data_files, episode_of, inside, read_lengths, read_tasks
 from trueup.data.lerobot.units import Units, find_scale, read_calibration
-from trueup.data.log import Log, Reference
+from trueup.data.log import Log, RobotReference
 from trueup.data.mapping import FileMap, Mapping, SignalMap, TimeMap
 from trueup.data.tables import Table, read_table
 
@@ -53,7 +53,12 @@ class LerobotCfg:
 
 
 def import_dataset(
-    path: str | Path, robot: Reference | None, cfg: LerobotCfg, *, robot_name: str = "", mapping: Mapping | None = None
+    path: str | Path,
+    robot: RobotReference | None,
+    cfg: LerobotCfg,
+    *,
+    robot_name: str = "",
+    mapping: Mapping | None = None,
 ) -> Iterator[tuple[str, Log]]:
     """Yield (name, log) of every episode; a `mapping` of one's own takes the place of robot and units."""
     root = Path(path)
@@ -83,7 +88,7 @@ def import_dataset(
 
 
 def dataset_mapping(
-    info: Info, robot: Reference | None, cfg: LerobotCfg, *, root: Path, robot_name: str, example: Path
+    info: Info, robot: RobotReference | None, cfg: LerobotCfg, *, root: Path, robot_name: str, example: Path
 ) -> Mapping:
     """The mapping that reads a dataset's columns as this robot's joints; refuses what the dataset leaves open."""
     file = root / "meta" / "info.json"

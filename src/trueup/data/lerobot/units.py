@@ -31,7 +31,7 @@ TICKS = 4096  # of an encoder of STS3215, XL330 and XL430 servos, a turn
 _DEG = math.pi / 180.0
 
 
-class Scale(NamedTuple):
+class AngleScale(NamedTuple):
     """angle (rad) = scale * value + offset, one of each a joint; `notes` say what was assumed."""
 
     scale: FloatArray
@@ -60,13 +60,13 @@ def find_scale(
     low: FloatArray,
     high: FloatArray,
     calibration: dict[str, MotorRange] | None = None,
-) -> Scale:
+) -> AngleScale:
     """The scale of each joint; `low` and `high` are position limits (rad), `calibration` is that of the arm."""
     if units not in UNITS:
         raise TrueupError(f"LeRobot has no units {units!r}{did_you_mean(units, UNITS)}", place="units")
     n = len(joint_names)
     if units == "radians":
-        return Scale(np.ones(n), np.zeros(n), ())
+        return AngleScale(np.ones(n), np.zeros(n), ())
     is_gripper = np.array([name.rpartition("_")[2] == "gripper" for name in joint_names], bool)
     span, middle, notes = high - low, 0.5 * (low + high), []
     if calibration is not None:
@@ -83,7 +83,7 @@ def find_scale(
     if not (np.isfinite(scale) & (scale > 0.0)).all():
         joint = joint_names[int(np.argmin(np.isfinite(scale) & (scale > 0.0)))]
         raise TrueupError(f"joint {joint!r} has no range that -100..100 could be of", place="units")
-    return Scale(scale, offset, tuple(notes))
+    return AngleScale(scale, offset, tuple(notes))
 
 
 def read_calibration(file: Path) -> dict[str, MotorRange]:

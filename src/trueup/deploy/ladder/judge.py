@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from trueup.deploy.ladder.records import RUNG_CFGS, Judged, Rung
+from trueup.deploy.ladder.records import RUNG_CFGS, Rung, RungAnswer
 from trueup.deploy.ladder.replay import TOLERANCE, LogReplay
 from trueup.deploy.ladder.shadow import Shadowed
-from trueup.deploy.session.outcome import Outcome
+from trueup.deploy.session.outcome import RunOutcome
 from trueup.deploy.session.recording import Written
 
 MOST_OUTSIDE = 0.05  # share of steps with a term outside its training range
@@ -20,7 +20,7 @@ FALLEN_RAD = 1.0
 _MOTORS = ("nonfinite", "negative_gain", "malformed", "beyond_limits")
 
 
-def judge_replay(difference: float, log: LogReplay | None) -> list[Judged]:
+def judge_replay(difference: float, log: LogReplay | None) -> list[RungAnswer]:
     """Golden sequences through the controller; a log adds whether the policy sees there what training saw."""
     out = [
         _judged(
@@ -34,7 +34,7 @@ def judge_replay(difference: float, log: LogReplay | None) -> list[Judged]:
     return out
 
 
-def judge_shadow(found: Shadowed, written: Written | None) -> list[Judged]:
+def judge_shadow(found: Shadowed, written: Written | None) -> list[RungAnswer]:
     """Sensible numbers in time; where somebody commands, also what training saw."""
     run = found.outcome
     out = [_ended("shadow", run), _deadline(run)]
@@ -44,8 +44,8 @@ def judge_shadow(found: Shadowed, written: Written | None) -> list[Judged]:
 
 
 def judge_run(
-    rung: Rung, run: Outcome, written: Written | None, *, floating: bool, tap: Mapping[str, int] | None = None
-) -> list[Judged]:
+    rung: Rung, run: RunOutcome, written: Written | None, *, floating: bool, tap: Mapping[str, int] | None = None
+) -> list[RungAnswer]:
     """A run on the robot or twin; `tap`: what was counted at a twin's motors."""
     out = [_ended(rung, run), _deadline(run)]
     if rung in ("ground", "full"):
@@ -63,7 +63,7 @@ def judge_run(
     return out + _recording(written)
 
 
-def _ended(rung: Rung, run: Outcome) -> Judged:
+def _ended(rung: Rung, run: RunOutcome) -> RungAnswer:
     least = RUNG_CFGS[rung].least_s
     asked = f"the policy ran for {least:g} s and was not stopped"
     passed = run.ended in ("done", "interrupted") and run.seconds >= least - 1e-9
@@ -71,13 +71,13 @@ def _ended(rung: Rung, run: Outcome) -> Judged:
     return _judged("run", passed, asked, f"{run.ended} after {run.seconds:.1f} s{why}")
 
 
-def _deadline(run: Outcome) -> Judged:
+def _deadline(run: RunOutcome) -> RungAnswer:
     asked = f"at most {MOST_MISSES:.0%} of the control steps late by a period"
     found = f"{run.misses} of {run.steps}; lateness 99.9 % {run.late_ms[1]:.1f} ms"
     return _judged("deadline", run.misses <= MOST_MISSES * max(run.steps, 1), asked, found)
 
 
-def _range(run: Outcome, most: float) -> Judged:
+def _range(run: RunOutcome, most: float) -> RungAnswer:
     term, share = max(run.outside.items(), key=lambda one: one[1], default=("", 0.0))
     found = f"{term} outside in {share:.1%} ({run.first_outside[term]})" if term else "all inside"
     return _judged(
@@ -85,12 +85,12 @@ def _range(run: Outcome, most: float) -> Judged:
     )
 
 
-def _recording(written: Written | None) -> list[Judged]:
+def _recording(written: Written | None) -> list[RungAnswer]:
     if written is None:
         return []
     bad = written.error or (f"{written.dropped} rows dropped" if written.dropped else "")
     return [_judged("recording", not bad, "every row on disk", bad or f"{written.rows} rows")]
 
 
-def _judged(name: str, passed: bool, asked: str, found: str) -> Judged:
-    return Judged(name=name, passed=bool(passed), asked=asked, found=found)
+def _judged(name: str, passed: bool, asked: str, found: str) -> RungAnswer:
+    return RungAnswer(name=name, passed=bool(passed), asked=asked, found=found)

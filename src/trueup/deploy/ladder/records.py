@@ -55,7 +55,7 @@ RUNG_CFGS: dict[Rung, RungCfg] = {
 }
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RungAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One question that a rung was asked."""
 
     name: str
@@ -83,7 +83,7 @@ class RungRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     below: str
     started: str
     seconds: float
-    judged: tuple[Judged, ...]
+    judged: tuple[RungAnswer, ...]
     uncertified: str = ""
     allowed: tuple[str, ...] = ()
     settings: dict[str, float | str | bool | None] = {}

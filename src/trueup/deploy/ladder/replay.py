@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.deploy.control.controller import ControlCfg, Controller
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.control.monitors import MonitorCfg, Monitors
-from trueup.deploy.session.recording import FILE, PHASES, Recorded, read_rows
+from trueup.deploy.session.recording import FILE, PHASES, RecordedRows, read_rows
 from trueup.hardware.driver import RobotState
 from trueup.policy.bundle.bundle import Engine, PolicyBundle, load_bundle
 from trueup.policy.bundle.golden import TOLERANCE, distance
@@ -105,7 +105,7 @@ def replay_recording(path: str | Path, bundle: str | Path | None = None) -> Repl
     return _compare(file, recorded, Controller(opened, recorded.header.joint_names, settings_cfg(recorded)))
 
 
-def settings_cfg(recorded: Recorded) -> ControlCfg:
+def settings_cfg(recorded: RecordedRows) -> ControlCfg:
     """The controller's settings as the recording kept them."""
     said = recorded.header.settings
     step = said.get("target_step")
@@ -115,7 +115,7 @@ def settings_cfg(recorded: Recorded) -> ControlCfg:
     )
 
 
-def _compare(file: Path, recorded: Recorded, controller: Controller) -> Replayed:
+def _compare(file: Path, recorded: RecordedRows, controller: Controller) -> Replayed:
     columns = recorded.columns
     rows = np.flatnonzero((columns["phase"][:, 0] == _POLICY) & np.isfinite(columns["target"][:, 0]))
     different, worst, first, before = 0, 0.0, "", None

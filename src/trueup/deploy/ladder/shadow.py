@@ -23,7 +23,7 @@ from trueup.core.stop import stop_on_signal
 from trueup.deploy.control.controller import Controller, ControlStep, PolicyError
 from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.control.monitors import MonitorCfg, Monitors
-from trueup.deploy.session.outcome import Ended, Figures, Outcome
+from trueup.deploy.session.outcome import Ended, RunFigures, RunOutcome
 from trueup.deploy.session.recording import PHASES, RowWriter, state_columns
 from trueup.deploy.session.undisturbed import undisturbed
 from trueup.hardware.driver import Command, Driver, RobotState
@@ -45,7 +45,7 @@ class Shadowed:
     plausible   share of steps whose targets lie within the robot's position limits
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     compared: int
     agreement: float
     by_joint: dict[str, float]
@@ -108,7 +108,7 @@ class _Shadow:
         self._controller, self._driver, self._spec, self._goal = controller, driver, robot.spec, goal
         self._most, self._writer = max(1, round(seconds / self.dt)), writer
         self._monitors = Monitors(controller.passport, MonitorCfg(trip=False))
-        self._figures, self._start_s, self._last = Figures(), time.perf_counter(), -1
+        self._figures, self._start_s, self._last = RunFigures(), time.perf_counter(), -1
         self._ours: list[FloatArray] = []
         self._theirs: list[FloatArray] = []
         self._inside = 0

@@ -17,7 +17,7 @@ Ended = Literal["done", "interrupted", "estop", "tripped"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """One run.
 
     ended      "done": its time was over or the operator ended it; "interrupted": Ctrl-C or SIGTERM; "estop"; "tripped"
@@ -50,7 +50,7 @@ class Outcome:
     loop: LoopReport | None = None
 
 
-class Figures:
+class RunFigures:
     """Collects the figures of a run, one control step of the policy at a time."""
 
     def __init__(self) -> None:
@@ -90,12 +90,12 @@ class Figures:
         self._low = target if self._low is None else np.minimum(self._low, target)
         self._high = target if self._high is None else np.maximum(self._high, target)
 
-    def outcome(self, ended: Ended, guard: str, reason: str, *, dt: float, loop: LoopReport | None) -> Outcome:
+    def outcome(self, ended: Ended, guard: str, reason: str, *, dt: float, loop: LoopReport | None) -> RunOutcome:
         """The whole run."""
         n = max(self.steps, 1)
         known = [value for value in self._distance if np.isfinite(value)]
         spread = np.zeros(1) if self._high is None or self._low is None else self._high - self._low
-        return Outcome(
+        return RunOutcome(
             ended=ended,
             guard=guard,
             reason=reason,

@@ -27,8 +27,8 @@ from trueup.hardware.policy_rows import (
     PHASES,
     STATE_IMU,
     STATE_JOINTS,
-    Header,
-    Recorded,
+    RecordedRows,
+    RowsHeader,
     column_widths,
     read_rows,
 )
@@ -36,9 +36,9 @@ from trueup.hardware.policy_rows import (
 __all__ = [
     "FILE",
     "PHASES",
-    "Header",
-    "Recorded",
+    "RecordedRows",
     "RowWriter",
+    "RowsHeader",
     "Written",
     "column_widths",
     "read_rows",
@@ -68,7 +68,7 @@ class Written:
 class RowWriter:
     """Writes rows from a thread of its own; `add` returns at once, whatever the disk does."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: RowsHeader) -> None:
         self.path, self._widths = path, header.columns
         ends = np.cumsum([0, *header.columns.values()])
         self._places = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(header.columns)}

@@ -26,7 +26,7 @@ from trueup.deploy.control.goal import AskedGoal
 from trueup.deploy.control.monitors import MonitorCfg, Monitors, Watched
 from trueup.deploy.control.motions import Ramp, fade, plan_ramp
 from trueup.deploy.session.controls import Controls
-from trueup.deploy.session.outcome import Ended, Figures, Outcome
+from trueup.deploy.session.outcome import Ended, RunFigures, RunOutcome
 from trueup.deploy.session.recording import PHASES, RowWriter, state_columns
 from trueup.deploy.session.undisturbed import undisturbed
 from trueup.hardware.driver import Command, Driver, RobotState
@@ -37,7 +37,7 @@ _NOTHING = Watched(0, float("nan"), (), "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionCfg:
+class DeploySessionCfg:
     """How a run is carried out.
 
     seconds     that the policy runs; None: until the operator ends it
@@ -75,7 +75,7 @@ class Live(Protocol):
     def show(self, time_s: float, state: RobotState, command: Command, goal: AskedGoal, phase: str) -> None: ...
 
 
-class Session:
+class DeploySession:
     """One run; `run` returns when the robot is damped. The driver must be connected and stays open."""
 
     def __init__(
@@ -83,13 +83,13 @@ class Session:
         controller: Controller,
         driver: Driver,
         goal: AskedGoal,
-        cfg: SessionCfg | None = None,
+        cfg: DeploySessionCfg | None = None,
         *,
         controls: Sequence[Controls] = (),
         writer: RowWriter | None = None,
         live: Live | None = None,
     ) -> None:
-        self.cfg = cfg or SessionCfg()
+        self.cfg = cfg or DeploySessionCfg()
         self.first_tick_s = float("nan")  # time.perf_counter() of the first command
         self._controller, self._driver, self._goal = controller, driver, goal
         self._controls, self._writer, self._live = tuple(controls), writer, live
@@ -99,12 +99,12 @@ class Session:
         self._ramp: Ramp | None = None
         self._policy_from = -1  # tick at which the policy began
         self._start_s, self._last_tick = 0.0, -1
-        self._figures = Figures()
+        self._figures = RunFigures()
         self._target: FloatArray = controller.default_pose
         self._ended: tuple[Ended, str, str] | None = None
         self._ahead: RobotState | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Carry the run out; whatever happens, damp."""
         loop: LoopReport | None = None
         with stop_on_signal() as stop, undisturbed(realtime=self._driver.realtime):

@@ -11,7 +11,7 @@ from trueup.hardware.driver import Command, Driver, RobotState
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wiring:
+class Miswiring:
     """What reaches which joint, and how: reported[j] = sign[j] physical[of[j]] + offset[j], commands likewise.
 
     reads, writes  whether states, commands or both pass through it: a swapped plug does to both, a wrong table of names
@@ -27,23 +27,23 @@ class Wiring:
     dead: tuple[int, ...] = ()
 
     @staticmethod
-    def right(njoint: int) -> Wiring:
+    def right(njoint: int) -> Miswiring:
         """Without a mistake."""
-        return Wiring(of=np.arange(njoint), sign=np.ones(njoint), offset=np.zeros(njoint))
+        return Miswiring(of=np.arange(njoint), sign=np.ones(njoint), offset=np.zeros(njoint))
 
-    def swap(self, i: int, k: int) -> Wiring:
+    def swap(self, i: int, k: int) -> Miswiring:
         """With two joints exchanged."""
         of = self.of.copy()
         of[[i, k]] = of[[k, i]]
         return replace(self, of=of)
 
-    def flip(self, j: int) -> Wiring:
+    def flip(self, j: int) -> Miswiring:
         """With one joint the other way round."""
         sign = self.sign.copy()
         sign[j] *= -1.0
         return replace(self, sign=sign)
 
-    def shift(self, j: int, offset: float) -> Wiring:
+    def shift(self, j: int, offset: float) -> Miswiring:
         """With an encoder that reads `offset` more, rad."""
         offsets = self.offset.copy()
         offsets[j] += offset
@@ -51,9 +51,9 @@ class Wiring:
 
 
 class Miswired:
-    """A `Driver` around another, with a `Wiring` between the two."""
+    """A `Driver` around another, with a `Miswiring` between the two."""
 
-    def __init__(self, driver: Driver, wiring: Wiring) -> None:
+    def __init__(self, driver: Driver, wiring: Miswiring) -> None:
         self._driver, self._wiring = driver, wiring
         self.joint_names, self.realtime = driver.joint_names, driver.realtime
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueup.core.errors import TrueupError
 from trueup.deploy.wiggle.analysis.conclude import Conclusion, conclude, outside_findings
-from trueup.deploy.wiggle.analysis.finding import Finding, JointResult, WiggleResult
+from trueup.deploy.wiggle.analysis.finding import JointResult, WiggleResult, WiringFinding
 from trueup.deploy.wiggle.analysis.limb_model import LimbModel, read_limbs
 from trueup.deploy.wiggle.cfg import WiggleCfg
 from trueup.deploy.wiggle.motion.moves import Moves
@@ -20,7 +20,7 @@ from trueup.robot.load import Robot, load_robot
 LONGEST_S = 600.0
 
 
-class _Run:
+class _WiggleRun:
     """One test while it runs; `tick` is called by the loop."""
 
     def __init__(self, robot: Robot, driver: Driver, moves: Moves, limbs: LimbModel | None) -> None:
@@ -77,7 +77,7 @@ def run_wiggle(
         outside = outside_findings(robot.spec, first.joint_pos)
         if outside:
             return _untouched(robot, reference, outside)
-        run = _Run(robot, driver, Moves(robot.spec, cfg, first), limbs)
+        run = _WiggleRun(robot, driver, Moves(robot.spec, cfg, first), limbs)
         report = run_loop(driver, run.tick, rate_hz=cfg.rate_hz)
         if report.ended == "interrupted":
             run.fault = "stopped by the user"
@@ -107,18 +107,18 @@ def wiggle(
     return run_wiggle(loaded, opened, cfg, reference=driver)
 
 
-def _untouched(robot: Robot, reference: str, findings: list[Finding]) -> WiggleResult:
+def _untouched(robot: Robot, reference: str, findings: list[WiringFinding]) -> WiggleResult:
     joints = tuple(JointResult(name=name) for name in robot.spec.joint_names)
     notes = ("nothing was moved",)
     return WiggleResult(robot=robot.spec.name, driver=reference, findings=tuple(findings), joints=joints, notes=notes)
 
 
-def _result(robot: Robot, reference: str, found: Conclusion, run: _Run) -> WiggleResult:
+def _result(robot: Robot, reference: str, found: Conclusion, run: _WiggleRun) -> WiggleResult:
     findings = list(found.findings)
     if run.fault and not findings:  # perhaps a joint went where it cannot be
         findings = outside_findings(robot.spec, run.moves.state.joint_pos)
     if run.fault:
-        findings.append(Finding(kind="aborted", joints=(), text=f"the test was given up: {run.fault}"))
+        findings.append(WiringFinding(kind="aborted", joints=(), text=f"the test was given up: {run.fault}"))
     return WiggleResult(
         robot=robot.spec.name,
         driver=reference,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from trueup.evaluate.scenarios.scenario import Change, Probe, Scenario, TerrainSize
+from trueup.evaluate.scenarios.scenario import ParameterChange, Probe, Scenario, TerrainSize
 from trueup.evaluate.scenarios.suite import Suite
 from trueup.robot.load import load_robot
 from trueup.tasks.similar.figures import measure
@@ -52,7 +52,7 @@ def _terrain(one: TerrainSize, laws: Laws) -> TerrainSize:
     return msgspec.structs.replace(one, size=rounded(min(1.0, laws.ratio(LENGTH)) * one.size))
 
 
-def _change(name: str, one: Change, laws: Laws) -> Change:
+def _change(name: str, one: ParameterChange, laws: Laws) -> ParameterChange:
     if one.operation == "scale" or name not in PARAMETERS:
         return one
     low, high = (rounded(laws.ratio(PARAMETERS[name]) * number) for number in one.bounds)

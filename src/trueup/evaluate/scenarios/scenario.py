@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from trueup.core.documents import Strict
 from trueup.core.errors import did_you_mean
 from trueup.world.parameters.table import PARAMETERS
 from trueup.world.randomization.targets import VIRTUAL
@@ -17,11 +18,7 @@ CHANGED = (*PARAMETERS, *VIRTUAL, SENSOR_NOISE)
 Range = float | tuple[float, float]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of everything in a file: immutable, keyword-only, unknown keys refused."""
-
-
-class Change(Entry, frozen=True, kw_only=True):
+class ParameterChange(Strict, frozen=True, kw_only=True):
     """A parameter set, scaled or added to, by a number or one drawn from [low, high] in each trial.
 
     of    joints or bodies by name; "trunk": the body that carries the legs; "tool": the one that carries the tool
@@ -54,7 +51,7 @@ class Change(Entry, frozen=True, kw_only=True):
         return value if isinstance(value, tuple) else (value, value)
 
 
-class TerrainSize(Entry, frozen=True, kw_only=True):
+class TerrainSize(Strict, frozen=True, kw_only=True):
     """A kind of `world.terrain` at one size: height of steps and bumps (m), width of gaps (m), slope in degrees."""
 
     kind: str
@@ -65,14 +62,14 @@ class TerrainSize(Entry, frozen=True, kw_only=True):
             raise ValueError(f"no terrain {self.kind!r}{did_you_mean(self.kind, KINDS)}")
 
 
-class Carpet(Entry, frozen=True, kw_only=True):
+class Carpet(Strict, frozen=True, kw_only=True):
     """Sliding friction of feet along (world x) and across (y) the pile."""
 
     along: float
     across: float
 
 
-class Shove(Entry, frozen=True, kw_only=True):
+class Shove(Strict, frozen=True, kw_only=True):
     """A force on the trunk, held for `seconds` and repeated after a pause drawn from `every_s`, the first included."""
 
     newton: float
@@ -81,7 +78,7 @@ class Shove(Entry, frozen=True, kw_only=True):
     every_s: tuple[float, float] = (2.0, 3.0)
 
 
-class Heat(Entry, frozen=True, kw_only=True):
+class Heat(Strict, frozen=True, kw_only=True):
     """Motors that weaken as they warm up.
 
     Heat h of each motor follows dh/dt = ((torque / continuous)^2 - h) / time_s from `start`, which is copper loss
@@ -96,7 +93,7 @@ class Heat(Entry, frozen=True, kw_only=True):
     floor: float = 0.4
 
 
-class StartNoise(Entry, frozen=True, kw_only=True):
+class StartNoise(Strict, frozen=True, kw_only=True):
     """Half-widths of the noise on the start state, see `tasks.task.Start`."""
 
     joint_pos: float = 0.0
@@ -107,7 +104,7 @@ class StartNoise(Entry, frozen=True, kw_only=True):
     any_yaw: bool = False
 
 
-class Success(Entry, frozen=True, kw_only=True):
+class Success(Strict, frozen=True, kw_only=True):
     """What a trial must reach beside not falling; None: not asked for.
 
     error       mean error of the goal at most: m/s of a velocity, m of a tool that had time to settle
@@ -120,7 +117,7 @@ class Success(Entry, frozen=True, kw_only=True):
     distance: float | None = None
 
 
-class Scenario(Entry, frozen=True, kw_only=True):
+class Scenario(Strict, frozen=True, kw_only=True):
     """One test.
 
     command  by the goal's columns, those left out are zero; None: as the task draws them
@@ -136,7 +133,7 @@ class Scenario(Entry, frozen=True, kw_only=True):
     heading: bool = False
     terrain: TerrainSize | None = None
     carpet: Carpet | None = None
-    params: dict[str, Change] = {}
+    params: dict[str, ParameterChange] = msgspec.field(default_factory=dict)
     push: Shove | None = None
     heat: Heat | None = None
     start: StartNoise = StartNoise()
@@ -154,7 +151,7 @@ class Scenario(Entry, frozen=True, kw_only=True):
         check_names(self.params)
 
 
-class Probe(Entry, frozen=True, kw_only=True):
+class Probe(Strict, frozen=True, kw_only=True):
     """A parameter moved away from its own value in steps, to see how far the policy bears it."""
 
     title: str
@@ -180,9 +177,9 @@ class Probe(Entry, frozen=True, kw_only=True):
         levels: tuple[float, ...] = getattr(self, self.operation)
         return levels
 
-    def change(self, level: float) -> Change:
+    def change(self, level: float) -> ParameterChange:
         """The change that this level is."""
-        return msgspec.convert({self.operation: level, "of": self.of, "axis": self.axis}, Change)
+        return msgspec.convert({self.operation: level, "of": self.of, "axis": self.axis}, ParameterChange)
 
 
 def check_names(names: Iterable[str]) -> None:

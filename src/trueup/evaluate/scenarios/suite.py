@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from trueup.core.documents import read_toml
+from trueup.core.documents import Strict, read_toml
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.evaluate.scenarios.scenario import Change, Entry, Probe, Scenario, check_names
+from trueup.evaluate.scenarios.scenario import ParameterChange, Probe, Scenario, check_names
 
 SHIPPED = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
 _MOST = 100  # scenarios of a file
 
 
-class _File(Entry, frozen=True, kw_only=True):
+class _File(Strict, frozen=True, kw_only=True):
     """A file before its scenarios are put together."""
 
     schema: Literal[1]
@@ -29,13 +29,13 @@ class _File(Entry, frozen=True, kw_only=True):
     reference: str | None = None
     speeds: Literal["same", "froude"] = "same"
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
-    vary: dict[str, Change] = msgspec.field(default_factory=dict)
+    vary: dict[str, ParameterChange] = msgspec.field(default_factory=dict)
     scenario: list[dict[str, Any]]
     probe: tuple[Probe, ...] = ()
     override: dict[str, dict[str, dict[str, Any]]] = msgspec.field(default_factory=dict)
 
 
-class Suite(Entry, frozen=True, kw_only=True):
+class Suite(Strict, frozen=True, kw_only=True):
     """The scenarios of a file as they are for one robot and task.
 
     reference  robot whose numbers these are: loads, forces and ground are scaled from it; None: nothing is scaled
@@ -45,7 +45,7 @@ class Suite(Entry, frozen=True, kw_only=True):
     title: str
     reference: str | None
     speeds: Literal["same", "froude"]
-    vary: dict[str, Change]
+    vary: dict[str, ParameterChange]
     scenarios: tuple[Scenario, ...]
     probes: tuple[Probe, ...]
 

@@ -15,7 +15,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
-from trueup.evaluate.scenarios.scenario import SENSOR_NOISE, TOOL, TRUNK, Change
+from trueup.evaluate.scenarios.scenario import SENSOR_NOISE, TOOL, TRUNK, ParameterChange
 from trueup.robot.model import trunk_body
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.calibration import SimParams
@@ -43,11 +43,11 @@ class Changer:
         self._fitted = frozenset(fitted.names)
         self.touched += fitted.names
 
-    def vary(self, changes: Mapping[str, Change]) -> None:
+    def vary(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes to parameters that were not fitted."""
         self.apply({name: one for name, one in changes.items() if not self._fitted & set(parts_of(name))})
 
-    def apply(self, changes: Mapping[str, Change]) -> None:
+    def apply(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes with numbers drawn for each row."""
         for name, change in changes.items():
             self.move(name, change, self._draw(name, change))
@@ -58,7 +58,7 @@ class Changer:
         for name in dict.fromkeys(self.touched):
             self._sim.params.set(name, self._sim.params.get(name)[rows])
 
-    def move(self, name: str, change: Change, numbers: FloatArray) -> None:
+    def move(self, name: str, change: ParameterChange, numbers: FloatArray) -> None:
         """Change a parameter by numbers (nrow, 1) or one per joint or body (nrow, n); NaN leaves a row as it is."""
         sim = self._sim
         if name == SENSOR_NOISE:
@@ -75,7 +75,7 @@ class Changer:
             for part in parts_of(name):
                 self._operate(part, change, numbers)
 
-    def _operate(self, name: str, change: Change, numbers: FloatArray) -> None:
+    def _operate(self, name: str, change: ParameterChange, numbers: FloatArray) -> None:
         sim, of = self._sim, self._of(name, change.of)
         values = sim.params.get(name)
         columns = sim.params.columns(name, of)
@@ -91,7 +91,7 @@ class Changer:
         sim.params.set(name, result, of=of)
         self.touched.append(name)
 
-    def _draw(self, name: str, change: Change) -> FloatArray:
+    def _draw(self, name: str, change: ParameterChange) -> FloatArray:
         """(nrow, 1) or, with `each`, (nrow, n)."""
         sim, (low, high), part = self._sim, change.bounds, parts_of(name)[0]
         width = 1

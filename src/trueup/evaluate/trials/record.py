@@ -9,7 +9,7 @@ from trueup.data.log import Log
 from trueup.evaluate.trials.world import TrialWorld
 
 
-class Recorder:
+class TrialRecorder:
     """Keeps positions, velocities, targets, torques and readings of all rows after each control step."""
 
     def __init__(self, world: TrialWorld) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray
 from trueup.evaluate.scenarios.scenario import Scenario, Success
 from trueup.evaluate.trials.meter import Meter
-from trueup.evaluate.trials.record import Recorder
+from trueup.evaluate.trials.record import TrialRecorder
 from trueup.evaluate.trials.world import TrialCfg, TrialWorld, make_world
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.normalizer import Float32
@@ -23,13 +23,13 @@ from trueup.tasks.task import Task
 _FLAG = "flag/"
 
 
-class Acts(Protocol):
+class ActingPolicy(Protocol):
     """What a policy does with observations (nrow, nactor): actions (nrow, naction)."""
 
     def act(self, actor: Float32) -> Float32: ...
 
 
-class Passport(Protocol):
+class PolicyIdentity(Protocol):
     @property
     def policy(self) -> PolicySpec: ...
 
@@ -38,8 +38,8 @@ class Bundle(Protocol):
     """A policy with what must be known about it."""
 
     @property
-    def passport(self) -> Passport: ...
-    def runner(self, nrow: int) -> Acts: ...
+    def passport(self) -> PolicyIdentity: ...
+    def runner(self, nrow: int) -> ActingPolicy: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Trials:
     table: dict[str, FloatArray]
     failed: tuple[str, ...]
     flags: dict[str, float]
-    record: Recorder | None
+    record: TrialRecorder | None
     unknown: tuple[str, ...] = ()
     not_honoured: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ def run_trials(
     """
     spec = bundle.passport.policy
     world = make_world(task, scenario, spec, cfg)
-    meter, kept = Meter(world, task, ranges), Recorder(world) if record else None
+    meter, kept = Meter(world, task, ranges), TrialRecorder(world) if record else None
     steps, done = round(scenario.seconds / world.control_dt), [0]
 
     def watch(frame: Frame, actor: Float32, standing: NDArray[np.bool_]) -> None:

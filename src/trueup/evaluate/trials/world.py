@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.rows import RowRandom
-from trueup.evaluate.scenarios.scenario import Change, Scenario
+from trueup.evaluate.scenarios.scenario import ParameterChange, Scenario
 from trueup.evaluate.trials.changes import Changer, masses
 from trueup.evaluate.trials.disturb import Heater, Shover, Steerer
 from trueup.evaluate.trials.ground import carpet_maker, terrain_of
@@ -53,9 +53,9 @@ class TrialCfg:
     engine: EngineName = "mujoco"
     threads: int = 0
     fit: SimParams | None = None
-    vary: Mapping[str, Change] | None = None
+    vary: Mapping[str, ParameterChange] | None = None
     first_row: int = 0
-    moved: tuple[tuple[str, Change, FloatArray], ...] = ()
+    moved: tuple[tuple[str, ParameterChange, FloatArray], ...] = ()
     worlds: int | None = None
 
 

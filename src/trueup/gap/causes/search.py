@@ -15,7 +15,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.causes.hypotheses import Hypothesis
 from trueup.gap.mismatch import Model, Values, base_values, losses
-from trueup.gap.windows import Windows
+from trueup.gap.windows import LogWindows
 from trueup.robot.model import trunk_body
 
 _PRICE = 0.01  # of the mismatch that a further number must explain on the half that it was estimated on
@@ -45,10 +45,10 @@ class Tested:
         return 1.0 - float(self.after[windows].sum()) / before if before > 0.0 else 0.0
 
 
-class Search:
+class CauseSearch:
     """Tests hypotheses on windows of one log against one model; `given` are values that already stand."""
 
-    def __init__(self, model: Model, windows: Windows, given: Values | None = None) -> None:
+    def __init__(self, model: Model, windows: LogWindows, given: Values | None = None) -> None:
         self.model, self.windows, self.given = model, windows, dict(given or {})
         self.njoint = model.robot.spec.njoint
         self.before = losses(model, windows, [self.given])[0]

@@ -17,7 +17,7 @@ from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.gap.causes.search import Tested
 from trueup.gap.mismatch import Model, losses
-from trueup.gap.windows import Windows, has_odometry, is_acceleration
+from trueup.gap.windows import LogWindows, has_odometry, is_acceleration
 from trueup.policy.reading import gravity_in_body
 
 _MATTERS_RAD = 0.04
@@ -26,7 +26,7 @@ Tilt = tuple[float, float]
 
 
 def try_state_estimate(
-    model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], Windows], before: FloatArray
+    model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], LogWindows], before: FloatArray
 ) -> Tested | None:
     """The best of: orientation turned back by a constant, by a drift, by both; odometry replaced by the legs."""
     tried: list[tuple[str, float, list[Log]]] = []

@@ -17,7 +17,7 @@ from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.gap.causes.search import Tested
 from trueup.gap.mismatch import Model, losses
-from trueup.gap.windows import Windows, joined, some
+from trueup.gap.windows import LogWindows, joined, some
 
 _RATES = (0.6, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5)
 _FEW, _TRIED = 6, 3  # windows that choose, changes that are tried on all windows
@@ -27,7 +27,7 @@ _COMMANDS = ("past", "target", "target_vel", "torque", "kp", "kd")
 _UNSIGNED = ("kp", "kd")
 
 
-class Change(NamedTuple):
+class WiringChange(NamedTuple):
     """Two joints exchanged, or one turned round, in the commands alone or in commands and states."""
 
     joints: tuple[int, ...]
@@ -38,14 +38,14 @@ class Change(NamedTuple):
         return "joint order" if len(self.joints) == 2 else "sign"
 
 
-def changes(njoint: int) -> Iterator[Change]:
+def changes(njoint: int) -> Iterator[WiringChange]:
     """Every pair and every joint, both ways."""
     for states in (False, True):
-        yield from (Change(pair, states) for pair in combinations(range(njoint), 2))
-        yield from (Change((j,), states) for j in range(njoint))
+        yield from (WiringChange(pair, states) for pair in combinations(range(njoint), 2))
+        yield from (WiringChange((j,), states) for j in range(njoint))
 
 
-def changed(windows: Windows, change: Change) -> Windows:
+def changed(windows: LogWindows, change: WiringChange) -> LogWindows:
     """The windows as they would be if the log were wired otherwise."""
 
     def turn(values: FloatArray | None, signed: bool) -> FloatArray | None:
@@ -66,7 +66,7 @@ def changed(windows: Windows, change: Change) -> Windows:
     return replace(windows, recorded=recorded, measured=measured)
 
 
-def try_structure(model: Model, windows: Windows, before: FloatArray) -> list[Tested]:
+def try_structure(model: Model, windows: LogWindows, before: FloatArray) -> list[Tested]:
     """The best exchange and the best turned joint by the estimating half; `before` (W,) without any change."""
     names, out = model.robot.spec.joint_names, []
     tried = list(changes(len(names)))
@@ -99,7 +99,7 @@ def try_structure(model: Model, windows: Windows, before: FloatArray) -> list[Te
     return out
 
 
-def _costs(model: Model, windows: Windows, tried: Sequence[Change]) -> FloatArray:
+def _costs(model: Model, windows: LogWindows, tried: Sequence[WiringChange]) -> FloatArray:
     """Mismatch (change, W)."""
     each, parts = max(1, 400 // windows.count), []
     for k in range(0, len(tried), each):
@@ -108,7 +108,9 @@ def _costs(model: Model, windows: Windows, tried: Sequence[Change]) -> FloatArra
     return np.concatenate(parts)
 
 
-def try_rate(model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], Windows], before: FloatArray) -> Tested:
+def try_rate(
+    model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], LogWindows], before: FloatArray
+) -> Tested:
     """The logs on a clock that runs faster or slower; `cut` makes windows at the same rows.
 
     Where motors report speeds by a clock of their own, these must agree: a stiffer robot looks like a slower clock.

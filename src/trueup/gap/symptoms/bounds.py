@@ -24,7 +24,7 @@ class Bound(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class BoundsReference:
     """What bounds come from.
 
     runs    measures of the robot's runs, by name
@@ -59,7 +59,7 @@ class Reference:
         return float(np.median(values)) if values else float("nan")
 
 
-def spread_bound(reference: Reference, quantity: str, runs: int, *, draws: int = 2000) -> Bound | None:
+def spread_bound(reference: BoundsReference, quantity: str, runs: int, *, draws: int = 2000) -> Bound | None:
     """The spread (max - min) that `runs` runs of one robot show at most, 99 %: by drawing runs of the simulated one."""
     values = np.array([one[quantity] for one in reference.same if np.isfinite(one.get(quantity, np.nan))])
     if len(values) < 8 or runs < 2:

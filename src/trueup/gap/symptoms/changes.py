@@ -30,7 +30,7 @@ _DRAWS: dict[str, dict[str, Any]] = {
 _TERMS = ("torque", "action_rate", "joint_limits", "slip", "energy")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaskChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """New values of fields of one entry of a task's part; `entry` is empty for parts that are one config."""
 
     part: Part
@@ -44,7 +44,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"{self.entry or self.part}: {numbers}"
 
 
-def widened(task: Task, name: str, *, low: float | None = None, high: float | None = None) -> list[Change]:
+def widened(task: Task, name: str, *, low: float | None = None, high: float | None = None) -> list[TaskChange]:
     """A range that reaches at least to these ends; nothing if it does, or if the task has none and none is known."""
     draw = task.randomize.get(name)
     if draw is None and name not in _DRAWS:
@@ -56,10 +56,10 @@ def widened(task: Task, name: str, *, low: float | None = None, high: float | No
     ends = {"low": now[0] if low is None else min(now[0], low), "high": now[1] if high is None else max(now[1], high)}
     if draw is not None:
         ends = {key: value for key, value in ends.items() if value != getattr(draw, key)}
-    return [Change(part="randomize", entry=name, values=ends)] if ends else []
+    return [TaskChange(part="randomize", entry=name, values=ends)] if ends else []
 
 
-def stretched(task: Task, *names: str, by: float) -> list[Change]:
+def stretched(task: Task, *names: str, by: float) -> list[TaskChange]:
     """Ranges that the task has, their ends farther from the middle by a factor; log-uniform ones by ratio."""
     out = []
     for name in names:
@@ -73,29 +73,29 @@ def stretched(task: Task, *names: str, by: float) -> list[Change]:
             middle, reach = 0.5 * (draw.low + draw.high), 0.5 * by * (draw.high - draw.low)
             least = 0.0 if draw.low >= 0.0 else middle - reach
             ends = {"low": max(least, middle - reach), "high": middle + reach}
-        out.append(Change(part="randomize", entry=name, values=ends))
+        out.append(TaskChange(part="randomize", entry=name, values=ends))
     return out
 
 
-def weighed(task: Task, *names: str, by: float, at_least: float | None = None) -> list[Change]:
+def weighed(task: Task, *names: str, by: float, at_least: float | None = None) -> list[TaskChange]:
     """Costs times a factor; where the task has none of that name, with the weight `at_least` (negative) if given."""
     out = []
     for name in names:
         known = task.rewards.get(name)
         weight = known.weight * by if known is not None else at_least
         if weight is not None and (known is not None or name in _TERMS):
-            out.append(Change(part="rewards", entry=name, values={"weight": weight}))
+            out.append(TaskChange(part="rewards", entry=name, values={"weight": weight}))
     return out
 
 
-def fields(task: Task, part: Literal["start", "sensors", "pushes"], **values: float) -> list[Change]:
+def fields(task: Task, part: Literal["start", "sensors", "pushes"], **values: float) -> list[TaskChange]:
     """Fields of a config that are at least these."""
     now = getattr(task, part)
     larger = {name: value for name, value in values.items() if now is None or value > getattr(now, name)}
-    return [Change(part=part, values=larger)] if larger else []
+    return [TaskChange(part=part, values=larger)] if larger else []
 
 
-def apply(task: Task, changes: Iterable[Change]) -> Task:
+def apply(task: Task, changes: Iterable[TaskChange]) -> Task:
     """The task with the changes."""
     for one in changes:
         values: dict[str, Any] = dict(one.values)
@@ -112,13 +112,13 @@ def apply(task: Task, changes: Iterable[Change]) -> Task:
     return task
 
 
-def _configured(task: Task, one: Change) -> Task:
+def _configured(task: Task, one: TaskChange) -> Task:
     config: Any = getattr(task, one.part) or PushCfg(newton=0.0)
     changed: dict[str, Any] = {one.part: replace(config, **one.values)}
     return replace(task, **changed)
 
 
-def merged(changes: Iterable[Change]) -> tuple[Change, ...]:
+def merged(changes: Iterable[TaskChange]) -> tuple[TaskChange, ...]:
     """One change of each entry that goes as far as the farthest: ranges widest, weights heaviest, noise largest."""
     out: dict[tuple[Part, str], dict[str, float]] = {}
     for one in changes:
@@ -126,10 +126,10 @@ def merged(changes: Iterable[Change]) -> tuple[Change, ...]:
         for name, value in one.values.items():
             pick = min if name == "low" or (one.part == "rewards" and value < 0) else max
             values[name] = pick(values.get(name, value), value)
-    return tuple(Change(part=part, entry=entry, values=values) for (part, entry), values in out.items())
+    return tuple(TaskChange(part=part, entry=entry, values=values) for (part, entry), values in out.items())
 
 
-def as_python(task: Task, one: Change) -> str:
+def as_python(task: Task, one: TaskChange) -> str:
     """The change as a statement about `task`, `ranges` and `rewards` of the task file."""
     values = ", ".join(f"{name}={_number(value)}" for name, value in one.values.items())
     if one.part == "randomize":

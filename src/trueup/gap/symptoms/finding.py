@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from trueup.core.documents import read_json, write_json
-from trueup.gap.symptoms.changes import Change
+from trueup.gap.symptoms.changes import TaskChange
 
 FILE, SCHEMA = "symptoms.json", 1
 
@@ -32,7 +32,7 @@ class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     evidence: str
     cause: str
     change: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TaskChange, ...] = ()
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

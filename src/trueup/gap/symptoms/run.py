@@ -11,7 +11,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.files import read_log
 from trueup.data.log import Log
-from trueup.hardware.policy_rows import FILE, PHASES, Recorded, read_rows
+from trueup.hardware.policy_rows import FILE, PHASES, RecordedRows, read_rows
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 
@@ -103,7 +103,7 @@ def read_run(place: str | Path, robot: Robot, command: FloatArray | None = None)
     return of_log(read_log(path), robot, name=path.stem, command=command)
 
 
-def of_rows(rows: Recorded, robot: Robot, *, name: str, source: Log | None = None) -> Run:
+def of_rows(rows: RecordedRows, robot: Robot, *, name: str, source: Log | None = None) -> Run:
     """The policy's part of a recording of `trueup deploy`."""
     at = np.flatnonzero(rows.columns["phase"][:, 0] == PHASES.index("policy"))
     if len(at) < 2:

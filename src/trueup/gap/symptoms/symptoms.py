@@ -11,11 +11,11 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
-from trueup.gap.symptoms.bounds import Reference
+from trueup.gap.symptoms.bounds import BoundsReference
 from trueup.gap.symptoms.finding import Looked, Symptom, SymptomTable, write_table
 from trueup.gap.symptoms.measures import measure_all
 from trueup.gap.symptoms.reference import ReferenceCfg, simulate
-from trueup.gap.symptoms.rules import RULES, Rule
+from trueup.gap.symptoms.rules import RULES, SymptomRule
 from trueup.gap.symptoms.run import Run, of_log, read_run
 from trueup.gap.symptoms.task_file import write_task_file
 from trueup.gap.symptoms.whole_runs import whole_runs
@@ -89,7 +89,7 @@ def symptoms(
     return table if cfg.out is None else _written(table, task, source, cfg.out)
 
 
-def judge(reference: Reference) -> tuple[list[Symptom], list[Looked]]:
+def judge(reference: BoundsReference) -> tuple[list[Symptom], list[Looked]]:
     """Every rule on one group of runs with the same command."""
     told, looked = whole_runs(reference)
     for rule in RULES:
@@ -99,7 +99,7 @@ def judge(reference: Reference) -> tuple[list[Symptom], list[Looked]]:
     return told, looked
 
 
-def _judged(rule: Rule, reference: Reference) -> tuple[Symptom | None, Looked]:
+def _judged(rule: SymptomRule, reference: BoundsReference) -> tuple[Symptom | None, Looked]:
     value, bound = reference.typical(rule.quantity), rule.bound(reference)
     known = np.isfinite(value) and bound is not None
     beyond = known and bound is not None and (value < bound.value if rule.below else value > bound.value)
@@ -121,16 +121,16 @@ def _judged(rule: Rule, reference: Reference) -> tuple[Symptom | None, Looked]:
 
 def _reference(
     group: list[Run], robot: Robot, bundle: PolicyBundle | None, task: Task | None, cfg: SymptomsCfg
-) -> Reference:
+) -> BoundsReference:
     runs = {run.name: found for run, found in zip(group, measure_all(group, robot), strict=True)}
     if bundle is None or task is None or cfg.robots == 0:
-        return Reference(runs=runs, task=task)
+        return BoundsReference(runs=runs, task=task)
     fit = None if cfg.params is None else read_calibration(cfg.params)
     how = ReferenceCfg(robots=cfg.robots, seed=cfg.seed, threads=cfg.threads, fit=fit)
     longest = max(group, key=lambda run: run.seconds)
     drawn = measure_all(simulate(bundle, task, longest, how, drawn=True), robot)
     same = measure_all(simulate(bundle, task, longest, how, drawn=False), robot) if len(group) > 1 else []
-    return Reference(runs=runs, drawn=drawn, same=same, task=task)
+    return BoundsReference(runs=runs, drawn=drawn, same=same, task=task)
 
 
 def _groups(runs: list[Run]) -> list[list[Run]]:

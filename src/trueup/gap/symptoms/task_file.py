@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trueup.core.files import make_folder, write_atomic
 from trueup.core.own_code import is_own_code
-from trueup.gap.symptoms.changes import Change, as_python, merged
+from trueup.gap.symptoms.changes import TaskChange, as_python, merged
 from trueup.gap.symptoms.finding import Symptom
 from trueup.tasks.task import Task
 
@@ -62,7 +62,7 @@ def function_name(symptom: Symptom) -> str:
     return re.sub(r"\W+", "_", symptom.name)
 
 
-def _function(name: str, what: str, changes: Sequence[Change], task: Task) -> str:
+def _function(name: str, what: str, changes: Sequence[TaskChange], task: Task) -> str:
     lines = "\n".join(f"    {as_python(task, change)}" for change in changes)
     parts = {change.part for change in changes}
     maps = [("ranges", "randomize"), ("rewards", "rewards")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.gap.symptoms import changes as c
-from trueup.gap.symptoms.bounds import Reference, spread_bound
-from trueup.gap.symptoms.changes import Change
+from trueup.gap.symptoms.bounds import BoundsReference, spread_bound
+from trueup.gap.symptoms.changes import TaskChange
 from trueup.gap.symptoms.finding import Looked, Symptom
 from trueup.gap.symptoms.rules import cooler
 from trueup.hardware.guard.cfg import GuardCfg
@@ -19,7 +19,7 @@ _FEW_SPREAD = 0.03  # m/s or rad/s: leg odometry tells no less
 Found = tuple[list[Symptom], list[Looked]]
 
 
-def whole_runs(reference: Reference) -> Found:
+def whole_runs(reference: BoundsReference) -> Found:
     """All rules of this module."""
     told: list[Symptom] = []
     looked: list[Looked] = []
@@ -30,7 +30,7 @@ def whole_runs(reference: Reference) -> Found:
     return told, looked
 
 
-def _falls(reference: Reference) -> Found:
+def _falls(reference: BoundsReference) -> Found:
     """Falls at set-down and later ones, where simulated robots do not fall."""
     fell = reference.values("fell_s")
     simulated = [np.isfinite(one.get("fell_s", np.nan)) for one in reference.drawn]
@@ -74,7 +74,7 @@ def _falls(reference: Reference) -> Found:
     return told, looked
 
 
-def _start(reference: Reference) -> Found:
+def _start(reference: BoundsReference) -> Found:
     """The state that the policy is given at first lies outside of what training began in; without a fall."""
     told: list[Symptom] = []
     looked: list[Looked] = []
@@ -103,7 +103,7 @@ def _start(reference: Reference) -> Found:
     return told, looked
 
 
-def _heat(reference: Reference) -> Found:
+def _heat(reference: BoundsReference) -> Found:
     """Motors that will be too hot within minutes, by their temperatures."""
     limit = GuardCfg().temperature_derate_c
     ahead = {
@@ -132,7 +132,7 @@ def _heat(reference: Reference) -> Found:
     return [symptom], looked
 
 
-def _differs(reference: Reference) -> Found:
+def _differs(reference: BoundsReference) -> Found:
     """Runs of the same command that differ more than runs of one simulated robot do."""
     told: list[Symptom] = []
     looked: list[Looked] = []
@@ -161,7 +161,7 @@ def _differs(reference: Reference) -> Found:
     return told, looked
 
 
-def _wider_start(task: Task | None, pose: float, tilt: float) -> list[Change]:
+def _wider_start(task: Task | None, pose: float, tilt: float) -> list[TaskChange]:
     if task is None:
         return []
     wanted = {"joint_pos": min(1.25 * pose, 1.0), "tilt": min(max(1.25 * tilt, 2.0 * task.start.tilt), 0.6)}
@@ -169,14 +169,14 @@ def _wider_start(task: Task | None, pose: float, tilt: float) -> list[Change]:
     return c.fields(task, "start", **{name: float(value) for name, value in wanted.items() if np.isfinite(value)})
 
 
-def _tougher(task: Task | None) -> list[Change]:
+def _tougher(task: Task | None) -> list[TaskChange]:
     if task is None:
         return []
     newton = 1.5 * task.pushes.newton if task.pushes is not None else 40.0
     return [*c.fields(task, "pushes", newton=newton), *c.stretched(task, *task.randomize, by=1.25)]
 
 
-def _noisier(task: Task | None) -> list[Change]:
+def _noisier(task: Task | None) -> list[TaskChange]:
     if task is None:
         return []
     names = ("joint_pos_rad", "joint_vel_rad_s", "gyro_rad_s", "gravity")

@@ -104,7 +104,7 @@ class Outbox:
         return len(self._writer.get_matched_subscriptions())
 
 
-class Bus:
+class DdsBus:
     """One participant of a domain; `extra` is what to install where cyclonedds is missing.
 
     interface  network interface; "": the one that CycloneDDS chooses, unless the domain is set up already

@@ -23,7 +23,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.lerobot.info import joint_of
-from trueup.data.lerobot.units import MotorRange, Scale, find_scale, read_calibration
+from trueup.data.lerobot.units import AngleScale, MotorRange, find_scale, read_calibration
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.finite import finite_rows
 from trueup.hardware.drivers.lerobot_class import make_robot
@@ -75,7 +75,7 @@ class LerobotDriver:
         self._spec: RobotSpec = robot.spec
         self._robot, self._units, self._ranges, self._damp = lerobot, units, ranges, damp
         self._lock = threading.Lock()
-        self._scale: Scale | None = None
+        self._scale: AngleScale | None = None
         self._keys: dict[str, str] = {}  # joint -> key of LeRobot's dictionaries, without ".pos"
         self._newest: RobotState | None = None
         self._due = 0.0
@@ -156,7 +156,7 @@ class LerobotDriver:
         self.close()
 
     # --- numbers ---
-    def _velocity(self, seen: dict[str, Any], scale: Scale, position: FloatArray, now: float) -> FloatArray:
+    def _velocity(self, seen: dict[str, Any], scale: AngleScale, position: FloatArray, now: float) -> FloatArray:
         """Measured velocities where the class reports them, else differences."""
         if all(f"{key}.vel" in seen for key in self._keys.values()):
             return scale.scale * self._column(seen, ".vel")
@@ -224,7 +224,7 @@ class LerobotDriver:
     def _name(self) -> str:
         return f"LeRobot's {type(self._robot).__name__}"
 
-    def _need_scale(self) -> Scale:
+    def _need_scale(self) -> AngleScale:
         if self._scale is None:
             raise TrueupError("this driver is not connected: call connect() first")
         return self._scale

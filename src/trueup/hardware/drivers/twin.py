@@ -19,7 +19,7 @@ from trueup.hardware import wire
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
-from trueup.hardware.wire import Kind, Packet, TapCounts
+from trueup.hardware.wire import Kind, TapCounts, WirePacket
 from trueup.robot.load import Robot
 
 Address = tuple[str, int]
@@ -189,7 +189,7 @@ class TwinDriver:
             else:
                 self._note(frame)
 
-    def _ask(self, packet: bytes, kind: Kind) -> Packet:
+    def _ask(self, packet: bytes, kind: Kind) -> WirePacket:
         """Send a question until it is answered."""
         deadline = time.monotonic() + self._timeout
         while True:
@@ -201,7 +201,7 @@ class TwinDriver:
                 self._note(frame)
             self._look_alive(deadline)
 
-    def _note(self, frame: Packet) -> int:
+    def _note(self, frame: WirePacket) -> int:
         """Keep a state if it is newer than what is kept; returns the sequence of the command it acknowledges."""
         if frame.kind is Kind.REFUSAL:
             raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
@@ -214,7 +214,7 @@ class TwinDriver:
             self._newest = state
         return acknowledged
 
-    def _receive(self) -> Packet | None:
+    def _receive(self) -> WirePacket | None:
         """Return the next sound frame, None when none comes within a short while."""
         sock = self._need_socket()
         while True:

@@ -9,7 +9,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.cfg import GuardCfg
-from trueup.hardware.guard.readings import Fault, worst_joint
+from trueup.hardware.guard.readings import GuardFault, worst_joint
 from trueup.hardware.watch import Watch, WatchCfg
 from trueup.robot.spec import RobotSpec
 
@@ -41,17 +41,17 @@ class BodyChecks:
         self._watch.told(rows[0])
         self._kp = rows[2]
 
-    def check(self, state: RobotState) -> Fault | None:
+    def check(self, state: RobotState) -> GuardFault | None:
         """Judge a new state."""
         reason = self._watch.position_fault(state)
         if reason is not None:
-            return Fault("position", reason)
+            return GuardFault("position", reason)
         reason = self._watch.velocity_fault(state)
         if reason is not None:
-            return Fault("velocity", reason)
+            return GuardFault("velocity", reason)
         return self._torque(state) or self._tracking(state) or self._tilt(state)
 
-    def _torque(self, state: RobotState) -> Fault | None:
+    def _torque(self, state: RobotState) -> GuardFault | None:
         most = self._cfg.overload_fraction
         if most is None:
             return None
@@ -60,9 +60,9 @@ class BodyChecks:
             return None
         j, joint = worst_joint(self._spec, is_over)
         found, limit = state.joint_torque[j], self._torque_limit[j]
-        return Fault("torque", f"{joint} reports {found:.1f} N m, more than {most:g} times its limit {limit:.1f}")
+        return GuardFault("torque", f"{joint} reports {found:.1f} N m, more than {most:g} times its limit {limit:.1f}")
 
-    def _tracking(self, state: RobotState) -> Fault | None:
+    def _tracking(self, state: RobotState) -> GuardFault | None:
         """A joint that is further off than the allowed torque pulls a spring of stiffness kp."""
         cfg = self._cfg
         if cfg.tracking_rad is None:
@@ -76,16 +76,16 @@ class BodyChecks:
             return None
         j, joint = worst_joint(self._spec, away - allowed)
         text = f"{joint} is {away[j]:.3f} rad away from every target of the last {_TRACKING_WINDOW_S:g} s"
-        return Fault("tracking", f"{text} for {cfg.tracking_s:g} s (allowed: {allowed[j]:.3f}): is it blocked?")
+        return GuardFault("tracking", f"{text} for {cfg.tracking_s:g} s (allowed: {allowed[j]:.3f}): is it blocked?")
 
-    def _tilt(self, state: RobotState) -> Fault | None:
+    def _tilt(self, state: RobotState) -> GuardFault | None:
         limit = self._cfg.tilt_rad
         if limit is None or state.imu_quat is None or not self._spec.base.floating:
             return None
         tilt = tilt_of(state.imu_quat)
         if tilt <= limit:
             return None
-        return Fault("tilt", f"the body leans {tilt:.2f} rad from upright, the limit is {limit:g} rad: it falls")
+        return GuardFault("tilt", f"the body leans {tilt:.2f} rad from upright, the limit is {limit:g} rad: it falls")
 
     def _persists(self, what: str, time_s: float, is_wrong: bool, patience_s: float) -> bool:
         if not is_wrong:
@@ -102,7 +102,7 @@ class HealthChecks:
         self._beyond: dict[str, int] = {}
         self.derate = 1.0
 
-    def check(self, state: RobotState) -> Fault | None:
+    def check(self, state: RobotState) -> GuardFault | None:
         """Judge a new state and set `derate`."""
         cfg, volt = self._cfg, state.voltage
         hot = float(np.fmax.reduce(state.joint_temperature))  # NaN if none is measured
@@ -114,9 +114,11 @@ class HealthChecks:
         self.derate = share
         if self._stays("temperature", hot >= stop):
             _, joint = worst_joint(self._spec, state.joint_temperature == hot)
-            return Fault("temperature", f"{joint} is {hot:.0f} deg C hot, the limit is {stop:.0f}; let it cool")
+            return GuardFault("temperature", f"{joint} is {hot:.0f} deg C hot, the limit is {stop:.0f}; let it cool")
         if cfg.voltage_stop is not None and self._stays("voltage", volt <= cfg.voltage_stop):
-            return Fault("voltage", f"the battery gives {volt:.1f} V, the limit is {cfg.voltage_stop:.1f}; charge it")
+            return GuardFault(
+                "voltage", f"the battery gives {volt:.1f} V, the limit is {cfg.voltage_stop:.1f}; charge it"
+            )
         return None
 
     def _stays(self, what: str, is_beyond: bool) -> bool:

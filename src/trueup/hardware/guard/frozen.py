@@ -23,7 +23,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.hardware.driver import RobotState
 from trueup.hardware.guard.cfg import GuardCfg
-from trueup.hardware.guard.readings import Fault, worst_joint
+from trueup.hardware.guard.readings import GuardFault, worst_joint
 from trueup.robot.spec import RobotSpec
 
 _MOVING = 0.1  # rad/s that a joint at rest does not report for long
@@ -62,13 +62,13 @@ class FrozenCheck:
         np.minimum(self._least, push, out=self._least)
         np.maximum(self._most, push, out=self._most)
 
-    def check(self, state: RobotState) -> Fault | None:
+    def check(self, state: RobotState) -> GuardFault | None:
         """Judge a new state."""
         dt = state.time_s - self._time if state.time_s > self._time else 0.0
         self._time = state.time_s
         return self._check_imu(state) or self._check_report(state) or self._check_joints(state, dt)
 
-    def _check_joints(self, state: RobotState, dt: float) -> Fault | None:
+    def _check_joints(self, state: RobotState, dt: float) -> GuardFault | None:
         moved, vel = state.joint_pos != self._pos, state.joint_vel
         self._pos = state.joint_pos
         if moved.all():
@@ -85,9 +85,9 @@ class FrozenCheck:
         if not (age >= self._cfg.frozen_joint_s).any():
             return None
         j, joint = worst_joint(self._spec, age)
-        return Fault("frozen", f"{joint} stays at {self._pos[j]:.4f} rad to the last bit {self._why(j, 0)}")
+        return GuardFault("frozen", f"{joint} stays at {self._pos[j]:.4f} rad to the last bit {self._why(j, 0)}")
 
-    def _check_report(self, state: RobotState) -> Fault | None:
+    def _check_report(self, state: RobotState) -> GuardFault | None:
         imu = () if self._imu is None else (self._imu,)
         report = np.concatenate([state.joint_pos, state.joint_vel, state.joint_torque, *imu]).tobytes()
         if report != self._report:
@@ -103,9 +103,9 @@ class FrozenCheck:
         if self._repeats < _REPEATS or state.time_s - self._evident_report < self._cfg.frozen_report_s:
             return None
         why = self._why(int(np.argmax(changed)), 1) if changed.max() > share else "although it says that it moves"
-        return Fault("frozen", f"the whole report stays the same to the last bit {why}")
+        return GuardFault("frozen", f"the whole report stays the same to the last bit {why}")
 
-    def _check_imu(self, state: RobotState) -> Fault | None:
+    def _check_imu(self, state: RobotState) -> GuardFault | None:
         before, self._imu = self._imu, _imu_of(state)
         if self._imu is None or before is None or not self._spec.base.floating:
             return None
@@ -118,7 +118,7 @@ class FrozenCheck:
         standing_s = state.time_s - self._still_s
         if self._lively < _LIVELY or self._still < _REPEATS or standing_s < self._cfg.frozen_report_s:
             return None
-        return Fault("frozen", f"the IMU reports the same to the last bit for {1e3 * standing_s:.0f} ms")
+        return GuardFault("frozen", f"the IMU reports the same to the last bit for {1e3 * standing_s:.0f} ms")
 
     def _why(self, j: int, column: int) -> str:
         change = self._most[column, j] - self._least[column, j]

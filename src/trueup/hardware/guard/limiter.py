@@ -15,7 +15,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.hardware.guard.cfg import GuardCfg
-from trueup.hardware.guard.readings import Fault, worst_joint
+from trueup.hardware.guard.readings import GuardFault, worst_joint
 from trueup.robot.spec import RobotSpec
 
 _TINY = 1e-12
@@ -146,7 +146,7 @@ class CommandChecks:
         self._store[:] = _STORE * self._cfg.max_step_rad
         self._time_s = now_s
 
-    def accept(self, rows: FloatArray, pos: FloatArray, now_s: float) -> Limited | Fault:
+    def accept(self, rows: FloatArray, pos: FloatArray, now_s: float) -> Limited | GuardFault:
         """Return what may be sent of a command (5, n), or why it is refused."""
         fault = self._fault(rows)
         if fault is not None:
@@ -162,10 +162,10 @@ class CommandChecks:
         self._reference, self._free = limited.rows[0], limited.rows[2] <= 0.0
         return limited
 
-    def _fault(self, rows: FloatArray) -> Fault | None:
+    def _fault(self, rows: FloatArray) -> GuardFault | None:
         shape = (len(_ROWS), self._spec.njoint)
         if np.shape(rows) != shape:
-            return Fault("command", f"a command of this robot has shape {shape}, found {np.shape(rows)}")
+            return GuardFault("command", f"a command of this robot has shape {shape}, found {np.shape(rows)}")
         bad = ~((rows >= self._far_least) & (rows <= self._far_most))  # true for NaN
         if not bad.any():
             return None
@@ -173,6 +173,6 @@ class CommandChecks:
         j, joint = worst_joint(self._spec, bad[row])
         found = f"the policy sent {_ROWS[row]} {rows[row, j]:g} for {joint}"
         if not np.isfinite(rows[row, j]):
-            return Fault("command", f"{found}: not a finite number")
+            return GuardFault("command", f"{found}: not a finite number")
         low, high = self._far_least[row, j], self._far_most[row, j]
-        return Fault("command", f"{found}, far outside what is allowed (trips outside [{low:g}, {high:g}])")
+        return GuardFault("command", f"{found}, far outside what is allowed (trips outside [{low:g}, {high:g}])")

@@ -16,8 +16,8 @@ from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.driver import Command, Driver, RobotState
 from trueup.hardware.guard.motor_guard import MotorGuard
-from trueup.hardware.guard.readings import Fault
-from trueup.hardware.guard.recorder import Recorder
+from trueup.hardware.guard.readings import GuardFault
+from trueup.hardware.guard.recorder import GuardRecorder
 from trueup.hardware.guard.trip import GuardStatus, GuardSummary
 from trueup.hardware.wire import Kind, StateReport
 
@@ -44,10 +44,10 @@ class Lateness:
         return {name: 1e3 * value for name, value in (found | {"max": self._most}).items()}
 
 
-class Link:
+class GuardLink:
     """Carries states to the policy and commands to the robot, both through the guard, and records them."""
 
-    def __init__(self, guard: MotorGuard, driver: Driver, channel: socket.socket, recorder: Recorder) -> None:
+    def __init__(self, guard: MotorGuard, driver: Driver, channel: socket.socket, recorder: GuardRecorder) -> None:
         self.guard, self.driver, self.channel, self.recorder = guard, driver, channel, recorder
         self._parent = os.getppid()
         self.is_deaf = False  # the policy's end of the channel is closed
@@ -92,7 +92,7 @@ class Link:
                 self._sequence = frame.sequence
                 self.guard.command(rows, now)
             elif frame.kind is Kind.DAMP:
-                self.guard.stop(Fault("stop", "damping was asked for"), now)
+                self.guard.stop(GuardFault("stop", "damping was asked for"), now)
             elif frame.kind is Kind.BYE:
                 self.said_goodbye = True
             else:
@@ -111,7 +111,7 @@ class Link:
         self.is_deaf = True
         self._end_s = now + self.guard.cfg.linger_s
         if not self.said_goodbye:
-            self.guard.stop(Fault("silence", "the policy's process has ended"), now)
+            self.guard.stop(GuardFault("silence", "the policy's process has ended"), now)
 
     # --- to the robot ---
     def send(self, now: float) -> None:
@@ -124,7 +124,7 @@ class Link:
                 self._note(self.driver.write(wire.command_of(rows)))
                 self._write_max_s = max(self._write_max_s, time.monotonic() - began)
             except Exception as error:
-                self.guard.stop(Fault("driver", f"the driver failed: {error}"), now)
+                self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), now)
                 rows = None
         if rows is None:
             self.damp()
@@ -144,7 +144,7 @@ class Link:
             if self.guard.trip is not None and not self._damped_s:
                 self._damped_s = time.monotonic()
         except Exception as error:
-            self.guard.stop(Fault("driver", f"the driver failed: {error}"), time.monotonic())
+            self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), time.monotonic())
 
     def _note(self, sent: Command) -> None:
         self._sent = np.stack([sent.target_pos, sent.target_vel, sent.kp, sent.kd, sent.torque])
@@ -158,7 +158,7 @@ class Link:
         try:
             is_good = self.guard.observe(state, arrived)
         except Exception as error:  # a state of wrong types
-            self.guard.stop(Fault("implausible", f"a report cannot be read: {error}"), arrived)
+            self.guard.stop(GuardFault("implausible", f"a report cannot be read: {error}"), arrived)
             return False
         self._pending = state
         if is_good:

@@ -14,8 +14,8 @@ import time
 from collections import deque
 
 from trueup.hardware.driver import Driver, RobotState
-from trueup.hardware.guard.link import Link
-from trueup.hardware.guard.readings import Fault
+from trueup.hardware.guard.link import GuardLink
+from trueup.hardware.guard.readings import GuardFault
 
 _STATUS_S = 0.05
 _RETRY_S = 0.005
@@ -65,7 +65,7 @@ class Reader:
 class RealtimeLoop:
     """Runs until the policy says goodbye or its process has been gone for `linger_s`."""
 
-    def __init__(self, link: Link, driver: Driver, period_s: float) -> None:
+    def __init__(self, link: GuardLink, driver: Driver, period_s: float) -> None:
         self._link, self._driver, self._period = link, driver, period_s
         self._spin_s = _SPIN_S if 1.0 / period_s >= _SPIN_FROM_HZ else 0.0
         self._reader = Reader(driver)
@@ -130,13 +130,13 @@ class RealtimeLoop:
             self._link.observe(state, arrived)
         other = getattr(self._driver, "other_commander", None)
         if other and guard.phase == "active":
-            guard.stop(Fault("commander", f"somebody else commands this robot: {other}"), time.monotonic())
+            guard.stop(GuardFault("commander", f"somebody else commands this robot: {other}"), time.monotonic())
 
 
 class LockstepLoop:
     """Every command of the policy lets `substeps` command periods of the robot pass, each checked and limited."""
 
-    def __init__(self, link: Link, driver: Driver, substeps: int) -> None:
+    def __init__(self, link: GuardLink, driver: Driver, substeps: int) -> None:
         self._link, self._driver, self._substeps = link, driver, substeps
         self._time_s = 0.0
 
@@ -163,11 +163,11 @@ class LockstepLoop:
         try:
             state = self._driver.read()
         except Exception as error:
-            guard.stop(Fault("driver", f"the driver failed: {error}"), self._time_s)
+            guard.stop(GuardFault("driver", f"the driver failed: {error}"), self._time_s)
             return
         before, self._time_s = guard.clips["repeated"], max(self._time_s, state.time_s)
         link.observe(state, self._time_s)
         if guard.clips["repeated"] > before:
             guard.stop(
-                Fault("stale", f"no new state after a command: number {state.sequence} came again"), self._time_s
+                GuardFault("stale", f"no new state after a command: number {state.sequence} came again"), self._time_s
             )

@@ -20,7 +20,7 @@ from trueup.hardware.guard.body import BodyChecks, HealthChecks, tilt_of
 from trueup.hardware.guard.cfg import LONGEST_STALE_S, GuardCfg
 from trueup.hardware.guard.frozen import FrozenCheck
 from trueup.hardware.guard.limiter import CommandChecks, bound_torque, limits_of
-from trueup.hardware.guard.readings import Fault, ReadingChecks, worst_joint
+from trueup.hardware.guard.readings import GuardFault, ReadingChecks, worst_joint
 from trueup.hardware.guard.trip import GuardStatus, Margin, Phase, Trip
 from trueup.robot.spec import RobotSpec
 
@@ -49,7 +49,7 @@ class MotorGuard:
         self._readings, self._health = ReadingChecks(spec, cfg), HealthChecks(spec, cfg)
         self._frozen = FrozenCheck(spec, cfg)
         self._body: BodyChecks | None = None  # from the first command on
-        self._fault: Fault | None = Fault("stale", "no state has come from the robot yet")
+        self._fault: GuardFault | None = GuardFault("stale", "no state has come from the robot yet")
         self._accepted: FloatArray | None = None
         self._arrived_s = self._commanded_s = -math.inf
         self._offset_s = math.inf  # smallest arrival time minus robot time so far
@@ -64,7 +64,7 @@ class MotorGuard:
     def observe(self, state: RobotState, arrived_s: float) -> bool:
         """Take a report; True if it passed the checks and is the newest."""
         verdict = self._readings.check(state)
-        if isinstance(verdict, Fault):
+        if isinstance(verdict, GuardFault):
             self._find(verdict, arrived_s)
             if self.trip is None and verdict.guard in ("clock", "jump"):
                 self._readings.restart()  # idle: it was moved by hand, or switched off and on
@@ -90,20 +90,20 @@ class MotorGuard:
         self._commanded_s, self._command_excused_s = now_s, 0.0
         if self._accepted is None:
             if self._fault is not None or self.newest is None:
-                self.stop(self._fault or Fault("stale", "no state"), now_s)
+                self.stop(self._fault or GuardFault("stale", "no state"), now_s)
                 return
             start = self.newest.joint_pos
             self._body = BodyChecks(self.spec, self.cfg, period_s=self._period_s, start=start)
             self._commands.start(start, now_s)
         assert self.newest is not None
         accepted = self._commands.accept(rows, self.newest.joint_pos, now_s)
-        if isinstance(accepted, Fault):
+        if isinstance(accepted, GuardFault):
             self.stop(accepted, now_s)
             return
         self._accepted = accepted.rows
         self.clips.update(accepted.clips)
 
-    def stop(self, fault: Fault, now_s: float) -> None:
+    def stop(self, fault: GuardFault, now_s: float) -> None:
         """Trip; the first reason stays."""
         if self.trip is None:
             self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
@@ -170,7 +170,7 @@ class MotorGuard:
         self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
         self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
 
-    def _age(self, now_s: float) -> Fault | None:
+    def _age(self, now_s: float) -> GuardFault | None:
         if not self._realtime:
             return None
         waited, late = now_s - self._arrived_s, self._late_s
@@ -178,15 +178,15 @@ class MotorGuard:
         if waited + late + ahead > self.stale_s:
             came = f", which came {1e3 * late:.0f} ms late" if late > 1e-3 else ""
             allowed = f"(allowed until damping: {1e3 * self.stale_s:.0f} ms in all)"
-            return Fault("stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}")
+            return GuardFault("stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}")
         silent = now_s - self._commanded_s
         ahead = min(self._period_s, _AHEAD * self.silence_s) - self._command_excused_s
         if self._accepted is not None and silent + ahead > self.silence_s:
             allowed = f"(allowed until damping: {1e3 * self.silence_s:.0f} ms)"
-            return Fault("silence", f"the policy has been silent for {1e3 * silent:.0f} ms {allowed}")
+            return GuardFault("silence", f"the policy has been silent for {1e3 * silent:.0f} ms {allowed}")
         return None
 
-    def _find(self, fault: Fault | None, now_s: float) -> None:
+    def _find(self, fault: GuardFault | None, now_s: float) -> None:
         """A fault stops an active guard and keeps an idle one from starting."""
         self._fault = fault
         if fault is not None and self._accepted is not None:

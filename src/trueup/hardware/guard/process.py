@@ -25,11 +25,11 @@ from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.driver import Driver
 from trueup.hardware.guard.cfg import GuardCfg
-from trueup.hardware.guard.link import Link
+from trueup.hardware.guard.link import GuardLink
 from trueup.hardware.guard.loop import LockstepLoop, RealtimeLoop
 from trueup.hardware.guard.motor_guard import MotorGuard
-from trueup.hardware.guard.readings import Fault
-from trueup.hardware.guard.recorder import Recorder
+from trueup.hardware.guard.readings import GuardFault
+from trueup.hardware.guard.recorder import GuardRecorder
 from trueup.hardware.realtime import GUARD, SWITCH_S, lock_memory, raise_priority
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
@@ -89,7 +89,7 @@ def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
     from trueup.hardware.drivers.open import open_driver
 
     meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
-    recorder = Recorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
+    recorder = GuardRecorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
     driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
     if order.cfg.realtime_priority and order.reference.startswith(_IN_THIS_PROCESS):
         raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which it must be heard too
@@ -101,13 +101,13 @@ def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
         driver.close()
 
 
-def _run(order: Order, driver: Driver, channel: socket.socket, recorder: Recorder, stop: threading.Event) -> None:
+def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRecorder, stop: threading.Event) -> None:
     command_hz = float(getattr(driver, "command_hz", 0.0) or order.command_hz or order.control_hz)
     hz = min(FASTEST_HZ, command_hz) if order.cfg.guard_hz is None else order.cfg.guard_hz
     substeps = 1 if driver.realtime else _substeps(command_hz, order.control_hz)
     period_s = 1.0 / (hz if driver.realtime else command_hz)
     guard = MotorGuard(order.spec, order.cfg, control_hz=order.control_hz, period_s=period_s, realtime=driver.realtime)
-    link = Link(guard, driver, channel, recorder)
+    link = GuardLink(guard, driver, channel, recorder)
     recorder.wait(_READY_S)
     _prepare(order.cfg)
     link.welcome(str(getattr(driver, "name", "") or order.reference), command_hz)
@@ -118,7 +118,7 @@ def _run(order: Order, driver: Driver, channel: socket.socket, recorder: Recorde
         else:
             is_free = LockstepLoop(link, driver, substeps).run(stop)
     except BaseException as error:
-        guard.stop(Fault("driver", f"the guard itself failed: {error!r}"), time.monotonic())
+        guard.stop(GuardFault("driver", f"the guard itself failed: {error!r}"), time.monotonic())
         raise
     finally:
         for _ in range(_DAMPINGS):

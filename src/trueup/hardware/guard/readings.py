@@ -25,7 +25,7 @@ _SEQUENCES = 1 << 32
 _Verdict = Literal["new", "repeated", "bridged"]
 
 
-class Fault(NamedTuple):
+class GuardFault(NamedTuple):
     """What is wrong: the guard that says so, and why in words."""
 
     guard: str
@@ -55,7 +55,7 @@ class ReadingChecks:
         self._has_voltage = self._has_imu = False
         self._bridged = 0
 
-    def check(self, state: RobotState) -> _Verdict | Fault:
+    def check(self, state: RobotState) -> _Verdict | GuardFault:
         """Judge a report; it becomes the newest if it is new."""
         if not self._counts:
             self._learn(state)
@@ -68,7 +68,9 @@ class ReadingChecks:
             if not 0 < ahead < _SEQUENCES // 2 or state.time_s == last.time_s:
                 return "repeated"
             if state.time_s < last.time_s:
-                return Fault("clock", f"the robot's clock went from {last.time_s:.6f} s back to {state.time_s:.6f} s")
+                return GuardFault(
+                    "clock", f"the robot's clock went from {last.time_s:.6f} s back to {state.time_s:.6f} s"
+                )
             jump = self._jump(last, state)
             if jump is not None and self._bridged < self._cfg.bridge_reports:
                 self._bridged += 1
@@ -98,16 +100,16 @@ class ReadingChecks:
                 first = n * list(_MOST_JOINT).index(name)
                 self._unmeasured[first : first + n] = np.isnan(values)
 
-    def _shape(self, state: RobotState) -> Fault | None:
+    def _shape(self, state: RobotState) -> GuardFault | None:
         if self._has_imu != (state.imu_quat is not None):
-            return Fault("implausible", "the IMU is in some reports and not in others")
+            return GuardFault("implausible", "the IMU is in some reports and not in others")
         for name, count in self._counts.items():
             shape = np.shape(getattr(state, name) if getattr(state, name) is not None else ())
             if shape != (count,):
-                return Fault("implausible", f"{name} of the robot has shape {shape} instead of ({count},)")
+                return GuardFault("implausible", f"{name} of the robot has shape {shape} instead of ({count},)")
         return None
 
-    def _numbers(self, state: RobotState) -> Fault | None:
+    def _numbers(self, state: RobotState) -> GuardFault | None:
         values = np.concatenate([getattr(state, name) for name in self._counts])
         bad = ~(np.abs(values) <= self._most) & ~(self._unmeasured & np.isnan(values))  # first term is true for NaN
         if bad.any():
@@ -116,18 +118,18 @@ class ReadingChecks:
         if self._has_voltage and not -_MOST_VOLT <= state.voltage <= _MOST_VOLT:
             return _bad_number(f"voltage reports {state.voltage}", state.voltage, _MOST_VOLT)
         if not math.isfinite(state.time_s):
-            return Fault("nonfinite", f"the robot's clock reports {state.time_s}")
+            return GuardFault("nonfinite", f"the robot's clock reports {state.time_s}")
         return None
 
-    def _quaternion(self, state: RobotState) -> Fault | None:
+    def _quaternion(self, state: RobotState) -> GuardFault | None:
         if state.imu_quat is None:
             return None
         length = math.sqrt(float(state.imu_quat @ state.imu_quat))
         if abs(length - 1.0) <= _UNIT_SLACK:
             return None
-        return Fault("implausible", f"the IMU's quaternion has length {length:.3f} instead of 1")
+        return GuardFault("implausible", f"the IMU's quaternion has length {length:.3f} instead of 1")
 
-    def _jump(self, last: RobotState, state: RobotState) -> Fault | None:
+    def _jump(self, last: RobotState, state: RobotState) -> GuardFault | None:
         dt, allowed = state.time_s - last.time_s, self._cfg.jump_rad
         moved = np.abs(state.joint_pos - last.joint_pos)
         speed = np.maximum(np.abs(state.joint_vel), np.abs(last.joint_vel))
@@ -136,7 +138,7 @@ class ReadingChecks:
             j, joint = worst_joint(self._spec, excess)
             before, now = last.joint_pos[j], state.joint_pos[j]
             text = f"{joint} jumped from {before:.3f} to {now:.3f} rad in {1e3 * dt:.1f} ms at {speed[j]:.2f} rad/s"
-            return Fault("jump", f"{text}: more than {allowed:g} rad beyond what its velocity explains")
+            return GuardFault("jump", f"{text}: more than {allowed:g} rad beyond what its velocity explains")
         if state.imu_quat is None:
             return None
         assert last.imu_quat is not None
@@ -146,7 +148,7 @@ class ReadingChecks:
         spin = max(_norm(state.imu_gyro), _norm(last.imu_gyro))
         if angle - _VELOCITY_SHARE * dt * spin > allowed:
             text = f"the IMU's orientation jumped by {angle:.3f} rad in {1e3 * dt:.1f} ms at {spin:.2f} rad/s"
-            return Fault("jump", f"{text} (allowed beyond that: {allowed:g} rad)")
+            return GuardFault("jump", f"{text} (allowed beyond that: {allowed:g} rad)")
         return None
 
 
@@ -154,7 +156,7 @@ def _norm(values: FloatArray) -> float:
     return math.sqrt(float(values @ values))
 
 
-def _bad_number(text: str, value: float, most: float) -> Fault:
+def _bad_number(text: str, value: float, most: float) -> GuardFault:
     if not math.isfinite(value):
-        return Fault("nonfinite", f"{text}: not a finite number")
-    return Fault("implausible", f"{text}; no robot reports more than {most:g}")
+        return GuardFault("nonfinite", f"{text}: not a finite number")
+    return GuardFault("implausible", f"{text}; no robot reports more than {most:g}")

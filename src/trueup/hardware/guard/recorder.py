@@ -38,7 +38,7 @@ _OPTIONAL = ("joint_torque", "joint_temperature", "voltage", "imu_quat", "imu_gy
 _Item = tuple[RobotState, FloatArray] | dict[str, object]
 
 
-class Recorder:
+class GuardRecorder:
     """Takes rows and events without ever waiting; `out` None keeps nothing."""
 
     def __init__(self, out: Path | None, joint_names: tuple[str, ...], meta: Mapping[str, object]) -> None:

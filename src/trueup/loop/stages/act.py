@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from trueup.loop.context import Context
-from trueup.loop.stage import Command, Stage, verb
+from trueup.loop.stage import Stage, StageCommand, verb
 from trueup.loop.stages.learn import BUNDLE, copied
 
 # what is asked of a walking robot on the last rung, a run each
@@ -28,7 +28,7 @@ def deploy(loop: Context, round_: int) -> Stage:
     seconds = loop.budgets.deploy_s
     config = {"driver": loop.asked.driver, "seconds": seconds, "walks": [list(walk) for walk in walks]}
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         for old in (*folder.glob("*.ladder"), *(one for one in folder.iterdir() if one.is_dir())):
             shutil.rmtree(old, ignore_errors=True)
         bundle = copied(loop.folder(round_, "train" if loop.unproven else "verify") / BUNDLE, folder)
@@ -60,7 +60,7 @@ def deploy(loop: Context, round_: int) -> Stage:
 def gap(loop: Context, round_: int) -> Stage:
     """The diagnosis of the runs on the last rung (or of given recordings), and its request for the next fit."""
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         given = loop.unseen() or (loop.logs(round_) if loop.asked.logs else [])
         logs = given or robot_logs(loop.folder(round_, "deploy"))
         if not logs:

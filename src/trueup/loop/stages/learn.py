@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from trueup.loop.context import Context
-from trueup.loop.stage import Command, Stage, verb
+from trueup.loop.stage import Stage, StageCommand, verb
 
 BUNDLE = "policy.bundle"
 _PACE = 5000.0  # control steps per second, for the time that is expected
@@ -20,7 +20,7 @@ def train(loop: Context, round_: int) -> Stage:
     start = loop.folder(round_ - 1, "train") / "run" if round_ > 1 else loop.asked.start
     after = ((round_, "calibrate"), *(((round_ - 1, "train"),) if round_ > 1 else ()))
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         run = folder / "run"
         shutil.rmtree(folder / BUNDLE, ignore_errors=True)
         how: list[object] = ["--steps", steps, "--film-minutes", 0, "--save-seconds", loop.budgets.save_s]
@@ -45,7 +45,7 @@ def evaluate(loop: Context, round_: int) -> Stage:
     budgets = loop.budgets
     config = {"trials": budgets.trials, "seed": loop.asked.seed} | loop.suite_facts
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         bundle = loop.folder(round_, "train") / BUNDLE
         words: list[object] = ["evaluate", bundle, "--params", loop.fit(round_), "--out", folder]
         words += ["--trials", budgets.trials, "--seed", loop.asked.seed, "--threads", loop.asked.threads, *_films(loop)]
@@ -66,7 +66,7 @@ def verify(loop: Context, round_: int) -> Stage:
         "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "seed": loop.asked.seed,
     } | loop.suite_facts  # fmt: skip
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         bundle = copied(loop.folder(round_, "train") / BUNDLE, folder)
         _hand_over_trials(loop.folder(round_, "evaluate"), folder / "gate" / "mujoco")
         words: list[object] = ["verify", bundle, "--params", loop.fit(round_), "--out", folder / "gate"]

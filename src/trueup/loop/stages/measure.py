@@ -9,7 +9,7 @@ from trueup.calibrate.fit.search import STATE_FILE
 from trueup.core.errors import TrueupError
 from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
-from trueup.loop.stage import Command, Stage, verb
+from trueup.loop.stage import Stage, StageCommand, verb
 from trueup.world.fitted.refit import REFIT_FILE, read_refit
 
 _LOAD_S = 16.0
@@ -24,7 +24,7 @@ def record(loop: Context, round_: int) -> Stage:
     seconds, seed = loop.budgets.record_s, loop.asked.seed + round_ - 1
     options = ("--lockstep",) if loop.is_twin else ()
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         air = ("--seconds", seconds, "--seed", seed, "--overwrite", *options, "--out", folder / "air.mcap")
         out = [verb("record", *loop.robot_words, "--driver", loop.driver(), *air)]
         if squats:
@@ -56,7 +56,7 @@ def _given(loop: Context, round_: int) -> Stage:
     if odd := [one for one in loop.asked.logs if one.suffix != ".mcap"]:
         raise TrueupError("recordings of the loop are .mcap files: `trueup data import` makes them", file=odd[0])
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         for one in loop.asked.logs:
             shutil.copyfile(one, folder / one.name)
         return []
@@ -69,7 +69,7 @@ def check(loop: Context, round_: int) -> Stage:
     """The validator; a log that is unusable ends the loop here."""
     logs = [*loop.logs(round_), *loop.unseen()] if loop.asked.logs else loop.logs(round_)[-1:]
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         return [verb("data", "check", one, "--robot", *loop.robot_words) for one in logs]
 
     return Stage(name="check", round=round_, after=((round_, "record"),), commands=commands, budget_s=10.0)
@@ -88,7 +88,7 @@ def calibrate(loop: Context, round_: int) -> Stage:
     if round_ > 1:
         after += [(round_ - 1, "calibrate"), (round_ - 1, "gap")]
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         first = folder / ("air" if round_ > 1 and loop.is_legged else "fit")
         how: list[object] = ["--robot", *loop.robot_words, "--out", first, "--tie", budgets.tie, "--starts", 1]
         how += ["--resume"] if (first / STATE_FILE).exists() else []
@@ -123,7 +123,7 @@ def suspected(gap: Path) -> tuple[str, ...]:
 def ladder(loop: Context, round_: int) -> Stage:
     """Actuator models side by side on the same log."""
 
-    def commands(folder: Path) -> list[Command]:
+    def commands(folder: Path) -> list[StageCommand]:
         logs = loop.logs(round_) if loop.asked.logs else loop.logs(round_)[-1:]
         held = ("--holdout", *loop.unseen()) if loop.unseen() else ()
         how = (

@@ -25,7 +25,7 @@ _LOWER_M = 0.03  # knees a little bent, so that legs reach
 
 
 @dataclass
-class Plan:
+class StepPlan:
     """T rows: feet (T, 2, 3) relative to their places when standing, their headings (T, 2), the share of the weight on
     the left one (T,), height and lean of the base, and joint offsets by a part of their name."""
 
@@ -38,13 +38,13 @@ class Plan:
     joints: dict[str, FloatArray] = field(default_factory=dict)
 
 
-def _standing(seconds: float) -> Plan:
+def _standing(seconds: float) -> StepPlan:
     time = np.arange(round(seconds * RATE_HZ) + 1) / RATE_HZ
     n = len(time)
-    return Plan(time, np.zeros((n, 2, 3)), np.zeros((n, 2)), np.full(n, 0.5), np.zeros(n), np.zeros(n))
+    return StepPlan(time, np.zeros((n, 2, 3)), np.zeros((n, 2)), np.full(n, 0.5), np.zeros(n), np.zeros(n))
 
 
-def squat() -> Plan:
+def squat() -> StepPlan:
     """Down by 0.2 m and up again, twice, arms forward."""
     plan = _standing(5.2)
     first, second = (ease(plan.time, a, a + 0.9) - ease(plan.time, a + 1.1, a + 2.0) for a in (0.5, 2.7))
@@ -54,7 +54,7 @@ def squat() -> Plan:
     return plan
 
 
-def arm_raise() -> Plan:
+def arm_raise() -> StepPlan:
     """Both arms to the sides and up, then forward, and down."""
     plan = _standing(5.0)
     side = ease(plan.time, 0.5, 1.6) - ease(plan.time, 2.0, 2.8)
@@ -71,7 +71,7 @@ def arm_raise() -> Plan:
 Step = tuple[int, float, float, float]  # foot, forward, sideways (m), heading (rad): from where both stand at first
 
 
-def _stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float) -> Plan:
+def _stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float) -> StepPlan:
     """Feet go one after the other to places relative to their own first ones; the weight is on the other foot."""
     total = 2 * _STAND_S + len(steps) * (swing_s + shift_s) + 2 * shift_s
     plan = _standing(total)
@@ -93,7 +93,7 @@ def _stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float
     return plan
 
 
-def walk() -> Plan:
+def walk() -> StepPlan:
     """Ten steps forward, 0.18 m at a time, and to a stand."""
     ahead = [0.09, 0.27, 0.45, 0.63, 0.81, 0.99, 1.17, 1.35, 1.53, 1.53]
     plan = _stepping([(k % 2, x, 0.0, 0.0) for k, x in enumerate(ahead)], 0.36, 0.12, 0.06)
@@ -102,20 +102,20 @@ def walk() -> Plan:
     return plan
 
 
-def side_step() -> Plan:
+def side_step() -> StepPlan:
     """Two steps of 8 cm to the left, feet together after each, and two back."""
     places = [(0, 0.08), (1, 0.08), (0, 0.16), (1, 0.16), (1, 0.08), (0, 0.08), (1, 0.0), (0, 0.0)]
     return _stepping([(foot, 0.0, y, 0.0) for foot, y in places], 0.4, 0.2, 0.05)
 
 
-def turn() -> Plan:
+def turn() -> StepPlan:
     """A quarter turn to the left on the spot, in steps of 0.26 rad."""
     half = np.pi / 2
     headings = [min(0.26 * (k // 2 + 1), half) for k in range(12)]
     return _stepping([(k % 2, 0.0, 0.0, float(a)) for k, a in enumerate(headings)], 0.36, 0.16, 0.05)
 
 
-def kick() -> Plan:
+def kick() -> StepPlan:
     """Weight on the left foot; the right one swings back, forward and up, and returns."""
     plan = _standing(5.0)
     plan.rise = -_LOWER_M * (ease(plan.time, 0.2, 1.0) - ease(plan.time, 3.9, 4.7))
@@ -130,7 +130,7 @@ def kick() -> Plan:
     return plan
 
 
-def jump() -> Plan:
+def jump() -> StepPlan:
     """Crouch, push off, 7 cm of flight, land and rise."""
     plan, height, depth = _standing(3.4), 0.07, 0.16
     speed = np.sqrt(2.0 * GRAVITY * height)
@@ -150,7 +150,7 @@ def jump() -> Plan:
     return plan
 
 
-PLANS: Mapping[str, Callable[[], Plan]] = {
+PLANS: Mapping[str, Callable[[], StepPlan]] = {
     "squat": squat,
     "arm_raise": arm_raise,
     "side_step": side_step,

@@ -14,7 +14,7 @@ from trueup.motion.bodies import BodyMotion, BodyTree, complete
 from trueup.motion.check import check_motion
 from trueup.motion.motion import Motion
 from trueup.motion.retarget.points import KeyPoints
-from trueup.motion.retarget.shape import Shape, Targets, robot_shape, targets
+from trueup.motion.retarget.shape import BodyTargets, Shape, robot_shape, targets
 from trueup.motion.retarget.solve import Ik, IkCfg
 from trueup.motion.retarget.stance import hold_feet
 from trueup.motion.rotations import conjugate, rotate
@@ -83,7 +83,7 @@ def retarget(points: KeyPoints, robot: Robot, cfg: RetargetCfg | None = None) ->
     return Retargeted(motion=motion, before=before, after=after, rows_per_s=len(points) / spent)
 
 
-def _solved(wanted: Targets, shape: Shape, cfg: IkCfg, stands: NDArray[np.bool_]) -> tuple[Motion, Quality]:
+def _solved(wanted: BodyTargets, shape: Shape, cfg: IkCfg, stands: NDArray[np.bool_]) -> tuple[Motion, Quality]:
     source, robot = wanted.source, shape.tree.robot
     solver = Ik(shape, source.things, source.rate_hz, cfg)
     root_pos, root_quat, joints = solver.solve(wanted)
@@ -110,7 +110,7 @@ def _solved(wanted: Targets, shape: Shape, cfg: IkCfg, stands: NDArray[np.bool_]
     return whole, quality
 
 
-def _touch(motion: Motion, wanted: Targets, shape: Shape) -> float | None:
+def _touch(motion: Motion, wanted: BodyTargets, shape: Shape) -> float | None:
     """How much further (or nearer) hands are from the things that the source's hands touch."""
     gaps = []
     for one in wanted.source.things:

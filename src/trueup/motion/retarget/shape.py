@@ -79,7 +79,7 @@ def robot_shape(tree: BodyTree) -> Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Targets:
+class BodyTargets:
     """Where a robot's parts should be in every row: `pos` by role (T, 3) and `quat` of pelvis, torso and both feet.
 
     source  the key points scaled to the robot, on its ground: what the interaction mesh keeps
@@ -90,7 +90,7 @@ class Targets:
     source: KeyPoints
 
 
-def targets(points: KeyPoints, shape: Shape) -> Targets:
+def targets(points: KeyPoints, shape: Shape) -> BodyTargets:
     """Targets of every row, before contacts are held."""
     scaled = _scaled(points, shape)
     across, up = scaled.of("left_hip") - scaled.of("right_hip"), scaled.of("chest") - scaled.of("pelvis")
@@ -114,7 +114,7 @@ def targets(points: KeyPoints, shape: Shape) -> Targets:
             at = at + shape.length(upper, lower) * way
             pos[f"{side}_{lower}"] = at
         quat[f"{side}_ankle"] = _foot(scaled, side, quat["pelvis"])
-    return Targets(pos=pos, quat=quat, source=scaled)
+    return BodyTargets(pos=pos, quat=quat, source=scaled)
 
 
 def _scaled(points: KeyPoints, shape: Shape) -> KeyPoints:

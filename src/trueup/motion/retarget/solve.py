@@ -13,7 +13,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.motion.retarget.mesh import InteractionTask, around
 from trueup.motion.retarget.points import NEEDED, SIDES, Thing
-from trueup.motion.retarget.shape import Shape, Targets
+from trueup.motion.retarget.shape import BodyTargets, Shape
 from trueup.robot.model import FLOOR, ModelCfg, build_spec, compile_spec, joint_index
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Ik:
         self._regular = [posture, self._mink.DampingTask(self.model, cost=_MESH_DAMPING if cfg.mesh else 0.02)]
         self.pairs = self._pairs()
 
-    def solve(self, targets: Targets) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def solve(self, targets: BodyTargets) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Root positions (T, 3), quaternions (T, 4) and joints (T, njoint)."""
         rows, found = len(targets.source), self._configuration
         q = self._default()
@@ -130,7 +130,7 @@ class Ik:
             velocity = mink.solve_ik(found, tasks, dt, solver="daqp", limits=limits[:1], damping=1e-3)
         found.integrate_inplace(velocity, dt)
 
-    def _place(self, targets: Targets, row: int) -> None:
+    def _place(self, targets: BodyTargets, row: int) -> None:
         for name, task in self._tasks.items():
             pos = targets.pos.get(name, np.zeros((row + 1, 3)))[row]
             quat = targets.quat[name][row] if name in targets.quat else np.array([1.0, 0, 0, 0])

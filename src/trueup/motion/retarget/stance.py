@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.motion.retarget.points import SIDES, KeyPoints, Thing
-from trueup.motion.retarget.shape import Shape, Targets
+from trueup.motion.retarget.shape import BodyTargets, Shape
 from trueup.motion.rotations import about_z, conjugate, multiply, rotate, rotation_vector, yaw_of
 
 _SLOW_M_S, _NEAR_M = 0.35, 0.05  # of a foot that stands: slower and lower, after scaling
@@ -29,7 +29,7 @@ def standing(points: KeyPoints, ground: FloatArray) -> NDArray[np.bool_]:
     return out
 
 
-def hold_feet(targets: Targets, shape: Shape) -> tuple[Targets, NDArray[np.bool_]]:
+def hold_feet(targets: BodyTargets, shape: Shape) -> tuple[BodyTargets, NDArray[np.bool_]]:
     """Targets with each foot at one place and flat while it stands, and eased in between; and when they stand."""
     source = targets.source
     ground = np.stack([ground_below(source.of(f"{side}_ankle"), source.things) for side in SIDES], axis=1)

@@ -20,7 +20,7 @@ SCHEMA = 1
 _MAX_BYTES = 1_000_000
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GateCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One question of the gate and its answer.
 
     state     "fail" blocks; "warn" does not; "skipped" says in `found` why it was not asked
@@ -78,13 +78,13 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: int
     engines: tuple[str, ...]
     inputs: dict[str, str]
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
     prediction: Prediction | None = None
     version: str = __version__
     sha256: str = ""
 
     @property
-    def blocking(self) -> tuple[Check, ...]:
+    def blocking(self) -> tuple[GateCheck, ...]:
         return tuple(check for check in self.checks if check.state == "fail")
 
     @property

@@ -24,7 +24,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BundleManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`sha256` is of the manifest itself, with "" in its place."""
 
     schema: int = SCHEMA
@@ -38,7 +38,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The only bytes that this manifest may have on disk."""
         return to_json(self)
 
-    def signed(self) -> Manifest:
+    def signed(self) -> BundleManifest:
         """With its own hash."""
         bare = msgspec.structs.replace(self, sha256="")
         return msgspec.structs.replace(bare, sha256=sha256_of([bare.encode()]))
@@ -56,12 +56,12 @@ def write_files(folder: Path, files: dict[str, bytes], opset: int, operators: tu
             raise TrueupError(f"{name} may have {_LIMITS[name]} bytes, this one would have {len(data)}", file=folder)
         write_atomic(folder / name, data)
     facts = {name: FileFacts(bytes=len(data), sha256=sha256_of([data])) for name, data in files.items()}
-    manifest = Manifest(opset=opset, operators=operators, files=facts).signed().encode()
+    manifest = BundleManifest(opset=opset, operators=operators, files=facts).signed().encode()
     write_atomic(folder / MANIFEST, manifest)
     return sha256_of([manifest])
 
 
-def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
+def read_files(folder: Path) -> tuple[BundleManifest, dict[str, bytes], str]:
     """The manifest, the content of every file that fits it, and the bundle's hash; anything else is refused."""
     if not (folder / MANIFEST).is_file():
         found = f"{MANIFEST} is missing: {found_instead(folder)}" if folder.exists() else "no such folder"
@@ -83,8 +83,8 @@ def read_files(folder: Path) -> tuple[Manifest, dict[str, bytes], str]:
     return manifest, files, sha256_of([data])
 
 
-def _read(data: bytes, file: Path) -> Manifest:
-    manifest = parse_json(data, Manifest, "bundle's manifest", file, SCHEMA)
+def _read(data: bytes, file: Path) -> BundleManifest:
+    manifest = parse_json(data, BundleManifest, "bundle's manifest", file, SCHEMA)
     if set(manifest.files) != {SPEC, NETWORK, GOLDEN}:
         raise TrueupError(f"must list {SPEC}, {NETWORK} and {GOLDEN}", file=file)
     if manifest.signed() != manifest or manifest.encode() != data:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from trueup._version import __version__
+from trueup.core.documents import Strict
 from trueup.policy.foreign.layout import is_finite
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.normalizer import Float32
@@ -22,16 +23,12 @@ SCHEMA = 1
 Numbers = tuple[float, ...]
 
 
-class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Immutable, keyword-only, unknown keys refused."""
-
-
 class RobotIdentity(Strict, frozen=True, kw_only=True):
     """Which robot: `model_sha256` is of the bytes of its model file (MJCF or URDF), then of its options as text."""
 
     name: str
     model_sha256: str
-    options: dict[str, float] = {}
+    options: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class TermFacts(Strict, frozen=True, kw_only=True):
@@ -93,7 +90,7 @@ class TrainingRange(Strict, frozen=True, kw_only=True):
             raise ValueError("ranges: its columns differ in number")
 
 
-class Origin(Strict, frozen=True, kw_only=True):
+class PolicyOrigin(Strict, frozen=True, kw_only=True):
     """Where a policy comes from.
 
     format            "trueup", or whose layout it was imported from
@@ -104,7 +101,7 @@ class Origin(Strict, frozen=True, kw_only=True):
     format: str
     run: str = ""
     steps: int = 0
-    files: dict[str, str] = {}
+    files: dict[str, str] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -129,7 +126,7 @@ class Passport(Strict, frozen=True, kw_only=True):
     normalizer: NormalizerFacts | None = None
     ranges: TrainingRange | None = None
     ranges_missing: str = ""
-    origin: Origin
+    origin: PolicyOrigin
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

@@ -22,11 +22,11 @@ _NEEDED = ("control_hz", "joint_names", "default_pose", "kp", "kd", "action", "o
 _TURNED = ("joint_pos", "joint_vel")  # signals that change their sign with the joint
 
 
-class _Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class LayoutEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Unknown keys are refused."""
 
 
-class TermFile(_Entry, kw_only=True):
+class TermFile(LayoutEntry, kw_only=True):
     """One [[observation]]: gyro, gravity, command, joint_pos (relative to default_pose), joint_vel, action.
 
     clip is (low, high), before scaling, or after it with clip_scaled; history: frames of this term, with by_term
@@ -39,7 +39,7 @@ class TermFile(_Entry, kw_only=True):
     history: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
 
 
-class ActionFile(_Entry, kw_only=True):
+class ActionFile(LayoutEntry, kw_only=True):
     """[action]: target = offset + scale x clipped action, within low and high; offset left out: the default pose."""
 
     scale: float | Numbers
@@ -50,14 +50,14 @@ class ActionFile(_Entry, kw_only=True):
     observe_clipped: bool = False
 
 
-class CommandFile(_Entry, kw_only=True):
+class CommandFile(LayoutEntry, kw_only=True):
     """[command]: range of each column of the velocity command in training: forward, sideways (m/s), turn (rad/s)."""
 
     low: tuple[float, float, float]
     high: tuple[float, float, float]
 
 
-class LayoutFile(_Entry, kw_only=True):
+class LayoutFile(LayoutEntry, kw_only=True):
     """The keys of a layout TOML; lists are in the policy's joint order."""
 
     name: str = "policy"

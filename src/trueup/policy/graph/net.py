@@ -19,7 +19,7 @@ from trueup.policy.runner import Observed
 _ENDS = re.compile(r"(^|_)(in|out|prev|next|new)(_|$)")
 
 
-class Session(Protocol):
+class GraphSession(Protocol):
     """Computes outputs by name from inputs by name."""
 
     def run(self, outputs: Sequence[str], feed: Mapping[str, NDArray[Any]]) -> Sequence[NDArray[Any]]: ...
@@ -43,9 +43,9 @@ class GraphNet:
     not fixed.
     """
 
-    def __init__(self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: Session | None = None) -> None:
+    def __init__(self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: GraphSession | None = None) -> None:
         self.file, self.nrow, self.graph = file, nrow, graph
-        self._session: Session = NumpySession(graph, file)
+        self._session: GraphSession = NumpySession(graph, file)
         source, result = graph.inputs[0], graph.outputs[0]
         self._input, self._output = source.name, result.name
         self.nobs = self._width(source)
@@ -61,7 +61,7 @@ class GraphNet:
     def has_memory(self) -> bool:
         return bool(self._states)
 
-    def use(self, session: Session) -> None:
+    def use(self, session: GraphSession) -> None:
         """Let another session compute, which holds to the batch that the file declares."""
         self._session, self._row_by_row = session, self._row_by_row or self._fixed
 

@@ -28,7 +28,7 @@ FLOAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class GraphNode:
     """One operator with the names of what goes in and out; "" stands for an input that is left out."""
 
     op: str
@@ -55,7 +55,7 @@ class OnnxGraph:
     """What a file says; `metadata` is what its exporter wrote beside."""
 
     opset: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     constants: dict[str, Array]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -130,7 +130,7 @@ def _model(data: memoryview) -> OnnxGraph:
 
 
 def _graph(data: memoryview, opset: int, metadata: dict[str, str]) -> OnnxGraph:
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     constants: dict[str, Array] = {}
     inputs, outputs = [], []
     for number, value in pb.fields(data):
@@ -160,7 +160,7 @@ def _graph(data: memoryview, opset: int, metadata: dict[str, str]) -> OnnxGraph:
     )
 
 
-def _node(data: memoryview) -> Node:
+def _node(data: memoryview) -> GraphNode:
     inputs, outputs, attributes, op = [], [], {}, ""
     for number, value in pb.fields(data):
         if number == 1:
@@ -174,7 +174,7 @@ def _node(data: memoryview) -> Node:
             attributes[name] = content
         elif number == 7 and pb.text(value) not in ("", "ai.onnx"):
             raise ValueError(f"an operator of the domain {pb.text(value)!r}, which is unknown")
-    return Node(op=op, inputs=tuple(inputs), outputs=tuple(outputs), attributes=attributes)
+    return GraphNode(op=op, inputs=tuple(inputs), outputs=tuple(outputs), attributes=attributes)
 
 
 def _attribute(data: memoryview) -> tuple[str, Attribute]:

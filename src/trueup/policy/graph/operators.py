@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from trueup.policy.graph.onnx_file import Node
+    from trueup.policy.graph.onnx_file import GraphNode
 
 
 Array = NDArray[Any]
 Inputs = Sequence[Array | None]
 
 
-class Budget:
+class WorkBudget:
     """What one run may make: elements of one array, and multiplications; ValueError beyond. Grows with the rows."""
 
     def __init__(self, rows: int, opset: int) -> None:
@@ -37,12 +37,12 @@ class Budget:
             raise ValueError(f"an array of shape {tuple(shape)} or the work for it is beyond what a policy may use")
 
 
-Operator = Callable[[Budget, "Node", Inputs], tuple[Array, ...]]
+Operator = Callable[[WorkBudget, "GraphNode", Inputs], tuple[Array, ...]]
 _SMALL = np.float32(0.0)
 
 
 def _elementwise(function: Callable[..., Any]) -> Operator:
-    def run(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+    def run(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
         given = [need(values) for values in inputs]
         shape = np.broadcast_shapes(*(values.shape for values in given))
         budget.take(shape)
@@ -57,7 +57,7 @@ def _many(function: Callable[..., Any]) -> Operator:
     """An operator on any number of arrays, two at a time."""
     pair = _elementwise(function)
 
-    def run(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+    def run(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
         out = need(inputs[0])
         for values in inputs[1:]:
             (out,) = pair(budget, node, (out, values))
@@ -69,7 +69,7 @@ def _many(function: Callable[..., Any]) -> Operator:
 def _with(default: dict[str, float], function: Callable[..., Any]) -> Operator:
     """An element by element operator with attributes that are numbers."""
 
-    def run(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+    def run(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
         x = need(inputs[0])
         budget.take(x.shape)
         options = [np.asarray(node.attributes.get(name, value), x.dtype) for name, value in default.items()]
@@ -113,7 +113,7 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _clip(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _clip(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x = need(inputs[0])
     budget.take(x.shape)
     low, high = (option(node, inputs, k, name) for k, name in ((1, "min"), (2, "max")))
@@ -122,14 +122,14 @@ def _clip(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     return (np.clip(x, low, high).astype(x.dtype, copy=False),)
 
 
-def option(node: Node, inputs: Inputs, k: int, name: str) -> Any:
+def option(node: GraphNode, inputs: Inputs, k: int, name: str) -> Any:
     """An input of newer operator sets that was an attribute before; None where it is left out."""
     given = inputs[k] if len(inputs) > k else None
     return node.attributes.get(name) if given is None else given
 
 
 # --- products ---
-def matmul(budget: Budget, a: Array, b: Array) -> Array:
+def matmul(budget: WorkBudget, a: Array, b: Array) -> Array:
     """a @ b, counted first."""
     if a.ndim < 1 or b.ndim < 1:
         raise ValueError("a product needs rows and columns")
@@ -141,7 +141,7 @@ def matmul(budget: Budget, a: Array, b: Array) -> Array:
     return out
 
 
-def _gemm(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _gemm(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     a, b = need(inputs[0]), need(inputs[1])
     a = a.T if node.attributes.get("transA", 0) else a
     b = b.T if node.attributes.get("transB", 0) else b
@@ -155,7 +155,7 @@ def _gemm(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
 
 # --- reductions ---
 def _reduction(function: Callable[..., Any], axes_input_since: int) -> Operator:
-    def run(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+    def run(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
         x = need(inputs[0])
         budget.take(x.shape)
         given = option(node, inputs, 1, "axes") if budget.opset >= axes_input_since else node.attributes.get("axes")
@@ -173,7 +173,7 @@ def _norm(x: Array, axis: Any, keepdims: bool) -> Array:
     return out
 
 
-def _softmax(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _softmax(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x = need(inputs[0])
     budget.take(x.shape)
     axis = whole(node, "axis", -1 if budget.opset >= 13 else 1)
@@ -183,7 +183,7 @@ def _softmax(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     return ((shifted / shifted.sum(axis=axis, keepdims=True)).astype(x.dtype, copy=False),)
 
 
-def _layer_norm(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _layer_norm(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x, scale = need(inputs[0]), need(inputs[1])
     budget.take(np.broadcast_shapes(x.shape, scale.shape))
     axis = whole(node, "axis", -1) % x.ndim
@@ -203,14 +203,14 @@ def need(values: Array | None) -> Array:
     return values
 
 
-def whole(node: Node, name: str, default: int) -> int:
+def whole(node: GraphNode, name: str, default: int) -> int:
     value = node.attributes.get(name, default)
     if not isinstance(value, int):
         raise ValueError(f"{name} must be a whole number")
     return value
 
 
-def _decimal(node: Node, name: str, default: float) -> float:
+def _decimal(node: GraphNode, name: str, default: float) -> float:
     value = node.attributes.get(name, default)
     if not isinstance(value, (int, float)):
         raise ValueError(f"{name} must be a number")

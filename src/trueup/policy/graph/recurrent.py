@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.policy.graph.operators import Array, Budget, Inputs, Operator, matmul, need, sigmoid, whole
+from trueup.policy.graph.operators import Array, Inputs, Operator, WorkBudget, matmul, need, sigmoid, whole
 
 if TYPE_CHECKING:
-    from trueup.policy.graph.onnx_file import Node
+    from trueup.policy.graph.onnx_file import GraphNode
 
 _ALLOWED = {"hidden_size", "direction", "linear_before_reset", "layout"}
 
 
-def _parts(node: Node, inputs: Inputs, gates: int) -> tuple[Array, Array, Array, Array, Array]:
+def _parts(node: GraphNode, inputs: Inputs, gates: int) -> tuple[Array, Array, Array, Array, Array]:
     """Sequence (T, n, in), weights of inputs (gates h, in) and of the state (gates h, h), biases of both."""
     odd = set(node.attributes) - _ALLOWED
     if odd or node.attributes.get("direction", "forward") != "forward" or node.attributes.get("layout", 0):
@@ -39,7 +39,7 @@ def _state(inputs: Inputs, k: int, rows: int, hidden: int, like: Array) -> Array
     return given[0]
 
 
-def _lstm(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _lstm(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     """Gates in the order i, o, f, c: c' = f c + i tanh(c~), h = o tanh(c')."""
     x, w, r, bw, br = _parts(node, inputs, 4)
     if len(inputs) > 7 and inputs[7] is not None:
@@ -57,7 +57,7 @@ def _lstm(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     return sequence, h[None], c[None]
 
 
-def _gru(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _gru(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     """Gates in the order z, r, h: h' = (1 - z) h~ + z h."""
     x, w, r, bw, br = _parts(node, inputs, 3)
     rows, hidden = x.shape[1], r.shape[1]

@@ -10,7 +10,7 @@ import numpy as np
 from trueup.core.errors import TrueupError
 from trueup.policy.graph.allowed import ALLOWED
 from trueup.policy.graph.onnx_file import OnnxGraph
-from trueup.policy.graph.operators import Array, Budget
+from trueup.policy.graph.operators import Array, WorkBudget
 
 
 class NumpySession:
@@ -31,7 +31,7 @@ class NumpySession:
         """The outputs of these names; the first axis of the first input that is fed counts the rows."""
         graph, first = self.graph, next(iter(feed.values()), np.zeros(0))
         rows = len(first) if first.ndim else 1
-        budget, known = Budget(rows, graph.opset), dict(graph.constants) | dict(feed)
+        budget, known = WorkBudget(rows, graph.opset), dict(graph.constants) | dict(feed)
         for node, done in zip(graph.nodes, self._done, strict=True):
             try:
                 made = ALLOWED[node.op](budget, node, [known[name] if name else None for name in node.inputs])

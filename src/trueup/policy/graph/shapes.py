@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.policy.graph.operators import Array, Budget, Inputs, Operator, need, option, whole
+from trueup.policy.graph.operators import Array, Inputs, Operator, WorkBudget, need, option, whole
 
 if TYPE_CHECKING:
-    from trueup.policy.graph.onnx_file import Node
+    from trueup.policy.graph.onnx_file import GraphNode
 
 _CAST = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
 
 
-def _constant(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _constant(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     for name, kind in (("value", None), ("value_float", np.float32), ("value_int", np.int64)):
         if name in node.attributes:
             return (np.asarray(node.attributes[name], kind),)
@@ -26,27 +26,27 @@ def _constant(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     raise ValueError("a constant without numbers")
 
 
-def _constant_of_shape(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _constant_of_shape(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     shape = _integers(inputs[0])
     budget.take(shape)
     value = np.ravel(np.asarray(node.attributes.get("value", np.zeros(1, np.float32))))
     return (np.full(shape, value[0], value.dtype),)
 
 
-def _concat(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _concat(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     parts = [need(values) for values in inputs]
     budget.take((sum(part.size for part in parts),))
     return (np.concatenate(parts, axis=whole(node, "axis", 0)),)
 
 
-def _gather(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _gather(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x, places = need(inputs[0]), need(inputs[1])
     axis = whole(node, "axis", 0)
     budget.take((places.size, max(x.size // max(x.shape[axis], 1), 1)))
     return (np.asarray(np.take(x, places, axis=axis)),)
 
 
-def _slice(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _slice(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x = need(inputs[0])
     given = [option(node, inputs, k, name) for k, name in ((1, "starts"), (2, "ends"), (3, "axes"), (4, "steps"))]
     starts, ends = _integers(given[0]), _integers(given[1])
@@ -62,7 +62,7 @@ def _slice(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     return (x[tuple(cut)],)
 
 
-def _split(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _split(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x, axis, count = need(inputs[0]), whole(node, "axis", 0), len(node.outputs)
     sizes = option(node, inputs, 1, "split")
     if sizes is None:
@@ -74,53 +74,53 @@ def _split(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
     return tuple(np.take(x, range(a, b), axis=axis) for a, b in pairwise(ends.tolist()))
 
 
-def _reshape(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _reshape(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x, sizes = need(inputs[0]), _integers(inputs[1])
     if not node.attributes.get("allowzero", 0):
         sizes = [x.shape[k] if size == 0 else size for k, size in enumerate(sizes)]
     return (x.reshape(sizes),)
 
 
-def _flatten(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _flatten(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x, axis = need(inputs[0]), whole(node, "axis", 1)
     axis = axis % x.ndim if axis < 0 else axis
     return (x.reshape(math.prod(x.shape[:axis]), -1),)
 
 
-def _squeeze(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _squeeze(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     axes = option(node, inputs, 1, "axes")
     return (np.squeeze(need(inputs[0]), None if axes is None else tuple(_integers(axes))),)
 
 
-def _unsqueeze(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _unsqueeze(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     return (np.expand_dims(need(inputs[0]), tuple(_integers(option(node, inputs, 1, "axes")))),)
 
 
-def _transpose(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _transpose(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     order = node.attributes.get("perm")
     return (np.transpose(need(inputs[0]), None if order is None else _integers(order)),)
 
 
-def _expand(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _expand(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     x = need(inputs[0])
     shape = np.broadcast_shapes(x.shape, tuple(_integers(inputs[1])))
     budget.take(shape)
     return (np.broadcast_to(x, shape),)
 
 
-def _shape(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _shape(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     sizes = need(inputs[0]).shape
     return (np.array(sizes[whole(node, "start", 0) : whole(node, "end", len(sizes))], np.int64),)
 
 
-def _cast(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _cast(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     kind = whole(node, "to", 0)
     if kind not in _CAST:
         raise ValueError(f"numbers of type {kind} are not understood")
     return (need(inputs[0]).astype(_CAST[kind]),)
 
 
-def _identity(budget: Budget, node: Node, inputs: Inputs) -> tuple[Array, ...]:
+def _identity(budget: WorkBudget, node: GraphNode, inputs: Inputs) -> tuple[Array, ...]:
     return (need(inputs[0]),)
 
 

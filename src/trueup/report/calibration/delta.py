@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.delta.baselines import Scored, score_all
+from trueup.calibrate.delta.baselines import ScoredMethod, score_all
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta, write_delta
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S
 from trueup.calibrate.delta.verbs import DeltaVerb
 from trueup.core.errors import TrueupError
@@ -26,8 +26,8 @@ def run_delta(verb: DeltaVerb) -> int:
         raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
     console, robot = Console(), load_robot(verb.robot)
     logs, held = (read_logs(files, verb.mapping) for files in (verb.logs, verb.holdout))
-    problem = Problem(robot, logs, verb.cfg, holdout=held, params=verb.params)
-    scored: tuple[Scored, ...] = ()
+    problem = DeltaProblem(robot, logs, verb.cfg, holdout=held, params=verb.params)
+    scored: tuple[ScoredMethod, ...] = ()
     with progress_bar("learning the delta action", console) as progress:
         if verb.baselines:
             result, scored = score_all(problem, progress)
@@ -58,7 +58,7 @@ def headline(result: DeltaResult) -> str:
     return f"{text} ({result.ratio:.2f} of it), on {result.windows} windows held out."
 
 
-def _table(result: DeltaResult, scored: Sequence[Scored]) -> Table:
+def _table(result: DeltaResult, scored: Sequence[ScoredMethod]) -> Table:
     found = [(one.name, one.errors) for one in scored]
     found = found or [("without", result.without), ("with the delta action", result.corrected)]
     rows = [

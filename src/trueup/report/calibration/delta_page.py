@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from trueup.calibrate.delta.baselines import Scored
+from trueup.calibrate.delta.baselines import ScoredMethod
 from trueup.calibrate.delta.delta import DeltaResult
-from trueup.calibrate.delta.problem import Problem
+from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
@@ -28,7 +28,9 @@ FILMS = (
 )
 
 
-def delta_page(problem: Problem, result: DeltaResult, scored: Sequence[Scored], verdict: str, films: Path) -> Page:
+def delta_page(
+    problem: DeltaProblem, result: DeltaResult, scored: Sequence[ScoredMethod], verdict: str, films: Path
+) -> Page:
     """Verdict, errors, joints and films; `films` is the folder that they are made in."""
     page = Page(f"Delta action of {problem.robot.spec.name}", "What a simulator lacks, as a correction of its targets.")
     page.verdict("good" if result.ratio < 1.0 else "warn", verdict)
@@ -78,12 +80,12 @@ def _how(result: DeltaResult) -> str:
     )
 
 
-def _without_others(result: DeltaResult) -> tuple[Scored, ...]:
+def _without_others(result: DeltaResult) -> tuple[ScoredMethod, ...]:
     parts = {"nothing": result.without, "delta action": result.corrected}
-    return tuple(Scored(name=name, errors=errors, seconds=0.0) for name, errors in parts.items())
+    return tuple(ScoredMethod(name=name, errors=errors, seconds=0.0) for name, errors in parts.items())
 
 
-def _horizons(scored: Sequence[Scored]) -> object:
+def _horizons(scored: Sequence[ScoredMethod]) -> object:
     figure = chart(360, {"title": {"text": "s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
     for k, one in enumerate(scored):
         x, y = (0.0, *HORIZONS_S), (0.0, *one.errors.global_mm)
@@ -91,7 +93,7 @@ def _horizons(scored: Sequence[Scored]) -> object:
     return figure
 
 
-def _films(problem: Problem, result: DeltaResult, folder: Path) -> list[tuple[Path, str]]:
+def _films(problem: DeltaProblem, result: DeltaResult, folder: Path) -> list[tuple[Path, str]]:
     """From the middle of the held-out data; none where films cannot be made."""
     rate, tracks = problem.shooting.tracks.rate_hz, problem.shooting.tracks
     seconds = round(_SHOWN_S)

@@ -23,7 +23,7 @@ _NEAR, _AT = 0.85, 0.98  # of a limit: a warning, and as good as there
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantity:
+class TraceKind:
     """One kind of traces: "Positions", in rad, {"measured": (T, njoint), "target": (T, njoint)}.
 
     low, high  (njoint,) limits; None: none are known
@@ -53,19 +53,19 @@ class Quantity:
             return np.nanmax(np.abs(values - middle) / half, axis=0, initial=0.0)
 
 
-def quantity(title: str, unit: str, traces: Mapping[str, FloatArray], spec: RobotSpec | None) -> Quantity:
+def quantity(title: str, unit: str, traces: Mapping[str, FloatArray], spec: RobotSpec | None) -> TraceKind:
     """Traces with the limits that a spec has for their unit."""
     if spec is None:
-        return Quantity(title=title, unit=unit, traces=traces)
+        return TraceKind(title=title, unit=unit, traces=traces)
     if unit == "rad":
         low, high = spec.position_low, spec.position_high
     else:
         high = spec.velocity_limit if unit == "rad/s" else spec.torque_limit
         low = -high
-    return Quantity(title=title, unit=unit, traces=traces, low=low, high=high)
+    return TraceKind(title=title, unit=unit, traces=traces, low=low, high=high)
 
 
-def joint_sections(page: Page, time: FloatArray, joints: Sequence[str], quantities: Sequence[Quantity]) -> None:
+def joint_sections(page: Page, time: FloatArray, joints: Sequence[str], quantities: Sequence[TraceKind]) -> None:
     """A table of the joints, worst first, and a section of traces for each quantity."""
     order = worst_first(quantities, len(joints))
     _table(page, joints, quantities, order)
@@ -79,7 +79,7 @@ def joint_sections(page: Page, time: FloatArray, joints: Sequence[str], quantiti
             _plot(page, time, joints, one, members, folded=f"{limb}: {', '.join(joints[k] for k in members)}")
 
 
-def worst_first(quantities: Sequence[Quantity], count: int) -> list[int]:
+def worst_first(quantities: Sequence[TraceKind], count: int) -> list[int]:
     """Joints by their largest use of a limit; where no limits are known by their largest tracking error."""
     use = np.array([one.use for one in quantities]).reshape(-1, count)
     score = np.nan_to_num(use).max(axis=0, initial=0.0)
@@ -89,14 +89,14 @@ def worst_first(quantities: Sequence[Quantity], count: int) -> list[int]:
     return [int(k) for k in np.argsort(-score, kind="stable")]
 
 
-def _tracking(one: Quantity) -> FloatArray | None:
+def _tracking(one: TraceKind) -> FloatArray | None:
     """(njoint,) root mean square of measured minus target; None where there are not both."""
     if not {"measured", "target"} <= set(one.traces):
         return None
     return np.asarray(np.sqrt(np.nanmean((one.traces["measured"] - one.traces["target"]) ** 2, axis=0)), np.float64)
 
 
-def _table(page: Page, joints: Sequence[str], quantities: Sequence[Quantity], order: Sequence[int]) -> None:
+def _table(page: Page, joints: Sequence[str], quantities: Sequence[TraceKind], order: Sequence[int]) -> None:
     known = [one for one in quantities if one.limits is not None]
     errors = next((found for found in map(_tracking, quantities) if found is not None), None)
     if not known and errors is None:
@@ -123,7 +123,7 @@ def _plot(
     page: Page,
     time: FloatArray,
     joints: Sequence[str],
-    one: Quantity,
+    one: TraceKind,
     members: Sequence[int],
     caption: str = "",
     folded: str = "",

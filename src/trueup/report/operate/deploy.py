@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from trueup.deploy.deploy import Deployed
     from trueup.deploy.ladder.records import RungRecord
-    from trueup.deploy.session.outcome import Outcome
+    from trueup.deploy.session.outcome import RunOutcome
     from trueup.report.page import Page
 
 
@@ -130,7 +130,7 @@ def facts(deployed: Deployed) -> dict[str, str]:
     return out
 
 
-def _run_facts(run: Outcome) -> dict[str, str]:
+def _run_facts(run: RunOutcome) -> dict[str, str]:
     out = {
         "policy": f"{run.steps} control steps, {run.seconds:.1f} s; {run.misses} late by a period",
         "lateness": "median {:.2f} ms, 99.9 % {:.2f} ms, largest {:.2f} ms".format(*run.late_ms),

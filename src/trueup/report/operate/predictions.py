@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from trueup.gap.predictions import Predictions, Quantity, predictions
+from trueup.gap.predictions import PredictedQuantity, Predictions, predictions
 from trueup.gap.verbs import PredictionsVerb
 from trueup.report.page import Cell
 from trueup.report.terminal import text_table
@@ -61,7 +61,7 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, one: Quantity) -> tuple[Cell, ...]:
+def _row(name: str, one: PredictedQuantity) -> tuple[Cell, ...]:
     measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
     inside = "-" if one.inside is None else "inside" if one.inside else "outside"
     return name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside

@@ -12,7 +12,7 @@ from rich.console import Console
 from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.evaluate.run import evaluate
-from trueup.evaluate.score import ScenarioResult, Score, Sensitivity, compare
+from trueup.evaluate.score import PolicyScore, ScenarioResult, Sensitivity, compare
 from trueup.evaluate.verbs import EvaluateVerb
 from trueup.report.prove.scores_page import scores_page
 from trueup.report.prove.words import left_out, level_words, too_few, verdict_words
@@ -28,7 +28,7 @@ def run_evaluate(verb: EvaluateVerb) -> int:
     if not verb.bundles:
         raise TrueupError("name at least one bundle; `trueup export RUN --out X.bundle` makes one of a run")
     names = policy_names(verb.bundles)
-    scores: list[Score] = []
+    scores: list[PolicyScore] = []
     with stop_on_signal() as stop:
         for bundle, name in zip(verb.bundles, names, strict=True):
             out = verb.folder if len(names) == 1 else verb.folder / name
@@ -50,7 +50,7 @@ def run_evaluate(verb: EvaluateVerb) -> int:
     return 0 if all(score.passed for score in scores) else 1
 
 
-def _one(verb: EvaluateVerb, bundle: Path, out: Path, progress: object, stop: object) -> Score:
+def _one(verb: EvaluateVerb, bundle: Path, out: Path, progress: object, stop: object) -> PolicyScore:
     return evaluate(
         bundle,
         scenarios=verb.scenarios,
@@ -75,7 +75,7 @@ def policy_names(bundles: Sequence[Path]) -> list[str]:
     return [stem if stems.count(stem) == 1 else f"{stem}-{k + 1}" for k, stem in enumerate(stems)]
 
 
-def print_score(score: Score, console: Console) -> None:
+def print_score(score: PolicyScore, console: Console) -> None:
     """The table of scenarios, red flags and margins of one policy."""
     console.print(f"\n{score.policy}: {verdict_words(score)}", style="bold", markup=False, soft_wrap=True)
     is_wide = console.width >= _WIDE
@@ -100,7 +100,7 @@ def print_score(score: Score, console: Console) -> None:
         _print_sensitivity(score.sensitivity, console)
 
 
-def print_duels(scores: Sequence[Score], console: Console) -> None:
+def print_duels(scores: Sequence[PolicyScore], console: Console) -> None:
     """The first policy against each of the others."""
     first = scores[0]
     for other in scores[1:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trueup.evaluate.score import ScenarioResult, Score, Sensitivity, compare
+from trueup.evaluate.score import PolicyScore, ScenarioResult, Sensitivity, compare
 from trueup.evaluate.sensitivity import SENSITIVE
 from trueup.evaluate.trials.meter import METRICS
 from trueup.report.page import Badge, Cell, Page
@@ -29,7 +29,7 @@ _NUMBERS = {  # columns of the table of numbers
 _OUTCOME = {"won": "good", "drawn": "plain", "lost": "bad"}
 
 
-def scores_page(scores: Sequence[Score]) -> Page:
+def scores_page(scores: Sequence[PolicyScore]) -> Page:
     """One policy, or several side by side."""
     first = scores[0]
     names = labels(scores)
@@ -45,7 +45,7 @@ def scores_page(scores: Sequence[Score]) -> Page:
     return page
 
 
-def add_scores(page: Page, scores: Sequence[Score]) -> None:
+def add_scores(page: Page, scores: Sequence[PolicyScore]) -> None:
     """Scenarios, films, sensitivity, red flags and numbers, policies or engines side by side."""
     names = labels(scores)
     _scenarios(page, scores, names)
@@ -59,14 +59,14 @@ def add_scores(page: Page, scores: Sequence[Score]) -> None:
     _provenance(page, scores, names)
 
 
-def labels(scores: Sequence[Score]) -> list[str]:
+def labels(scores: Sequence[PolicyScore]) -> list[str]:
     """What tells the scores apart: policies, or engines of one policy."""
     if len({score.policy for score in scores}) == len(scores):
         return [score.policy for score in scores]
     return [f"{score.policy} ({score.engine})" for score in scores]
 
 
-def _facts(page: Page, scores: Sequence[Score], names: Sequence[str]) -> None:
+def _facts(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> None:
     for name, score in zip(names, scores, strict=True):
         worst = score.worst
         facts: dict[str, Cell] = {"policy": name} if len(scores) > 1 else {}
@@ -84,7 +84,7 @@ def _facts(page: Page, scores: Sequence[Score], names: Sequence[str]) -> None:
         page.facts(facts)
 
 
-def _scenarios(page: Page, scores: Sequence[Score], names: Sequence[str]) -> None:
+def _scenarios(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> None:
     page.section("Scenarios")
     page.plot(
         _interval_chart(scores, names),
@@ -125,7 +125,7 @@ def _success_cells(one: ScenarioResult | None) -> list[Cell]:
     return [badge, f"{one.rate.low:.2f} – {one.rate.high:.2f}", None if error is None else f"{error:.3f}"]
 
 
-def _interval_chart(scores: Sequence[Score], names: Sequence[str]) -> Any:
+def _interval_chart(scores: Sequence[PolicyScore], names: Sequence[str]) -> Any:
     titles = [one.title for one in scores[0].results][::-1]
     size = 26 + 12 * (len(scores) - 1)
     x = {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": "success"}, "zeroline": False}
@@ -166,7 +166,7 @@ def _interval_chart(scores: Sequence[Score], names: Sequence[str]) -> Any:
     return figure
 
 
-def _films(page: Page, scores: Sequence[Score], names: Sequence[str]) -> None:
+def _films(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> None:
     kept = [one for one in scores[0].results if one.film is not None]
     if not kept:
         return
@@ -243,7 +243,7 @@ def _shade(share: float) -> str:
     return "#b5831a" if share >= 0.5 else "#b3261e"
 
 
-def _flags(page: Page, score: Score, of: str) -> None:
+def _flags(page: Page, score: PolicyScore, of: str) -> None:
     page.section(f"Red flags{of}")
     if not score.red_flags:
         page.text("None: nothing that was measured is known to fail on robots.")
@@ -255,7 +255,7 @@ def _flags(page: Page, score: Score, of: str) -> None:
     page.table(["flag", "measured", "usual cause, and what mends it"], rows)
 
 
-def _numbers(page: Page, score: Score, of: str) -> None:
+def _numbers(page: Page, score: PolicyScore, of: str) -> None:
     page.section(f"Numbers{of}")
     shown = {name: head for name, head in _NUMBERS.items() if any(name in one.metrics for one in score.results)}
     rows: list[list[Cell]] = [[one.name, *(_rounded(one.mean(name)) for name in shown)] for one in score.results]
@@ -268,7 +268,7 @@ def _rounded(value: float | None) -> Cell:
     return None if value is None else float(f"{value:.3g}")
 
 
-def _provenance(page: Page, scores: Sequence[Score], names: Sequence[str]) -> None:
+def _provenance(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> None:
     page.section("Where this comes from")
     rows: list[list[Cell]] = [
         [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from trueup.policy.bundle.certificate import Certificate, Check, Prediction
+from trueup.policy.bundle.certificate import Certificate, GateCheck, Prediction
 from trueup.report.page import Badge, Page, Status
 from trueup.report.prove.scores_page import add_scores
 from trueup.report.terminal import progress_bar, text_table
@@ -108,6 +108,6 @@ def verify_page(found: Verified) -> Page:
     return page
 
 
-def _row(check: Check) -> tuple[str, Badge, str, str]:
+def _row(check: GateCheck) -> tuple[str, Badge, str, str]:
     status, word, _ = _STATES[check.state]
     return check.name, Badge(status, word), check.found, check.asked

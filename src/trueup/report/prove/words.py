@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trueup.evaluate.score import ProbeResult, Score
+from trueup.evaluate.score import PolicyScore, ProbeResult
 from trueup.report.page import Status
 from trueup.tasks.evaluation.statistics import wilson
 
 
-def verdict_words(score: Score) -> str:
+def verdict_words(score: PolicyScore) -> str:
     """The verdict in a sentence."""
     failed = [one.title for one in score.results if not one.passed]
     total = len(score.results)
@@ -19,7 +19,7 @@ def verdict_words(score: Score) -> str:
     return f"passes {total - len(failed)} of {total} scenarios; not {shown}"
 
 
-def too_few(score: Score) -> str:
+def too_few(score: PolicyScore) -> str:
     """Why not even success in every trial would pass a scenario; empty where it would."""
     strictest = max((one.least for one in score.results), default=0.0)
     if wilson(score.trials, score.trials).low >= strictest:
@@ -28,7 +28,7 @@ def too_few(score: Score) -> str:
     return f"{score.trials} trials are too few to pass: {needed} successes in a row would be needed"
 
 
-def left_out(score: Score) -> str:
+def left_out(score: PolicyScore) -> str:
     """What this engine could not honour, by scenario; empty where it could do everything."""
     left = {one.name: ", ".join(one.not_honoured) for one in score.results if one.not_honoured}
     every = [part for part in dict.fromkeys(left.values()) if list(left.values()).count(part) == len(score.results)]
@@ -38,7 +38,7 @@ def left_out(score: Score) -> str:
     return f"{score.engine} cannot honour {text}: trials ran without" if text else ""
 
 
-def verdict_status(score: Score) -> Status:
+def verdict_status(score: PolicyScore) -> Status:
     """good: all passed; warn: some; bad: fewer than half."""
     if score.passed:
         return "good"

@@ -25,7 +25,7 @@ from trueup.motion.motion import Motion, write_motion
 from trueup.motion.readers.open import ReadCfg, open_motion, read_file
 from trueup.motion.retarget.points import key_points, with_things
 from trueup.motion.retarget.retarget import RetargetCfg, Retargeted, retarget
-from trueup.motion.verbs import CheckVerb, ImportVerb, MotionsVerb, PlayVerb, RetargetVerb, Source
+from trueup.motion.verbs import CheckMotionVerb, ImportMotionVerb, MotionsVerb, PlayMotionVerb, RetargetVerb, Source
 from trueup.report.terminal import progress_bar, text_table
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import joint_index
@@ -52,7 +52,7 @@ class Imported(NamedTuple):
     report: MotionReport | None
 
 
-def _imported(verb: ImportVerb) -> Imported:
+def _imported(verb: ImportMotionVerb) -> Imported:
     robot = load_robot(verb.robot)
     skeleton = None if verb.motion in MADE else read_file(Path(verb.motion), robot, _cfg(verb))
     if skeleton is not None and not skeleton.joint_names:
@@ -69,7 +69,7 @@ def _imported(verb: ImportVerb) -> Imported:
     return Imported(motion, mended, check_motion(motion, robot))
 
 
-def run_import(verb: ImportVerb) -> int:
+def run_import(verb: ImportMotionVerb) -> int:
     """Import, cut, mend, write; 1 if the result is not usable as it is."""
     console, found = Console(), _imported(verb)
     if found.report is None:
@@ -131,7 +131,7 @@ def _qualities(found: Retargeted) -> Table:
     return table
 
 
-def run_check(verb: CheckVerb) -> int:
+def run_check(verb: CheckMotionVerb) -> int:
     """Check a motion and print the findings; 1 if it is not usable."""
     robot = load_robot(verb.robot)
     motion = open_motion(verb.motion, robot, _cfg(verb))
@@ -143,7 +143,7 @@ def run_check(verb: CheckVerb) -> int:
     return int(not report.usable)
 
 
-def _filmed(verb: PlayVerb, progress: Callable[[float], None] | None = None) -> Path:
+def _filmed(verb: PlayMotionVerb, progress: Callable[[float], None] | None = None) -> Path:
     robot = load_robot(verb.robot)
     motion = open_motion(verb.motion, robot, _cfg(verb))
     model = visual_model(robot)
@@ -151,7 +151,7 @@ def _filmed(verb: PlayVerb, progress: Callable[[float], None] | None = None) -> 
     return verb.film
 
 
-def run_play(verb: PlayVerb) -> int:
+def run_play(verb: PlayMotionVerb) -> int:
     """Film a motion as it is."""
     console = Console()
     with progress_bar("filming", console) as progress:
@@ -205,6 +205,6 @@ def _cfg(verb: Source) -> ReadCfg:
     return ReadCfg(rate_hz=verb.rate, quat=verb.quat, name=verb.name, episode=verb.episode)
 
 
-import_motion = called_with(ImportVerb, _imported)
+import_motion = called_with(ImportMotionVerb, _imported)
 retarget_motion = called_with(RetargetVerb, _retargeted)
-film_motion = called_with(PlayVerb, _filmed)
+film_motion = called_with(PlayMotionVerb, _filmed)

@@ -12,7 +12,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.robot.drafts.draft import Draft, make_draft
 from trueup.robot.foreign.files import Note
-from trueup.robot.foreign.safe_xml import Node, parse_xml, write_xml
+from trueup.robot.foreign.safe_xml import XmlNode, parse_xml, write_xml
 from trueup.robot.foreign.untrusted import CheckedModel, quiet_engine, read_model
 from trueup.robot.inspection.lints import GUESS_MARK
 from trueup.robot.load import SPEC_FILE, load_robot, zoo_names
@@ -59,7 +59,7 @@ def _claim(out: Path, force: bool) -> None:
         raise TrueupError("exists and is not empty; choose another folder, or pass --force to write into it", file=out)
 
 
-def _model_tree(checked: CheckedModel) -> Node:
+def _model_tree(checked: CheckedModel) -> XmlNode:
     """The MJCF to write: the user's own text where it is MJCF, the engine's translation of a URDF."""
     if not checked.is_urdf and not checked.files.dropped_meshes:
         tree = checked.tree
@@ -76,7 +76,7 @@ def _model_tree(checked: CheckedModel) -> Node:
     return tree
 
 
-def _point_to_assets(tree: Node, checked: CheckedModel) -> None:
+def _point_to_assets(tree: XmlNode, checked: CheckedModel) -> None:
     for node in tree.walk():
         for key, name in node.attrs.items():
             if key.startswith("file") and name in checked.files.assets:

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from trueup.core.arrays import sha256_of
-from trueup.core.guarded import Answer, GuardedProcess, GuardLimits
+from trueup.core.guarded import GuardedAnswer, GuardedProcess, GuardLimits
 
 MASS_FLOOR, INERTIA_FLOOR = 1e-5, 1e-7  # kg, kg m2
 _BOUND = f"a moving body has no mass; every body got at least {MASS_FLOOR:g} kg and {INERTIA_FLOOR:g} kg m2"
@@ -42,9 +42,9 @@ class CompileGuard:
 
     def __init__(self) -> None:
         self.process = GuardedProcess(f"{__name__}:try_model")
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, GuardedAnswer] = {}
 
-    def judge(self, job: CompileJob, limits: GuardLimits) -> Answer:
+    def judge(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
         """Try the job, or return what an equal one gave before."""
         key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)

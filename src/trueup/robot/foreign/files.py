@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from trueup.core.errors import TrueupError
-from trueup.robot.foreign.safe_xml import MAX_ELEMENTS, MAX_XML_BYTES, Node, check_tree, parse_xml, write_xml
+from trueup.robot.foreign.safe_xml import MAX_ELEMENTS, MAX_XML_BYTES, XmlNode, check_tree, parse_xml, write_xml
 
 MAX_FILE_BYTES = 64_000_000
 MAX_TOTAL_BYTES = 192_000_000
@@ -65,7 +65,7 @@ class FileCollector:
         wider = ros_folders(self.folder) if is_urdf and self.root is None else []
         self.allowed = [self.folder, *(wider if self.root is None else [_real(self.root)])]
 
-    def read_xml(self, path: Path, place: str = "whole file") -> Node:
+    def read_xml(self, path: Path, place: str = "whole file") -> XmlNode:
         """Read one XML file of the model; `check_tree` looks at its elements once what is not used is gone."""
         data = _read(path, MAX_XML_BYTES - self._xml_bytes, self.model, place)
         self._xml_bytes += len(data)
@@ -75,9 +75,9 @@ class FileCollector:
             raise root.error(f"has more than {MAX_ELEMENTS} elements with its included files")
         return root
 
-    def expand_includes(self, node: Node, stack: tuple[Path, ...] = ()) -> None:
+    def expand_includes(self, node: XmlNode, stack: tuple[Path, ...] = ()) -> None:
         """Put the content of included files in the place of <include>."""
-        children: list[Node] = []
+        children: list[XmlNode] = []
         for child in node.children:
             if child.tag != "include":
                 self.expand_includes(child, stack)
@@ -94,7 +94,7 @@ class FileCollector:
             children.extend(part.children)
         node.children = children
 
-    def locate_needed(self, node: Node, folders: list[Path]) -> Path:
+    def locate_needed(self, node: XmlNode, folders: list[Path]) -> Path:
         """Find the file that an element cannot do without."""
         text = node.attrs.get("file", "")
         path = self.locate(node, text, folders)
@@ -102,7 +102,7 @@ class FileCollector:
             raise node.error(f"the file {text!r} does not exist in {self.folder}")
         return path
 
-    def locate(self, node: Node, text: str, folders: list[Path]) -> Path | None:
+    def locate(self, node: XmlNode, text: str, folders: list[Path]) -> Path | None:
         """Find a reference in the first of `folders` that has it; refuse one that leaves the allowed folders."""
         name = text.replace("\\", "/")
         if not name.strip():
@@ -134,7 +134,7 @@ class FileCollector:
                     return path
         return None
 
-    def add_mesh(self, path: Path | None, node: Node, key: str) -> str:
+    def add_mesh(self, path: Path | None, node: XmlNode, key: str) -> str:
         """Rewrite the reference of a mesh; return what is wrong with the file if the engine could not read it."""
         if path is None:
             return f"was not found below {self.allowed[-1]} (--root FOLDER widens the search)"
@@ -146,7 +146,7 @@ class FileCollector:
             node.attrs[key] = name
         return problem
 
-    def add_asset(self, path: Path, node: Node) -> str:
+    def add_asset(self, path: Path, node: XmlNode) -> str:
         """Read a file and return the flat name under which the engine will find it."""
         if path in self._keys:
             return self._keys[path]
@@ -165,7 +165,7 @@ class FileCollector:
             name = f"{stem}_{number}{suffix}"
         return name
 
-    def add_submodel(self, node: Node, depth: int = 0) -> None:
+    def add_submodel(self, node: XmlNode, depth: int = 0) -> None:
         """Read the model that <asset><model file=...> attaches, with all that it needs in turn."""
         if depth >= MAX_INCLUDE_DEPTH or len(self.submodels) >= MAX_INCLUDES:
             raise node.error("models attach models too deeply")
@@ -196,7 +196,7 @@ def ros_folders(folder: Path) -> list[Path]:
     return [path for path in beside if os.path.isdir(path) and _real(path) == path]
 
 
-def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:
+def collect_mjcf(files: FileCollector, root: XmlNode, depth: int = 0) -> None:
     """Rewrite every file reference of an MJCF tree (includes already expanded) to the collector's flat names."""
     dirs: dict[str, str] = {}  # taken from <compiler>; the last one wins
     for node in root.find_all("compiler"):
@@ -210,7 +210,7 @@ def collect_mjcf(files: FileCollector, root: Node, depth: int = 0) -> None:
                 _collect_reference(files, node, key, dirs, depth)
 
 
-def _collect_reference(files: FileCollector, node: Node, key: str, dirs: dict[str, str], depth: int) -> None:
+def _collect_reference(files: FileCollector, node: XmlNode, key: str, dirs: dict[str, str], depth: int) -> None:
     text = node.attrs[key].replace("\\", "/")
     if dirs.get("strippath") == "true":
         text = text.rsplit("/", 1)[-1]

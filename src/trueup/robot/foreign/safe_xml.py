@@ -54,21 +54,21 @@ _MEMORY_UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.
 
 
 @dataclass(slots=True)
-class Node:
+class XmlNode:
     """One element: tag, attributes in order, children, and where the user wrote it."""
 
     tag: str
     attrs: dict[str, str]
     file: Path
     line: int
-    children: list[Node] = field(default_factory=list)
+    children: list[XmlNode] = field(default_factory=list)
 
     @property
     def place(self) -> str:
         name = self.attrs.get("name")
         return f"line {self.line}, <{self.tag}{f' name={name!r}' if name else ''}>"
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[XmlNode]:
         """This element and everything below, in document order."""
         rest = [self]
         while rest:
@@ -76,26 +76,26 @@ class Node:
             yield node
             rest.extend(reversed(node.children))
 
-    def find_all(self, tag: str) -> list[Node]:
+    def find_all(self, tag: str) -> list[XmlNode]:
         return [child for child in self.children if child.tag == tag]
 
-    def find(self, tag: str) -> Node | None:
+    def find(self, tag: str) -> XmlNode | None:
         return next((child for child in self.children if child.tag == tag), None)
 
     def error(self, message: str) -> TrueupError:
         return TrueupError(message, file=self.file, place=self.place)
 
 
-def parse_xml(data: bytes, file: Path) -> Node:
+def parse_xml(data: bytes, file: Path) -> XmlNode:
     """Parse bytes into a tree without entities; every failure names the line."""
     parser = expat.ParserCreate()
-    above = Node("", {}, file, 0)  # of the root
+    above = XmlNode("", {}, file, 0)  # of the root
     stack, elements, attributes = [above], 0, 0
     too_many = f"has more than {MAX_ELEMENTS} elements or {MAX_ATTRIBUTES} attributes, which no robot needs"
 
     def start(tag: str, attrs: dict[str, str]) -> None:
         nonlocal elements, attributes
-        node = Node(tag, attrs, file, parser.CurrentLineNumber)
+        node = XmlNode(tag, attrs, file, parser.CurrentLineNumber)
         elements, attributes = elements + 1, attributes + len(attrs)
         if elements > MAX_ELEMENTS or attributes > MAX_ATTRIBUTES:
             raise node.error(too_many)
@@ -122,7 +122,7 @@ def parse_xml(data: bytes, file: Path) -> Node:
     return above.children[0]
 
 
-def check_tree(root: Node) -> None:
+def check_tree(root: XmlNode) -> None:
     """Refuse elements that load code, hold a number that is not finite, or declare an absurd size."""
     for node in root.walk():
         if node.tag in FORBIDDEN:
@@ -135,7 +135,7 @@ def check_tree(root: Node) -> None:
                 _check_limit(node, key, text, limit)
 
 
-def _check_finite(node: Node, key: str, text: str) -> None:
+def _check_finite(node: XmlNode, key: str, text: str) -> None:
     for word in re.split(r"[\s,;]+", text):
         if _HEXADECIMAL.match(word):
             raise node.error(f"attribute {key}={text[:40]!r}: write numbers in decimal, not hexadecimal")
@@ -143,7 +143,7 @@ def _check_finite(node: Node, key: str, text: str) -> None:
             raise node.error(f"attribute {key}={text[:40]!r} holds {word[:20]!r}; every number must be finite")
 
 
-def _check_limit(node: Node, key: str, text: str, limit: float) -> None:
+def _check_limit(node: XmlNode, key: str, text: str, limit: float) -> None:
     """Compare the product of all words with the limit (`count="10 10 10"` makes a thousand)."""
     total = 1.0
     for word in text.split():
@@ -160,12 +160,12 @@ def _number(word: str) -> float:
         return 0.0
 
 
-def write_xml(root: Node) -> tuple[str, list[Node]]:
+def write_xml(root: XmlNode) -> tuple[str, list[XmlNode]]:
     """Return the text, one tag a line, and the element that each line (from 1) came from."""
     lines: list[str] = []
-    origin: list[Node] = [root]
+    origin: list[XmlNode] = [root]
 
-    def write(node: Node, indent: str) -> None:
+    def write(node: XmlNode, indent: str) -> None:
         attrs = "".join(f" {key}={quoteattr(value)}" for key, value in node.attrs.items())
         lines.append(f"{indent}<{node.tag}{attrs}{'>' if node.children else '/>'}")
         origin.append(node)

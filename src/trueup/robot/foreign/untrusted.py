@@ -22,10 +22,10 @@ from pathlib import Path
 import mujoco
 
 from trueup.core.errors import TrueupError
-from trueup.core.guarded import Answer, GuardLimits
+from trueup.core.guarded import GuardedAnswer, GuardLimits
 from trueup.robot.foreign.compile_guard import GUARD, REPAIRS, CompileJob, build
 from trueup.robot.foreign.files import FileCollector, Note, collect_mjcf
-from trueup.robot.foreign.safe_xml import Node, check_tree, write_xml
+from trueup.robot.foreign.safe_xml import XmlNode, check_tree, write_xml
 from trueup.robot.foreign.urdf import collect_urdf
 
 SECONDS = 1.5
@@ -42,7 +42,7 @@ class CheckedModel:
 
     path: Path
     spec: mujoco.MjSpec
-    tree: Node
+    tree: XmlNode
     files: FileCollector
     urdf_speeds: dict[str, float]
 
@@ -82,7 +82,7 @@ def read_model(path: Path, root: Path | None = None) -> CheckedModel:
     return CheckedModel(path=path, spec=spec, tree=tree, files=files, urdf_speeds=speeds)
 
 
-def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjSpec:
+def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.MjSpec:
     xml, origin = write_xml(tree)
     asset_mb = sum(len(data) for data in files.assets.values()) / 1e6
     job = CompileJob(
@@ -105,10 +105,10 @@ def _build_checked(files: FileCollector, tree: Node, start: float) -> mujoco.MjS
         with quiet_engine():
             return build(job)
     except (ValueError, mujoco.FatalError) as error:
-        raise _as_error(Answer(kind="error", message=str(error)), limits, files.model, origin) from None
+        raise _as_error(GuardedAnswer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> Answer:
+def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
     """Try the model; where the engine itself names the change that it needs, make the change and say so."""
     spent = 0.0
     while True:
@@ -122,7 +122,7 @@ def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollect
         files.notes.append(Note(f"repaired-{repair}", _element(answer.message), message))
 
 
-def _as_error(answer: Answer, limits: GuardLimits, model: Path, origin: list[Node]) -> TrueupError:
+def _as_error(answer: GuardedAnswer, limits: GuardLimits, model: Path, origin: list[XmlNode]) -> TrueupError:
     refused = "MuJoCo did not finish compiling this model in {}; simplify its meshes or counts"
     endings = {
         "cpu_time": refused.format(f"{limits.cpu_s:.1f} s"),
@@ -148,12 +148,12 @@ def _element(message: str) -> str:
     return f"element {found.group(1)!r}" if found else "model"
 
 
-def _name_parts(root: Node) -> None:
+def _name_parts(root: XmlNode) -> None:
     """Give bodies, joints and geoms of an MJCF names where it has none, so that a spec can list them."""
     taken = {(node.tag, node.attrs["name"]) for node in root.walk() if "name" in node.attrs}
     count: Counter[str] = Counter()
 
-    def name_below(node: Node, body: str) -> None:
+    def name_below(node: XmlNode, body: str) -> None:
         for child in node.children:
             if child.tag in ("body", "geom", "joint") and not child.attrs.get("name"):
                 stem = f"{body}_{child.tag}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.robot.foreign.files import FileCollector, Note
-from trueup.robot.foreign.safe_xml import MAX_DEPTH, Node, check_tree
+from trueup.robot.foreign.safe_xml import MAX_DEPTH, XmlNode, check_tree
 
 BALL_DENSITY = 2000.0  # kg/m3, between plastic and aluminium
 TINY_MASS, TINY_INERTIA = 1e-5, 1e-12  # kg, kg m2: below, a link is a mere frame
@@ -24,7 +24,7 @@ _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _COMPILER = {"fusestatic": "false", "discardvisual": "false", "strippath": "false"}
 
 
-def collect_urdf(files: FileCollector, root: Node) -> dict[str, float]:
+def collect_urdf(files: FileCollector, root: XmlNode) -> dict[str, float]:
     """Change the tree in place for the engine and gather its meshes; return the joints' speed limits (rad/s, m/s).
 
     The engine keeps limits of position and effort itself.
@@ -42,13 +42,13 @@ def collect_urdf(files: FileCollector, root: Node) -> dict[str, float]:
     return _speeds(files, root)
 
 
-def _refuse_templates(root: Node) -> None:
+def _refuse_templates(root: XmlNode) -> None:
     for node in root.walk():
         if node.tag.startswith("xacro:") or any("${" in value for value in node.attrs.values()):
             raise node.error(f"is a xacro template; expand it first: `xacro {root.file.name} > robot.urdf`")
 
 
-def _refuse_long_chains(root: Node) -> None:
+def _refuse_long_chains(root: XmlNode) -> None:
     """Bound the depth of the tree of links: the engine walks it by recursion."""
     parent: dict[str, str] = {}
     for joint in root.find_all("joint"):
@@ -64,9 +64,9 @@ def _refuse_long_chains(root: Node) -> None:
         raise TrueupError(message, file=root.file, place=f"link {min(hanging)!r}")
 
 
-def _set_compiler(root: Node) -> list[str]:
+def _set_compiler(root: XmlNode) -> list[str]:
     """Put our compiler settings after the user's; return the mesh folders that the file names."""
-    extension = Node("mujoco", {}, root.file, root.line)
+    extension = XmlNode("mujoco", {}, root.file, root.line)
     attrs: dict[str, str] = {}
     for section in root.find_all("mujoco"):
         for node in section.children:
@@ -76,17 +76,17 @@ def _set_compiler(root: Node) -> list[str]:
                 extension.children.append(node)
     folders = [attrs.pop(key) for key in ("meshdir", "assetdir") if key in attrs]
     attrs.pop("texturedir", None)
-    extension.children.append(Node("compiler", attrs | _COMPILER, root.file, root.line))
+    extension.children.append(XmlNode("compiler", attrs | _COMPILER, root.file, root.line))
     root.children = [node for node in root.children if node.tag != "mujoco"] + [extension]
     return folders
 
 
-def _collect_link(files: FileCollector, link: Node, folders: list[str]) -> None:
+def _collect_link(files: FileCollector, link: XmlNode, folders: list[str]) -> None:
     link.children = [shape for shape in link.children if _collect_mesh(files, link, shape, folders)]
     _mend_inertial(files, link)
 
 
-def _collect_mesh(files: FileCollector, link: Node, shape: Node, folders: list[str]) -> bool:
+def _collect_mesh(files: FileCollector, link: XmlNode, shape: XmlNode, folders: list[str]) -> bool:
     """Gather the mesh of a shape, if it has one; False if it cannot be read."""
     geometry = shape.find("geometry") if shape.tag in ("visual", "collision") else None
     mesh = geometry.find("mesh") if geometry is not None else None
@@ -100,7 +100,7 @@ def _collect_mesh(files: FileCollector, link: Node, shape: Node, folders: list[s
     return not problem
 
 
-def _mend_inertial(files: FileCollector, link: Node) -> None:
+def _mend_inertial(files: FileCollector, link: XmlNode) -> None:
     """Leave out an <inertial> of (near) zeros; give a mass whose inertia no body can have that of a solid ball."""
     inertial = link.find("inertial")
     parts = (inertial.find("mass"), inertial.find("inertia")) if inertial is not None else (None, None)
@@ -126,7 +126,7 @@ def _mend_inertial(files: FileCollector, link: Node) -> None:
     files.notes.append(Note("inertia-replaced", f"line {node.line}, link {link.attrs.get('name')!r}", message))
 
 
-def _find_mesh(files: FileCollector, mesh: Node, text: str, folders: list[str]) -> Path | None:
+def _find_mesh(files: FileCollector, mesh: XmlNode, text: str, folders: list[str]) -> Path | None:
     if text.startswith(("package://", "model://")):
         return files.locate_package(text.replace("model://", "package://"))
     name = text.removeprefix("file://")
@@ -136,7 +136,7 @@ def _find_mesh(files: FileCollector, mesh: Node, text: str, folders: list[str]) 
     return path
 
 
-def _name_shapes(root: Node) -> None:
+def _name_shapes(root: XmlNode) -> None:
     """Give every shape a name of its own, so that a spec can list feet and contacts."""
     count: Counter[str] = Counter()
     for link in root.find_all("link"):
@@ -147,7 +147,7 @@ def _name_shapes(root: Node) -> None:
                 shape.attrs["name"] = stem if count[stem] == 1 else f"{stem}_{count[stem]}"
 
 
-def _speeds(files: FileCollector, root: Node) -> dict[str, float]:
+def _speeds(files: FileCollector, root: XmlNode) -> dict[str, float]:
     speeds = {}
     for joint in root.find_all("joint"):
         name, mimic, limit = joint.attrs.get("name", ""), joint.find("mimic"), joint.find("limit")

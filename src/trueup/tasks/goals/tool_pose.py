@@ -10,7 +10,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
-from trueup.policy.chain import Chain, Link
+from trueup.policy.chain import Chain, ChainLink
 from trueup.robot.load import Robot
 from trueup.tasks.goals.goal import Goal, GoalCfg, GoalPlace, HeldGoal
 
@@ -54,7 +54,7 @@ def arm_chain(model: mujoco.MjModel, robot: Robot) -> Chain:
         raise TrueupError(f"robot {robot.spec.name!r} has no end_effector: it cannot follow poses")
     site = model.site(robot.spec.end_effector)
     base = model.body(robot.spec.base.body).id
-    links: list[Link] = []
+    links: list[ChainLink] = []
     body = int(model.site_bodyid[site.id])
     while body not in (base, 0):
         links.append(_link(model, robot, body))
@@ -62,14 +62,14 @@ def arm_chain(model: mujoco.MjModel, robot: Robot) -> Chain:
     return Chain(links=tuple(reversed(links)), tool_pos=tuple(site.pos.tolist()), tool_quat=tuple(site.quat.tolist()))
 
 
-def _link(model: mujoco.MjModel, robot: Robot, body: int) -> Link:
+def _link(model: mujoco.MjModel, robot: Robot, body: int) -> ChainLink:
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
     if count > 1 or (count and np.any(model.jnt_pos[first])):
         raise TrueupError(f"body {model.body(body).name!r}: a chain needs one joint at the body's origin")
     joint = robot.spec.joint_names.index(model.joint(first).name) if count else -1
     axis = model.jnt_axis[first].tolist() if count else [0.0, 0.0, 1.0]
     pos, quat = model.body_pos[body].tolist(), model.body_quat[body].tolist()
-    return Link(pos=tuple(pos), quat=tuple(quat), axis=tuple(axis), joint=joint)
+    return ChainLink(pos=tuple(pos), quat=tuple(quat), axis=tuple(axis), joint=joint)
 
 
 def reachable_poses(chain: Chain, robot: Robot, moved: tuple[str, ...], cfg: ToolPoseGoal, seed: int) -> FloatArray:

@@ -62,7 +62,9 @@ class Tracking(Goal):
         rate = 1.0 / sim.control_dt
         self.anchor = self.tree.index(cfg.anchor) if cfg.anchor else int(self.tracked[0])
         found = [open_motion(name, robot) for name in cfg.motions]
-        self.reference = Reference([_at_rate(one, rate, place) for one in found], self.tree, self.tracked, self.anchor)
+        self.reference = ReferenceRows(
+            [_at_rate(one, rate, place) for one in found], self.tree, self.tracked, self.anchor
+        )
         default = robot.spec.default_pose.astype(np.float32)
         ref = self.reference
         down = rotate(conjugate(ref.root_quat), np.tile(np.array([0, 0, -1], np.float32), (len(ref.root_quat), 1)))
@@ -137,7 +139,7 @@ class Tracking(Goal):
         return out | {"counter": self._random.counter, "failures": self._failures, "limit": self.limit}
 
 
-class Reference:
+class ReferenceRows:
     """All motions, one after the other, at the control rate, float32: root, joints, and the tracked bodies.
 
     first, last  row of each motion; `motion` (T,) which one a row belongs to; `phase` (T,) from 0 to 1

@@ -30,7 +30,7 @@ class JointFigures(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class RobotFigures:
     """One legged robot."""
 
     name: str
@@ -67,7 +67,7 @@ class Figures:
         return speed**2 / (GRAVITY * self.leg)
 
 
-def measure(robot: Robot) -> Figures:
+def measure(robot: Robot) -> RobotFigures:
     """Measure a legged robot; a robot without a floating base or without feet is refused with what is missing."""
     _require_legs(robot)
     spec = robot.spec
@@ -91,7 +91,7 @@ def measure(robot: Robot) -> Figures:
         max(data.xanchor[model.joint(name).id][2] for name in leg) - lowest_point(model, data, foot)
         for leg, foot in zip(legs, feet, strict=True)
     ]
-    return Figures(
+    return RobotFigures(
         name=spec.name,
         base=trunk_body(model, robot),
         mass=float(model.body_mass.sum()),

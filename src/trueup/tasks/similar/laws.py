@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from trueup.tasks.similar.figures import Figures
+from trueup.tasks.similar.figures import RobotFigures
 
 Speeds = Literal["same", "froude"]
 
@@ -87,8 +87,8 @@ PARAMETERS = {
 class Laws:
     """From the figures of a reference robot to those of another."""
 
-    reference: Figures
-    robot: Figures
+    reference: RobotFigures
+    robot: RobotFigures
     speeds: Speeds = "same"
 
     def ratio(self, unit: Unit) -> float:

@@ -17,7 +17,7 @@ from trueup.robot.load import Robot
 from trueup.tasks.load import described_tasks
 from trueup.tasks.similar import laws as units
 from trueup.tasks.similar.laws import Laws, Unit, rounded
-from trueup.tasks.similar.servo import ScaledServo, Settled, give_servo, scale_servo
+from trueup.tasks.similar.servo import ScaledServo, SettledServo, give_servo, scale_servo
 from trueup.tasks.task import Servo, Task
 from trueup.tasks.terms import rewards
 from trueup.world.randomization.randomize import Draw
@@ -86,7 +86,7 @@ def require_scalable(task: Task) -> None:
         )
 
 
-def scale_task(task: Task, robot: Robot, laws: Laws, settled: Settled) -> Scaled:
+def scale_task(task: Task, robot: Robot, laws: Laws, settled: SettledServo) -> Scaled:
     """Scale a task of walking speeds."""
     servo = scale_servo(task.rates, laws, settled.stiffer)
     turn = (max(gains.kp for gains in servo.gains.values()) / laws.robot.lightest) ** 0.5 / servo.physics_hz
@@ -104,7 +104,7 @@ def scale_task(task: Task, robot: Robot, laws: Laws, settled: Settled) -> Scaled
     )
 
 
-def _servo(servo: ScaledServo, given: Servo, settled: Settled) -> tuple[Number, ...]:
+def _servo(servo: ScaledServo, given: Servo, settled: SettledServo) -> tuple[Number, ...]:
     kinds = servo.gains.values()
     ratios = ", ".join(f"{each.ratio:.2f}" for each in kinds)
     damping = ", ".join(f"{each.damping:.3g}" for each in kinds)

@@ -21,7 +21,7 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.robot.load import Robot
 from trueup.tasks.build import with_servo
-from trueup.tasks.similar.figures import Figures
+from trueup.tasks.similar.figures import RobotFigures
 from trueup.tasks.similar.laws import TORQUE, Laws, rounded
 from trueup.tasks.task import Rates, Servo
 from trueup.world.batch import BatchSim, SimCfg
@@ -55,7 +55,7 @@ class ScaledServo(NamedTuple):
     bound: str
 
 
-class Settled(NamedTuple):
+class SettledServo(NamedTuple):
     """How much stiffer than ~ m g l, and the shares of their heights at which robot and reference then stand."""
 
     stiffer: float
@@ -84,7 +84,7 @@ def scale_servo(rates: Rates, laws: Laws, stiffer: float = 1.0) -> ScaledServo:
     return ScaledServo({kind: _gains(laws, kind, grows * share) for kind in kinds}, rate, bound)
 
 
-def give_servo(scaled: ScaledServo, robot: Robot, figures: Figures) -> Servo:
+def give_servo(scaled: ScaledServo, robot: Robot, figures: RobotFigures) -> Servo:
     """The servo of a robot: one number for all joints, or one for each where kinds or joints outside legs differ."""
     if None in scaled.gains and not figures.others:
         return Servo(kp=scaled.gains[None].kp, kd=scaled.gains[None].kd)
@@ -100,14 +100,14 @@ def give_servo(scaled: ScaledServo, robot: Robot, figures: Figures) -> Servo:
     return Servo(kp=kp, kd=kd)
 
 
-def settle(rates: Rates, reference: Robot, robot: Robot, laws: Laws) -> Settled:
+def settle(rates: Rates, reference: Robot, robot: Robot, laws: Laws) -> SettledServo:
     """Find the least stiffness at which a robot stands as the reference does, which has its task's servo."""
     wanted = float(settled_shares([reference])[0])
     servos = [give_servo(scale_servo(rates, laws, float(each)), robot, laws.robot) for each in _TRIED]
     shares = settled_shares([with_servo(robot, servo) for servo in servos])
     enough = np.flatnonzero(shares >= wanted - _SLACK)
     best = int(enough[0]) if len(enough) else int(np.argmax(shares))
-    return Settled(float(_TRIED[best]), float(shares[best]), wanted)
+    return SettledServo(float(_TRIED[best]), float(shares[best]), wanted)
 
 
 def settled_shares(robots: Sequence[Robot]) -> FloatArray:
@@ -136,7 +136,7 @@ def _gains(laws: Laws, kind: int | None, grows: float) -> Gains:
     return Gains(kp0, kd0, rounded(kp0 * grows), kd, ratio, damping)
 
 
-def _of(figures: Figures, kind: int | None, field: str) -> FloatArray:
+def _of(figures: RobotFigures, kind: int | None, field: str) -> FloatArray:
     """A figure of the leg joints of one kind, or of all."""
     deepest = max(joint.kind for joint in figures.joints.values())
     joints = [joint for joint in figures.joints.values() if kind is None or joint.kind == min(kind, deepest)]

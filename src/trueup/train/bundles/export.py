@@ -13,11 +13,11 @@ from trueup.core.checkpoint import Checkpoint, read_checkpoint
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import PolicyBundle, write_bundle
 from trueup.policy.bundle.manifest import MANIFEST
-from trueup.policy.bundle.passport import Origin
+from trueup.policy.bundle.passport import PolicyOrigin
 from trueup.policy.graph.policy_onnx import policy_onnx
 from trueup.policy.runner import PolicyRunner
 from trueup.train.bundles.measure import goal_facts, make_passport, measure_ranges
-from trueup.train.bundles.parity import Acts, check_parity
+from trueup.train.bundles.parity import RestartablePolicy, check_parity
 from trueup.train.bundles.torch_policy import TorchPolicy
 from trueup.train.config import RunCfg
 from trueup.train.folder import RunFolder
@@ -62,7 +62,7 @@ def export_run(
     return Exported(bundle=bundle, parity=checked(bundle, {"torch": lambda nrow: TorchPolicy(net, nrow)}))
 
 
-def checked(bundle: PolicyBundle, others: dict[str, Callable[[int], Acts]]) -> dict[str, float]:
+def checked(bundle: PolicyBundle, others: dict[str, Callable[[int], RestartablePolicy]]) -> dict[str, float]:
     """Check parity; where it fails, no bundle is left behind."""
     try:
         return check_parity(bundle, others)
@@ -91,7 +91,7 @@ def _checkpoint(folder: RunFolder, iteration: int | None) -> tuple[Path, Checkpo
     return there[0], read_checkpoint(there[0])
 
 
-def _origin(folder: RunFolder, cfg: RunCfg, place: Path, found: Checkpoint) -> Origin:
+def _origin(folder: RunFolder, cfg: RunCfg, place: Path, found: Checkpoint) -> PolicyOrigin:
     """Hashes of everything that the policy was made from."""
     files = {"config.json": sha256_of_file(folder.path / "config.json")}
     files |= {f"{place.parent.name}/{place.name}": sha256_of_file(place / "arrays.safetensors")}
@@ -110,7 +110,7 @@ def _origin(folder: RunFolder, cfg: RunCfg, place: Path, found: Checkpoint) -> O
         files |= {
             f"actuator/{path.name}": sha256_of_file(path) for path in sorted(Path(cfg.actuator).glob("actuator.*"))
         }
-    return Origin(
+    return PolicyOrigin(
         format="trueup",
         run=folder.path.resolve().name,
         steps=int(found.facts.get("steps", 0)),

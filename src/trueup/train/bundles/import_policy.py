@@ -15,7 +15,7 @@ from trueup.core.errors import TrueupError
 from trueup.policy.action import JointOrder
 from trueup.policy.bundle.bundle import write_bundle
 from trueup.policy.bundle.golden import TOLERANCE, distance
-from trueup.policy.bundle.passport import GoalFacts, Origin
+from trueup.policy.bundle.passport import GoalFacts, PolicyOrigin
 from trueup.policy.foreign import metadata
 from trueup.policy.foreign.layout import Layout, read_layout
 from trueup.policy.foreign.sdk_orders import sdk_order
@@ -136,7 +136,7 @@ def _write(verb: ImportPolicyVerb, net: _Network, layout: Layout, task_name: str
         files[f"layout {Path(verb.layout).name}"] = sha256_of_file(Path(verb.layout))
     torque, said = _torque(verb, layout, env)
     notes = (*notes, *said)
-    origin = Origin(format=layout.format, run=layout.name, files=files, notes=notes)
+    origin = PolicyOrigin(format=layout.format, run=layout.name, files=files, notes=notes)
     passport = make_passport(
         env,
         env.policy_spec(),

@@ -8,7 +8,15 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.policy.action import JointOrder
-from trueup.policy.bundle.passport import GoalFacts, Numbers, Origin, Passport, RobotIdentity, TrainingRange, term_facts
+from trueup.policy.bundle.passport import (
+    GoalFacts,
+    Numbers,
+    Passport,
+    PolicyOrigin,
+    RobotIdentity,
+    TrainingRange,
+    term_facts,
+)
 from trueup.policy.mlp import PolicySpec
 from trueup.policy.normalizer import Float32
 from trueup.policy.runner import Policy
@@ -58,7 +66,7 @@ def make_passport(
     env: TaskEnv,
     spec: PolicySpec,
     goal: GoalFacts,
-    origin: Origin,
+    origin: PolicyOrigin,
     ranges: TrainingRange | None,
     *,
     signs: tuple[int, ...] = (),

@@ -16,14 +16,14 @@ from trueup.policy.normalizer import Float32
 _RANDOM_STEPS, _RANDOM_ROWS = 30, 16
 
 
-class Acts(Protocol):
+class RestartablePolicy(Protocol):
     """A policy for a number of rows."""
 
     def act(self, actor: Float32) -> Float32: ...
     def restart(self, rows: NDArray[np.intp]) -> None: ...
 
 
-def check_parity(bundle: PolicyBundle, others: Mapping[str, Callable[[int], Acts]]) -> dict[str, float]:
+def check_parity(bundle: PolicyBundle, others: Mapping[str, Callable[[int], RestartablePolicy]]) -> dict[str, float]:
     """Largest difference of each way to NumPy's on golden and random observations; a TrueupError above 1e-5."""
     makers = {"onnxruntime": lambda nrow: bundle.runner(nrow, "onnxruntime"), **others}
     sequences = {"golden": (bundle.golden["walk/obs"], bundle.golden["walk/restart"]), "random": _random(bundle)}
@@ -54,7 +54,7 @@ def _random(bundle: PolicyBundle) -> tuple[Float32, NDArray[np.bool_]]:
     return obs.astype(np.float32), restart
 
 
-def _play(policy: Acts, obs: NDArray[np.generic], restart: NDArray[np.generic]) -> Float32:
+def _play(policy: RestartablePolicy, obs: NDArray[np.generic], restart: NDArray[np.generic]) -> Float32:
     out = []
     for seen, fresh in zip(np.asarray(obs, np.float32), restart, strict=True):
         policy.restart(np.flatnonzero(fresh))

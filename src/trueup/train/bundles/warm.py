@@ -13,7 +13,7 @@ from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
 from trueup.policy.bundle.manifest import NETWORK
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.graph.policy_onnx import read_normalizer_of
-from trueup.policy.net import PolicyNet, Wiring
+from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import EPS, Normalizer
 from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.foreign import is_foreign, layout_of
@@ -51,7 +51,7 @@ def warm_net(path: str | Path) -> PolicyNet:
     normalizer.count = _CERTAIN
     if own is not None:
         normalizer.mean, normalizer.var = own[0].astype(float), np.square(own[1].astype(float))
-        return PolicyNet(spec=Wiring(), actor=layers, normalizer=normalizer)
+        return PolicyNet(spec=NetWiring(), actor=layers, normalizer=normalizer)
     ranges = bundle.passport.ranges
     if ranges is None:
         told = "says nothing of the range of its observations: import it again without --seconds 0"
@@ -66,7 +66,7 @@ def warm_net(path: str | Path) -> PolicyNet:
         (wide * (std + EPS)).astype(np.float32),
         (bias.astype(np.float64) + wide @ normalizer.mean).astype(np.float32),
     )
-    return PolicyNet(spec=Wiring(), actor=(first, *rest), normalizer=normalizer)
+    return PolicyNet(spec=NetWiring(), actor=(first, *rest), normalizer=normalizer)
 
 
 def _dense(bundle: PolicyBundle) -> tuple[Layer, ...]:

@@ -25,7 +25,7 @@ from trueup.rl.env import Obs
 from trueup.tasks.env import TaskEnv
 from trueup.train.live.steer import Floats, Steering, add_key
 from trueup.train.play.show import facing
-from trueup.view.camera import CameraCfg, MotionFrames, Tracking
+from trueup.view.camera import CameraCfg, MotionFrames, TrackingCamera
 from trueup.view.draw import visual_model
 
 _PUSH_M_S = 0.8
@@ -169,7 +169,7 @@ class Follow:
         motion = MotionFrames(model, qpos[None], 1.0, 1.0)
         if body is not None:
             self._centre = motion.place(0).xpos[body].copy()
-        self._aim(server, model, Tracking(motion, camera, aspect=1.0, fps=1.0).at(0))
+        self._aim(server, model, TrackingCamera(motion, camera, aspect=1.0, fps=1.0).at(0))
         self._box: viser.GuiCheckboxHandle | None = None
         if body is not None:
             self._box = server.gui.add_checkbox("Follow the robot", initial_value=True)

@@ -18,7 +18,7 @@ from trueup.train.play.assess import EPISODES, Assessment
 from trueup.train.play.show import film_policy
 from trueup.train.play.witness import open_witness
 from trueup.train.train import assess_run, run_env
-from trueup.train.trainer import Outcome
+from trueup.train.trainer import TrainingOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class TrainedRun:
     """The result of `tu.train`: where a run is and how it ended."""
 
     path: Path
-    outcome: Outcome
+    outcome: TrainingOutcome
 
     def metrics(self) -> list[dict[str, float]]:
         """One record an iteration."""

@@ -16,7 +16,7 @@ from trueup.hardware.drivers.servos.registers import X
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
 from trueup.twin.speak.servo_bus import ServoBusSpeaker
-from trueup.twin.speak.servo_table import Drive, Table
+from trueup.twin.speak.servo_table import Drive, ServoTable
 
 _SIZE = 1024
 _MODEL, _FIRMWARE, _PWM = 1060, 45, 885  # of an XL430-W250
@@ -25,7 +25,7 @@ _GOALS = range(X.GOAL_PWM.address, X.GOAL_POSITION.address + X.GOAL_POSITION.siz
 _READ_ONLY = range(120, 148)
 
 
-class Speaker(ServoBusSpeaker):
+class DynamixelSpeaker(ServoBusSpeaker):
     """X servos by the robot's `dynamixel.toml`."""
 
     address_bytes = 2
@@ -38,7 +38,7 @@ class Speaker(ServoBusSpeaker):
         self._index = {id(table): j for j, table in enumerate(tables)}
         super().__init__(twin, cfg, DynamixelCodec(), servos, tables)
 
-    def _write(self, table: Table, address: int, data: bytes) -> int:
+    def _write(self, table: ServoTable, address: int, data: bytes) -> int:
         """Refuse what is stored while the torque is on, what is measured, and goals after the watchdog's stop."""
         is_on, ends = bool(table.get(X.TORQUE_ENABLE)), address + len(data)
         if ends > _SIZE or (is_on and address < X.RAM) or (address in _READ_ONLY):
@@ -52,10 +52,10 @@ class Speaker(ServoBusSpeaker):
                 table.put(X.GOAL_POSITION, table.get(X.POSITION))
         return 0
 
-    def _model(self, table: Table) -> bytes:
+    def _model(self, table: ServoTable) -> bytes:
         return X.MODEL.encode(table.get(X.MODEL)) + bytes((_FIRMWARE,))
 
-    def _measure(self, table: Table, counts: Sequence[int], volts: float, celsius: float) -> None:
+    def _measure(self, table: ServoTable, counts: Sequence[int], volts: float, celsius: float) -> None:
         tick, speed, current = counts
         is_on = bool(table.get(X.TORQUE_ENABLE)) or self._is_held
         table.put(X.POSITION, tick)
@@ -68,7 +68,7 @@ class Speaker(ServoBusSpeaker):
             table.put(X.WATCHDOG, -1)
             table.put(X.GOAL_POSITION, tick)  # stops where it is
 
-    def _drive(self, table: Table, j: int) -> Drive:
+    def _drive(self, table: ServoTable, j: int) -> Drive:
         servos = self._map
         goal = max(table.get(X.MIN_POSITION), min(table.get(X.MAX_POSITION), table.get(X.GOAL_POSITION)))
         if not table.get(X.TORQUE_ENABLE):
@@ -78,7 +78,7 @@ class Speaker(ServoBusSpeaker):
         return Drive(table.get(X.P_GAIN) * servos.kp[j], kd, goal, share * self._torque_limit[j])
 
 
-def _table(servos: ServoMap, j: int) -> Table:
+def _table(servos: ServoMap, j: int) -> ServoTable:
     """A servo as it is after power-up: torque off, vendor's gains, position mode."""
     values = [
         (X.MODEL, _MODEL),
@@ -90,7 +90,7 @@ def _table(servos: ServoMap, j: int) -> Table:
         (X.P_GAIN, 640),
         (X.GOAL_PWM, _PWM),
     ]
-    table = Table(_SIZE, values)
+    table = ServoTable(_SIZE, values)
     table.bytes[6:9] = bytes((_FIRMWARE, servos.ids[j], 3))  # baud code 3: 1 Mbit/s
     table.bytes[68] = 2  # answers everything
     return table

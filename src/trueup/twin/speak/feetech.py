@@ -15,14 +15,14 @@ from trueup.hardware.drivers.servos.registers import STS
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
 from trueup.twin.speak.servo_bus import ServoBusSpeaker
-from trueup.twin.speak.servo_table import Drive, Table
+from trueup.twin.speak.servo_table import Drive, ServoTable
 
 _SIZE = 256
 _READ_ONLY = 56
 _MIDDLE = 128  # written to Torque_Enable: makes the present position the middle; not emulated
 
 
-class Speaker(ServoBusSpeaker):
+class FeetechSpeaker(ServoBusSpeaker):
     """STS3215 servos by the robot's `feetech.toml`."""
 
     def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
@@ -31,7 +31,7 @@ class Speaker(ServoBusSpeaker):
         for table in self._tables.values():
             table.put(STS.GOAL_POSITION, table.get(STS.POSITION))
 
-    def _write(self, table: Table, address: int, data: bytes) -> int:
+    def _write(self, table: ServoTable, address: int, data: bytes) -> int:
         """Everything below the measurements can be written; other addresses are passed over, as the servo does."""
         before = table.get(STS.TORQUE_ENABLE)
         room = data[: max(0, _READ_ONLY - address)]
@@ -42,7 +42,7 @@ class Speaker(ServoBusSpeaker):
                 table.put(STS.TORQUE_ENABLE, before)
         return 0
 
-    def _measure(self, table: Table, counts: Sequence[int], volts: float, celsius: float) -> None:
+    def _measure(self, table: ServoTable, counts: Sequence[int], volts: float, celsius: float) -> None:
         tick, speed, load = counts
         table.put(STS.POSITION, tick % 4096)
         table.put(STS.VELOCITY, max(-32767, min(32767, speed)))
@@ -52,7 +52,7 @@ class Speaker(ServoBusSpeaker):
         table.put(STS.TEMPERATURE, max(0, min(255, round(celsius))))
         table.put(STS.MOVING, int(abs(speed) > 0))
 
-    def _drive(self, table: Table, j: int) -> Drive:
+    def _drive(self, table: ServoTable, j: int) -> Drive:
         servos = self._map
         goal = max(table.get(STS.MIN_POSITION), min(table.get(STS.MAX_POSITION), table.get(STS.GOAL_POSITION)))
         if table.get(STS.TORQUE_ENABLE) != STS.HOLD:
@@ -62,7 +62,7 @@ class Speaker(ServoBusSpeaker):
         return Drive(table.get(STS.P_GAIN) * servos.kp[j], kd, goal, share * STS.FULL * servos.torque[j])
 
 
-def _table(servos: ServoMap, j: int) -> Table:
+def _table(servos: ServoMap, j: int) -> ServoTable:
     """A servo as it is after power-up: torque off, vendor's gains."""
     values = [
         (STS.MODEL, STS.MODEL_NUMBER),
@@ -77,7 +77,7 @@ def _table(servos: ServoMap, j: int) -> Table:
         (STS.TORQUE_LIMIT, STS.FULL),
         (STS.LOCK, 1),
     ]
-    table = Table(_SIZE, values)
+    table = ServoTable(_SIZE, values)
     table.bytes[0:3] = bytes((3, 10, 0))  # firmware 3.10, low byte first
     table.bytes[5] = servos.ids[j]
     return table

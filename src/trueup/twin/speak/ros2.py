@@ -27,7 +27,7 @@ SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts ane
 _DEFAULT_PLACE = "lo"
 
 
-class Speaker:
+class Ros2Speaker:
     """Serves a twin on ROS 2 topics in real time.
 
     A command acts from the moment it came in, with the gains of the robot's spec. A command that lacks a joint or holds

@@ -25,14 +25,14 @@ from trueup.hardware.drivers.servos.packet import (
     SYNC_WRITE,
     WRITE,
     Codec,
-    Packet,
     Reply,
+    ServoPacket,
 )
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
 from trueup.twin.socket_server import SLIP_S, PacketFaults
 from trueup.twin.speak.pty_line import PtyLine
-from trueup.twin.speak.servo_table import Drive, Table
+from trueup.twin.speak.servo_table import Drive, ServoTable
 from trueup.twin.tap import TapFile
 
 RETURN_DELAY_S = 50e-6  # from the last byte of a question to the first of the answer
@@ -49,7 +49,7 @@ class ServoBusSpeaker:
 
     address_bytes = 1
 
-    def __init__(self, twin: Twin, cfg: ServeCfg, codec: Codec, servos: ServoMap, tables: Sequence[Table]) -> None:
+    def __init__(self, twin: Twin, cfg: ServeCfg, codec: Codec, servos: ServoMap, tables: Sequence[ServoTable]) -> None:
         if cfg.lockstep:
             raise TrueupError("a serial line has no lock-step: leave --lockstep out")
         if np.isnan(servos.kp).any():
@@ -71,19 +71,19 @@ class ServoBusSpeaker:
         self._take_reading()
 
     # --- of a protocol ---
-    def _write(self, table: Table, address: int, data: bytes) -> int:
+    def _write(self, table: ServoTable, address: int, data: bytes) -> int:
         """Write registers; returns the error of the answer."""
         raise NotImplementedError
 
-    def _measure(self, table: Table, counts: Sequence[int], volts: float, celsius: float) -> None:
+    def _measure(self, table: ServoTable, counts: Sequence[int], volts: float, celsius: float) -> None:
         """Set the registers of a measurement: `counts` are tick, ticks/s and load."""
         raise NotImplementedError
 
-    def _drive(self, table: Table, j: int) -> Drive:
+    def _drive(self, table: ServoTable, j: int) -> Drive:
         """What the registers ask of motor j."""
         raise NotImplementedError
 
-    def _model(self, table: Table) -> bytes:
+    def _model(self, table: ServoTable) -> bytes:
         """Data of the answer to a ping."""
         return b""
 
@@ -150,7 +150,7 @@ class ServoBusSpeaker:
                 self.instructions[packet.code] += 1
                 self._answer(packet)
 
-    def _answer(self, packet: Packet) -> None:
+    def _answer(self, packet: ServoPacket) -> None:
         replies = self._obey(packet)
         if not replies:
             return
@@ -161,7 +161,7 @@ class ServoBusSpeaker:
             for copy in self._way_out(answer) if self._cfg.faults.any else (answer,):
                 self._outbox.append((due, copy))
 
-    def _obey(self, packet: Packet) -> list[Reply]:
+    def _obey(self, packet: ServoPacket) -> list[Reply]:
         """Do what an instruction says; the answers of those who answer."""
         k, data = self.address_bytes, packet.data
         address, length = int.from_bytes(data[:k], "little"), int.from_bytes(data[k : 2 * k], "little")

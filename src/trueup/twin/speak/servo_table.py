@@ -17,7 +17,7 @@ class Drive(NamedTuple):
     torque_limit: float
 
 
-class Table:
+class ServoTable:
     """The control table of one servo."""
 
     def __init__(self, size: int, values: Sequence[tuple[Register, int]]) -> None:

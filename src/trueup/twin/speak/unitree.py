@@ -14,12 +14,12 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 from trueup.hardware.drivers.unitree.codec import decode_command, encode_command, encode_state
 from trueup.hardware.drivers.unitree.crc import is_sound, stamp
 from trueup.hardware.drivers.unitree.layout import HEADER
 from trueup.hardware.drivers.unitree.motors import wiring_of
-from trueup.hardware.drivers.unitree.rpc import NOT_IMPLEMENTED, Answer, Service
+from trueup.hardware.drivers.unitree.rpc import NOT_IMPLEMENTED, Service, ServiceReply
 from trueup.hardware.drivers.unitree.streams import BMS_STATE, LOW_CMD, LOW_STATE
 from trueup.hardware.drivers.unitree.switcher import CHECK_MODE, RELEASE_MODE, SELECT_MODE, SPORT, STAND_DOWN, SWITCHER
 from trueup.hardware.twin_cfg import ServeCfg
@@ -33,7 +33,7 @@ _FOLD_S = 1.5
 _BMS_HZ = 20.0
 
 
-class Speaker:
+class UnitreeSpeaker:
     """Serves one twin over DDS; `cfg.place` is INTERFACE or INTERFACE?domain=N."""
 
     def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
@@ -44,7 +44,7 @@ class Speaker:
         self.reference = f"unitree:{interface}" + (f"?domain={domain}" if domain else "")
         self._wiring = wiring_of(twin.robot.spec)
         self._family = family = self._wiring.family
-        bus = self._bus = Bus(interface, domain, "unitree")
+        bus = self._bus = DdsBus(interface, domain, "unitree")
         self._commands = bus.inbox(LOW_CMD, family.low_cmd.sample, others_only=True)
         self._states = bus.outbox(LOW_STATE, family.low_state.sample)
         self._sport_commands = bus.outbox(LOW_CMD, family.low_cmd.sample)
@@ -146,25 +146,25 @@ class Speaker:
                 self._states.send(HEADER + payload)
 
     # --- the motion service ---
-    def _switch(self, api_id: int, parameter: str) -> Answer:
+    def _switch(self, api_id: int, parameter: str) -> ServiceReply:
         """Calls of the service motion_switcher."""
         if api_id == CHECK_MODE:
-            return Answer(0, f'{{"form":"0","name":"{self.mode}"}}')
+            return ServiceReply(0, f'{{"form":"0","name":"{self.mode}"}}')
         if api_id == SELECT_MODE:
             self._start_sport_mode(self._family.sport_mode)
-            return Answer(0, "")
+            return ServiceReply(0, "")
         if api_id == RELEASE_MODE:
             self.mode = ""
             self.twin.damp()
-            return Answer(0, "")
-        return Answer(NOT_IMPLEMENTED, "")
+            return ServiceReply(0, "")
+        return ServiceReply(NOT_IMPLEMENTED, "")
 
-    def _sport_call(self, api_id: int, parameter: str) -> Answer:
+    def _sport_call(self, api_id: int, parameter: str) -> ServiceReply:
         """Calls of the service sport; none but StandDown is needed here."""
         if api_id != STAND_DOWN or not self.mode or not self._family.legs_fold:
-            return Answer(NOT_IMPLEMENTED, "")
+            return ServiceReply(NOT_IMPLEMENTED, "")
         self._sport_to = _folded_pose(self.twin)
-        return Answer(0, "")
+        return ServiceReply(0, "")
 
     def _start_sport_mode(self, name: str) -> None:
         self.mode = name

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray, Ids
 from trueup.world.engines.physx_scene import PhysxScene, load_sapien
-from trueup.world.motion import Columns, Motion
+from trueup.world.motion import Columns, MotionState
 
 
 class PhysxMotion:
@@ -47,7 +47,7 @@ class PhysxMotion:
         self.centre: FloatArray = np.tile(model.body_ipos[1], (nsim, 1))
 
     # --- what readers see ---
-    def of(self, ids: Ids | None = None, *, again: bool = False) -> Motion:
+    def of(self, ids: Ids | None = None, *, again: bool = False) -> MotionState:
         """The motion of rows `ids` (None: all)."""
         rows = slice(None) if ids is None else ids
         qpos, qvel = self.qpos[rows], self.qvel[rows]
@@ -55,7 +55,7 @@ class PhysxMotion:
         if self._base_at is not None:
             at, dof = self._base_at
             pose, velocity = qpos[:, at : at + 7].copy(), qvel[:, dof : dof + 6].copy()
-        return Motion(qpos[:, self._joint_qpos].copy(), qvel[:, self._joint_dof].copy(), pose, velocity)
+        return MotionState(qpos[:, self._joint_qpos].copy(), qvel[:, self._joint_dof].copy(), pose, velocity)
 
     # --- inside a step ---
     def joints(self) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from trueup.core.arrays import FloatArray, Ids
 from trueup.robot.load import Robot
 from trueup.robot.model import JointIndex
 from trueup.world.config import SimCfg
-from trueup.world.motion import Motion
+from trueup.world.motion import MotionState
 from trueup.world.scene.scene import Scene
 from trueup.world.sensors import Sensors
 
@@ -52,7 +52,7 @@ class FootPlaces(Protocol):
 class MotionSource(Protocol):
     """The motion of all rows, kept until the next step."""
 
-    def of(self, ids: Ids | None = None, *, again: bool = False) -> Motion: ...
+    def of(self, ids: Ids | None = None, *, again: bool = False) -> MotionState: ...
 
 
 class ParamsByName(Protocol):

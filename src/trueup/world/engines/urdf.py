@@ -17,7 +17,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.policy.chain import matrices
-from trueup.robot.foreign.safe_xml import Node, write_xml
+from trueup.robot.foreign.safe_xml import XmlNode, write_xml
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model
 from trueup.world.parameters.inertia import compose
@@ -80,7 +80,7 @@ class _Writer:
             self.losses.append(f"{model.neq} equality constraints, {model.ntendon} tendons: URDF has none")
 
     # --- links ---
-    def _link(self, body: int) -> Node:
+    def _link(self, body: int) -> XmlNode:
         model, origin = self.model, self._origin(body)
         link = self._node("link", name=self._name(body))
         if model.body_mass[body] > 0.0:
@@ -97,7 +97,7 @@ class _Writer:
                 link.children += self._shapes(geom, origin)
         return link
 
-    def _shapes(self, geom: int, origin: FloatArray) -> Iterable[Node]:
+    def _shapes(self, geom: int, origin: FloatArray) -> Iterable[XmlNode]:
         """Collision shapes of a geom; a capsule is a cylinder and two balls, which every reader knows."""
         model, size = self.model, self.model.geom_size[geom]
         turn, at = _matrix(model.geom_quat[geom]), model.geom_pos[geom] - origin
@@ -117,12 +117,12 @@ class _Writer:
         self.losses.append(f"shape {name!r}: only boxes, balls, cylinders and capsules are written")
         return []
 
-    def _shape(self, name: str, form: Node, at: FloatArray, turn: FloatArray) -> Node:
+    def _shape(self, name: str, form: XmlNode, at: FloatArray, turn: FloatArray) -> XmlNode:
         place = self._node("origin", xyz=_words(at), rpy=_words(_rpy(turn)))
         return self._node("collision", place, self._node("geometry", form), name=name)
 
     # --- joints ---
-    def _joint(self, body: int) -> Node:
+    def _joint(self, body: int) -> XmlNode:
         model, parent = self.model, int(self.model.body_parentid[body])
         count, name = int(model.body_jntnum[body]), f"{self._name(body)}_fixed"
         turn = _matrix(model.body_quat[body])
@@ -145,7 +145,7 @@ class _Writer:
             return "prismatic"
         return "revolute" if self.model.jnt_limited[joint] else "continuous"
 
-    def _dynamics(self, joint: int) -> list[Node]:
+    def _dynamics(self, joint: int) -> list[XmlNode]:
         model, dof = self.model, int(self.model.jnt_dofadr[joint])
         name, zero = model.joint(joint).name, float(model.qpos0[model.jnt_qposadr[joint]])
         if zero:
@@ -176,8 +176,8 @@ class _Writer:
     def _name(self, body: int) -> str:
         return (self.model.body(body).name or f"body{body}") if body else WORLD
 
-    def _node(self, tag: str, *children: Node, **attrs: str) -> Node:
-        return Node(tag, attrs, self.robot.model_path, 0, list(children))
+    def _node(self, tag: str, *children: XmlNode, **attrs: str) -> XmlNode:
+        return XmlNode(tag, attrs, self.robot.model_path, 0, list(children))
 
 
 def _words(values: FloatArray) -> str:

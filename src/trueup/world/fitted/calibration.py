@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.core.documents import read_json, write_json
+from trueup.core.documents import Strict, read_json, write_json
 from trueup.core.errors import TrueupError, found_instead
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, belongs_to_stand
@@ -21,10 +21,6 @@ from trueup.world.fitted.fit_parameter import MOST, FitParameter, ParamWriter, b
 SCHEMA = 2
 Word = Literal["identified", "bounded", "weak", "not visible"]
 PARAMS_FILE = "params.json"
-
-
-class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Immutable, keyword-only, unknown keys refused."""
 
 
 class Estimate(Strict, frozen=True, kw_only=True):
@@ -113,7 +109,7 @@ class SimParams(Strict, frozen=True, kw_only=True):
         raise TrueupError(f"this calibration has no {name!r}" + (f" of {of!r}" if of else ""))
 
 
-class Score(Strict, frozen=True, kw_only=True):
+class FitScore(Strict, frozen=True, kw_only=True):
     """Position errors of one simulator on one set of logs, rad.
 
     open_loop   per joint, root mean square over whole logs
@@ -200,10 +196,10 @@ class Calibration(SimParams, frozen=True, kw_only=True):
 
     misfit: Misfit
     effort: Effort
-    fit_nominal: Score
-    fit_calibrated: Score
-    holdout_nominal: Score | None
-    holdout_calibrated: Score | None
+    fit_nominal: FitScore
+    fit_calibrated: FitScore
+    holdout_nominal: FitScore | None
+    holdout_calibrated: FitScore | None
     provenance: dict[str, object]
     notes: tuple[str, ...] = ()
     alarms: tuple[str, ...] = ()

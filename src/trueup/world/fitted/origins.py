@@ -28,7 +28,7 @@ _THINGS = {
 }
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class ValueOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where one parameter, or a range's part that a fit left over, comes from.
 
     of      joints or bodies; () for the whole robot
@@ -45,9 +45,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Origin, ...]:
+def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[ValueOrigin, ...]:
     """Every parameter that differs from the robot's own model, or was fitted and does not."""
-    out: list[Origin] = []
+    out: list[ValueOrigin] = []
     for one in () if fitted is None else fitted.estimates:
         out.append(_fitted(one, "prior width" if one.verdict == "not visible" else "calibration"))
     for left in () if fitted is None else fitted.left_out:
@@ -55,13 +55,13 @@ def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Origi
     for name, draw in ranges.items():
         left_over = _left_over(sim, name, draw.of, fitted)
         if left_over is not None:
-            out.append(Origin(name=name, of=left_over, label=name, source="range"))
+            out.append(ValueOrigin(name=name, of=left_over, label=name, source="range"))
     return tuple(out)
 
 
-def _fitted(one: Estimate, source: Source, reason: str = "") -> Origin:
+def _fitted(one: Estimate, source: Source, reason: str = "") -> ValueOrigin:
     name, of, label = one.parameter.name, one.parameter.of, one.parameter.label
-    return Origin(name=name, of=of, label=label, source=source, verdict=one.verdict, reason=reason)
+    return ValueOrigin(name=name, of=of, label=label, source=source, verdict=one.verdict, reason=reason)
 
 
 def _left_over(sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None) -> tuple[str, ...] | None:
@@ -86,14 +86,14 @@ def _taken(name: str, fitted: Fitted) -> set[str]:
     return {item for one in fitted.estimates if one.parameter.name == name for item in one.parameter.of}
 
 
-def origin_lines(found: Sequence[Origin]) -> list[str]:
+def origin_lines(found: Sequence[ValueOrigin]) -> list[str]:
     """A line for each name: `damping  12 joints from the calibration: 9 bounded, 3 weak`."""
     names = dict.fromkeys(one.name for one in found)
     wide = max((len(name) for name in names), default=0)
     return [f"{name:<{wide}}  {_line([one for one in found if one.name == name])}" for name in names]
 
 
-def _line(group: Sequence[Origin]) -> str:
+def _line(group: Sequence[ValueOrigin]) -> str:
     drawn = [one for one in group if one.source in ("calibration", "prior width")]
     parts = [_drawn(drawn)] if drawn else []
     for one in group:
@@ -103,7 +103,7 @@ def _line(group: Sequence[Origin]) -> str:
     return "; ".join([*parts, *dict.fromkeys(f"left out: {one.reason}" for one in group if one.reason)])
 
 
-def _drawn(group: Sequence[Origin]) -> str:
+def _drawn(group: Sequence[ValueOrigin]) -> str:
     words = Counter(one.verdict for one in group)
     said = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
     of = len(dict.fromkeys(item for one in group for item in one.of)) or len(group)

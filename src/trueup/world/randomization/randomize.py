@@ -30,7 +30,7 @@ from trueup.core.rows import RowRandom
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.posterior import Fitted
 from trueup.world.parameters.params import PARAMETERS
-from trueup.world.randomization.targets import STRENGTH, VIRTUAL, Targets
+from trueup.world.randomization.targets import STRENGTH, VIRTUAL, RandomizedParameters
 
 _TAIL = float(ndtr(-2.0))  # share of a normal distribution below two standard deviations
 Moment = Literal["startup", "reset", "interval", "step"]
@@ -84,7 +84,7 @@ class Randomizer:
                 raise TrueupError(f"nothing to randomise is called {name!r}{did_you_mean(name, known)}")
         self._sim, self.names, self.fitted = sim, tuple(ranges), fitted
         self._draws = tuple(ranges.values())
-        self._targets = Targets(sim, ranges, fitted)
+        self._targets = RandomizedParameters(sim, ranges, fitted)
         widths = [self._targets.width(name) if draw.each else 1 for name, draw in ranges.items()]
         ends = np.cumsum([0, *widths]).tolist()
         self._columns = [slice(start, end) for start, end in pairwise(ends)]

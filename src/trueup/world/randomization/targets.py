@@ -36,7 +36,7 @@ _PARTS = {STRENGTH: _DRIVEN, PAYLOAD: _TRUNK, RESTITUTION: _BOUNCE}
 _PAYLOAD_UP = 0.1  # m above the trunk's origin
 
 
-class Targets:
+class RandomizedParameters:
     """Writes the parameters that a set of ranges and a posterior touch."""
 
     def __init__(self, sim: BatchSim, ranges: Mapping[str, Draw], fitted: Fitted | None) -> None:

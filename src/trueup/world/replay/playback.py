@@ -26,7 +26,7 @@ _MOST_SAG = 0.3  # rad or m of a stand under the robot's weight: more is no stan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedStretch:
     """One recorded stretch per simulation.
 
     pos, vel    (nsim, njoint) state at the start, position as the encoder reports it
@@ -49,7 +49,7 @@ class Recorded:
     base_vel: FloatArray | None = None
     history: NetHistory | None = None
 
-    def tiled(self, count: int) -> Recorded:
+    def tiled(self, count: int) -> RecordedStretch:
         """All stretches `count` times, one copy after the other (without the history of learned servos)."""
         if count == 1:
             return self
@@ -70,13 +70,13 @@ class Recorded:
         return sorted({int(step) + 1 for one in changed for step in np.flatnonzero(one)})
 
 
-def set_gains(sim: BatchSim, recorded: Recorded) -> None:
+def set_gains(sim: BatchSim, recorded: RecordedStretch) -> None:
     """Set the gains that parameters of the model refer to: those at the start, the spec's where the servo was off."""
     for name, gain in recorded.gains.items():
         sim.params.set(name, _reference(sim, name, gain))
 
 
-def begin(sim: BatchSim, recorded: Recorded) -> None:
+def begin(sim: BatchSim, recorded: RecordedStretch) -> None:
     """Reset into the recorded states, with the commands that came before on their way."""
     qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
     qvel = np.zeros((sim.nsim, sim.model.nv))
@@ -105,7 +105,7 @@ def start_at(sim: BatchSim, qpos: FloatArray, qvel: FloatArray) -> None:
         sim.reset(qpos=qpos, qvel=qvel)
 
 
-def play(sim: BatchSim, recorded: Recorded, record: Sequence[str] = ("qpos", "qvel")) -> dict[str, FloatArray]:
+def play(sim: BatchSim, recorded: RecordedStretch, record: Sequence[str] = ("qpos", "qvel")) -> dict[str, FloatArray]:
     """Start and play; returns each recorded field after every command, (nsim, L, ...)."""
     follow = FollowedGains(sim, recorded)
     begin(sim, recorded)
@@ -133,7 +133,7 @@ class FollowedGains:
     touched, to the last digit.
     """
 
-    def __init__(self, sim: BatchSim, recorded: Recorded) -> None:
+    def __init__(self, sim: BatchSim, recorded: RecordedStretch) -> None:
         self._sim, self._gains, self._factor = sim, {}, {}
         for name, gain in recorded.gains.items():
             reference = _reference(sim, name, gain)

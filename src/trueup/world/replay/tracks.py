@@ -20,7 +20,7 @@ from trueup.data.log import Log
 from trueup.data.resample import common_rate, rate_of
 from trueup.robot.load import Robot
 from trueup.world.actuators.net_actuator import NetHistory
-from trueup.world.replay.playback import Recorded
+from trueup.world.replay.playback import RecordedStretch
 
 _SMOOTH_S = 0.03  # half width of the smoothing polynomial
 Rows = NDArray[np.intp]
@@ -68,7 +68,7 @@ class Tracks:
         rows = np.arange(len(self.target))
         return np.flatnonzero((rows >= low) & (rows + length < high))
 
-    def recorded(self, start: Rows, length: int, *, past: int) -> Recorded:
+    def recorded(self, start: Rows, length: int, *, past: int) -> RecordedStretch:
         """`length` commands from rows `start` on and `past` before; at its ends a log goes on as it was there."""
         first, last = self.first[start], self.last[start]
         rows = np.minimum(start[:, None] + np.arange(length), last[:, None] - 1)
@@ -78,7 +78,7 @@ class Tracks:
             return None if values is None else values[where]
 
         kp, kd = (gain[rows] if (gain[rows] != gain[rows[:, :1]]).any() else gain[start] for gain in (self.kp, self.kd))
-        return Recorded(
+        return RecordedStretch(
             pos=self.pos[start],
             vel=self.vel[start],
             past=self.target[before],

@@ -87,7 +87,7 @@ def with_range(net: ActuatorNet, known: Float32) -> ActuatorNet:
     return replace(net, low=low - more, high=high + more)
 
 
-class Recorder(NetActuator):
+class SignalRecorder(NetActuator):
     """A NetActuator that keeps the signals that the net saw.
 
     added  (steps of the net, nsim, njoint) torque beside the net's; held  (nsim, njoint) torque instead of it
@@ -127,7 +127,7 @@ class Rollouts:
         self.noise = encoder_noise(tracks)
         names = [one.name for one in (*net.spec.settings, *stand)]
         cfg = fit_sim_cfg(robot, tracks.rate_hz, names, physics_hz=physics_hz)
-        self.actuator = Recorder(net)
+        self.actuator = SignalRecorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
         self._base = {name: self.sim.params.get(name) for name in dict.fromkeys(names)}
         self._past = math.ceil(self.sim.cfg.max_delay_s * tracks.rate_hz) + 1

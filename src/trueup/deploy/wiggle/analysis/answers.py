@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.deploy.wiggle.analysis.finding import Finding
-from trueup.deploy.wiggle.motion.trace import Answer, Trace
+from trueup.deploy.wiggle.analysis.finding import WiringFinding
+from trueup.deploy.wiggle.motion.trace import Trace, WiggleAnswer
 from trueup.robot.spec import RobotSpec
 
 
-def answer_findings(spec: RobotSpec, trace: Trace, *, settled: bool = True) -> list[Finding]:
+def answer_findings(spec: RobotSpec, trace: Trace, *, settled: bool = True) -> list[WiringFinding]:
     """What the wiggles (or the pulses after joints departed) say is wrong, swaps first; `settled`: all were made."""
     answers = trace.answers or trace.pulses
     swaps: list[tuple[int, int]] = []
-    found: list[Finding] = []
+    found: list[WiringFinding] = []
     for j, answer in answers.items():
         who = answering(answer)
         if who is None:
@@ -22,7 +22,7 @@ def answer_findings(spec: RobotSpec, trace: Trace, *, settled: bool = True) -> l
             swaps.append((j, who))
         elif answer.moved[j] < 0.0:
             found.append(
-                Finding(
+                WiringFinding(
                     kind="sign",
                     joints=(spec.joint_names[j],),
                     text=f"{spec.joint_names[j]} moves against its command: {answer.moved[j]:+.3f} rad where "
@@ -32,7 +32,7 @@ def answer_findings(spec: RobotSpec, trace: Trace, *, settled: bool = True) -> l
     return [*_swaps(spec, swaps), *found] or (_departed(spec, trace) if settled else [])
 
 
-def answering(answer: Answer) -> int | None:
+def answering(answer: WiggleAnswer) -> int | None:
     """The joint that moved: the commanded one unless another moved much more; None if none did."""
     moved = np.abs(answer.moved)
     who = int(np.argmax(moved))
@@ -41,7 +41,7 @@ def answering(answer: Answer) -> int | None:
     return who
 
 
-def _swaps(spec: RobotSpec, swaps: list[tuple[int, int]]) -> list[Finding]:
+def _swaps(spec: RobotSpec, swaps: list[tuple[int, int]]) -> list[WiringFinding]:
     found, told = [], set()
     mutual = {j for j, who in swaps if (who, j) in swaps}
     for j, who in swaps:
@@ -53,13 +53,13 @@ def _swaps(spec: RobotSpec, swaps: list[tuple[int, int]]) -> list[Finding]:
         both = (who, j) in swaps
         text = f"{spec.joint_names[j]} was moved and {spec.joint_names[who]} answered"
         text += ", and the other way round: their order is swapped" if both else ": the order of joints is wrong"
-        found.append(Finding(kind="swap", joints=names, text=f"{text} between commands and readings"))
+        found.append(WiringFinding(kind="swap", joints=names, text=f"{text} between commands and readings"))
     return found
 
 
-def _dead(spec: RobotSpec, j: int, answer: Answer) -> Finding:
+def _dead(spec: RobotSpec, j: int, answer: WiggleAnswer) -> WiringFinding:
     name = spec.joint_names[j]
-    return Finding(
+    return WiringFinding(
         kind="dead",
         joints=(name,),
         text=f"{name} does not answer: asked for {answer.asked:.3f} rad, no joint moved more than "
@@ -67,7 +67,7 @@ def _dead(spec: RobotSpec, j: int, answer: Answer) -> Finding:
     )
 
 
-def _departed(spec: RobotSpec, trace: Trace) -> list[Finding]:
+def _departed(spec: RobotSpec, trace: Trace) -> list[WiringFinding]:
     """Joints that left their place though every pulse was answered by the right joint: readings are shifted."""
     if trace.departed is None:
         return []
@@ -75,4 +75,4 @@ def _departed(spec: RobotSpec, trace: Trace) -> list[Finding]:
     names = tuple(spec.joint_names[j] for j in worst)
     moved = ", ".join(f"{spec.joint_names[j]} {trace.departed[j]:+.2f} rad" for j in worst)
     text = f"told to hold their place, joints left it ({moved}): readings and commands have different zeros"
-    return [Finding(kind="offset", joints=names, text=text)]
+    return [WiringFinding(kind="offset", joints=names, text=text)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.deploy.wiggle.analysis.answers import answer_findings
-from trueup.deploy.wiggle.analysis.finding import Finding, JointResult
+from trueup.deploy.wiggle.analysis.finding import JointResult, WiringFinding
 from trueup.deploy.wiggle.analysis.gravity import GravityTest, Weight
 from trueup.deploy.wiggle.analysis.imu import gravity_in_base, imu_findings
 from trueup.deploy.wiggle.analysis.limb_model import LimbModel
@@ -32,13 +32,13 @@ Weights = list[tuple[Mistake, Weight | None]]  # of mistakes that the stops do n
 class Conclusion:
     """What is wrong, what was measured, what cannot be seen, what was left out."""
 
-    findings: list[Finding]
+    findings: list[WiringFinding]
     joints: tuple[JointResult, ...]
     unseen: list[str]
     notes: list[str]
 
 
-def outside_findings(spec: RobotSpec, pose: FloatArray) -> list[Finding]:
+def outside_findings(spec: RobotSpec, pose: FloatArray) -> list[WiringFinding]:
     """Joints that read positions they cannot have; nothing is moved then (or any more)."""
     beyond = np.maximum(spec.position_low - pose, pose - spec.position_high)
     wrong = [j for j in range(spec.njoint) if not beyond[j] <= _OUTSIDE_RAD]  # NaN is wrong too
@@ -50,7 +50,7 @@ def outside_findings(spec: RobotSpec, pose: FloatArray) -> list[Finding]:
     names = tuple(spec.joint_names[j] for j in wrong)
     could = ", ".join(_what(spec, mistake) for mistake in fits) or "more than one of order, sign and zero"
     text = f"{_readings(spec, pose, wrong)}; its zero is wrong, or: {could}"
-    return [Finding(kind="outside", joints=names, value=float(np.nanmax(beyond)), text=text)]
+    return [WiringFinding(kind="outside", joints=names, value=float(np.nanmax(beyond)), text=text)]
 
 
 def _allows(spec: RobotSpec, mistake: Mistake, pose: FloatArray) -> bool:
@@ -110,7 +110,7 @@ def _gravity_test(spec: RobotSpec, limbs: LimbModel | None, trace: Trace, notes:
     return GravityTest(spec, limbs, rows, gravity_in_base(trace, limbs))
 
 
-def _shared_mistake(spec: RobotSpec, weights: Weights) -> Finding | None:
+def _shared_mistake(spec: RobotSpec, weights: Weights) -> WiringFinding | None:
     """The swap or sign that torques ask for, of those that the stops allow: the one that explains most."""
     wanted = [
         (weight.gain, mistake, weight)
@@ -124,7 +124,7 @@ def _shared_mistake(spec: RobotSpec, weights: Weights) -> Finding | None:
     return _named(spec, mistake, evidence)
 
 
-def _by_stops(spec: RobotSpec, trace: Trace, weights: Weights) -> Finding | None:
+def _by_stops(spec: RobotSpec, trace: Trace, weights: Weights) -> WiringFinding | None:
     """A swap or sign without which the stops make no sense, where torques do not speak against it and only it fits."""
     if no_mistake(spec).agrees(spec, trace.stops, 0.5):
         return None
@@ -132,18 +132,18 @@ def _by_stops(spec: RobotSpec, trace: Trace, weights: Weights) -> Finding | None
     return _named(spec, fits[0], "the stops lie where only this puts them") if len(fits) == 1 else None
 
 
-def _named(spec: RobotSpec, mistake: Mistake, evidence: str) -> Finding:
+def _named(spec: RobotSpec, mistake: Mistake, evidence: str) -> WiringFinding:
     names = tuple(spec.joint_names[j] for j in mistake.joints)
     if mistake.kind == "swap":
         text = f"{names[0]} and {names[1]} are swapped, in commands and readings alike: {evidence}"
-        return Finding(kind="swap", joints=names, text=text)
+        return WiringFinding(kind="swap", joints=names, text=text)
     text = f"{names[0]} turns the other way round, in commands and readings alike: {evidence}"
-    return Finding(kind="sign", joints=names, text=text)
+    return WiringFinding(kind="sign", joints=names, text=text)
 
 
 def _offsets(
     spec: RobotSpec, trace: Trace, cfg: WiggleCfg, test: GravityTest | None, notes: list[str]
-) -> list[Finding]:
+) -> list[WiringFinding]:
     """Joints whose stops are shifted, unless one is met very early and the torques say that something stood there."""
     found = []
     for j, ends in trace.stops.items():
@@ -157,7 +157,7 @@ def _offsets(
             notes.append(f"{at}, but its torques fit an encoder without offset: was something in the way?")
             continue
         text = f"{at}: its encoder reads {offset:+.3f} rad too much (if that is its stop, and nothing stood in the way)"
-        found.append(Finding(kind="offset", joints=(name,), text=text, value=offset))
+        found.append(WiringFinding(kind="offset", joints=(name,), text=text, value=offset))
     return found
 
 

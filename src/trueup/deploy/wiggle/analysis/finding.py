@@ -11,7 +11,7 @@ Kind = Literal["swap", "sign", "dead", "offset", "outside", "imu", "gravity", "a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class WiringFinding:
     """Something that is wrong: its kind, the joints it concerns, what was measured in words; `value` in rad or None."""
 
     kind: Kind
@@ -49,7 +49,7 @@ class WiggleResult(Shown):
 
     robot: str
     driver: str
-    findings: tuple[Finding, ...]
+    findings: tuple[WiringFinding, ...]
     joints: tuple[JointResult, ...]
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

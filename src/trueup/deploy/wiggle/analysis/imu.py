@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.deploy.wiggle.analysis.finding import Finding
+from trueup.deploy.wiggle.analysis.finding import WiringFinding
 from trueup.deploy.wiggle.analysis.limb_model import LimbModel, rotation
 from trueup.deploy.wiggle.cfg import WiggleCfg
 from trueup.deploy.wiggle.motion.trace import Trace
@@ -24,7 +24,7 @@ def gravity_in_base(trace: Trace, limbs: LimbModel | None) -> FloatArray:
     return down
 
 
-def imu_findings(trace: Trace, limbs: LimbModel | None, cfg: WiggleCfg) -> list[Finding]:
+def imu_findings(trace: Trace, limbs: LimbModel | None, cfg: WiggleCfg) -> list[WiringFinding]:
     """What is wrong with the IMU, in words."""
     mean = _mean_acc(trace)
     if mean is None:
@@ -75,5 +75,5 @@ def _angle(a: FloatArray, b: FloatArray) -> float:
     return float(np.arccos(np.clip(a @ b / max(size, 1e-12), -1.0, 1.0)))
 
 
-def _finding(text: str) -> Finding:
-    return Finding(kind="imu", joints=(), text=text)
+def _finding(text: str) -> WiringFinding:
+    return WiringFinding(kind="imu", joints=(), text=text)

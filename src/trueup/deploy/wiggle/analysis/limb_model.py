@@ -18,14 +18,14 @@ import numpy as np
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.policy.chain import matrices
-from trueup.robot.foreign.safe_xml import Node, check_tree, parse_xml
+from trueup.robot.foreign.safe_xml import XmlNode, check_tree, parse_xml
 from trueup.robot.load import Robot
 
 _IDENTITY = np.eye(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class LimbBody:
     """One body: parent (-1: the base itself), place in it, its joint (-1: none) and its mass.
 
     joint  index in spec order; `axis` and `anchor` in the body's own frame; `is_slide`: moves along the axis
@@ -47,7 +47,7 @@ class LimbModel:
     """Bodies in the order parent before child; `limbs[j]` numbers the branch of the base that joint j belongs to."""
 
     njoint: int
-    links: tuple[Link, ...]
+    links: tuple[LimbBody, ...]
     limbs: tuple[int, ...]
     base_from_imu: FloatArray
 
@@ -104,7 +104,7 @@ def read_limbs(robot: Robot) -> LimbModel | None:
 class _Mjcf:
     """Walks the bodies of an MJCF from the base body on."""
 
-    def __init__(self, robot: Robot, root: Node) -> None:
+    def __init__(self, robot: Robot, root: XmlNode) -> None:
         self._robot, self._root = robot, root
         self._ids = {name: j for j, name in enumerate(robot.spec.joint_names)}
         compiler = root.find("compiler")
@@ -114,7 +114,7 @@ class _Mjcf:
         self._classes = _joint_classes(root)
         chosen = robot.options
         self._sets = {(o.body, o.sets): chosen[name] for name, o in robot.spec.options.items() if name in chosen}
-        self._links: list[Link] = []
+        self._links: list[LimbBody] = []
         self._limbs = [0] * robot.spec.njoint
         self._whole, self._imu = True, _IDENTITY
 
@@ -133,7 +133,7 @@ class _Mjcf:
             njoint=len(limbs), links=tuple(self._links), limbs=limbs, base_from_imu=np.asarray(self._imu, np.float64)
         )
 
-    def _body(self, node: Node, parent: int, limb: int, inherited: str, *, is_base: bool = False) -> None:
+    def _body(self, node: XmlNode, parent: int, limb: int, inherited: str, *, is_base: bool = False) -> None:
         inherited = node.attrs.get("childclass", inherited)
         inertial, joints = node.find("inertial"), [] if is_base else node.find_all("joint")
         if node.find("freejoint") is not None and not is_base:
@@ -164,8 +164,15 @@ class _Mjcf:
             self._body(child, here, k if is_base else limb, inherited)
 
     def _link(
-        self, parent: int, pos: FloatArray, rot: FloatArray, mass: float, com: FloatArray, driven: list[Node], kind: str
-    ) -> Link:
+        self,
+        parent: int,
+        pos: FloatArray,
+        rot: FloatArray,
+        mass: float,
+        com: FloatArray,
+        driven: list[XmlNode],
+        kind: str,
+    ) -> LimbBody:
         axis, anchor, joint, is_slide = np.array([0.0, 0.0, 1.0]), np.zeros(3), -1, False
         if driven:
             attrs = self._classes.get(driven[0].attrs.get("class", kind), self._classes.get("", {})) | driven[0].attrs
@@ -173,7 +180,7 @@ class _Mjcf:
             anchor = np.array([float(x) for x in attrs.get("pos", "0 0 0").split()])
             joint, is_slide = self._ids[attrs["name"]], attrs.get("type", "hinge") == "slide"
         axis = axis / np.linalg.norm(axis)
-        return Link(
+        return LimbBody(
             parent=parent,
             pos=pos,
             rot=rot,
@@ -185,7 +192,7 @@ class _Mjcf:
             is_slide=is_slide,
         )
 
-    def _rotation(self, node: Node) -> FloatArray:
+    def _rotation(self, node: XmlNode) -> FloatArray:
         """Orientation of a body or site in its parent."""
         unit = math.pi / 180.0 if self._degree else 1.0
         if "quat" in node.attrs:
@@ -204,15 +211,15 @@ class _Mjcf:
         return _IDENTITY
 
 
-def _is_body(node: Node, robot: Robot) -> bool:
+def _is_body(node: XmlNode, robot: Robot) -> bool:
     return node.tag == "body" and node.attrs.get("name") == robot.spec.base.body
 
 
-def _joint_classes(root: Node) -> dict[str, dict[str, str]]:
+def _joint_classes(root: XmlNode) -> dict[str, dict[str, str]]:
     """Attributes of joints by default class, what is inherited included; "" is the class of all."""
     classes: dict[str, dict[str, str]] = {}
 
-    def walk(node: Node, above: dict[str, str], top: bool) -> None:
+    def walk(node: XmlNode, above: dict[str, str], top: bool) -> None:
         joint = node.find("joint")
         attrs = above | ({} if joint is None else joint.attrs)
         classes["" if top else node.attrs.get("class", "")] = attrs
@@ -224,7 +231,7 @@ def _joint_classes(root: Node) -> dict[str, dict[str, str]]:
     return classes
 
 
-def _numbers(node: Node, key: str, default: str) -> FloatArray:
+def _numbers(node: XmlNode, key: str, default: str) -> FloatArray:
     try:
         return np.array([float(word) for word in node.attrs.get(key, default).split()])
     except ValueError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.deploy.wiggle.cfg import WiggleCfg
-from trueup.deploy.wiggle.motion.trace import Answer, Trace
+from trueup.deploy.wiggle.motion.trace import Trace, WiggleAnswer
 from trueup.hardware.driver import Command, RobotState
 from trueup.robot.spec import RobotSpec
 
@@ -117,7 +117,7 @@ class Moves:
             asked += side * (float(self.target[j]) - float(base[j]))
             sides += 1
             yield from self._back(j, held)
-        self.trace.answers[j] = Answer(moved, asked, sides)
+        self.trace.answers[j] = WiggleAnswer(moved, asked, sides)
 
     def _until_moved(self, j: int, side: int, base: FloatArray, held: float, room: float) -> Motion:
         furthest = min(room, self.lead[j] + self.cfg.wiggle_rad)
@@ -151,7 +151,7 @@ class Moves:
             asked += self.cfg.wiggle_rad / 2
             self.push[j] = 0.0
             yield from self.limp()
-        self.trace.pulses[j] = Answer(moved, asked, 2)
+        self.trace.pulses[j] = WiggleAnswer(moved, asked, 2)
 
     def torque(self, j: int) -> float:
         """What the motor gives: as measured, or as the servo's law says where the robot does not measure it."""

@@ -22,7 +22,7 @@ class Touch(NamedTuple):
     is_sure: bool = True
 
 
-class Answer(NamedTuple):
+class WiggleAnswer(NamedTuple):
     """A wiggle of one joint.
 
     moved   change of every reported joint position from the negative to the positive extreme (njoint,)
@@ -57,8 +57,8 @@ class Trace:
     start: FloatArray
     rest: FloatArray
     departed: FloatArray | None = None
-    answers: dict[int, Answer] = field(default_factory=dict)
-    pulses: dict[int, Answer] = field(default_factory=dict)
+    answers: dict[int, WiggleAnswer] = field(default_factory=dict)
+    pulses: dict[int, WiggleAnswer] = field(default_factory=dict)
     stops: dict[int, dict[str, Touch]] = field(default_factory=dict)
     imu: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     seconds: float = 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.hardware.drivers.dds import Bus, Inbox, Outbox
+from trueup.hardware.drivers.dds import DdsBus, Inbox, Outbox
 from trueup.hardware.drivers.ros2.options import topic_on_wire
 
 _MS = 1_000_000  # nanoseconds
@@ -22,7 +22,7 @@ class RosBus:
     """A DDS participant that reads and writes ROS topics."""
 
     def __init__(self, interface: str, domain: int) -> None:
-        self._bus = Bus(interface, domain, "ros")
+        self._bus = DdsBus(interface, domain, "ros")
         self.place, self.topics, self.close = self._bus.place, self._bus.topics, self._bus.close
 
     def inbox(self, ros_topic: str, kind: type[Any], *, others_only: bool = False) -> Inbox:

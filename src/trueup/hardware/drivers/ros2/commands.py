@@ -28,7 +28,7 @@ MESSAGE_TYPES: dict[str, type[Any]] = {
 }
 
 
-class Targets(NamedTuple):
+class CommandTargets(NamedTuple):
     """What a command message asks, in spec order: rad, rad/s, N m; zero where the message has no such field."""
 
     position: FloatArray
@@ -46,7 +46,7 @@ class CommandFormat:
         self._reach = messages.Duration(*split_seconds(cfg.reach_s or 1.0 / command_hz))
         self._order = NameOrder(joint_names, cfg.command)
 
-    def pack(self, asked: Targets, time_s: float) -> tuple[Any, Targets]:
+    def pack(self, asked: CommandTargets, time_s: float) -> tuple[Any, CommandTargets]:
         """A message at a time of the sender's clock, and what of `asked` is in it."""
         header = messages.Header(messages.Time(*split_seconds(time_s)))
         names, position = list(self._names), asked.position.tolist()
@@ -54,14 +54,14 @@ class CommandFormat:
             made = messages.JointState(header, names, position, asked.velocity.tolist(), asked.effort.tolist())
             return made, asked
         zero = np.zeros_like(asked.position)
-        sent = Targets(asked.position, zero, zero)
+        sent = CommandTargets(asked.position, zero, zero)
         if self._kind == "float64":
             return messages.Float64MultiArray(data=asked.position[self._controller_order].tolist()), sent
         point = messages.JointTrajectoryPoint(positions=position, time_from_start=self._reach)
         # a zero stamp means "now": clocks of two computers need not agree
         return messages.JointTrajectory(messages.Header(), names, [point]), sent
 
-    def unpack(self, message: Any) -> Targets:
+    def unpack(self, message: Any) -> CommandTargets:
         """What a message asks of our joints; a message that lacks one is refused by name."""
         if self._kind == "joint_state":
             return self._by_name(message.name, message.position, message.velocity, message.effort)
@@ -75,9 +75,9 @@ class CommandFormat:
             raise TrueupError(found, place=self._topic)
         position = np.zeros(len(self._names))
         position[self._controller_order] = message.data
-        return Targets(position, np.zeros(len(self._names)), np.zeros(len(self._names)))
+        return CommandTargets(position, np.zeros(len(self._names)), np.zeros(len(self._names)))
 
-    def _by_name(self, names: Sequence[str], *columns: Sequence[float]) -> Targets:
+    def _by_name(self, names: Sequence[str], *columns: Sequence[float]) -> CommandTargets:
         order = self._order.find(names)
         if order is None:
             raise TrueupError("a command for joints of another robot", place=self._topic)
@@ -85,7 +85,7 @@ class CommandFormat:
             found = f"a command with {len(names)} names and {', '.join(str(len(c)) for c in columns)} values"
             raise TrueupError(found, place=self._topic)
         zero = np.zeros(len(order))
-        return Targets(*(np.array(column, np.float64)[order] if column else zero for column in columns))
+        return CommandTargets(*(np.array(column, np.float64)[order] if column else zero for column in columns))
 
 
 def _controller_order(joint_names: tuple[str, ...], cfg: Ros2Cfg) -> list[int]:

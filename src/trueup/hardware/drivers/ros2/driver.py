@@ -27,7 +27,7 @@ from trueup.robot.load import Robot
 if TYPE_CHECKING:
     from trueup.hardware.drivers.dds import Inbox, Outbox
     from trueup.hardware.drivers.ros2.bus import RosBus
-    from trueup.hardware.drivers.ros2.commands import CommandFormat, Targets
+    from trueup.hardware.drivers.ros2.commands import CommandFormat, CommandTargets
     from trueup.hardware.drivers.ros2.feed import Feed
 
 RECENT_S = 1.0  # a commander that was silent for longer is gone
@@ -216,11 +216,11 @@ class _Link(NamedTuple):
                 raise TrueupError(f"{found}: is the controller running, and is it one of this kind?")
             time.sleep(0.005)
 
-    def send(self, asked: FloatArray) -> Targets:
+    def send(self, asked: FloatArray) -> CommandTargets:
         """Send (3, n) targets; returns what the message holds."""
-        from trueup.hardware.drivers.ros2.commands import Targets
+        from trueup.hardware.drivers.ros2.commands import CommandTargets
 
-        message, sent = self.format.pack(Targets(*asked), time.time())
+        message, sent = self.format.pack(CommandTargets(*asked), time.time())
         self.commands.send(message)
         return sent
 

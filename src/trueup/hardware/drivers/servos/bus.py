@@ -31,7 +31,7 @@ class NotTakenError(TrueupError):
     """A servo answers, but does not hold what was written."""
 
 
-class Bus:
+class ServoBus:
     """Servos on a port, by id.
 
     names      joint of each id, for messages

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
-from trueup.core.documents import read_toml
+from trueup.core.documents import Strict, read_toml
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
@@ -28,11 +28,7 @@ _Positive = Annotated[float, msgspec.Meta(gt=0.0, lt=1e6)]
 MOST_TICKS = 1 << 20
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Immutable, keyword-only, unknown keys refused."""
-
-
-class Scale(_Entry, frozen=True, kw_only=True):
+class CountScale(Strict, frozen=True, kw_only=True):
     """What one count of a register is in SI; None: not known, then the register is left alone (NaN is reported).
 
     kp      N m/rad of the position loop's P
@@ -45,7 +41,7 @@ class Scale(_Entry, frozen=True, kw_only=True):
     torque: _Positive | None = None
 
 
-class Servo(_Entry, frozen=True, kw_only=True):
+class MappedServo(Strict, frozen=True, kw_only=True):
     """One servo.
 
     zero           tick at joint position 0
@@ -63,7 +59,7 @@ class Servo(_Entry, frozen=True, kw_only=True):
     range: tuple[int, int] | None = None
     homing_offset: int | None = None
     align: Literal["middle", "low"] = "middle"
-    scale: Scale | None = None
+    scale: CountScale | None = None
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.zero) or abs(self.zero) > MOST_TICKS:
@@ -72,14 +68,14 @@ class Servo(_Entry, frozen=True, kw_only=True):
             raise ValueError(f"servo of joint {self.joint!r}: range = [least, most] tick, found {list(self.range)}")
 
 
-class ServoFile(_Entry, frozen=True, kw_only=True, rename={"servos": "servo"}):
+class ServoFile(Strict, frozen=True, kw_only=True, rename={"servos": "servo"}):
     """A servo map as it stands in its file. `voltage` is the supply's, for twins without a battery."""
 
     schema: Literal[1]
     protocol: Literal["feetech", "dynamixel"]
-    servos: tuple[Servo, ...]
+    servos: tuple[MappedServo, ...]
     baud: Annotated[int, msgspec.Meta(ge=9600, le=10_000_000)]
-    scale: Scale = Scale()
+    scale: CountScale = CountScale()
     voltage: _Positive = 12.0
 
 
@@ -154,7 +150,7 @@ def with_baud(servos: ServoMap, baud: str) -> ServoMap:
     return servos
 
 
-def _in_order(servos: tuple[Servo, ...], spec: RobotSpec) -> tuple[Servo, ...]:
+def _in_order(servos: tuple[MappedServo, ...], spec: RobotSpec) -> tuple[MappedServo, ...]:
     """Servos in spec order: one of each joint, one id each."""
     by_joint = {servo.joint: servo for servo in servos}
     for servo in servos:

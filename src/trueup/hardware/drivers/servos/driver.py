@@ -25,11 +25,11 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.drivers.servos.bus import Bus
+from trueup.hardware.drivers.servos.bus import ServoBus
 from trueup.hardware.drivers.servos.calibration import ServoMap, Ticks, read_servo_map, with_baud
 from trueup.hardware.drivers.servos.dynamixel import DynamixelServos
 from trueup.hardware.drivers.servos.dynamixel_protocol import DynamixelCodec
-from trueup.hardware.drivers.servos.family import Readings, Servos, number, sendable, servo_cfg
+from trueup.hardware.drivers.servos.family import ServoReadings, Servos, number, sendable, servo_cfg
 from trueup.hardware.drivers.servos.feetech import FeetechServos
 from trueup.hardware.drivers.servos.feetech_protocol import FeetechCodec
 from trueup.hardware.drivers.servos.packet import Codec
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 LEAST_HZ, MOST_READ_HZ = 100.0, 250.0  # of commands for a guard; of states, unless asked otherwise
 PATIENCE_S = 0.1  # of `read`, which asks silent servos again until then
 _RESENDS = 2  # of changed gains: nobody answers, so they go out with the next goals too
-Family = Callable[[Bus], Servos]
+Family = Callable[[ServoBus], Servos]
 
 
 class ServoDriver:
@@ -73,7 +73,7 @@ class ServoDriver:
         self.joint_names, self.command_hz = spec.joint_names, command_hz
         self._place, self._map, self._codec, self._family = place, servos, codec, family
         self._period, self._timeout = 1.0 / read_hz, timeout_s
-        self.bus: Bus | None = None
+        self.bus: ServoBus | None = None
         self._servos: Servos | None = None
         self._mode: Literal["idle", "active", "unsure", "safe"] = "idle"
         self._writing = threading.RLock()
@@ -96,7 +96,9 @@ class ServoDriver:
         """Open the port, find every servo, check how it is set up. Nothing is written, nothing moves."""
         if self.bus is not None:
             raise TrueupError("this driver is connected already")
-        self.bus = Bus(SerialPort(self._place, self._map.baud), self._codec, self._map.names, timeout_s=self._timeout)
+        self.bus = ServoBus(
+            SerialPort(self._place, self._map.baud), self._codec, self._map.names, timeout_s=self._timeout
+        )
         try:
             self._servos = self._family(self.bus)
             self._servos.check()
@@ -181,7 +183,7 @@ class ServoDriver:
             self._resends -= 1
             servos.set_gains(p, d)
 
-    def _state(self, readings: Readings) -> RobotState:
+    def _state(self, readings: ServoReadings) -> RobotState:
         servos = self._map
         self._sequence += 1
         self._here = np.rint(readings.position).astype(np.int64)

@@ -13,9 +13,9 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.servos.bus import Bus
+from trueup.hardware.drivers.servos.bus import ServoBus
 from trueup.hardware.drivers.servos.calibration import ServoMap, Ticks
-from trueup.hardware.drivers.servos.family import Readings, ServoCfg
+from trueup.hardware.drivers.servos.family import ServoCfg, ServoReadings
 from trueup.hardware.drivers.servos.registers import Register, X
 
 _STATE = (X.POSITION, X.VELOCITY, X.CURRENT, X.VOLTAGE, X.TEMPERATURE)
@@ -27,7 +27,7 @@ class DynamixelServos:
 
     most_gain = X.MOST_GAIN
 
-    def __init__(self, bus: Bus, servos: ServoMap, cfg: ServoCfg) -> None:
+    def __init__(self, bus: ServoBus, servos: ServoMap, cfg: ServoCfg) -> None:
         self._bus, self._map, self._cfg = bus, servos, cfg
         n = len(servos.ids)
         self._found_gains: dict[int, bytes] = {}
@@ -50,7 +50,7 @@ class DynamixelServos:
         self._found_gains = {servo: reply.data for servo, reply in self._bus.read_all(*_GAINS).items()}
         self._found_d, self._pwm_limit = self._get(X.D_GAIN), self._get(X.PWM_LIMIT)
 
-    def read(self, patience_s: float) -> Readings:
+    def read(self, patience_s: float) -> ServoReadings:
         """Ask all servos for current, velocity, position, voltage and temperature."""
         start, length = X.STATE
         replies = self._bus.read_all(start, length, patience_s=patience_s)
@@ -58,7 +58,7 @@ class DynamixelServos:
         position, velocity, current, voltage, temperature = np.array(rows, dtype=np.float64).T
         faults = {self._map.names[servo]: self._bus.codec.errors(replies[servo].error) for servo in self._map.ids}
         present = {joint: fault for joint, fault in faults.items() if fault}
-        return Readings(
+        return ServoReadings(
             position, velocity * self._speed_step, current, temperature, 0.1 * float(voltage.min()), present
         )
 

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from trueup.hardware.drivers.servos.packet import BROADCAST, SYNC_READ, SYNC_WRITE, Packet, Reply, Scan
+from trueup.hardware.drivers.servos.packet import BROADCAST, SYNC_READ, SYNC_WRITE, Reply, Scan, ServoPacket
 
 HEADER = b"\xff\xff\xfd\x00"
 STATUS = 0x55
@@ -29,7 +29,7 @@ class DynamixelCodec:
     name = "dynamixel"
     overhead = 11
 
-    def encode(self, packet: Packet) -> bytes:
+    def encode(self, packet: ServoPacket) -> bytes:
         """The bytes of one packet."""
         body = (bytes((packet.code,)) + packet.data).replace(_PLAIN, _STUFFED)
         head = HEADER + struct.pack("<BH", packet.id, len(body) + 2)
@@ -45,22 +45,22 @@ class DynamixelCodec:
                 (crc,) = struct.unpack_from("<H", buffer, stop - 2)
                 if crc == crc16(buffer[at : stop - 2]):
                     body = buffer[at + 7 : stop - 2].replace(_STUFFED, _PLAIN)
-                    packets.append(Packet(buffer[at + 4], body[0], body[1:]))
+                    packets.append(ServoPacket(buffer[at + 4], body[0], body[1:]))
                     end = stop
             at = buffer.find(HEADER, end if end > at else at + 1)
         return Scan(packets, end)
 
     def sync_read(self, address: int, length: int, ids: Sequence[int]) -> bytes:
         """Ask several servos for the same registers."""
-        return self.encode(Packet(BROADCAST, SYNC_READ, struct.pack("<HH", address, length) + bytes(ids)))
+        return self.encode(ServoPacket(BROADCAST, SYNC_READ, struct.pack("<HH", address, length) + bytes(ids)))
 
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
         """Write registers of several servos at once."""
         length = len(next(iter(rows.values())))
         data = b"".join(bytes((servo,)) + row for servo, row in rows.items())
-        return self.encode(Packet(BROADCAST, SYNC_WRITE, struct.pack("<HH", address, length) + data))
+        return self.encode(ServoPacket(BROADCAST, SYNC_WRITE, struct.pack("<HH", address, length) + data))
 
-    def reply(self, packet: Packet) -> Reply | None:
+    def reply(self, packet: ServoPacket) -> Reply | None:
         """The packet as an answer; instructions (an echo of our own, say) are none."""
         if packet.code != STATUS or not packet.data:
             return None
@@ -68,7 +68,7 @@ class DynamixelCodec:
 
     def status(self, reply: Reply) -> bytes:
         """The bytes of a servo's answer."""
-        return self.encode(Packet(reply.id, STATUS, bytes((reply.error,)) + reply.data))
+        return self.encode(ServoPacket(reply.id, STATUS, bytes((reply.error,)) + reply.data))
 
     def errors(self, error: int) -> str:
         """The error byte in words."""

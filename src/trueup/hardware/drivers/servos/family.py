@@ -80,7 +80,7 @@ def sendable(command: Command, joint_names: tuple[str, ...]) -> tuple[FloatArray
     return values["target_pos"], values["kp"], values["kd"]
 
 
-class Readings(NamedTuple):
+class ServoReadings(NamedTuple):
     """One report of all servos in joint order: ticks, ticks/s, counts of load, deg C; the lowest voltage; faults."""
 
     position: FloatArray
@@ -99,7 +99,7 @@ class Servos(Protocol):
     def check(self) -> None:
         """Find every servo and refuse those that are set up for something else. Writes nothing."""
 
-    def read(self, patience_s: float) -> Readings:
+    def read(self, patience_s: float) -> ServoReadings:
         """Ask all servos for their state; those that do not answer again, twice at least and for `patience_s`."""
 
     def enable(self, goals: Ticks, p: Ticks, d: Ticks) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.servos.bus import Bus, NotTakenError
+from trueup.hardware.drivers.servos.bus import NotTakenError, ServoBus
 from trueup.hardware.drivers.servos.calibration import ServoMap, Ticks
-from trueup.hardware.drivers.servos.family import Readings, ServoCfg
+from trueup.hardware.drivers.servos.family import ServoCfg, ServoReadings
 from trueup.hardware.drivers.servos.packet import Reply
 from trueup.hardware.drivers.servos.registers import STS
 
@@ -29,7 +29,7 @@ class FeetechServos:
 
     most_gain = 254
 
-    def __init__(self, bus: Bus, servos: ServoMap, cfg: ServoCfg, torque_limit: FloatArray) -> None:
+    def __init__(self, bus: ServoBus, servos: ServoMap, cfg: ServoCfg, torque_limit: FloatArray) -> None:
         self._bus, self._map, self._cfg = bus, servos, cfg
         self._speed_step = np.ones(len(servos.ids))
         self._found_d = np.zeros(len(servos.ids), np.int64)
@@ -58,14 +58,14 @@ class FeetechServos:
                 )
             self._speed_step[j] = 1.0 if phase & STS.FINE_SPEED else STS.COARSE_STEP
 
-    def read(self, patience_s: float) -> Readings:
+    def read(self, patience_s: float) -> ServoReadings:
         """Ask all servos for position, velocity, load, voltage and temperature."""
         start, length = STS.STATE
         replies = self._bus.read_all(start, length, patience_s=patience_s)
         rows = [[register.decode(replies[servo].data, start) for register in _STATE] for servo in self._map.ids]
         position, velocity, load, voltage, temperature = np.array(rows, dtype=np.float64).T
         faults = {self._map.names[servo]: self._bus.codec.errors(replies[servo].error) for servo in self._map.ids}
-        return Readings(
+        return ServoReadings(
             position, velocity * self._speed_step, load, temperature, 0.1 * float(voltage.min()), _present(faults)
         )
 

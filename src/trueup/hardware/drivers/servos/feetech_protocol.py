@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trueup.hardware.drivers.servos.packet import BROADCAST, SYNC_READ, SYNC_WRITE, Packet, Reply, Scan
+from trueup.hardware.drivers.servos.packet import BROADCAST, SYNC_READ, SYNC_WRITE, Reply, Scan, ServoPacket
 
 HEADER = b"\xff\xff"
 MAX_LENGTH = 250  # of the length byte, as in the vendor's SDK
@@ -24,7 +24,7 @@ class FeetechCodec:
     name = "feetech"
     overhead = 6
 
-    def encode(self, packet: Packet) -> bytes:
+    def encode(self, packet: ServoPacket) -> bytes:
         """The bytes of one packet."""
         body = bytes((packet.id, len(packet.data) + 2, packet.code)) + packet.data
         return HEADER + body + bytes((checksum(body),))
@@ -38,28 +38,28 @@ class FeetechCodec:
             body = buffer[at + 2 : stop - 1]
             is_whole = 2 <= length <= MAX_LENGTH and stop <= len(buffer) and body[0] <= BROADCAST
             if is_whole and buffer[stop - 1] == checksum(body):
-                packets.append(Packet(body[0], body[2], body[3:]))
+                packets.append(ServoPacket(body[0], body[2], body[3:]))
                 end = stop
             at = buffer.find(HEADER, end if end > at else at + 1)
         return Scan(packets, end)
 
     def sync_read(self, address: int, length: int, ids: Sequence[int]) -> bytes:
         """Ask several servos for the same registers."""
-        return self.encode(Packet(BROADCAST, SYNC_READ, bytes((address, length, *ids))))
+        return self.encode(ServoPacket(BROADCAST, SYNC_READ, bytes((address, length, *ids))))
 
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
         """Write registers of several servos at once."""
         length = len(next(iter(rows.values())))
         data = b"".join(bytes((servo,)) + row for servo, row in rows.items())
-        return self.encode(Packet(BROADCAST, SYNC_WRITE, bytes((address, length)) + data))
+        return self.encode(ServoPacket(BROADCAST, SYNC_WRITE, bytes((address, length)) + data))
 
-    def reply(self, packet: Packet) -> Reply | None:
+    def reply(self, packet: ServoPacket) -> Reply | None:
         """The packet as an answer: a servo's own id, and error bits as they can be."""
         return Reply(*packet) if packet.id < BROADCAST and packet.code <= 0x7F else None
 
     def status(self, reply: Reply) -> bytes:
         """The bytes of a servo's answer."""
-        return self.encode(Packet(*reply))
+        return self.encode(ServoPacket(*reply))
 
     def errors(self, error: int) -> str:
         """The error bits in words."""

@@ -9,7 +9,7 @@ import msgspec
 
 from trueup.core.documents import MAX_BYTES, read_json
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.servos.calibration import Servo, ServoFile, ServoId
+from trueup.hardware.drivers.servos.calibration import MappedServo, ServoFile, ServoId
 from trueup.robot.spec import JointSpec, RobotSpec
 
 
@@ -37,7 +37,7 @@ def laid_over(table: ServoFile, path: str, spec: RobotSpec) -> ServoFile:
     return msgspec.structs.replace(table, servos=tuple(servos))
 
 
-def _calibrated(servo: Servo, motor: Motor, joint: JointSpec) -> Servo:
+def _calibrated(servo: MappedServo, motor: Motor, joint: JointSpec) -> MappedServo:
     sign = -servo.sign if motor.drive_mode else servo.sign
     (low, high), ends = joint.position, (motor.range_min, motor.range_max)
     tick, position = sum(ends) / 2, (low + high) / 2

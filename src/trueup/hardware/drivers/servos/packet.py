@@ -14,7 +14,7 @@ BROADCAST = 0xFE
 PING, READ, WRITE, REG_WRITE, ACTION, SYNC_READ, SYNC_WRITE = 0x01, 0x02, 0x03, 0x04, 0x05, 0x82, 0x83
 
 
-class Packet(NamedTuple):
+class ServoPacket(NamedTuple):
     """A packet as it stands on the wire, without header, length and checksum."""
 
     id: int
@@ -33,7 +33,7 @@ class Reply(NamedTuple):
 class Scan(NamedTuple):
     """Packets found in a buffer, and the end of the last one: bytes before it are done with."""
 
-    packets: list[Packet]
+    packets: list[ServoPacket]
     end: int
 
 
@@ -44,7 +44,7 @@ class Codec(Protocol):
     overhead: int
     """Bytes of an answer besides its data."""
 
-    def encode(self, packet: Packet) -> bytes:
+    def encode(self, packet: ServoPacket) -> bytes:
         """The bytes of one packet."""
 
     def scan(self, buffer: bytes) -> Scan:
@@ -56,7 +56,7 @@ class Codec(Protocol):
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
         """Write registers of several servos at once; nobody answers."""
 
-    def reply(self, packet: Packet) -> Reply | None:
+    def reply(self, packet: ServoPacket) -> Reply | None:
         """The packet as a servo's answer, or None when it is none."""
 
     def status(self, reply: Reply) -> bytes:

@@ -11,7 +11,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.unitree.layout import Record
-from trueup.hardware.drivers.unitree.motors import GO, Wiring
+from trueup.hardware.drivers.unitree.motors import GO, MotorWiring
 
 POS_STOP = 2.146e9  # instead of a position: none is controlled
 VEL_STOP = 16000.0  # instead of a velocity
@@ -48,7 +48,7 @@ def sent_rows(command: Command, njoint: int) -> FloatArray:
     return near.astype(np.float64)
 
 
-def encode_command(wiring: Wiring, rows: FloatArray, mode_machine: int) -> Record:
+def encode_command(wiring: MotorWiring, rows: FloatArray, mode_machine: int) -> Record:
     """LowCmd, without checksum."""
     family = wiring.family
     record = family.low_cmd.new()
@@ -67,7 +67,7 @@ def encode_command(wiring: Wiring, rows: FloatArray, mode_machine: int) -> Recor
     return record
 
 
-def decode_command(wiring: Wiring, record: Record) -> TakenCommand:
+def decode_command(wiring: MotorWiring, record: Record) -> TakenCommand:
     """What the motors make of a LowCmd: gains are 0 where position or velocity is stopped or the motor is off."""
     motors: Any = record["motor_cmd"][0][wiring.motor]
     rows = np.array([motors[field] for field in _FIELDS], np.float64)
@@ -88,7 +88,7 @@ def observed_command(taken: TakenCommand) -> Command:
 
 
 def decode_state(
-    wiring: Wiring, record: Record, *, sequence: int, time_s: float, battery_v: float = np.nan
+    wiring: MotorWiring, record: Record, *, sequence: int, time_s: float, battery_v: float = np.nan
 ) -> RobotState:
     """RobotState of a LowState; `battery_v` is the voltage on a robot whose LowState has none. 0 V is: not measured."""
     motors: Any = record["motor_state"][0][wiring.motor]
@@ -110,7 +110,7 @@ def decode_state(
     )
 
 
-def encode_state(wiring: Wiring, state: RobotState, *, tick: int, mode_machine: int = 0) -> Record:
+def encode_state(wiring: MotorWiring, state: RobotState, *, tick: int, mode_machine: int = 0) -> Record:
     """LowState, without checksum, as the robot would send it."""
     record = wiring.family.low_state.new()
     motors: Any = record["motor_state"][0]

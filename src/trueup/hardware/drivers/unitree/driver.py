@@ -19,7 +19,7 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.drivers.dds import Bus, Outbox
+from trueup.hardware.drivers.dds import DdsBus, Outbox
 from trueup.hardware.drivers.unitree.codec import encode_command, sent_rows
 from trueup.hardware.drivers.unitree.crc import stamp
 from trueup.hardware.drivers.unitree.motors import wiring_of
@@ -69,7 +69,7 @@ class UnitreeDriver:
         self._spec, self._place, self._cfg = robot.spec, place, cfg or UnitreeCfg()
         self._wiring = wiring_of(robot.spec)
         self._reading = threading.Lock()
-        self._bus: Bus | None = None
+        self._bus: DdsBus | None = None
         self._out: Outbox | None = None
         self._sent = 0
 
@@ -78,7 +78,7 @@ class UnitreeDriver:
         """Find the robot and end its sport mode; nothing is commanded."""
         if self._bus is not None:
             raise TrueupError("this driver is connected already")
-        bus = self._bus = Bus(self._place, self._cfg.domain, "unitree")
+        bus = self._bus = DdsBus(self._place, self._cfg.domain, "unitree")
         try:
             self._states = StateStream(bus, self._wiring, check_crc=self._cfg.crc)
             self._others = CommandStream(bus, self._wiring)
@@ -164,7 +164,7 @@ class UnitreeDriver:
         return self._states.mode_machine
 
     # --- parts of connect ---
-    def _take_over(self, bus: Bus) -> None:
+    def _take_over(self, bus: DdsBus) -> None:
         """Become the one who commands."""
         out = bus.outbox(LOW_CMD, self._wiring.family.low_cmd.sample)
         if self._cfg.release:
@@ -204,7 +204,7 @@ class UnitreeDriver:
         hint = "is the robot on, the cable in this interface, its address 192.168.123.x?"
         return TrueupError(f"{self._spec.name} is silent: no {LOW_STATE} on {place} for {seconds:g} s; {hint}")
 
-    def _need_bus(self) -> Bus:
+    def _need_bus(self) -> DdsBus:
         if self._bus is None:
             raise TrueupError("this driver is not connected: call connect() first")
         return self._bus

@@ -53,7 +53,7 @@ _FAMILIES = {"Unitree quadrupeds (A1, Go2, B2)": GO, "Unitree G1 with 29 joints"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wiring:
+class MotorWiring:
     """A robot's joints on the motors of its family: joint j of the spec is motor `motor[j]`. Signs and zeros agree."""
 
     family: Family
@@ -61,14 +61,14 @@ class Wiring:
     spec: RobotSpec
 
 
-def wiring_of(spec: RobotSpec) -> Wiring:
+def wiring_of(spec: RobotSpec) -> MotorWiring:
     """Find the family that has all of these joints, by name; a robot with fewer (g1 with 23) leaves motors unused."""
     for sdk, family in _FAMILIES.items():
         order = SDK_ORDERS[sdk]
         if set(spec.joint_names) <= set(order):
             _check_imu(spec, family)
             motor = np.array([order.index(name) for name in spec.joint_names], np.intp)
-            return Wiring(family=family, motor=motor, spec=spec)
+            return MotorWiring(family=family, motor=motor, spec=spec)
     unknown = min((_unknown(spec, SDK_ORDERS[sdk]) for sdk in _FAMILIES), key=len)
     raise TrueupError(
         f"{spec.name} is no Unitree robot that this driver knows: no motor is called {', '.join(unknown[:4])}; "

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 
 NOT_IMPLEMENTED = 3203  # the code of a function that a service does not have
 _AGAIN_S = 0.25  # between repetitions: the other side may not have found us yet
 
 
-class Answer(NamedTuple):
+class ServiceReply(NamedTuple):
     """What a service says."""
 
     code: int
@@ -28,13 +28,13 @@ class Answer(NamedTuple):
 class Client:
     """Calls one service."""
 
-    def __init__(self, bus: Bus, service: str) -> None:
+    def __init__(self, bus: DdsBus, service: str) -> None:
         api = api_types()
         self._service, self._place, self._api = service, bus.place, api
         self._requests = bus.outbox(f"rt/api/{service}/request", api["Request_"])
         self._answers = bus.inbox(f"rt/api/{service}/response", api["Response_"])
 
-    def call(self, api_id: int, parameter: str = "{}", *, timeout_s: float) -> Answer:
+    def call(self, api_id: int, parameter: str = "{}", *, timeout_s: float) -> ServiceReply:
         """Ask until there is an answer; functions that are called twice do the same as once."""
         end, asked = time.monotonic() + timeout_s, set()
         while (left := end - time.monotonic()) > 0.0:
@@ -46,7 +46,7 @@ class Client:
                 self._answers.wait(left)
                 for answer in self._answers.take():
                     if answer.header.identity.id in asked:
-                        return Answer(int(answer.header.status.code), str(answer.data))
+                        return ServiceReply(int(answer.header.status.code), str(answer.data))
         raise TrueupError(
             f"the robot's service {self._service!r} did not answer within {timeout_s:g} s on {self._place}"
         )
@@ -60,9 +60,9 @@ class Client:
 
 
 class Service:
-    """Answers calls: what a robot's computer does; `answer(api_id, parameter)` returns an `Answer`."""
+    """Answers calls: what a robot's computer does; `answer(api_id, parameter)` returns an `ServiceReply`."""
 
-    def __init__(self, bus: Bus, service: str, answer: Callable[[int, str], Answer]) -> None:
+    def __init__(self, bus: DdsBus, service: str, answer: Callable[[int, str], ServiceReply]) -> None:
         self._api, self._answer = api_types(), answer
         self.requests = bus.inbox(f"rt/api/{service}/request", self._api["Request_"])
         self._answers = bus.outbox(f"rt/api/{service}/response", self._api["Response_"])

@@ -8,10 +8,10 @@ import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 from trueup.hardware.drivers.unitree.codec import decode_command, decode_state, observed_command
 from trueup.hardware.drivers.unitree.crc import is_sound
-from trueup.hardware.drivers.unitree.motors import Wiring
+from trueup.hardware.drivers.unitree.motors import MotorWiring
 
 LOW_CMD, LOW_STATE, BMS_STATE = "rt/lowcmd", "rt/lowstate", "rt/lf/bmsstate"
 _FRESH_S = 0.1  # a command of others that is older is not in force
@@ -41,7 +41,7 @@ class TickClock:
 class StateStream:
     """The newest LowState. Frames with a wrong checksum or an older tick are dropped and counted."""
 
-    def __init__(self, bus: Bus, wiring: Wiring, *, check_crc: bool) -> None:
+    def __init__(self, bus: DdsBus, wiring: MotorWiring, *, check_crc: bool) -> None:
         self._wiring, self._check = wiring, check_crc
         self._inbox = bus.inbox(LOW_STATE, wiring.family.low_state.sample)
         bms = wiring.family.bms_state
@@ -99,7 +99,7 @@ class StateStream:
 class CommandStream:
     """LowCmd that someone else sends."""
 
-    def __init__(self, bus: Bus, wiring: Wiring) -> None:
+    def __init__(self, bus: DdsBus, wiring: MotorWiring) -> None:
         self._wiring = wiring
         self._inbox = bus.inbox(LOW_CMD, wiring.family.low_cmd.sample, others_only=True)
         self._newest: Command | None = None

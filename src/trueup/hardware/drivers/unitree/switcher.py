@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.drivers.dds import Bus
+from trueup.hardware.drivers.dds import DdsBus
 from trueup.hardware.drivers.unitree.rpc import Client
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class _Mode(msgspec.Struct):
 
 
 def release_sport_mode(
-    bus: Bus, *, lie_down: Callable[[], None] | None, timeout_s: float, pause_s: float = _PAUSE_S
+    bus: DdsBus, *, lie_down: Callable[[], None] | None, timeout_s: float, pause_s: float = _PAUSE_S
 ) -> str:
     """End the motion service; returns its name, "" when none ran.
 
@@ -73,7 +73,7 @@ def _mode(switcher: Client, timeout_s: float) -> str:
         raise TrueupError(f"the robot's motion switcher answered {data[:80]!r}, expected JSON with a name") from None
 
 
-def _stand_down(bus: Bus, timeout_s: float) -> None:
+def _stand_down(bus: DdsBus, timeout_s: float) -> None:
     """Tell a quadruped to lie down."""
     try:
         code = Client(bus, SPORT).call(STAND_DOWN, timeout_s=timeout_s).code
