@@ -107,9 +107,9 @@ def test_a_killed_loop_takes_its_command_with_it_and_the_stage_is_not_done(tmp_p
     (tmp_path / "sleeper.py").write_text("import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
     code = (
         "from pathlib import Path\n"
-        "from trueup.loop.stage import Command, Stage, run_stage\n"
+        "from trueup.loop.stage import Stage, StageCommand, run_stage\n"
         "from trueup.loop.workspace import Workspace\n"
-        "stage = Stage(name='train', round=1, commands=lambda folder: [Command(words=('sleeper',))])\n"
+        "stage = Stage(name='train', round=1, commands=lambda folder: [StageCommand(words=('sleeper',))])\n"
         "run_stage(Workspace(Path('space')), stage, lambda *told: None)\n"
     )
     loop = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
