@@ -71,7 +71,8 @@ class CalibrateCfg:
     """What to fit."""
 
     params: str = "pace"
-    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""
+    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd. A friction law of your
+    own: friction:FILE.py:FUNCTION."""
     tie: Tie = "none"
     """side: left and right joints share their values; kind: the same joint of every leg or arm does."""
     bodies: tuple[str, ...] = ()

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.core.errors import TrueupError
 from trueup.policy.net import PolicyNet
 from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.env import Env, State
-from trueup.rl.settings import LEARNERS, LearnerCfg
+from trueup.rl.settings import LearnerCfg
 from trueup.rl.stepper import NonFiniteError, Stepper
 
 if TYPE_CHECKING:
@@ -103,9 +102,9 @@ class Learner(ABC):
 
 
 def learner_class(cfg: LearnerCfg) -> Callable[..., Learner]:
-    """The class that these settings belong to; it is called with (env, cfg, seed), a student also with its teacher."""
-    if type(cfg) not in LEARNERS:
-        raise TrueupError(f"no learner has settings of type {type(cfg).__name__}: add it to rl.settings.LEARNERS")
-    module, name = LEARNERS[type(cfg)]
+    """The class that these settings name; it is called with (env, cfg, seed), a student also with its teacher."""
+    if not isinstance(cfg.learner, str):
+        return cfg.learner
+    module, _, name = cfg.learner.partition(":")
     found: Callable[..., Learner] = getattr(import_module(module), name)
     return found

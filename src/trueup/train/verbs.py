@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their nam
 else:
     TaskLike = RobotLike = str
     FitLike = PathLike = Path
-    LearnerLike = Literal["ppo", "sac"]
+    LearnerLike = str
     Resumed = OutLike = OutFolder
 
 
@@ -83,7 +83,8 @@ class TrainVerb:
     nenv: int = 0  # Simulations; 0: as suits the learner, or measured at the start.
     threads: int = 0  # Physics threads; 0: measured at the start.
     learner: LearnerLike | None = None
-    """Algorithm, with its default settings; default: the task's own algorithm and settings."""
+    """Algorithm, with its default settings: ppo, sac, or FILE.py:CFG of your own; default: the task's own algorithm and
+    settings."""
     option: tuple[str, ...] = ()
     """Settings of the learner, e.g. gamma=0.98 net.actor=[64,64]; `trueup/rl/settings.py` describes them."""
     symmetry: bool | None = None
@@ -202,7 +203,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
 
 def _learner(verb: TrainVerb, task: str) -> LearnerCfg:
     """The task's settings or the learner's own, with the options given; a student's with a teacher."""
-    from trueup.rl.settings import DistillCfg, LearnerCfg
+    from trueup.rl.settings import DistillCfg, LearnerCfg, with_reference
     from trueup.train.config import default_learner, with_options
 
     if verb.teacher is not None:
@@ -220,4 +221,4 @@ def _learner(verb: TrainVerb, task: str) -> LearnerCfg:
             options[name] = json.loads(value)
         except ValueError:  # a word
             options[name] = value
-    return with_options(cfg, options) if options else cfg
+    return with_reference(with_options(cfg, options) if options else cfg)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trueup.models.friction import COEFFICIENTS, FrictionModel
+from trueup.core.errors import TrueupError
+from trueup.models.friction import LAWS
 from trueup.world.config import SimCfg
 from trueup.world.fitted.fit_parameter import NEEDS_MOUNT
 
@@ -21,10 +22,12 @@ def able_to_set(cfg: SimCfg, names: Sequence[str]) -> SimCfg:
     return replace(cfg, friction=friction_model(names) or cfg.friction)
 
 
-def friction_model(names: Sequence[str]) -> FrictionModel | None:
-    """The simplest friction model that has all coefficients among `names`; None: the engine's own is enough."""
+def friction_model(names: Sequence[str]) -> str | None:
+    """The simplest friction law that has all coefficients among `names`; None: the engine's own is enough."""
     wanted = {name.removeprefix("friction_") for name in names if name.startswith("friction_")}
-    for model, coefficients in COEFFICIENTS.items():
-        if wanted <= set(coefficients):
-            return model if wanted else None
-    return "M6" if wanted else None
+    if not wanted:
+        return None
+    for name, law in LAWS.items():
+        if wanted <= set(law.coefficients):
+            return name
+    raise TrueupError(f"no friction law has all of {', '.join(sorted(wanted))}: fit the coefficients of one law")
