@@ -29,6 +29,7 @@ from trueup.core.documents import Strict
 from trueup.core.errors import TrueupError
 from trueup.core.layers import Activation, AnyFloat, Layer, forward
 from trueup.models.friction import LAWS
+from trueup.models.values import freeze_arrays
 
 Float32 = NDArray[np.float32]
 Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
@@ -131,13 +132,7 @@ class ActuatorNet:
             "scale": (spec.njoint,),
             "context": (spec.njoint, np.shape(self.context)[-1]),
         }
-        for name, shape in wanted.items():
-            value = np.ascontiguousarray(getattr(self, name), np.float32)
-            if value.shape != shape or not np.isfinite(value).all():
-                raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
-            object.__setattr__(self, name, value)
-        if (self.std <= 0).any():
-            raise TrueupError("std must be positive", place="std")
+        freeze_arrays(self, wanted)
         layers = tuple(tuple(_checked(layer) for layer in group) for group in self.layers)
         object.__setattr__(self, "layers", layers)
         sizes = {tuple(w.shape for w, _ in group) for group in layers}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import own_function
 from trueup.models.friction import LAWS
 from trueup.models.friction_law import FrictionLaw
@@ -82,6 +82,13 @@ PARAMETERS: dict[str, Parameter] = {
     "object_mass": _other("object", "kg", "mass of an object; its inertia follows", low=1e-6),
     "object_friction": _other("object", "1", "sliding friction of an object's contacts", low=0.0),
 }  # fmt: skip
+
+
+def parameter(name: str) -> Parameter:
+    """The parameter of this name."""
+    if name not in PARAMETERS:
+        raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
+    return PARAMETERS[name]
 
 
 def add_friction_law(law: FrictionLaw | str) -> FrictionLaw:
