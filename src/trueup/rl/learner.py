@@ -1,4 +1,4 @@
-"""Learner: what a run asks of an algorithm, whichever it is, and the way from its settings to its class."""
+"""Learner: the interface of every algorithm, and the lookup from settings to class."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Learner(ABC):
 
     @abstractmethod
     def policy(self) -> PolicyNet:
-        """A copy of the policy that would leave training now."""
+        """A copy of the current policy, as it would be exported."""
 
     def state(self) -> State:
-        """Everything needed to continue bit for bit, as named arrays; views, so whoever keeps it, copies."""
+        """Everything needed to continue bit for bit, as named arrays; views: copy them to keep them."""
         out = self.stepper.state() | {"learner/iteration": np.array(self.iteration)}
         for name, adam in self.adams.items():
             out |= adam.state(name)
@@ -94,7 +94,7 @@ class Learner(ABC):
                 adam.restore(name, state)
 
     def start_with(self, net: PolicyNet) -> None:
-        """Take over a policy alone; what else is learned begins anew."""
+        """Take over a policy alone; critics and optimisers start from scratch."""
         raise ValueError(f"{self.cfg.algorithm} cannot begin with a policy alone")
 
     def close(self) -> None:  # noqa: B027  most have nothing to end

@@ -88,7 +88,7 @@ def _lack(own: RobotSpec, other: RobotSpec) -> str:
 
 
 def _advice(name: str, makers: Iterable[str]) -> str:
-    """What to name instead of what is no task: a file lacks its function, a robot has tasks of its own."""
+    """Suggest a name in place of one that is no task: a function of a file, a task of a robot."""
     if name.endswith(".py"):
         return f": name the function in it that returns the task, {name}:FUNCTION"
     if own := [task for task in makers if task.startswith(f"{name}-")]:

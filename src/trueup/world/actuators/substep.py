@@ -41,7 +41,7 @@ class SubstepModel:
     holds: int = 1
 
     def start(self, sim: BatchSim) -> None:
-        """Called once, when the batch has its parameters."""
+        """Called once, after the batch has set its parameters."""
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
@@ -55,7 +55,7 @@ class SubstepModel:
         return {}
 
     def restored(self, sim: BatchSim) -> None:
-        """Called when they have been."""
+        """Called after `memory` has been restored from a checkpoint."""
 
 
 class GearFriction(SubstepModel):

@@ -24,7 +24,7 @@ _IN_A_TORQUE_NET = frozenset({"kp", "kd", "delay"})
 
 
 class LeftOut(NamedTuple):
-    """A fitted parameter that a simulation does not take, and why."""
+    """A fitted parameter that a simulation cannot apply, and the reason."""
 
     estimate: Estimate
     reason: str
@@ -85,7 +85,7 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 
 def _reason(estimate: Estimate, params: SimParams, sim: BatchSim) -> str:
-    """Why a simulation does not take a parameter, or nothing."""
+    """The reason why a simulation cannot apply a parameter; empty if it can."""
     one = estimate.parameter
     if sim.cfg.model.base != "mount" and belongs_to_stand(one, params.parameters):
         return "belongs to the stand"

@@ -14,7 +14,7 @@ NEEDS_MOTOR = frozenset({"stall_torque", "no_load_speed"})
 
 
 def able_to_set(cfg: SimCfg, names: Sequence[str]) -> SimCfg:
-    """A simulation that has what these parameters act on: a motor's envelope, a stand, a friction model."""
+    """Add the models that these parameters act on: a motor's envelope, a stand, a friction law."""
     if NEEDS_MOTOR & set(names):
         cfg = replace(cfg, actuator=replace(cfg.actuator, kind="dcmotor"))
     if NEEDS_MOUNT & set(names) and cfg.model.base != "free":
