@@ -3,7 +3,7 @@
 import pytest
 
 from trueup.calibrate.rules import FULL, NEVER_TIED, PACE, RULES, SEPARATES, SERVO, SETS, SHOWS
-from trueup.models.friction import COEFFICIENTS
+from trueup.models.friction import LAWS
 from trueup.world.parameters.params import PARAMETERS
 
 
@@ -31,9 +31,8 @@ def test_sets_are_made_of_rules_without_repetition():
 
 def test_a_friction_set_is_pace_with_the_model_s_own_coefficients():
     assert SETS["friction:M1"] == PACE  # viscous and Coulomb friction are PACE's damping and friction
-    for model, names in COEFFICIENTS.items():
-        added = [name.removeprefix("friction_") for name in SETS[f"friction:{model}"][len(PACE) :]]
-        assert sorted([*added, "kv", "kc"]) == sorted(names)
+    for model, law in LAWS.items():
+        assert SETS[f"friction:{model}"] == (*PACE, *(f"friction_{name}" for name in law.coefficients))
 
 
 def test_everything_that_can_be_fitted_has_advice_what_to_record():

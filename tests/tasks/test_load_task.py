@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trueup.core.errors import TrueupError
-from trueup.robot.load import load_robot
+from trueup.robot.load import load_robot, zoo_names
 from trueup.tasks.build import EnvCfg, build, with_servo
 from trueup.tasks.load import described_tasks, load_task, name_object, task_names
 from trueup.tasks.task import Actions, Servo
@@ -47,10 +47,29 @@ def test_a_robot_with_the_same_joints_takes_the_place_of_the_tasks_own(tmp_path:
 
 def test_a_robot_that_lacks_a_joint_is_refused_by_the_joints_name():
     first = load_robot("go2").spec.joint_names[0]
-    with pytest.raises(
-        TrueupError, match=f"'go2-velocity' is written for 'go2'.*'z1' has no joint '{first}'.*task init"
-    ):
+    lack = f"'go2-velocity' is written for 'go2'.*'z1' lacks floating base, feet, joint '{first}' and 11 more"
+    with pytest.raises(TrueupError, match=f"{lack}: write a task of its own"):
         load_task("go2-velocity", "z1")
+    with pytest.raises(TrueupError, match="'g1' lacks .*: `trueup task init g1 --like go2-velocity` writes one"):
+        load_task("go2-velocity", "g1")
+    with pytest.raises(TrueupError, match="'so101' lacks joint 'joint1' and 6 more: write a task of its own"):
+        load_task("z1-reach", "so101")
+
+
+@pytest.mark.parametrize("robot", zoo_names())
+@pytest.mark.parametrize("name", task_names())
+def test_every_task_on_every_robot_is_built_or_refused_in_one_line(name, robot):
+    own = load_task(name).robot
+    if robot == own:
+        assert load_task(name, robot).robot == own
+        return
+    with pytest.raises(TrueupError, match="is written for") as refused:
+        load_task(name, robot)
+    assert "\n" not in str(refused.value)
+    try:  # as a Task object changed in Python, it is built or refused too
+        build(replace(load_task(name), robot=robot), EnvCfg(nenv=1, threads=1))
+    except TrueupError as error:
+        assert str(error)
 
 
 def test_joints_in_another_order_are_refused(tmp_path: Path):
@@ -59,7 +78,7 @@ def test_joints_in_another_order_are_refused(tmp_path: Path):
     text = (folder / "spec.toml").read_text()
     swapped = text.replace("FL_hip_joint", "?").replace("FR_hip_joint", "FL_hip_joint").replace("?", "FR_hip_joint")
     (tmp_path / "spec.toml").write_text(swapped)
-    with pytest.raises(TrueupError, match="other joints, or in another order"):
+    with pytest.raises(TrueupError, match="has its joints in another order"):
         load_task("go2-velocity", str(tmp_path))
 
 

@@ -26,11 +26,11 @@ class WindowCfg:
     """Length of the part of a window that is compared, s; inf: whole logs, open loop. Default: an eighth of the data,
     between 0.5 and 2 s; with a free base 0.1 s and no warm-up."""
     warm_up_s: float = 0.3
-    """Simulated before that part and not compared, s: there the error of the measured start state dies away."""
+    """Simulated before that part and not compared, s, so that errors of the measured start state decay."""
     max_windows: int = 40
-    """More windows are thinned evenly: minutes of data say little more and cost as much."""
+    """Largest number of windows; more are subsampled evenly."""
     max_delay_s: float = 0.04
-    """Commands of this age may still be under way at a window's start, s."""
+    """Longest command delay, s: a window starts with this much of the command history."""
 
     def __post_init__(self) -> None:
         if self.max_windows < 1:
@@ -47,13 +47,13 @@ class FitCfg:
     """local: from the nominal values; auto: from the best of draws around them too; global: CMA-ES first. Published:
     random (best of many draws), lbfgsb (10 x position MSE + velocity MSE), pace (CMA-ES on whole rollouts)."""
     starts: int = 2
-    """Local fits at most; no more once one explains the data down to its noise."""
+    """Largest number of local fits; stops earlier once one explains the data down to its noise."""
     iterations: int = 40
-    """At most, per start."""
+    """Largest number of iterations per start."""
     tolerance: float = 1e-4
     """Relative decrease of the cost at which a descent ends."""
     evaluations: int | None = None
-    """Of a global search or baseline (default: as many as is usual for it)."""
+    """Evaluations of a global search or baseline (default: that method's usual number)."""
     budget_s: float | None = None
     """Stop after this time with the best point so far, s."""
     loss: Loss = "linear"
@@ -71,7 +71,8 @@ class CalibrateCfg:
     """What to fit."""
 
     params: str = "pace"
-    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd."""
+    """Sets pace, full, friction:M1 to M6, contact, ... or names: armature,delay or pace,kp,kd. A friction law of your
+    own: friction:FILE.py:FUNCTION."""
     tie: Tie = "none"
     """side: left and right joints share their values; kind: the same joint of every leg or arm does."""
     bodies: tuple[str, ...] = ()
@@ -81,8 +82,8 @@ class CalibrateCfg:
     holdout_share: float = 0.25
     """Share of the logs that is held out for scoring when no held-out logs are given."""
     physics_hz: Annotated[float, tyro.conf.arg(name="physics")] = 1000.0
-    """Physics steps per second, at least. Errors of a coarser step would go into armature and delay (at 200 Hz: 20 %
-    and 0.8 ms on a go2); set your training rate to fit that step's errors on purpose."""
+    """Physics steps per second, at least. The integration error of a coarser step biases armature and delay (at 200 Hz:
+    20 % and 0.8 ms on a go2); set your training rate to fit that step's errors on purpose."""
     check: bool = True
     """Refuse logs that `trueup data check` calls unusable."""
     reach: Annotated[tuple[tuple[str, float, float], ...], tyro.conf.Suppress] = ()

@@ -12,9 +12,11 @@ import numpy as np
 
 from trueup.calibrate.config import Tie
 from trueup.calibrate.data.windows import FitWindows
-from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, ScaleRule
+from trueup.calibrate.rules import NEVER_TIED, RULES, SETS, ScaleRule, friction_parameters
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.own_code import is_own_code
+from trueup.models.friction import LAWS
 from trueup.robot.load import Robot
 from trueup.world.batch import BatchSim, SimCfg
 from trueup.world.fitted.fit_parameter import FitParameter
@@ -29,9 +31,13 @@ def parameter_names(wanted: str) -> tuple[str, ...]:
     """Read a set's name or a list such as `armature,delay` or `pace,kp`; sets may stand in the list."""
     names: list[str] = []
     for item in (part.strip() for part in wanted.split(",")):
-        if item not in SETS and item not in RULES:
+        law = item.removeprefix("friction:")
+        if law != item and (is_own_code(law) or law in LAWS):
+            names += friction_parameters(law)
+        elif item in SETS or item in RULES:
+            names += SETS.get(item, (item,))
+        else:
             raise TrueupError(f"nothing to fit is called {item!r}{did_you_mean(item, [*SETS, *RULES])}")
-        names += SETS.get(item, (item,))
     return tuple(dict.fromkeys(names))
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueup.models.friction import COEFFICIENTS
+from trueup.core.own_code import is_own_code
+from trueup.models.friction import LAWS, friction_law
+from trueup.models.friction_law import Coefficient
 from trueup.world.fitted.fit_parameter import Mode, Scale
+from trueup.world.parameters.table import add_friction_law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +39,10 @@ def _factor(low: float, high: float, width: float) -> ScaleRule:
     return ScaleRule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
 
 
-def _share(mean: float) -> ScaleRule:
-    """A coefficient of load-dependent friction: a share of a torque, zero included."""
-    return ScaleRule(low=0.0, high=1.0, scale="log", width=1.2, offset=0.02, mean=mean)
+def _friction(one: Coefficient) -> ScaleRule:
+    return ScaleRule(
+        low=one.bounds[0], high=one.bounds[1], scale="log", width=one.width, offset=one.offset, mean=one.mean
+    )
 
 
 # Bounds of PACE (arXiv 2509.06342) where it has them; widths are usual errors of nominal values.
@@ -62,11 +66,7 @@ RULES: dict[str, ScaleRule] = {
     "torque_limit": _factor(0.2, 2.0, 0.3),
     "stall_torque": _factor(0.2, 4.0, 0.4),
     "no_load_speed": _factor(0.2, 4.0, 0.4),
-    "friction_kcs": ScaleRule(low=0.0, high=2.0, scale="log", width=1.2, offset=0.02, mean=0.05),
-    "friction_dqs": ScaleRule(low=0.01, high=5.0, scale="log", width=0.8, mean=0.2),
-    "friction_alpha": ScaleRule(low=0.3, high=4.0, scale="log", width=0.3, mean=1.35),
-    **{f"friction_{name}": _share(0.05) for name in ("kl", "kls", "km", "ke", "kms", "kes")},
-    **{f"friction_{name}": _share(0.02) for name in ("kmq", "keq")},
+    **{f"friction_{name}": _friction(one) for law in LAWS.values() for name, one in law.coefficients.items()},
     "mass_scale": ScaleRule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
     "com_offset": ScaleRule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
     "inertia_shape": ScaleRule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
@@ -93,11 +93,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "hung": HUNG,
     "contact": CONTACT,
     "masses": MASSES,
-    # a model's kv and kc are PACE's damping and friction
-    **{
-        f"friction:{model}": (*PACE, *(f"friction_{name}" for name in names if name not in ("kv", "kc")))
-        for model, names in COEFFICIENTS.items()
-    },
+    # a law's kv and kc are PACE's damping and friction
+    **{f"friction:{name}": (*PACE, *(f"friction_{one}" for one in law.coefficients)) for name, law in LAWS.items()},
 }
 # set by hand; axes that mirror
 NEVER_TIED = frozenset({"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"})
@@ -124,12 +121,7 @@ SHOWS = {
     "tilt": "slow motion of all limbs over their whole range",
     "mount_stiffness": "swings of all limbs together, slow to fast",
     "mount_damping": "swings of all limbs together that stop at once",
-    "friction_kcs": "very slow motion with stops: triangle waves below 0.1 Hz",
-    **dict.fromkeys(("friction_dqs", "friction_alpha"), "a ladder of slow speeds"),
-    **dict.fromkeys(("friction_kl", "friction_km", "friction_ke"), "the same motion with a second load (a known mass)"),
-    **dict.fromkeys(("friction_kls", "friction_kms", "friction_kes"), "holds and slow starts with a second load"),
-    "friction_kmq": "the load driving the motor: lowering a heavy mass",
-    "friction_keq": "the motor driving the load: lifting a heavy mass",
+    **{f"friction_{name}": one.shows for law in LAWS.values() for name, one in law.coefficients.items()},
     "contact_friction": "sliding contacts: pushes and turns on the ground",
     "contact_timeconst": "landings and drops",
     "contact_dampratio": "landings and drops from several heights",
@@ -149,3 +141,12 @@ SEPARATES = {
     frozenset({"com_offset", "encoder_bias"}): "holds in many poses over the whole range",
     frozenset({"friction", "kp"}): "steps of several sizes with rests between",
 }
+
+
+def friction_parameters(law: str) -> tuple[str, ...]:
+    """What a fit of a friction law moves; the law by its name, or as FILE.py:FUNCTION of your own."""
+    found = add_friction_law(law) if is_own_code(law) else friction_law(law)
+    new = {f"friction_{name}": one for name, one in found.coefficients.items()}
+    RULES.update({name: _friction(one) for name, one in new.items()})
+    SHOWS.update({name: one.shows for name, one in new.items()})
+    return (*PACE, *new)

@@ -47,7 +47,8 @@ class CalibrateVerb(_FitVerb):
     """
 
     start: Path | None = None  # Begin from an earlier params.json.
-    refit: Path | None = None  # Fit what a diagnosis suspects, too: refit.json of `trueup gap`, or its folder.
+    refit: Path | None = None
+    """Also fit the parameters that a diagnosis suspects: refit.json of `trueup gap`, or its folder."""
     verbose: bool = False  # Print every parameter, note and advice instead of like joints together.
     cfg: CalibrateCfg = field(default_factory=CalibrateCfg)
 
@@ -58,8 +59,8 @@ class ActuatorVerb(_FitVerb):
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions; torque if there is any.
     Out: DIR/ladder.json (scores on unseen motion, recommendation), DIR/rungs/NAME/ (params.json or the net's files) and
-    DIR/index.html. By default a recommendation in five minutes; --thorough compares all. Ctrl-C loses nothing: --resume
-    goes on.
+    DIR/index.html. By default a recommendation in five minutes; --thorough compares all. After Ctrl-C, --resume
+    continues.
     """
 
     cfg: LadderCfg = field(default_factory=LadderCfg)
@@ -75,7 +76,7 @@ def run(verb: CalibrateVerb | ActuatorVerb, fit: Callable[..., R], **more: Any) 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadVerb:
-    """Weigh what a legged robot carries, and hand it on with a calibration.
+    """Estimate the payload of a legged robot from squats and add it to a calibration.
 
     In: logs of squats on flat ground (`trueup record ROBOT --excitation squat`) and a calibration of the robot in the
     air. Out: DIR/params.json, the calibration with mass and centre of mass of the trunk where the squats show a load.
@@ -93,12 +94,12 @@ class ExportVerb:
     """Write a calibrated robot, or a robot as it is, for a simulator.
 
     In: a calibration (DIR of `trueup calibrate`). Out: mjcf: a robot folder, used like a built-in robot from then on;
-    urdf, isaaclab, mjlab: a table of joints in their words. What a form cannot hold is printed and in LOSSES.md.
-    In: a robot (name, folder or model file) with --to urdf. Out: the whole robot, DIR/NAME.urdf.
+    urdf, isaaclab, mjlab: a table of joint parameters under their names. What a format cannot express is printed and
+    in LOSSES.md. In: a robot (name, folder or model file) with --to urdf. Out: the whole robot, DIR/NAME.urdf.
     """
 
     what: tyro.conf.Positional[str]  # Folder or params.json of a calibration; or a robot.
-    to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"  # Form to write.
+    to: Literal["mjcf", "urdf", "isaaclab", "mjlab"] = "mjcf"  # Format to write.
     out: OutFolder  # Folder to write.
     robot: str | None = None  # The robot that was calibrated (default: the built-in one of that name).
     physics: float | None = None

@@ -37,7 +37,7 @@ class ImportLogVerb:
     files: tyro.conf.Positional[tuple[Path, ...]]  # Files of one recording, a folder of recordings, or a dataset.
     out: OutEither  # File to write (.mcap, .parquet, .csv, .npz), or a folder for several recordings.
     mapping: str | None = None  # A shipped mapping's name (go2_air, so101) or your own TOML; tables need one.
-    robot: str | None = None  # LeRobot dataset: whose joints they are (so101).
+    robot: str | None = None  # LeRobot dataset: the robot that it was recorded on (so101).
     units: Literal["degrees", "normalised", "radians"] | None = None
     """LeRobot dataset: degrees (use_degrees=true), normalised (-100..100), or radians; the dataset does not say."""
     joints: tuple[str, ...] = ()

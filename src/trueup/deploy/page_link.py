@@ -24,7 +24,7 @@ _STOP_AGAIN_S, _STOP_S = 0.05, 10.0  # a stop is sent again until the run says t
 
 @dataclass(frozen=True, kw_only=True)
 class PageVerb:
-    """Serve a live page of a run: the robot as its sensors say, commands, room left to the guards, an emergency stop.
+    """Serve a live page of a run: the robot as measured, commands, margins of the guards, an emergency stop.
 
     In: the address that `trueup deploy --live` prints. Out: a page in the browser; whoever enters the operator's token
     there can stop the robot, all others only look. Ends with the run, or by Ctrl-C.
@@ -32,7 +32,7 @@ class PageVerb:
 
     address: tyro.conf.Positional[str]  # HOST:PORT of the run's telemetry.
     host: str = "127.0.0.1"
-    """Address the page is served on; others than 127.0.0.1 let other computers look."""
+    """Address the page is served on; others than 127.0.0.1 let other computers connect."""
     port: int = 8090  # Port of the page.
     keep: bool = False  # Stay after the run has ended.
 

@@ -39,23 +39,23 @@ class DeployVerb:
     """twin:PRESET, twin@HOST:PORT, unitree:eth0, feetech:/dev/ttyUSB0, ...; not needed for --rung replay."""
     rung: Literal["replay", "shadow", "hang", "ground", "full"] = "full"  # Which rung of the ladder.
     robot: str | None = None  # A built-in name, or your robot's folder; default: the one the bundle was made for.
-    command: tuple[str, ...] = ()  # What is asked at the start: forward=0.3 turn=0.1. What is not named is at rest.
+    command: tuple[str, ...] = ()  # Command at the start: forward=0.3 turn=0.1; columns that are not named are zero.
     speed: float | None = None
     """Limit of commands in m/s and rad/s; default: 0.3 for hang and ground, as trained for full."""
     seconds: float | None = None
-    """That the policy runs; default: by rung (10 or 20), 0: until it is ended (keys, gamepad, Ctrl-C)."""
+    """Time that the policy runs; default: by rung (10 or 20), 0: until it is stopped (keys, gamepad, Ctrl-C)."""
     smoothing: float = 1.0  # Share of the new action in a moving average of actions; 1: none.
     target_step: float | None = None
     """Largest change of a joint's target in a control step, rad; default: as the bundle says."""
     torque: float | None = None  # Share of the robot's torque limits; default: 0.8 for hang and ground, 1 for full.
-    on_exit: Literal["damp", "sit"] = "damp"  # After an orderly end: damping at once, or softly down first.
+    on_exit: Literal["damp", "sit"] = "damp"  # After a normal end: damp at once, or lower the robot softly first.
     gamepad: str | None = None  # Device of a gamepad, e.g. /dev/input/js0; any button is the emergency stop.
     keys: bool = True  # Listen to keys where this is a terminal.
-    live: bool = False  # Tell a live page how things stand (`trueup deploy page ADDRESS`); prints address and token.
+    live: bool = False  # Publish telemetry for a live page (`trueup deploy page ADDRESS`); prints address and token.
     log: PathLike | None = None  # With --rung replay: a robot's log to run the policy on.
-    uncertified: bool = False  # Start without a certificate that passed; what is missing is said and recorded.
+    uncertified: bool = False  # Start without a passed certificate; what is missing is printed and recorded.
     allow: tuple[str, ...] = ()  # Findings of the preflight to let pass, by name; recorded.
-    engine: Literal["numpy", "onnxruntime"] = "numpy"  # What runs the network.
+    engine: Literal["numpy", "onnxruntime"] = "numpy"  # Inference engine of the network.
     out: OutLike | None = None  # Folder of this run; default: BUNDLE.deployed/RUNG-TIME.
     guard: GuardCfg = field(default_factory=GuardCfg)
     """Thresholds of the motor guard (docs/guards.md); the rung and the bundle set what a command may ask for."""
@@ -70,7 +70,7 @@ class ReplayVerb:
 
     recording: tyro.conf.Positional[PathLike]  # policy.rows, or the folder it lies in.
     _: KW_ONLY
-    bundle: PathLike | None = None  # Where the bundle is now; default: where it was.
+    bundle: PathLike | None = None  # Folder of the bundle; default: the recorded one.
 
 
 def run(verb: DeployVerb) -> Deployed:

@@ -27,7 +27,7 @@ _SLOW_STEPS_PER_S = 20_000.0  # below it, a training of minutes becomes one of h
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorVerb:
-    """Check the installation and estimate what runs here will cost.
+    """Check the installation and estimate how long runs take on this computer.
 
     In: nothing. Out: checks (versions, cores, physics speed, video, browser) and costs; exit code 1 if one fails.
     """

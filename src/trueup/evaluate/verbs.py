@@ -13,7 +13,7 @@ from trueup.core.files import OutFolder
 
 @dataclass(frozen=True)
 class EvaluateVerb:
-    """Put policies through scenarios and score them: success with intervals, errors, energy, torque, red flags.
+    """Evaluate policies in scenarios: success rates with intervals, errors, energy, torque, red flags.
 
     In: one bundle (trueup export, trueup policy import), or several to compare. Out: a table, and in a folder a page
     (index.html), score.json of each policy, and film and log of the worst trial of each scenario. Stopped with Ctrl-C,
@@ -31,7 +31,7 @@ class EvaluateVerb:
     trials: int = 100  # Of each scenario.
     engine: Literal["mujoco", "sapien"] = "mujoco"  # Physics: MuJoCo, or PhysX 5 (SAPIEN).
     params: Path | None = None  # Folder or params.json of a calibration: every trial draws from its posterior.
-    sensitivity: bool = False  # Also find which parameter, moved how far, breaks the policy.
+    sensitivity: bool = False  # Also find how far each parameter can change before the policy fails.
     films: bool = True  # Film the worst trial of each scenario.
     task: str | None = None  # Task whose world it is tested in; default: the one that the policy names.
     seed: int = 0  # Of everything random.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from trueup.core.arrays import FloatArray
+from trueup.core.errors import TrueupError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,16 @@ class Command:
     kp: FloatArray
     kd: FloatArray
     torque: FloatArray
+
+    def rows(self, njoint: int) -> FloatArray:
+        """As (5, njoint) numbers; NaN may pass, a guard is there to refuse it."""
+        for name, values in vars(self).items():
+            if np.shape(values) != (njoint,):
+                raise TrueupError(f"{name} takes {njoint} numbers, found shape {np.shape(values)}", place=name)
+        try:
+            return np.array(list(vars(self).values()), np.float64)
+        except (ValueError, TypeError):
+            raise TrueupError("a command is made of numbers") from None
 
 
 class Driver(Protocol):

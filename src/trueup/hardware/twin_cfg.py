@@ -10,7 +10,7 @@ from trueup.core.errors import TrueupError
 
 @dataclass(frozen=True, kw_only=True)
 class FaultCfg:
-    """Share of packets, each way, that suffer each fault."""
+    """Probability of each packet fault, in each direction."""
 
     drop: float = 0.0
     duplicate: float = 0.0

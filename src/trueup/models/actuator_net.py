@@ -28,7 +28,8 @@ from trueup.core.arrays import FloatArray
 from trueup.core.documents import Strict
 from trueup.core.errors import TrueupError
 from trueup.core.layers import Activation, AnyFloat, Layer, forward
-from trueup.models.friction import FrictionModel
+from trueup.models.friction import LAWS
+from trueup.models.values import freeze_arrays
 
 Float32 = NDArray[np.float32]
 Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
@@ -69,13 +70,15 @@ class NetSpec(Strict, frozen=True, kw_only=True):
     activation: Activation = "elu"
     limit: tuple[float, ...] = ()
     settings: tuple[Setting, ...] = ()
-    friction: FrictionModel | None = None
+    friction: str | None = None
     motor: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:
             raise ValueError(f"schema {self.schema} is not known to this version (it reads schema {SCHEMA})")
+        if self.friction is not None and self.friction not in LAWS:
+            raise ValueError(f"friction {self.friction!r} is none of {', '.join(LAWS)}")
         if not self.dt_s > 0 or not self.signals or not self.taps:
             raise ValueError("dt_s must be positive, and there must be signals and taps")
         if self.taps[0] < 0 or any(a >= b for a, b in pairwise(self.taps)):
@@ -129,13 +132,7 @@ class ActuatorNet:
             "scale": (spec.njoint,),
             "context": (spec.njoint, np.shape(self.context)[-1]),
         }
-        for name, shape in wanted.items():
-            value = np.ascontiguousarray(getattr(self, name), np.float32)
-            if value.shape != shape or not np.isfinite(value).all():
-                raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
-            object.__setattr__(self, name, value)
-        if (self.std <= 0).any():
-            raise TrueupError("std must be positive", place="std")
+        freeze_arrays(self, wanted)
         layers = tuple(tuple(_checked(layer) for layer in group) for group in self.layers)
         object.__setattr__(self, "layers", layers)
         sizes = {tuple(w.shape for w, _ in group) for group in layers}

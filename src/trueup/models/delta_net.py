@@ -28,6 +28,7 @@ from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
 from trueup.core.layers import Layer, forward
+from trueup.models.values import freeze_arrays
 
 JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
 SCHEMA = 1
@@ -83,13 +84,7 @@ class DeltaNet:
     def __post_init__(self) -> None:
         spec, one = self.spec, (self.spec.ninput,)
         wanted = dict.fromkeys(("mean", "std", "low", "high"), one) | {"linear": (len(spec.corrected), spec.ninput)}
-        for name, shape in wanted.items():
-            value = np.ascontiguousarray(getattr(self, name), np.float32)
-            if value.shape != shape or not np.isfinite(value).all():
-                raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
-            object.__setattr__(self, name, value)
-        if (self.std <= 0).any():
-            raise TrueupError("std must be positive", place="std")
+        freeze_arrays(self, wanted)
         if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
             raise TrueupError("this delta action has weights that are not finite")
 

@@ -18,82 +18,53 @@ their code has it. For torques exactly equal and opposite that code drops Q; her
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
-from trueup.models.values import Values, require_positive
-
-FrictionModel = Literal["M1", "M2", "M3", "M4", "M5", "M6"]
-
-_STRIBECK = ("kcs", "dqs", "alpha")
-_DIRECTIONAL = ("kv", "kc", *_STRIBECK, "km", "ke", "kms", "kes")
-
-# which coefficients each model reads: what a fit of that model may move
-COEFFICIENTS: dict[FrictionModel, tuple[str, ...]] = {
-    "M1": ("kv", "kc"),
-    "M2": ("kv", "kc", *_STRIBECK),
-    "M3": ("kv", "kc", "kl"),
-    "M4": ("kv", "kc", *_STRIBECK, "kl", "kls"),
-    "M5": _DIRECTIONAL,
-    "M6": (*_DIRECTIONAL, "kmq", "keq"),
-}
+from trueup.models.friction_law import Coefficient, FrictionBudget, FrictionCoefficients, FrictionLaw
+from trueup.models.values import Values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FrictionParams:
-    """Coefficients of M1 to M6; a model reads those that COEFFICIENTS names for it and ignores the rest.
+class FrictionParams(FrictionCoefficients):
+    """Coefficients of M1 to M6 (`COEFFICIENTS` says what each is); a model reads those of its law, not the rest."""
 
-    Floats, or arrays that broadcast against the joint velocities.
-    """
-
-    kv: Values = 0.0  # viscous, N m s/rad
-    kc: Values = 0.0  # Coulomb, N m
-    kcs: Values = 0.0  # Stribeck: extra at rest, N m
-    dqs: Values = 0.2  # Stribeck velocity, rad/s
-    alpha: Values = 1.35  # Stribeck curvature
-    kl: Values = 0.0  # load, N m per N m
-    kls: Values = 0.0  # load, extra at rest
-    km: Values = 0.0  # motor side of the load
-    ke: Values = 0.0  # external side of the load
-    kms: Values = 0.0  # motor side, extra at rest
-    kes: Values = 0.0  # external side, extra at rest
-    kmq: Values = 0.0  # quadratic when the load drives the motor, 1/(N m)
-    keq: Values = 0.0  # quadratic when the motor drives the load, 1/(N m)
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            positive = entry.name in ("dqs", "alpha")  # a divisor, and an exponent that keeps s = 1 at rest
-            require_positive(entry.name, getattr(self, entry.name), or_zero=not positive)
+    divisors = ("dqs", "alpha")  # an exponent above 0 keeps s = 1 at rest
+    kcs: Values = 0.0
+    dqs: Values = 0.2
+    alpha: Values = 1.35
+    kl: Values = 0.0
+    kls: Values = 0.0
+    km: Values = 0.0
+    ke: Values = 0.0
+    kms: Values = 0.0
+    kes: Values = 0.0
+    kmq: Values = 0.0
+    keq: Values = 0.0
 
 
-class FrictionBudget(NamedTuple):
-    """The most that friction can give, split as an engine takes it: a damping coefficient and a dry torque.
-
-    viscous  N m s/rad (a MuJoCo `dof_damping`)
-    dry      N m (a MuJoCo `dof_frictionloss`)
-    """
-
-    viscous: FloatArray
-    dry: FloatArray
-
-    def torque(self, dq: Values) -> FloatArray:
-        """Return tau_fm = viscous |dq| + dry, N m."""
-        return self.viscous * np.abs(dq) + self.dry
+def friction_law(name: str) -> FrictionLaw:
+    """The law of this name."""
+    if name not in LAWS:
+        raise TrueupError(f"there is no friction model {name!r}{did_you_mean(str(name), LAWS)}")
+    return LAWS[name]
 
 
 def friction_budget(
-    model: FrictionModel, params: FrictionParams, dq: Values, tau_m: Values, tau_e: Values
+    model: str, params: FrictionCoefficients, dq: Values, tau_m: Values, tau_e: Values
 ) -> FrictionBudget:
     """Return the budget of `model` at velocity `dq` under motor torque `tau_m` and other torque `tau_e`.
 
     Both parts have the broadcast shape of the velocities, torques and coefficients; views, to be read.
     """
-    if model not in COEFFICIENTS:
-        raise TrueupError(f"there is no friction model {model!r}{did_you_mean(str(model), COEFFICIENTS)}")
+    return friction_law(model).budget(params, dq, tau_m, tau_e)
+
+
+def _budget(model: str, params: FrictionParams, dq: Values, tau_m: Values, tau_e: Values) -> FrictionBudget:
     dry = params.kc + _load_part(model, params, tau_m, tau_e)
     if model not in ("M1", "M3"):
         dry = dry + stribeck(params, dq) * _rest_part(model, params, tau_m, tau_e)
@@ -106,7 +77,7 @@ def stribeck(params: FrictionParams, dq: Values) -> FloatArray:
     return np.exp(-(np.abs(dq / params.dqs) ** params.alpha))
 
 
-def _load_part(model: FrictionModel, params: FrictionParams, tau_m: Values, tau_e: Values) -> Values:
+def _load_part(model: str, params: FrictionParams, tau_m: Values, tau_e: Values) -> Values:
     """Return the dry friction that the load adds at any speed."""
     if model in ("M3", "M4"):
         return params.kl * np.abs(tau_m - tau_e)
@@ -115,7 +86,7 @@ def _load_part(model: FrictionModel, params: FrictionParams, tau_m: Values, tau_
     return 0.0
 
 
-def _rest_part(model: FrictionModel, params: FrictionParams, tau_m: Values, tau_e: Values) -> Values:
+def _rest_part(model: str, params: FrictionParams, tau_m: Values, tau_e: Values) -> Values:
     """Return the dry friction that fades as the joint starts to move."""
     if model == "M2":
         return params.kcs
@@ -130,3 +101,45 @@ def _quadratic_part(params: FrictionParams, tau_m: Values, tau_e: Values) -> Flo
     motor_is_stronger = np.abs(tau_m) > np.abs(tau_e)
     weaker = np.where(motor_is_stronger, params.keq * np.square(tau_e), params.kmq * np.square(tau_m))
     return np.where(np.sign(tau_m) != np.sign(tau_e), weaker, 0.0)
+
+
+_SLOW, _LOADED = "a ladder of slow speeds", "the same motion with a second load (a known mass)"
+_HELD = "holds and slow starts with a second load"
+_LOWERING = "the load driving the motor: lowering a heavy mass"
+_LIFTING = "the motor driving the load: lifting a heavy mass"
+
+
+def _share(doc: str, shows: str, mean: float = 0.05, unit: str = "1") -> Coefficient:
+    """A share of a torque, zero included."""
+    return Coefficient(unit, doc, shows, bounds=(0.0, 1.0), mean=mean)
+
+
+COEFFICIENTS: dict[str, Coefficient] = {
+    "kcs": Coefficient(
+        "N m", "Stribeck: extra dry friction at rest", "very slow motion with stops: triangle waves below 0.1 Hz"
+    ),
+    "dqs": Coefficient("rad/s", "Stribeck velocity", _SLOW, (0.01, 5.0), mean=0.2, width=0.8, offset=0.0, low=1e-6),
+    "alpha": Coefficient("1", "Stribeck curvature", _SLOW, (0.3, 4.0), mean=1.35, width=0.3, offset=0.0, low=1e-6),
+    "kl": _share("dry friction per load through the gears", _LOADED),
+    "kls": _share("the same, extra at rest", _HELD),
+    "km": _share("dry friction per motor torque", _LOADED),
+    "ke": _share("dry friction per external torque", _LOADED),
+    "kms": _share("per motor torque, extra at rest", _HELD),
+    "kes": _share("per external torque, extra at rest", _HELD),
+    "kmq": _share("quadratic, when the load drives the motor", _LOWERING, 0.02, "1/(N m)"),
+    "keq": _share("quadratic, when the motor drives the load", _LIFTING, 0.02, "1/(N m)"),
+}
+_STRIBECK, _DIRECTIONAL = ("kcs", "dqs", "alpha"), ("km", "ke", "kms", "kes")
+_READS: dict[str, tuple[str, ...]] = {
+    "M1": (),
+    "M2": _STRIBECK,
+    "M3": ("kl",),
+    "M4": (*_STRIBECK, "kl", "kls"),
+    "M5": (*_STRIBECK, *_DIRECTIONAL),
+    "M6": (*_STRIBECK, *_DIRECTIONAL, "kmq", "keq"),
+}
+# by name, simplest first; `world.parameters.table.add_friction_law` adds one of your own
+LAWS: dict[str, FrictionLaw] = {
+    model: FrictionLaw(model, FrictionParams, partial(_budget, model), {name: COEFFICIENTS[name] for name in reads})
+    for model, reads in _READS.items()
+}

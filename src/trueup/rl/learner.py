@@ -1,4 +1,4 @@
-"""Learner: what a run asks of an algorithm, whichever it is, and the way from its settings to its class."""
+"""Learner: the interface of every algorithm, and the lookup from settings to class."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.core.errors import TrueupError
 from trueup.policy.net import PolicyNet
 from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.env import Env, State
-from trueup.rl.settings import LEARNERS, LearnerCfg
+from trueup.rl.settings import LearnerCfg
 from trueup.rl.stepper import NonFiniteError, Stepper
 
 if TYPE_CHECKING:
@@ -60,10 +59,10 @@ class Learner(ABC):
 
     @abstractmethod
     def policy(self) -> PolicyNet:
-        """A copy of the policy that would leave training now."""
+        """A copy of the current policy, as it would be exported."""
 
     def state(self) -> State:
-        """Everything needed to continue bit for bit, as named arrays; views, so whoever keeps it, copies."""
+        """Everything needed to continue bit for bit, as named arrays; views: copy them to keep them."""
         out = self.stepper.state() | {"learner/iteration": np.array(self.iteration)}
         for name, adam in self.adams.items():
             out |= adam.state(name)
@@ -95,7 +94,7 @@ class Learner(ABC):
                 adam.restore(name, state)
 
     def start_with(self, net: PolicyNet) -> None:
-        """Take over a policy alone; what else is learned begins anew."""
+        """Take over a policy alone; critics and optimisers start from scratch."""
         raise ValueError(f"{self.cfg.algorithm} cannot begin with a policy alone")
 
     def close(self) -> None:  # noqa: B027  most have nothing to end
@@ -103,9 +102,9 @@ class Learner(ABC):
 
 
 def learner_class(cfg: LearnerCfg) -> Callable[..., Learner]:
-    """The class that these settings belong to; it is called with (env, cfg, seed), a student also with its teacher."""
-    if type(cfg) not in LEARNERS:
-        raise TrueupError(f"no learner has settings of type {type(cfg).__name__}: add it to rl.settings.LEARNERS")
-    module, name = LEARNERS[type(cfg)]
+    """The class that these settings name; it is called with (env, cfg, seed), a student also with its teacher."""
+    if not isinstance(cfg.learner, str):
+        return cfg.learner
+    module, _, name = cfg.learner.partition(":")
     found: Callable[..., Learner] = getattr(import_module(module), name)
     return found

@@ -150,7 +150,7 @@ class Sac(Learner):
 
     @property
     def alpha(self) -> float:
-        """Temperature: what a nat of entropy is worth."""
+        """Temperature: the weight of the entropy."""
         return math.exp(float(self.temperature.flat[0]))
 
     def iterate(self) -> dict[str, float]:

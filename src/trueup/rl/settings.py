@@ -1,21 +1,29 @@
 """Settings of the learners: plain data, so that a task can name its own without loading a learner.
 
-Adding an algorithm: its module, and here its Cfg and its line in `LEARNERS`.
+An algorithm of your own is one file, with its Cfg and its Learner: `trueup train TASK --learner FILE.py:CFG`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.own_code import is_own_code, own_function
 
 
 class LearnerCfg:
     """Base of all learners' settings: frozen dataclasses whose `algorithm` names them in files and on the command line.
 
-    nenv   simulations that suit it; 0: measured on the machine
-    steps  control steps of every simulation in an iteration
+    learner    class of the learner, or MODULE:CLASS, imported when used; it is called with (env, cfg, seed)
+    algorithm  ppo, sac, ..., or FILE.py:CFG, which the run writes there for settings of your own
+    nenv       simulations that suit it; 0: measured on the machine
+    steps      control steps of every simulation in an iteration
     """
 
+    learner: ClassVar[Any]
     algorithm: str
     nenv: int
     steps: int
@@ -55,6 +63,7 @@ class PpoCfg(LearnerCfg):
     critic_first    iterations in which the critic learns alone: an actor that is good already must not follow a new one
     """
 
+    learner = "trueup.rl.ppo:Ppo"
     algorithm: Literal["ppo"] = "ppo"
     nenv: int = 0
     steps: int = 24
@@ -91,6 +100,7 @@ class SacCfg(LearnerCfg):
     hidden          hidden layers of actor and critics
     """
 
+    learner = "trueup.rl.sac:Sac"
     algorithm: Literal["sac"] = "sac"
     nenv: int = 16
     steps: int = 4
@@ -111,6 +121,7 @@ class SacCfg(LearnerCfg):
 class DistillCfg(LearnerCfg):
     """Settings of a student that imitates a teacher's latent or its actions; `history` in control steps."""
 
+    learner = "trueup.rl.distill:Distiller"
     algorithm: Literal["distill"] = "distill"
     nenv: int = 0
     kind: Literal["latent", "action"] = "latent"
@@ -122,10 +133,28 @@ class DistillCfg(LearnerCfg):
     learning_rate: float = 5e-4
 
 
-# Cfg -> module and class; loaded when used, since learners need torch
-LEARNERS: dict[type[LearnerCfg], tuple[str, str]] = {
-    PpoCfg: ("trueup.rl.ppo", "Ppo"),
-    SacCfg: ("trueup.rl.sac", "Sac"),
-    DistillCfg: ("trueup.rl.distill", "Distiller"),
-}
-ALGORITHMS: dict[str, type[LearnerCfg]] = {cfg.algorithm: cfg for cfg in LEARNERS}
+ALGORITHMS: dict[str, type[LearnerCfg]] = {cfg.algorithm: cfg for cfg in (PpoCfg, SacCfg, DistillCfg)}
+
+
+def settings_of(algorithm: str) -> type[LearnerCfg]:
+    """The settings of a built-in algorithm by its name, or of your own as FILE.py:CFG."""
+    if algorithm in ALGORITHMS:
+        return ALGORITHMS[algorithm]
+    if not is_own_code(algorithm):
+        known = did_you_mean(algorithm, sorted(ALGORITHMS))
+        raise TrueupError(f"no learner {algorithm!r}{known}; your own is named FILE.py:CFG")
+    found = own_function(algorithm)
+    if isinstance(found, type) and issubclass(found, LearnerCfg):
+        return found
+    raise TrueupError(f"{algorithm} must be a dataclass derived from trueup.rl.settings.LearnerCfg")
+
+
+def with_reference(cfg: LearnerCfg) -> LearnerCfg:
+    """Settings as a run records them: those of your own name the file and the class by which they are read again."""
+    if cfg.algorithm in ALGORITHMS or is_own_code(cfg.algorithm):
+        return cfg
+    kind = type(cfg)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if file is None or not kind.__qualname__.isidentifier():
+        raise TrueupError(f"a run must find {kind.__qualname__} again: define it at the top level of a file")
+    return replace(cfg, algorithm=f"{Path(file).absolute()}:{kind.__qualname__}")  # type: ignore[type-var]

@@ -76,7 +76,7 @@ class Parts(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What of a simulation is not the task's own.
+    """Overrides of a task's simulation.
 
     max_delay_s  longest command delay that parameters may ask for
     terrain      in the place of the task's
@@ -114,7 +114,7 @@ def sim_setup(
 
 
 def build(task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Changed = _AS_IT_IS) -> Parts:
-    """Make the parts of a task; `fit` has parameters to be set later."""
+    """Make the parts of a task; `fit`: a calibration whose parameters the caller sets."""
     scene, cfg = sim_setup(task, env, fit, changed)
     robot, actuator = scene.robot, None
     if env.actuator is not None:
@@ -134,7 +134,7 @@ def build(task: Task, env: EnvCfg, fit: SimParams | None = None, changed: Change
 
 
 def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, ActionSpec, Goal, Sense]:
-    """What a task puts around a simulation."""
+    """Observation, action, goal and signals of a task around a simulation."""
     action = _action_spec(task, sim.robot) if task.layout is None else task.layout.action
     random = RowRandom(env.seed, "command", env.nenv, env.first_row)
     goal = task.goal.start(GoalPlace(sim, action.moved, random, env.training))

@@ -182,7 +182,7 @@ class TaskEnv:
 
     # --- inside ---
     def _mirror(self) -> Mirror:
-        """Of the robot as designed, which a fitted one nearly is; posterior draws have no counterpart and stay."""
+        """Mirror of the nominal robot; posterior draws among the hidden factors are not mirrored."""
         draws = self.variation.randomizer
         critic = [term.signal for term in self.task.observations.critic]
         factors = [] if draws is None else draws.factor_names
@@ -201,7 +201,7 @@ class TaskEnv:
         self._sense.reset(ids, self.goal.values)
 
     def _restart(self, ids: Ids, terminated: NDArray[np.bool_], obs: Obs) -> None:
-        """Judge episodes by the mean score, of which what a fall cut off counts as zero, and begin new ones."""
+        """Score ended episodes (mean score, time cut off by a fall counts as zero) and reset their rows."""
         length = np.where(terminated[ids], self._limit, self._steps[ids])
         self.variation.ended(ids, self._scores[ids] / length)
         self.goal.ended(ids, terminated[ids])

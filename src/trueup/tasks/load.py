@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code, own_function
 from trueup.robot.load import load_robot
+from trueup.robot.spec import RobotSpec
 from trueup.tasks import zoo
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.task import Task
@@ -57,19 +58,37 @@ def load_task(name: str, robot: str | None = None) -> Task:
     task = _named(name)
     if robot is None:
         return task
-    own, other = load_robot(task.robot).spec.joint_names, load_robot(robot).spec.joint_names
-    if own != other:
-        odd = [joint for joint in own if joint not in other]
-        what = f"has no joint {odd[0]!r}" if odd else "has other joints, or in another order,"
-        raise TrueupError(
-            f"task {task.name!r} is written for {task.robot!r}, and robot {robot!r} {what}: `trueup task init` writes "
-            "a task for another robot"
-        )
+    other = load_robot(robot).spec
+    if lack := _lack(load_robot(task.robot).spec, other):
+        if task.goal.scales and _is_general(task) and other.base.floating and other.feet:
+            advice = f"`trueup task init {robot} --like {name}` writes one for it"
+        else:
+            advice = "write a task of its own (docs/tasks.md) that names its joints"
+        raise TrueupError(f"task {task.name!r} is written for {task.robot!r}, and robot {robot!r} {lack}: {advice}")
     return replace(task, robot=robot)
 
 
+def _lack(own: RobotSpec, other: RobotSpec) -> str:
+    """What a robot lacks of another's, in words; empty where they have the same joints in the same order."""
+    if own.joint_names == other.joint_names:
+        return ""
+    needed = {
+        "floating base": own.base.floating > other.base.floating,
+        "feet": len(own.feet) > len(other.feet),
+        "end effector": (own.end_effector is not None) > (other.end_effector is not None),
+    }
+    odd = [joint for joint in own.joint_names if joint not in other.joint_names]
+    if odd:
+        needed |= {f"joint {odd[0]!r}" + (f" and {len(odd) - 1} more" if len(odd) > 1 else ""): True}
+    elif len(own.joint_names) == len(other.joint_names):
+        return "has its joints in another order"
+    else:
+        return f"has joints beside them, such as {next(j for j in other.joint_names if j not in own.joint_names)!r}"
+    return "lacks " + ", ".join(what for what, lacking in needed.items() if lacking)
+
+
 def _advice(name: str, makers: Iterable[str]) -> str:
-    """What to name instead of what is no task: a file lacks its function, a robot has tasks of its own."""
+    """Suggest a name in place of one that is no task: a function of a file, a task of a robot."""
     if name.endswith(".py"):
         return f": name the function in it that returns the task, {name}:FUNCTION"
     if own := [task for task in makers if task.startswith(f"{name}-")]:
@@ -121,10 +140,15 @@ def described_tasks() -> list[DescribedTask]:
     out = []
     for name, make in _makers().items():
         task, what = make(), inspect.getdoc(make) or ""
-        # terms of the task's own module may name joints of its robot
-        general = all(inspect.getmodule(_maker(one.function)) is rewards for one in task.rewards.values())
-        out.append(DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales) and general))
+        out.append(
+            DescribedTask(name, task.robot, what.partition("\n")[0], bool(task.goal.scales) and _is_general(task))
+        )
     return out
+
+
+def _is_general(task: Task) -> bool:
+    """Whether its rewards know no robot: terms of the task's own module may name joints of theirs."""
+    return all(inspect.getmodule(_maker(one.function)) is rewards for one in task.rewards.values())
 
 
 def _maker(term: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,7 +55,7 @@ class Ground:
 
 
 class Climb:
-    """Level and kind of ground of every row, and how far it came."""
+    """Terrain curriculum: level and kind of ground of every row, and the distance that it covered."""
 
     def __init__(self, terrain: Terrain, nenv: int, random: RowRandom, first_row: int, level: int | None) -> None:
         self.terrain, self._random, self._fixed = terrain, random, level is not None

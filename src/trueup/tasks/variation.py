@@ -1,4 +1,4 @@
-"""What differs between copies and episodes: randomised parameters, their curriculum, pushes; start states."""
+"""Domain randomisation of an environment: randomised parameters, their curriculum, pushes, start states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trueup.world.randomization.randomize import Randomizer, Ranges
 
 
 class Variation:
-    """Draws for episodes that begin, and within them. Absent parts cost nothing."""
+    """Draws randomised parameters and pushes, at resets and within episodes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Variation:
             self.factors = self.randomizer.factors
 
     def begin(self, ids: Ids) -> None:
-        """Draw what episodes of rows `ids` will meet; call before their simulations are reset."""
+        """Draw the parameters of new episodes in rows `ids`; call before their simulations are reset."""
         if self.randomizer is None:
             return
         pins = None if self.adr is None else self.adr.choose(ids)
@@ -58,7 +58,7 @@ class Variation:
         self.factors[ids] = self.randomizer.factors_of(ids)
 
     def widen(self, steps: int) -> None:
-        """Let ranges and pushes grow to where they belong after `steps` control steps."""
+        """Set the widths of ranges and pushes that the curriculum has reached after `steps` control steps."""
         begin, end = self._ramp
         share = min(1.0, max(0, steps - begin) / (end - begin)) if end > begin else 1.0
         self.share = share
@@ -73,19 +73,19 @@ class Variation:
             self._pushes.reset(ids)
 
     def ended(self, ids: Ids, performance: NDArray[np.floating]) -> None:
-        """Tell how well the episodes of rows `ids` went, in [0, 1]."""
+        """Report the scores, in [0, 1], of the episodes that ended in rows `ids`."""
         if self.adr is not None:
             self.adr.report(ids, np.asarray(performance, np.float64))
 
     def advance(self) -> None:
-        """A control step is about to be made."""
+        """Draw interval and per-step randomisation before a control step."""
         if self.randomizer is not None and self.randomizer.advance():
             self.factors = self.randomizer.factors
         if self._pushes is not None:
             self._pushes.advance()
 
     def metrics(self) -> dict[str, float]:
-        """What a curriculum has to show."""
+        """Metrics of the curriculum."""
         return {} if self.adr is None else self.adr.metrics()
 
     def memory(self) -> dict[str, NDArray[np.generic]]:

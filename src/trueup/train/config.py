@@ -16,7 +16,7 @@ import msgspec
 from trueup.core.documents import read_json, to_json
 from trueup.core.errors import TrueupError, did_you_mean, found_instead
 from trueup.policy.foreign.layout import Layout
-from trueup.rl.settings import ALGORITHMS, LearnerCfg, PpoCfg
+from trueup.rl.settings import LearnerCfg, PpoCfg, settings_of
 from trueup.robot.load import Robot, load_robot
 from trueup.tasks.load import load_task, name_object, task_maker
 from trueup.tasks.task import Task
@@ -84,13 +84,11 @@ class Budget:
 
 
 def default_learner(task: str, algorithm: str | None = None) -> LearnerCfg:
-    """The settings that the task itself names, or those of another algorithm ("ppo", "sac")."""
+    """The settings that the task itself names, or those of another algorithm ("ppo", "sac", FILE.py:CFG)."""
     own = load_task(task).learner
     if algorithm is None or algorithm == own.algorithm:
         return own
-    if algorithm not in ALGORITHMS:
-        raise TrueupError(f"no learner {algorithm!r}{did_you_mean(algorithm, sorted(ALGORITHMS))}")
-    return ALGORITHMS[algorithm]()
+    return settings_of(algorithm)()
 
 
 def with_options(cfg: LearnerCfg, options: dict[str, Any]) -> LearnerCfg:
@@ -133,9 +131,10 @@ def read_config(path: Path) -> RunCfg:
 def _read_learner(kind: type[Any], content: Any) -> LearnerCfg:
     """Called for the one type that msgspec does not know: LearnerCfg."""
     algorithm = content.get("algorithm") if isinstance(content, dict) else None
-    if algorithm not in ALGORITHMS:
-        raise msgspec.ValidationError(f"no learner {algorithm!r}; known: {', '.join(ALGORITHMS)}")
-    return msgspec.convert(content, ALGORITHMS[algorithm])
+    try:
+        return msgspec.convert(content, settings_of(str(algorithm)))
+    except TrueupError as error:
+        raise msgspec.ValidationError(str(error)) from None
 
 
 def task_reference(task: str | Task | Callable[[], Task]) -> str:

@@ -1,4 +1,4 @@
-"""Time kept at the end of a run with --minutes, so that its film, its assessment and its page are there in time.
+"""Time reserved at the end of a run with --minutes for its film, assessment and page.
 
 Costs are measured at the start by doing a small share of each. Machines change while a run lasts (other work, heat):
 the trainer scales what is reserved by how much slower it trains than at its best.

@@ -85,7 +85,7 @@ def train(
 
 
 def _reserve(cfg: RunCfg, budget: Budget) -> Reserve:
-    """What the end of the run takes; nothing is measured where no time is given."""
+    """Time to reserve for the end of the run; zero, unmeasured, without a time budget."""
     films = budget.film_minutes > 0
     if budget.minutes is None or not (films or budget.assessed):
         return Reserve()
@@ -263,7 +263,7 @@ def _film(cfg: RunCfg, folder: RunFolder, learner: Learner) -> bool:
 
 
 def _film_end(cfg: RunCfg, folder: RunFolder, seconds: float) -> None:
-    """The last film shows the policy that is kept; without ffmpeg the run is none the worse."""
+    """Film the final policy; without ffmpeg the run goes on without a film."""
     steps = int(folder.newest().facts["steps"])
     try:
         _film_net(cfg, folder, folder.newest_policy(), steps, seconds)

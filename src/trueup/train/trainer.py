@@ -51,7 +51,7 @@ class TrainingOutcome:
 
 @dataclass
 class Periodic:
-    """Work at intervals beside the training: films, assessments. True from `run` ends the training.
+    """A periodic task during training: films, assessments. `run` returns True to end the training.
 
     `worth` tells from an iteration's metrics whether `run` is worth its time.
     """
@@ -190,7 +190,7 @@ class Trainer:
 
     @property
     def _needed_s(self) -> float:
-        """Time of what follows, and of one more iteration."""
+        """Time for the end of the run and one more iteration, s."""
         return self._slower * self._reserve_s + self._iteration_s if self._reserve_s else 0.0
 
     def _progress(self, budget: Budget, pace: float, metrics: dict[str, float]) -> Progress:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their nam
 else:
     TaskLike = RobotLike = str
     FitLike = PathLike = Path
-    LearnerLike = Literal["ppo", "sac"]
+    LearnerLike = str
     Resumed = OutLike = OutFolder
 
 
@@ -51,7 +51,7 @@ else:
 class TrainVerb:
     """Train a policy in simulation on this computer's cores.
 
-    In: a task (and, with --params, what a calibration knows). Out: OUT with config.json, checkpoints, metrics.jsonl,
+    In: a task (and, with --params, a calibration). Out: OUT with config.json, checkpoints, metrics.jsonl,
     TensorBoard scalars, films and a page (index.html). Ctrl-C saves and ends; --resume continues exactly where the run
     was.
     """
@@ -63,7 +63,7 @@ class TrainVerb:
     """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
     out: OutLike | None = None  # Folder of the run.
     minutes: float | None = None
-    """Be done in this time, with preparation, last film, assessment and page; what a resumed run has spent counts."""
+    """Time limit of the whole run with preparation, last film, assessment and page, including time before a resume."""
     steps: int | None = None  # Stop after this many control steps of all simulations together.
     target: float | None = None
     """Stop when an assessment reaches it: error below it and no falls; for tasks without an error a score."""
@@ -77,29 +77,30 @@ class TrainVerb:
     actuator: PathLike | None = None
     """Folder of a learned actuator (`trueup calibrate actuator`): it drives the joints."""
     delta: PathLike | None = None
-    """Folder of a delta action (`trueup calibrate delta`): it corrects the targets in training and stays there."""
-    randomize: bool = True  # Draw masses, friction, delays and so on by the task's ranges, and push.
-    adr: bool = False  # Let the ranges grow from the calibrated point, boundary by boundary, as the policy copes.
+    """Folder of a delta action (`trueup calibrate delta`): it corrects the targets in training and is not exported."""
+    randomize: bool = True  # Draw masses, friction, delays and so on from the task's ranges, and push.
+    adr: bool = False  # Automatic domain randomisation: ranges grow from the calibrated point as the policy succeeds.
     nenv: int = 0  # Simulations; 0: as suits the learner, or measured at the start.
     threads: int = 0  # Physics threads; 0: measured at the start.
     learner: LearnerLike | None = None
-    """Algorithm, with its default settings; default: the task's own algorithm and settings."""
+    """Algorithm, with its default settings: ppo, sac, or FILE.py:CFG of your own; default: the task's own algorithm and
+    settings."""
     option: tuple[str, ...] = ()
     """Settings of the learner, e.g. gamma=0.98 net.actor=[64,64]; `trueup/rl/settings.py` describes them."""
     symmetry: bool | None = None
-    """Learn from mirrored samples too (PPO), where the task offers a mirror; default: as suits the task."""
-    latent: int = 0  # Size of a latent of the hidden factors that the policy sees (PPO, first phase of RMA); 0: none.
+    """Augment with mirrored samples (PPO), where the task has left-right symmetry; default: the task's setting."""
+    latent: int = 0  # Size of the latent that encodes the hidden factors (PPO, first phase of RMA); 0: none.
     teacher: PathLike | None = None
     """Learn from the policy of this run instead of from rewards: a student that does not see the hidden factors."""
     student: Literal["latent", "action"] = "latent"
     """What the student learns: the teacher's latent (second phase of RMA) or its actions."""
     start: Annotated[PathLike | None, tyro.conf.arg(name="from", aliases=("--start",))] = None
-    """Begin with the networks of this run, in another simulator perhaps, instead of with random ones; or with the
-    policy of a bundle (`trueup policy import`), whoever trained it: it sees and moves what its layout says."""
+    """Initialise from the networks of this run (possibly trained under other parameters), or from the
+    policy of a bundle (`trueup policy import`), with its own observations and actions."""
     film_minutes: float = 5.0  # Time between short films, and one at the end; 0: none.
     save_seconds: float = 30.0  # Time between checkpoints.
     replay: PathLike | None = None
-    """Do the step of a dump (OUT/nan) again, in which a number was not finite, instead of training."""
+    """Instead of training, repeat the step that a dump (OUT/nan) recorded because a number was not finite."""
 
 
 def run(
@@ -202,7 +203,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
 
 def _learner(verb: TrainVerb, task: str) -> LearnerCfg:
     """The task's settings or the learner's own, with the options given; a student's with a teacher."""
-    from trueup.rl.settings import DistillCfg, LearnerCfg
+    from trueup.rl.settings import DistillCfg, LearnerCfg, with_reference
     from trueup.train.config import default_learner, with_options
 
     if verb.teacher is not None:
@@ -220,4 +221,4 @@ def _learner(verb: TrainVerb, task: str) -> LearnerCfg:
             options[name] = json.loads(value)
         except ValueError:  # a word
             options[name] = value
-    return with_options(cfg, options) if options else cfg
+    return with_reference(with_options(cfg, options) if options else cfg)

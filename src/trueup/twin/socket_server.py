@@ -24,13 +24,13 @@ from trueup.hardware import wire
 from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
 from trueup.hardware.wire import Kind, WirePacket
 from trueup.twin.firmware import Twin
+from trueup.twin.real_time import periods
 from trueup.twin.tap import TapFile
 
 _log = logging.getLogger(__name__)
 Address = tuple[str, int]
 SILENCE_S = 1.0  # after which another driver may take over
 MOST_LISTENERS = 4
-SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
 
 
 class PacketFaults:
@@ -114,19 +114,11 @@ class TwinServer:
 
     def _run_realtime(self) -> None:
         self._socket.setblocking(False)
-        period, start, k = 1.0 / self._cfg.command_hz, time.perf_counter(), 0
-        while not self._is_over:
-            k += 1
-            due = start + k * period
-            self._listen_until(due, due - period)
+        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
+            self._listen_until(due, began)
             self._pass_period()
             if self._driver is not None or self._listeners:
                 self._report()
-            late = time.perf_counter() - due
-            if late > period:
-                self.twin.count("overruns")
-            if late > SLIP_S:
-                start += late
 
     def _listen_until(self, due: float, began: float) -> None:
         """Take in packets until the period ends; each at its own time within the period."""

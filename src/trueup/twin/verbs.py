@@ -14,14 +14,14 @@ from trueup.hardware.twin_cfg import ServeCfg
 
 @dataclass(frozen=True, kw_only=True)
 class ServeVerb:
-    """Run a twin: a process that behaves like a robot, with physics nobody tells you.
+    """Run a twin: a process that behaves like a robot, with hidden physics.
 
     In: a robot, a preset and a seed. Out: a UDP port that `--driver twin@HOST:PORT` talks to, until Ctrl-C; or, with
     --speak, the protocol of a vendor on --place, which that vendor's driver talks to.
     """
 
     robot: tyro.conf.Positional[str]
-    """Built-in name, or your robot's folder or spec; - : a driver's order on standard input."""
+    """Built-in name, or your robot's folder or spec; - : read the config from standard input, as drivers do."""
     cfg: ServeCfg = field(default_factory=ServeCfg)
 
 

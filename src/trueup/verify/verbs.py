@@ -23,11 +23,11 @@ else:
 
 @dataclass(frozen=True)
 class VerifyVerb:
-    """May this policy run on the robot? Asks the gate's questions and writes a certificate.
+    """Check whether a policy may run on the robot, and write a certificate.
 
     In: a bundle (`trueup export`, `trueup policy import`); with --select a run. Out: BUNDLE.certificate.json, bound to
-    the bundle's hash, and a folder with a page; exit code 0 if it passed, 1 if something blocks. What was tried is kept
-    in the folder: started again, the gate goes on where it was.
+    the bundle's hash, and a folder with a page; exit code 0 if it passed, 1 if something blocks. Results are kept in
+    the folder: started again, it continues.
     """
 
     bundle: tyro.conf.Positional[PathLike]  # The bundle; with --select the folder of a run.
@@ -35,10 +35,10 @@ class VerifyVerb:
     params: PathLike | None = None
     """Calibration of the robot: every trial draws what was fitted from its posterior."""
     scenarios: str | None = None  # A suite's file or the name of a shipped one; default: as suits the task.
-    only: tuple[str, ...] = ()  # Only these scenarios; others count as not tried, so the gate cannot be passed.
+    only: tuple[str, ...] = ()  # Only these scenarios; the others count as missing, so the policy cannot pass.
     trials: int = 100  # Of each scenario.
     second: Literal["sapien", "none"] = "sapien"  # Second engine.
-    worlds: int = 60  # Simulated robots that the prediction comes from.
+    worlds: int = 60  # Number of simulated robots in the prediction.
     threads: int = 0  # Physics threads; 0: all cores.
     seed: int = 0  # Of everything random.
     films: bool = True  # Film the worst trial of every scenario.

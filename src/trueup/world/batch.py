@@ -112,7 +112,7 @@ class BatchSim(SceneAccess):
         qvel: ArrayLike | None = None,
         objects: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        """Put simulations into the default pose at rest, or into the states given (rows, nq) and (rows, nv).
+        """Reset simulations to the default pose at rest, or to the states given (rows, nq) and (rows, nv).
 
         `objects` are start poses (rows, 7) of free objects by name.
         """

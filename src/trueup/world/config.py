@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from trueup.core.errors import TrueupError
-from trueup.models.friction import FrictionModel
 from trueup.robot.model import ModelCfg
 from trueup.world.actuators.engine import ActuatorCfg
 from trueup.world.sensors import SensorCfg
@@ -21,7 +20,7 @@ class SimCfg:
     first_row     row 0 of this batch is row `first_row` of the seed's rows
     control_hz    None: the spec's; likewise physics_hz
     max_delay_s   longest command delay that parameters may ask for
-    friction      friction model of the gears; None and M1 are the engine's own (damping and dry friction)
+    friction      friction law of the gears by name; None and M1 are the engine's own (damping and dry friction)
     """
 
     nsim: int = 1
@@ -31,7 +30,7 @@ class SimCfg:
     control_hz: float | None = None
     physics_hz: float | None = None
     max_delay_s: float = 0.04
-    friction: FrictionModel | None = None
+    friction: str | None = None
     model: ModelCfg = field(default_factory=ModelCfg)
     actuator: ActuatorCfg = field(default_factory=ActuatorCfg)
     sensors: SensorCfg = field(default_factory=SensorCfg)

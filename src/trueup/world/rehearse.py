@@ -56,7 +56,7 @@ class RehearseCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """A plan that the model carries out cleanly.
+    """A plan that the model executes within all limits.
 
     plan           the plan that was simulated: scaled down by `scale` (n,), ones if untouched
     joint_pos ...  (T, n) of the simulation; row t is the state in which the plan's row t is commanded
@@ -81,7 +81,7 @@ class Rehearsal:
 
 
 def rehearse(robot: Robot, plan: Plan, cfg: RehearseCfg | None = None) -> Rehearsal:
-    """Return the largest version of the plan that the model carries out cleanly; raise if there is none."""
+    """Return the largest version of the plan that the model executes within all limits; raise if there is none."""
     cfg = cfg or RehearseCfg()
     if plan.joint_names != robot.spec.joint_names:
         raise TrueupError(f"this plan is for other joints than those of robot {robot.spec.name!r}")
@@ -161,7 +161,7 @@ def _simulate(sim: BatchSim, plan: Plan) -> tuple[FloatArray, FloatArray, FloatA
 def _violations(
     spec: RobotSpec, cfg: RehearseCfg, time: FloatArray, pos: FloatArray, vel: FloatArray, torque: FloatArray
 ) -> list[TouchFault]:
-    """Limits that are broken, the worst time per joint and quantity; torque (T substeps, n)."""
+    """Violated limits, the worst instant per joint and quantity; torque (T substeps, n)."""
     # bursts aside: what is beyond the quantile is cut down to it
     force = np.minimum(np.abs(torque), np.quantile(np.abs(torque), 1.0 - BURST_SHARE, axis=0))
     force = force.reshape(len(time), -1, spec.njoint).max(axis=1)

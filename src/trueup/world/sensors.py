@@ -1,4 +1,4 @@
-"""What a robot would report: encoder bias, noise and latency on joint and base signals.
+"""Simulated sensors: encoder bias, noise and latency on joint and base signals.
 
 The orientation of gravity in the IMU frame stands for an orientation estimate. Signals are sampled once per control
 step; a reading with latency L is the linear interpolation between the samples around t - L.

@@ -27,13 +27,13 @@ class DropCfg:
 
     seconds: float = 5.0  # Simulated time.
     nsim: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 1  # How many simulations to step side by side.
-    randomize: bool = False  # Give every simulation its own masses, friction, gains, delays and encoder biases.
+    randomize: bool = False  # Every simulation draws masses, friction, gains, delays, encoder biases.
     params: FitLike | None = None
     """Folder or params.json of a calibration: scored on the logs; or a robot with its estimate, with --nsim N draws."""
     base: Annotated[Base | None, tyro.conf.arg(metavar="{free,fixed}")] = None
-    """Let the base go (free) or hold it in the air (fixed); default: as the robot's spec says."""
+    """free: a floating base; fixed: held in the air; default: the robot's spec."""
     height_m: Annotated[float, tyro.conf.arg(name="drop-height")] = 0.10
-    """Metres above standing height to drop a floating robot from."""
+    """Drop height of a floating robot above its standing height, m."""
     seed: int = 0  # Of everything random.
     threads: int = 0  # Physics threads; 0 takes every core.
     sensors: tyro.conf.Suppress[tyro.conf.Fixed[SensorCfg | None]] = None

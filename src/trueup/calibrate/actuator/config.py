@@ -21,7 +21,7 @@ class LadderCfg:
     thorough: bool = False
     """Compare all rungs, however long that takes (--rungs all); an estimate is printed first."""
     minutes: float = 5.0
-    """Of the quick form, at most: rungs that are estimated to take longer are left out, and the verdict says so."""
+    """Time limit of the quick form: rungs that would exceed it are skipped, and the verdict says so."""
     params: str | None = None
     """Set that fitted rungs share (default: pace; servo where the spec's gains cannot be the servo's)."""
     physics_hz: Annotated[float | None, tyro.conf.arg(name="physics")] = None

@@ -13,7 +13,6 @@ import time
 
 import numpy as np
 
-from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
 from trueup.hardware.driver import Command, RobotState
@@ -96,7 +95,7 @@ class TwinDriver:
 
     def write(self, command: Command) -> Command:
         """Send a command; returns it as it was sent. Limits are the twin's own business, as on a robot."""
-        rows = self._rows(command)
+        rows = command.rows(len(self.joint_names))
         self._sequence += 1
         self._send(wire.encode_rows(self._sequence, time.monotonic(), rows))
         return Command(**dict(zip(vars(command), rows, strict=True)))
@@ -250,17 +249,6 @@ class TwinDriver:
         if self._socket is None:
             raise TrueupError("this driver is not connected: call connect() first")
         return self._socket
-
-    def _rows(self, command: Command) -> FloatArray:
-        """The command as (5, njoint) numbers of its own."""
-        for name, values in vars(command).items():
-            if np.shape(values) != (len(self.joint_names),):
-                found = np.shape(values)
-                raise TrueupError(f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name)
-        try:
-            return np.array(list(vars(command).values()), np.float64)
-        except (ValueError, TypeError):
-            raise TrueupError("a command is made of numbers") from None
 
     def _let_go(self) -> None:
         if self._socket is not None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder
 from trueup.hardware import wire
@@ -126,7 +125,7 @@ class GuardDriver:
         self.poll()
         self._raise_trip()
         self._sequence += 1
-        self._send(wire.encode_rows(self._sequence, time.monotonic(), self._rows(command)))
+        self._send(wire.encode_rows(self._sequence, time.monotonic(), command.rows(len(self.joint_names))))
         if self.realtime:
             self._await(lambda: self._answered == self._sequence or self.trip is not None, _ANSWER_S)
         elif not self._await(lambda: self._acknowledged == self._sequence or self.trip is not None, _STEP_S):
@@ -279,17 +278,6 @@ class GuardDriver:
         if self._channel is None:
             raise TrueupError("this driver is not connected: call connect() first")
         return self._channel
-
-    def _rows(self, command: Command) -> FloatArray:
-        """The command as (5, n) numbers; NaN may pass, the guard is there to refuse it."""
-        for name, values in vars(command).items():
-            if np.shape(values) != (len(self.joint_names),):
-                found = np.shape(values)
-                raise TrueupError(f"{name} takes {len(self.joint_names)} numbers, found shape {found}", place=name)
-        try:
-            return np.array(list(vars(command).values()), np.float64)
-        except (ValueError, TypeError):
-            raise TrueupError("a command is made of numbers") from None
 
 
 def _environment() -> dict[str, str]:

@@ -40,7 +40,7 @@ class Parameters:
         return {f"{prefix}{name}": view.numpy() for name, view in self.view.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[np.generic]], prefix: str = "") -> None:
-        """Take over what `arrays` gave."""
+        """Restore what `arrays` returned."""
         for name, view in self.view.items():
             view.copy_(torch.from_numpy(arrays[f"{prefix}{name}"]))
 
@@ -100,6 +100,6 @@ class Average(Parameters):
         self.flat.copy_(of.flat)
 
     def update(self) -> None:
-        """Take in the present parameters."""
+        """Update the average with the current parameters."""
         self.count += 1
         self.flat.lerp_(self._of.flat, 1.0 / min(1 + self.count // _GROWTH, self._span))

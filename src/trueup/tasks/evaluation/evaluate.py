@@ -26,7 +26,7 @@ Watch = Callable[[Frame, Float32, NDArray[np.bool_]], None]
 class Played:
     """An episode of every row, (steps, nrow) each.
 
-    standing   no termination of the task has come so far
+    standing   no termination of the task has occurred so far
     metrics    the task's metrics that this world can measure; `power` is the sum of |torque x joint velocity|, W
     commands   (steps, nrow, ncommand) as they were given
     unknown    terminations and metrics that need signals which this world does not have
@@ -39,7 +39,7 @@ class Played:
 
     @property
     def falls(self) -> int:
-        """Rows in which a termination came."""
+        """Rows in which a termination occurred."""
         return int((~self.standing[-1]).sum())
 
     def mean(self, name: str) -> float:

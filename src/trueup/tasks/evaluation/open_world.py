@@ -23,7 +23,7 @@ from trueup.world.engines.simulation import Simulation
 
 @dataclass(frozen=True, kw_only=True)
 class OpenWorld:
-    """What the evaluation loop and whoever sets parameters or pushes need of one world."""
+    """One world with what the evaluation loop needs, and its handles for parameters and pushes."""
 
     world: SimWorld
     sim: Simulation
@@ -33,7 +33,7 @@ class OpenWorld:
     action: ActionSpec
 
     def begin(self, task: Task, env: EnvCfg) -> None:
-        """Start an episode in every row as the task's own begin: poses about the default one, drawn by row.
+        """Start an episode in every row from the task's start states: poses about the default one, drawn by row.
 
         On a terrain rows stand on its kinds in turn, at the level of `env`.
         """

@@ -40,7 +40,7 @@ class World(Protocol):
     def step(self, targets: NDArray[np.floating]) -> None: ...
     def reading(self) -> Reading: ...
     def save(self) -> State:
-        """Everything that changes; a TrueupError where that cannot be had."""
+        """The whole state; a TrueupError where a world cannot give it."""
         ...
 
     def restore(self, state: State) -> None: ...
@@ -109,7 +109,7 @@ class DriverWorld:
         self.reset()
 
     def reset(self) -> None:
-        """Read where the robots are: nothing can be put back into its place by a driver."""
+        """Read the robots' present state: a driver cannot put a robot into a start state."""
         self.states = [driver.read() for driver in self._drivers]
         self.frame.forget()
 

@@ -42,7 +42,7 @@ class Slider(NamedTuple):
 class GoalPlace(NamedTuple):
     """Where a goal runs: the simulation, the joints that actions move, random numbers of its own, and whether to learn.
 
-    training  draw what teaches, by a curriculum perhaps; else what is to be measured
+    training  draw commands for learning (by a curriculum, if the goal has one), otherwise for evaluation
     """
 
     sim: Simulation
@@ -99,7 +99,7 @@ class Goal:
         """One control step has passed."""
 
     def finished(self) -> NDArray[np.bool_] | None:
-        """Rows (nenv,) in which everything has been asked, so that their episodes end; None: none ever."""
+        """Rows (nenv,) whose goal is complete, so that their episodes end; None: episodes never end by the goal."""
         return None
 
     def ended(self, ids: Ids, failed: NDArray[np.bool_]) -> None:
@@ -117,7 +117,7 @@ class Goal:
         return None
 
     def measured(self, frame: Frame) -> Float32 | None:
-        """What came of it, in the columns of the sliders."""
+        """Measured values that correspond to the sliders' columns."""
         return None
 
     def memory(self) -> dict[str, NDArray[np.generic]]:
@@ -169,5 +169,5 @@ class HeldGoal(Goal, ABC):
         """Values for rows, (rows, ncommand)."""
 
     def _between(self, unit: FloatArray) -> FloatArray:
-        """Numbers in [0, 1) brought into the ranges."""
+        """Scale numbers in [0, 1) to the ranges."""
         return self._low + (self._high - self._low) * unit

@@ -16,7 +16,7 @@ from trueup.world.scene.access import free_at
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectTargetGoal(GoalCfg):
-    """Targets (x, y) in m; the object begins each episode at rest in a place drawn alike, turned about z at random."""
+    """Targets (x, y) in m; the object starts at rest at a place drawn from the same ranges, with random yaw."""
 
     error: ClassVar[tuple[str, str] | None] = ("object_distance", "m")
     columns: ClassVar[tuple[str, ...]] = ("x", "y")

@@ -109,7 +109,7 @@ class ReferenceMotion(Goal):
         return self.values[:, -4:-1]
 
     def _show(self, ids: Ids) -> None:
-        """Values between the rows of the clip."""
+        """Interpolate the clip at the rows' phases."""
         low = np.floor(self._phase[ids]).astype(np.intp) % len(self._rows)
         share = (self._phase[ids] - np.floor(self._phase[ids])).astype(np.float32)[:, None]
         high = (low + 1) % len(self._rows)

@@ -89,7 +89,7 @@ class Tracking(Goal):
         self.values[ids] = self._rows[self.at[ids]]
 
     def _drawn(self, draws: FloatArray) -> NDArray[np.int64]:
-        """Rows to begin at: a bin by how often it failed of late, then any of its rows."""
+        """Start rows: a bin drawn by its recent failures (adaptive sampling), then a row within it, uniformly."""
         total, count = self._failures.sum(), len(self._failures)
         share = self._failures / total if total > 0 else np.full(count, 1.0 / count)
         edges = np.cumsum(_UNIFORM / count + (1.0 - _UNIFORM) * share)
@@ -121,7 +121,7 @@ class Tracking(Goal):
         raise TrueupError("a motion goes on by itself: it cannot be held")
 
     def adjust_start(self, ids: Ids, qpos: FloatArray, qvel: FloatArray) -> None:
-        """The state of the row before the one that is asked for, with the noise that the start has been given."""
+        """Start in the reference state one row before the command's, keeping the start noise."""
         sim, ref, rows = self._sim, self.reference, self.at[ids] - 1
         pos, dof = sim.base_qpos, sim.base_dof
         spec = sim.robot.spec

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Feet:
-    """Follows feet between touchdowns; nothing without feet. Where they are now: `Simulation.feet`.
+    """Tracks the swing of each foot between touchdowns. Positions and contacts of now: `Simulation.feet`.
 
     What is followed is shown in a frame: touchdown, air_time, swing_peak, duty.
     """

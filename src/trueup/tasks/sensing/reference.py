@@ -1,4 +1,4 @@
-"""What policies of others are told of the motion that they follow (whole-body tracking, BeyondMimic style).
+"""Reference-motion observations of imported tracking policies (BeyondMimic style).
 
     reference           joint positions of the row that is asked for, then speeds, in the policy's joint order
     reference_rotation  orientation of the reference's anchor in the robot's anchor: R00 R01 R10 R11 R20 R21

@@ -43,7 +43,7 @@ def track_turn_closely(frame: Frame) -> Float32:
 
 
 def velocity_error(frame: Frame) -> Float32:
-    """|v - v*|, m/s: not a reward but what progress is told by."""
+    """|v - v*|, m/s: a metric, not a reward."""
     return np.sqrt(_sum_squares(frame.base_vel[:, :2] - frame.asked[:, :2]))
 
 

@@ -1,4 +1,4 @@
-"""Import: from a network of others and what is written about it to a bundle."""
+"""Import: from a network trained elsewhere and its layout to a bundle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Network:
 
 
 def import_net(verb: ImportPolicyVerb) -> Exported:
-    """Read, run in a task, and write; whatever is missing is asked for by name."""
+    """Read a network, run it in its task, write a bundle; an error names each option that is missing."""
     file, robot = Path(verb.net), load_robot(verb.robot)
     data = read_bytes(file, MAX_BYTES, "policy's network")
     is_script = file.suffix in _TORCHSCRIPT

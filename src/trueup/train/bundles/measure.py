@@ -1,4 +1,4 @@
-"""What a passport says beyond the policy's spec: robot, goal, and the range of every observation, measured."""
+"""Facts of a passport beyond the policy's spec: robot, goal, and the measured range of every observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TorchPolicy: a PolicyNet computed by PyTorch, to hold exports against. Written apart from the NumPy code."""
+"""TorchPolicy: a PolicyNet computed by PyTorch, the independent reference for exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First contact with a stranger's network, in a guarded child process: it may only fail there, not harm.
+"""Open an untrusted network in a guarded child process first: there it can only fail.
 
 Our own reader has accepted the file before (sizes, operators, shapes, work). ONNX Runtime and torch are large C++
 libraries with parsers and optimisers of their own: they see a stranger's bytes here first, under limits on time and

@@ -36,7 +36,7 @@ class ExportPolicyVerb:
     out: OutLike  # Folder to write, e.g. walk.bundle.
     checkpoint: int | None = None  # Iteration of the checkpoint or snapshot to take; default: the newest.
     seconds: float = 10.0
-    """Time that it is run in its task, randomised as in training, for the range of every observation."""
+    """Simulated time, randomised as in training, over which the range of every observation is measured, s."""
     seed: int = 0  # Of that measurement.
 
 
@@ -56,7 +56,7 @@ class ImportPolicyVerb:
 
     In: its network (ONNX, or TorchScript where torch is installed), the layout that its authors deploy it with
     (rl_sar's config.yaml, unitree_rl_lab's deploy.yaml, a layout TOML; none for an ONNX file whose metadata say it)
-    and the robot. Out: NAME.bundle, as `trueup export` writes it. What a layout leaves open is asked for by name.
+    and the robot. Out: NAME.bundle, as `trueup export` writes it. An error names each option that a layout leaves open.
     """
 
     net: tyro.conf.Positional[PathLike]  # Network: .onnx, or TorchScript (.pt).
@@ -72,7 +72,7 @@ class ImportPolicyVerb:
     torque: tuple[float, ...] = ()
     """Torque limits it was trained with, N m: one, or one a joint; default: the layout's, or the robot's."""
     seconds: float = 10.0
-    """Time that it is run in the task, randomised, for the range of every observation; 0: not run."""
+    """Simulated time, randomised, over which the range of every observation is measured, s; 0: not measured."""
     seed: int = 0  # Of that measurement.
 
 

@@ -51,7 +51,7 @@ class Requests:
 
 
 class LiveView:
-    """A page at `url` that shows `env` (one row) driven by `policy`; `run` until `stop` says so."""
+    """A page at `url` that shows `env` (one row) driven by `policy`; `run` until `stop` returns True."""
 
     def __init__(self, env: TaskEnv, policy: Policy, *, host: str = "127.0.0.1", port: int = 8080) -> None:
         if env.nenv != 1:

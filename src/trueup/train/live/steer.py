@@ -1,4 +1,4 @@
-"""Steering of the live page: sliders of what a goal asks, keys that move them, and what comes out."""
+"""Steering of the live page: command sliders, keys that move them, and the measured response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEEP_CAMERA = (
 
 
 class Steering:
-    """What the page asks of the robot: the sliders hold it, keys move the sliders; `keys_help` says which."""
+    """The page's command: sliders hold it, keys move the sliders; `keys_help` lists the keys."""
 
     def __init__(self, gui: viser.GuiApi, sliders: Sequence[Slider]) -> None:
         self._names = tuple(slider.name for slider in sliders)
@@ -47,7 +47,7 @@ class Steering:
 
     @property
     def command(self) -> Floats:
-        """What is asked, as the sliders stand."""
+        """The command that the sliders give."""
         return np.array([slider.value for slider in self.sliders], np.float64)
 
     def set(self, command: Sequence[float]) -> None:
@@ -67,7 +67,7 @@ class Steering:
         self.set([0.0] * len(self.sliders))
 
     def measure(self, found: Floats, dt: float) -> None:
-        """Take in what came of it after a control step of `dt` seconds."""
+        """Record the measured values after a control step of `dt` seconds."""
         if np.isfinite(found).all():
             self._measured += min(1.0, dt / _AVERAGE_S) * (found - self._measured)
 
@@ -85,7 +85,7 @@ class Steering:
 
 
 def add_key(gui: viser.GuiApi, key: HotKey, does: str, act: Callable[[], None]) -> None:
-    """Let a key act; it is also a command of the page's palette (Ctrl+K)."""
+    """Bind a key to an action; it is also listed in the page's palette (Ctrl+K)."""
 
     # on the event loop, one after the other: two presses are two steps
     @gui.add_command(does.capitalize(), hotkey=key).on_trigger

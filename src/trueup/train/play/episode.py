@@ -1,4 +1,4 @@
-"""One episode of a policy, step by step: what was asked and what came of it, which feet touched, and the actions."""
+"""One episode of a policy, step by step: commands and measured values, foot contacts, actions."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class PlayVerb:
     """Watch what a run has learned, or a policy that was trained elsewhere.
 
     In: a run's folder, its exported policy's, or a bundle; or a network (--onnx) with its layout (--layout) and a task.
-    Out: a film (--film), or a page with a live 3D view that is steered by sliders and keys and shows the velocity that
-    was asked for and the one that comes out.
+    Out: a film (--film), or a page with a live 3D view that is steered by sliders and keys and shows commanded and
+    measured velocity.
     """
 
     run: tyro.conf.Positional[PathLike | None] = (
@@ -46,13 +46,13 @@ class PlayVerb:
     width: int = 1280  # Of the film, in pixels.
     height: int = 720  # Of the film, in pixels.
     azimuth: float = 140.0
-    """Where the film's camera looks, degrees from the robot's first heading: 90 from its right, 180 into its face."""
+    """Heading of the film's camera from the robot's first one, degrees: 90 from its right, 180 from the front."""
     command: tuple[float, ...] | None = None
-    """Ask for this; walking: forward, sideways (m/s), turn (rad/s); default: as drawn (film), or zero (page)."""
+    """Command, held; walking: forward, sideways (m/s), turn (rad/s); default: as drawn (film), or zero (page)."""
     seconds: float | None = None
     """Length of the film (default 10), or time after which the live view ends (default: at Ctrl-C)."""
     randomize: bool = False  # Draw masses, friction, delays and so on as in training; default: the robot as it is.
-    host: str = "127.0.0.1"  # Address the page is served at; 0.0.0.0 lets other computers look on.
+    host: str = "127.0.0.1"  # Address the page is served at; 0.0.0.0 lets other computers connect.
     port: int = 8080  # Port the page is served at; the next free one if it is taken.
     seed: int = 0  # Of everything random.
 

@@ -21,9 +21,9 @@ from trueup.hardware.drivers.ros2.options import Ros2Cfg, read_options
 from trueup.hardware.drivers.ros2.states import split_seconds
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
+from trueup.twin.real_time import periods
 from trueup.twin.tap import TapFile
 
-SLIP_S = 0.5  # behind the wall clock by more than this: the schedule starts anew
 _DEFAULT_PLACE = "lo"
 
 
@@ -53,20 +53,12 @@ class Ros2Speaker:
 
     def run(self) -> None:
         """Let time pass on an absolute schedule; report after every period."""
-        period, start, k = 1.0 / self._cfg.command_hz, time.perf_counter(), 0
-        while self._bus is not None:
-            k += 1
-            due = start + k * period
-            self._listen_until(due, due - period)
+        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._bus is None):
+            self._listen_until(due, began)
             self.twin.period()
             if self._tap is not None:
                 self._tap.period(self.twin.time_s, self.twin.plant.force)
             self._report(self.twin.state())
-            late = time.perf_counter() - due
-            if late > period:
-                self.twin.count("overruns")
-            if late > SLIP_S:
-                start += late
 
     def close(self) -> None:
         """Leave the domain and close the tap. Safe to call twice."""

@@ -30,7 +30,8 @@ from trueup.hardware.drivers.servos.packet import (
 )
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
-from trueup.twin.socket_server import SLIP_S, PacketFaults
+from trueup.twin.real_time import periods
+from trueup.twin.socket_server import PacketFaults
 from trueup.twin.speak.pty_line import PtyLine
 from trueup.twin.speak.servo_table import Drive, ServoTable
 from trueup.twin.tap import TapFile
@@ -90,17 +91,9 @@ class ServoBusSpeaker:
     # --- time ---
     def run(self) -> None:
         """Serve in real time until the process is told to stop."""
-        period, start, k = 1.0 / self._cfg.command_hz, time.perf_counter(), 0
-        while not self._is_over:
-            k += 1
-            due = start + k * period
-            self._serve_until(due, due - period)
+        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
+            self._serve_until(due, began)
             self._pass_period()
-            late = time.perf_counter() - due
-            if late > period:
-                self.twin.count("overruns")
-            if late > SLIP_S:
-                start += late
 
     def stop(self) -> None:
         """Let `run` end after the period in hand; another thread may call this."""

@@ -24,7 +24,8 @@ from trueup.hardware.drivers.unitree.streams import BMS_STATE, LOW_CMD, LOW_STAT
 from trueup.hardware.drivers.unitree.switcher import CHECK_MODE, RELEASE_MODE, SELECT_MODE, SPORT, STAND_DOWN, SWITCHER
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
-from trueup.twin.socket_server import SLIP_S, PacketFaults
+from trueup.twin.real_time import periods
+from trueup.twin.socket_server import PacketFaults
 from trueup.twin.tap import TapFile
 
 MODE_MACHINE = 5  # g1 with 29 joints
@@ -62,17 +63,9 @@ class UnitreeSpeaker:
 
     def run(self) -> None:
         """Serve in real time until the process is told to stop or another thread calls `stop`."""
-        period, start, k = 1.0 / self._cfg.command_hz, time.perf_counter(), 0
-        while not self._is_over:
-            k += 1
-            due = start + k * period
-            self._listen_until(due, due - period)
+        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
+            self._listen_until(due, began)
             self._pass_period()
-            late = time.perf_counter() - due
-            if late > period:
-                self.twin.count("overruns")
-            if late > SLIP_S:
-                start += late
 
     def stop(self) -> None:
         """Let `run` return after this period."""

@@ -48,7 +48,7 @@ class NetHistory(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """How much of what the net saw lay outside the range that it was fitted on: share (nsignal, njoint) of inputs."""
+    """Share (nsignal, njoint) of the net's inputs that lay outside the range of its training data."""
 
     joint_names: tuple[str, ...]
     signals: tuple[str, ...]
@@ -68,7 +68,7 @@ class Guard(NamedTuple):
 
     @property
     def warning(self) -> str | None:
-        """A sentence for the user when it matters."""
+        """A warning for the user; empty if few inputs are out of range."""
         return str(self) if self.worst > _GUARD_SHARE else None
 
 
@@ -224,7 +224,7 @@ class NetActuator(SubstepModel):
                 sim.params.set(name, now)
 
     def _clip(self, *, count: bool = False) -> None:
-        """Keep what the net sees within the range that it was fitted on; `count` what is outside."""
+        """Clip the net's inputs to the range of its training data; `count` those outside."""
         if count:
             outside = (self._signals < self._low) | (self._signals > self._high)
             self._outside += np.count_nonzero(outside, axis=1)

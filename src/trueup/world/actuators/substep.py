@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
-from trueup.models.friction import FrictionModel, FrictionParams, friction_budget
+from trueup.models.friction import friction_law
+from trueup.models.friction_law import FrictionCoefficients
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
@@ -40,7 +41,7 @@ class SubstepModel:
     holds: int = 1
 
     def start(self, sim: BatchSim) -> None:
-        """Called once, when the batch has its parameters."""
+        """Called once, after the batch has set its parameters."""
 
     def reset(self, sim: BatchSim, ids: NDArray[np.intp] | None) -> None:
         """Forget the past of simulations `ids` (None: all)."""
@@ -54,21 +55,20 @@ class SubstepModel:
         return {}
 
     def restored(self, sim: BatchSim) -> None:
-        """Called when they have been."""
+        """Called after `memory` has been restored from a checkpoint."""
 
 
 class GearFriction(SubstepModel):
-    """Friction M1 to M6 in the batch: the budget of each step becomes the engine's dry friction and damping.
+    """A friction law in the batch: the budget of each step becomes the engine's dry friction and damping.
 
     MuJoCo's friction constraint holds the joint while the torque needed to stop it stays within `dof_frictionloss`:
     that is the clip(tau_stop, -budget, budget) of `models.friction`, solved together with contacts and limits.
     """
 
-    def __init__(self, model: FrictionModel, params: FrictionParams | None = None) -> None:
+    def __init__(self, law: str, params: FrictionCoefficients | None = None) -> None:
         """Without `params` the robot's own damping and dry friction are kv and kc, the rest zero."""
-        self.model: FrictionModel = model
-        self._given = params
-        self.coefficients = params or FrictionParams()
+        self.law, self._given = friction_law(law), params
+        self.coefficients = params or self.law.params()
         self.gear_friction = self
 
     def start(self, sim: BatchSim) -> None:
@@ -76,7 +76,11 @@ class GearFriction(SubstepModel):
         if self._given is None:
             dof = sim.index.dof
             damping, dry = (sim.batch.expand(name)[:, dof].copy() for name in ("dof_damping", "dof_frictionloss"))
-            self.coefficients = FrictionParams(kv=damping, kc=dry)
+            self.coefficients = self.law.params(kv=damping, kc=dry)
+
+    def has(self, name: str) -> bool:
+        """Whether a parameter of a simulation is a coefficient of this law."""
+        return hasattr(self.coefficients, _COEFFICIENT.get(name, name[9:]))
 
     def get(self, name: str, shape: tuple[int, int]) -> FloatArray:
         """A coefficient by the name it has among a simulation's parameters, (nsim, njoint)."""
@@ -95,7 +99,7 @@ class GearFriction(SubstepModel):
         self._write(sim, state.joint_vel, state.torque)
 
     def _write(self, sim: BatchSim, joint_vel: FloatArray, motor: FloatArray) -> None:
-        budget = friction_budget(self.model, self.coefficients, joint_vel, motor, external_torque(sim))
+        budget = self.law.budget(self.coefficients, joint_vel, motor, external_torque(sim))
         dof = sim.index.dof
         sim.batch.expand("dof_frictionloss")[:, dof] = budget.dry
         sim.batch.expand("dof_damping")[:, dof] = budget.viscous

@@ -24,7 +24,7 @@ class TargetStage:
     """One link of the action chain; a stage with a past overrides all three."""
 
     def __call__(self, targets: FloatArray, sim: Simulation) -> FloatArray:
-        """Return the targets (nsim, njoint) that go on; `targets` itself must stay as it is."""
+        """Return the targets (nsim, njoint) for the next stage; must not write into `targets`."""
         raise NotImplementedError
 
     def reset(self, sim: Simulation, ids: NDArray[np.intp] | None) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueup.core.arrays import FloatArray, Ids
-from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.errors import TrueupError
 from trueup.robot.model import FLOOR
 from trueup.world.engines.physx_scene import load_sapien
 from trueup.world.parameters.fields import down, tilt_of
 from trueup.world.parameters.inertia import check_inertia, compose, decompose, from_shape, to_shape
-from trueup.world.parameters.table import PARAMETERS
+from trueup.world.parameters.params import checked_values, columns_of
+from trueup.world.parameters.table import PARAMETERS, parameter
 
 if TYPE_CHECKING:
     from trueup.world.engines.sapien_sim import SapienSim
@@ -78,34 +79,16 @@ class PhysxParams:
         self, name: str, values: ArrayLike, *, of: str | Sequence[str] | None = None, ids: Ids | None = None
     ) -> None:
         """Write values, broadcast over simulations (`ids`) and over joints or bodies (`of`)."""
-        array, entry = self._array(name).copy(), PARAMETERS[name]
-        new = np.asarray(values, np.float64)
-        if not np.isfinite(new).all():
-            raise TrueupError(f"parameter {name!r} must be finite", place=name)
-        if (new < entry.low).any():
-            raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
+        array = self._array(name).copy()
         rows = np.arange(self._sim.nsim) if ids is None else np.asarray(ids)
-        where = (rows,) if of is None else (rows[:, None], self._columns(name, of))
-        try:
-            array[where] = new
-        except ValueError:
-            found = f"takes a shape that broadcasts to {array[where].shape}, found {new.shape}"
-            raise TrueupError(f"parameter {name!r} {found}", place=name) from None
+        where: tuple[Ids, ...] = (rows,)
+        if of is not None:
+            where = (rows[:, None], columns_of(name, of, self._names[PARAMETERS[name].scope]))
+        array[where] = checked_values(name, values, array[where].shape)
         self._put(name, array, rows)
 
-    def _columns(self, name: str, of: str | Sequence[str]) -> Ids:
-        scope = PARAMETERS[name].scope
-        if scope == "robot":
-            raise TrueupError(f"parameter {name!r} belongs to the whole robot, not to {of!r}", place=name)
-        known, wanted = self._names[scope], [of] if isinstance(of, str) else list(of)
-        for item in wanted:
-            if item not in known:
-                raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
-        return np.array([known.index(item) for item in wanted], np.intp)
-
     def _array(self, name: str) -> FloatArray:
-        if name not in PARAMETERS:
-            raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
+        parameter(name)  # refuses an unknown name
         if name not in HONOURED:
             raise TrueupError(
                 f"the second engine cannot honour parameter {name!r} (it can: {', '.join(HONOURED)})", place=name

@@ -1,4 +1,4 @@
-"""What a calibration hands on: SimParams, the joint distribution of fitted parameters, and params.json around it.
+"""Result of a calibration: SimParams, the joint distribution of fitted parameters, and params.json around it.
 
 `params.json` holds everything that is needed to set a simulator, to draw from the posterior and to know where the
 numbers came from. It is written whole or not at all and read strictly. The stage that makes it is `calibrate`.
@@ -127,7 +127,7 @@ class FitScore(Strict, frozen=True, kw_only=True):
 
 
 class Misfit(Strict, frozen=True, kw_only=True):
-    """What the fit left over on its own data, per joint.
+    """Residuals of the fit on its own data, per joint.
 
     noise   of the position sensor, rad
     left    root mean square position residual, rad

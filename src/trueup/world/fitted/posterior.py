@@ -24,7 +24,7 @@ _IN_A_TORQUE_NET = frozenset({"kp", "kd", "delay"})
 
 
 class LeftOut(NamedTuple):
-    """A fitted parameter that a simulation does not take, and why."""
+    """A fitted parameter that a simulation cannot apply, and the reason."""
 
     estimate: Estimate
     reason: str
@@ -85,7 +85,7 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 
 def _reason(estimate: Estimate, params: SimParams, sim: BatchSim) -> str:
-    """Why a simulation does not take a parameter, or nothing."""
+    """The reason why a simulation cannot apply a parameter; empty if it can."""
     one = estimate.parameter
     if sim.cfg.model.base != "mount" and belongs_to_stand(one, params.parameters):
         return "belongs to the stand"
@@ -95,7 +95,7 @@ def _reason(estimate: Estimate, params: SimParams, sim: BatchSim) -> str:
         return "is not identified: what the model gets wrong about gravity ends in it"
     if one.name in NEEDS_MOTOR and sim.cfg.actuator.kind != "dcmotor":
         return "the simulation has no motor envelope"
-    if one.name in GEAR_FRICTION and sim.gear_friction is None:
+    if one.name in GEAR_FRICTION and not (sim.gear_friction and sim.gear_friction.has(one.name)):
         return "the simulation has no such friction model"
     net = sim.substep_model.net.spec if isinstance(sim.substep_model, NetActuator) else None
     if net is not None and net.kind == "torque" and one.name in _IN_A_TORQUE_NET:

@@ -16,6 +16,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
+from trueup.models.friction import LAWS
 from trueup.robot.model import MOUNT_JOINTS
 from trueup.world.actuators.engine import DC_K, DC_KD, DC_KP, DC_R, PID_KD, PID_KP, SUPPLY_V
 from trueup.world.motion import as_slice
@@ -47,8 +48,9 @@ def make_field(sim: BatchSim, name: str, *, drawn: bool = False) -> Field:
     up: a mass leaves the inertia alone, a tilt has the nominal size of gravity, inertias are not checked.
     """
     gear = sim.gear_friction
-    if name in GEAR_FRICTION and gear is None:
-        raise TrueupError(f'parameter {name!r} needs a friction model: SimCfg(friction="M2") to "M6"', place=name)
+    if name in GEAR_FRICTION and (gear is None or not gear.has(name)):
+        laws = [law.name for law in LAWS.values() if name.removeprefix("friction_") in law.coefficients]
+        raise TrueupError(f"parameter {name!r} needs a friction law: SimCfg(friction={laws[0]!r})", place=name)
     if gear is not None and (name in GEAR_FRICTION or name in ("damping", "friction")):
         shape = sim.nsim, sim.robot.spec.njoint
         return _rewritten(lambda: gear.get(name, shape), lambda values: gear.set(name, values))

@@ -18,7 +18,7 @@ def matrix(six: FloatArray) -> FloatArray:
 
 
 def check_inertia(six: FloatArray, names: tuple[str, ...]) -> None:
-    """Refuse what no body can have: a moment that is not positive, or larger than the other two together."""
+    """Refuse impossible inertias: a principal moment that is not positive, or larger than the sum of the other two."""
     moments = np.linalg.eigvalsh(matrix(six))
     bad = (moments[..., 0] <= 0) | (moments[..., 2] > (moments[..., 0] + moments[..., 1]) * (1 + 1e-9))
     if bad.any():

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.world.parameters.fields import ALL, Columns, Field, make_field
-from trueup.world.parameters.table import PARAMETERS, Parameter, Scope
+from trueup.world.parameters.table import PARAMETERS, Parameter, Scope, parameter
 
 if TYPE_CHECKING:
     from trueup.world.batch import BatchSim
@@ -58,17 +58,7 @@ class Params:
         rows = np.arange(self._sim.nsim) if ids is None else np.asarray(ids)
         count = len(self._names[entry.scope]) if isinstance(columns, slice) else len(columns)
         shape = (len(rows), *(() if entry.scope == "robot" else (count,)), *entry.shape)
-        new = np.asarray(values, np.float64)
-        if not np.isfinite(new).all():
-            raise TrueupError(f"parameter {name!r} must be finite", place=name)
-        if (new < entry.low).any():
-            raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
-        try:
-            new = np.broadcast_to(new, shape)
-        except ValueError:
-            found = f"takes a shape that broadcasts to {shape}, found {new.shape}"
-            raise TrueupError(f"parameter {name!r} {found}", place=name) from None
-        field.put(new, rows, columns)
+        field.put(checked_values(name, values, shape), rows, columns)
 
     def refresh(self) -> None:
         """Recompute the engine's derived constants if masses, inertias or armatures were written."""
@@ -82,20 +72,35 @@ class Params:
 
     def columns(self, name: str, of: str | Sequence[str] | None) -> Columns:
         """Columns of the joints, bodies or objects named; None: all."""
-        if name not in PARAMETERS:
-            raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
-        scope = PARAMETERS[name].scope
-        if of is None:
-            return ALL
-        if scope == "robot":
-            raise TrueupError(f"parameter {name!r} belongs to the whole robot, not to {of!r}", place=name)
-        known, wanted = self._names[scope], [of] if isinstance(of, str) else list(of)
-        for item in wanted:
-            if item not in known:
-                raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
-        return np.array([known.index(item) for item in wanted], np.intp)
+        scope = parameter(name).scope
+        return ALL if of is None else columns_of(name, of, self._names[scope])
 
     def _field(self, name: str) -> Field:
         if name not in self._fields:
             self._fields[name] = make_field(self._sim, name)
         return self._fields[name]
+
+
+def columns_of(name: str, of: str | Sequence[str], known: Sequence[str]) -> Ids:
+    """Columns of the joints, bodies or objects named, among those that the simulation has."""
+    scope, wanted = PARAMETERS[name].scope, [of] if isinstance(of, str) else list(of)
+    if scope == "robot":
+        raise TrueupError(f"parameter {name!r} belongs to the whole robot, not to {of!r}", place=name)
+    for item in wanted:
+        if item not in known:
+            raise TrueupError(f"parameter {name!r}: no {scope} {item!r}{did_you_mean(item, known)}", place=name)
+    return np.array([known.index(item) for item in wanted], np.intp)
+
+
+def checked_values(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Values as an array of this shape; refused if they are not finite, too small or do not broadcast."""
+    entry, new = PARAMETERS[name], np.asarray(values, np.float64)
+    if not np.isfinite(new).all():
+        raise TrueupError(f"parameter {name!r} must be finite", place=name)
+    if (new < entry.low).any():
+        raise TrueupError(f"parameter {name!r} must be at least {entry.low:g}, found {new.min():g}", place=name)
+    try:
+        return np.broadcast_to(new, shape)
+    except ValueError:
+        found = f"takes a shape that broadcasts to {shape}, found {new.shape}"
+        raise TrueupError(f"parameter {name!r} {found}", place=name) from None

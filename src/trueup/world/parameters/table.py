@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
+from trueup.core.errors import TrueupError, did_you_mean
+from trueup.core.own_code import own_function
+from trueup.models.friction import LAWS
+from trueup.models.friction_law import FrictionLaw
 
 Scope = Literal["joint", "body", "robot", "object"]
 _SHAPE_AXES = ("log xx", "log yy", "log zz", "xy", "xz", "yz")
@@ -35,20 +41,12 @@ def _other(scope: Scope, unit: str, doc: str, *axes: str, low: float = -np.inf) 
     return Parameter(scope=scope, unit=unit, axes=axes, low=low, doc=doc)
 
 
-# Coefficients of `models.friction` beyond kv ("damping") and kc ("friction"); they need SimCfg(friction="M2") or more.
-GEAR_FRICTION: dict[str, Parameter] = {
-    "friction_kcs": _joint("N m", "Stribeck: extra dry friction at rest"),
-    "friction_dqs": _joint("rad/s", "Stribeck velocity", 1e-6),
-    "friction_alpha": _joint("1", "Stribeck curvature", 1e-6),
-    "friction_kl": _joint("1", "dry friction per load through the gears"),
-    "friction_kls": _joint("1", "the same, extra at rest"),
-    "friction_km": _joint("1", "dry friction per motor torque"),
-    "friction_ke": _joint("1", "dry friction per external torque"),
-    "friction_kms": _joint("1", "per motor torque, extra at rest"),
-    "friction_kes": _joint("1", "per external torque, extra at rest"),
-    "friction_kmq": _joint("1/(N m)", "quadratic, when the load drives the motor"),
-    "friction_keq": _joint("1/(N m)", "quadratic, when the motor drives the load"),
-}
+def _friction(law: FrictionLaw) -> dict[str, Parameter]:
+    return {f"friction_{name}": _joint(one.unit, one.doc, one.low) for name, one in law.coefficients.items()}
+
+
+# Coefficients of friction laws beyond kv ("damping") and kc ("friction"); they need SimCfg(friction=LAW).
+GEAR_FRICTION: dict[str, Parameter] = {name: one for law in LAWS.values() for name, one in _friction(law).items()}
 
 PARAMETERS: dict[str, Parameter] = {
     "armature": _joint("kg m^2", "reflected rotor inertia"),
@@ -84,3 +82,41 @@ PARAMETERS: dict[str, Parameter] = {
     "object_mass": _other("object", "kg", "mass of an object; its inertia follows", low=1e-6),
     "object_friction": _other("object", "1", "sliding friction of an object's contacts", low=0.0),
 }  # fmt: skip
+
+
+def parameter(name: str) -> Parameter:
+    """The parameter of this name."""
+    if name not in PARAMETERS:
+        raise TrueupError(f"no parameter {name!r}{did_you_mean(name, PARAMETERS)}")
+    return PARAMETERS[name]
+
+
+def add_friction_law(law: FrictionLaw | str) -> FrictionLaw:
+    """Make a friction law of your own known by its name: to `SimCfg(friction=...)`, to fits and to what they wrote.
+
+    law  a FrictionLaw, or FILE.py:FUNCTION that returns one
+    """
+    found = own_function(law)() if isinstance(law, str) else law
+    if not isinstance(found, FrictionLaw):
+        raise TrueupError(f"{law} must return a trueup.models.friction_law.FrictionLaw, found {type(found).__name__}")
+    taken = {name: other.name for other in LAWS.values() if other.name != found.name for name in other.coefficients}
+    if found.name in _BUILT_IN or not found.coefficients:
+        raise TrueupError(f"friction law {found.name!r} needs a name and at least one coefficient of its own")
+    if odd := [name for name in found.coefficients if not hasattr(found.params, name)]:
+        raise TrueupError(f"friction law {found.name!r}: {found.params.__name__} has no coefficient {odd[0]!r}")
+    if clash := [name for name in found.coefficients if name in taken]:
+        raise TrueupError(
+            f"friction law {found.name!r}: coefficient {clash[0]!r} is one of {taken[clash[0]]!r} already; a fit knows "
+            "laws by their coefficients, so choose another name"
+        )
+    LAWS[found.name] = found
+    added = _friction(found)
+    GEAR_FRICTION.update(added)
+    PARAMETERS.update(added)
+    return found
+
+
+_BUILT_IN = frozenset(LAWS)
+# At import, because files that were fitted with these laws are checked against the table above as they are read.
+for _law in filter(None, os.environ.get("TRUEUP_FRICTION", "").split(",")):
+    add_friction_law(_law)

@@ -1,4 +1,4 @@
-"""Automatic domain randomisation (arXiv 1910.07113): ranges that grow where the policy copes.
+"""Automatic domain randomisation (arXiv 1910.07113): ranges that grow where the policy succeeds.
 
 Every entry has its own lower and upper boundary; both start at the calibrated point. With probability
 `boundary_share` an episode pins one entry at one boundary, and its performance goes to that boundary's buffer. A full

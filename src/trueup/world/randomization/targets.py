@@ -1,4 +1,4 @@
-"""From drawn numbers to the simulator's parameters: nominal values, operations, and names that stand for several.
+"""From drawn numbers to the simulator's parameters: nominal values, operations, derived names (payload, strength).
 
 One rule for a parameter that both a range and a calibration touch: what was fitted is drawn from the posterior alone.
 The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is put
@@ -68,7 +68,7 @@ class RandomizedParameters:
         self._joints: JointPlan | None = None
 
     def lay_out(self, columns: dict[str, slice]) -> None:
-        """Say which columns of the drawn numbers belong to each range."""
+        """Assign columns of the drawn numbers to each range."""
         self._columns_drawn = columns
         nominal = {
             name: self._nominal[name]
@@ -97,7 +97,7 @@ class RandomizedParameters:
         self.put(self.ready(numbers, posterior, only), rows)
 
     def ready(self, numbers: FloatArray, posterior: FloatArray, only: list[str] | None = None) -> dict[str, FloatArray]:
-        """What the engine will keep of every touched parameter, (rows, ...), or of those that `only` touch."""
+        """Final values of every touched parameter, (rows, ...), or of those that `only` touch."""
         parts = self.touched if only is None else [p for name in only for p in parts_of(name)]
         drawn = {name: numbers[:, at] for name, at in self._columns_drawn.items()}
         new = self._joints.values(numbers) if self._joints is not None and only is None else {}
@@ -149,7 +149,7 @@ class RandomizedParameters:
             value[:, at] = part
 
     def _weigh(self, new: dict[str, FloatArray], payload: FloatArray | None, count: int) -> None:
-        """Let inertias follow masses and shapes, and put a payload on the base; shapes end in the inertias."""
+        """Update inertias for drawn masses and shapes, and add the payload to the base."""
         if "inertia" not in self.touched:
             return
         nominal = self._nominal["inertia"]

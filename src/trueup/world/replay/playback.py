@@ -77,7 +77,7 @@ def set_gains(sim: BatchSim, recorded: RecordedStretch) -> None:
 
 
 def begin(sim: BatchSim, recorded: RecordedStretch) -> None:
-    """Reset into the recorded states, with the commands that came before on their way."""
+    """Reset into the recorded states, with the preceding commands in the delay line."""
     qpos = np.broadcast_to(sim.default_qpos, (sim.nsim, sim.model.nq)).copy()
     qvel = np.zeros((sim.nsim, sim.model.nv))
     qpos[:, sim.index.qpos] = recorded.pos - sim.encoder_bias

@@ -1,4 +1,4 @@
-"""Logs of one rate laid end to end, so that any of their rows can be the start of a simulation.
+"""Logs of one rate concatenated, so that any of their rows can be the start of a simulation.
 
 A replay starts in the smoothed state, not in single samples: encoders are quantised, and a driver's velocity lags or is
 scaled wrongly on many robots; the error of one sample would be attributed to the model.

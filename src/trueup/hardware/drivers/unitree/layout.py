@@ -7,6 +7,7 @@ most four bytes, for which XCDR1 and XCDR2 agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,12 @@ Record = NDArray[np.void]  # shape (1,), fields by name
 HEADER = b"\x00\x01\x00\x00"  # plain CDR, little-endian
 _LITTLE_ENDIAN = (b"\x00\x01", b"\x00\x07")  # XCDR1, XCDR2
 _IDL_NAMES = {"u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32", "f4": "float32"}
+
+
+def fields(text: str) -> tuple[tuple[str, str, int], ...]:
+    """Fields of a `Struct` that are numbers, as `name:code` or `name:code[count]`, apart by spaces."""
+    found = re.findall(r"(\w+):(\w\d)(?:\[(\d+)\])?", text)
+    return tuple((name, code, int(count or 0)) for name, code, count in found)
 
 
 @dataclass(frozen=True)
