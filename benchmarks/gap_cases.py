@@ -201,7 +201,9 @@ def fed(bundle: PolicyBundle, planted: Planted) -> PolicyBundle:
     if not scaled:
         raise SystemExit("this bundle has no scales to forget")
     forgotten = scaled[planted.unscaled % len(scaled)]
-    terms = tuple(msgspec.structs.replace(one, scale=1.0) if k == forgotten else one for k, one in enumerate(seen.terms))
+    terms = tuple(
+        msgspec.structs.replace(one, scale=1.0) if k == forgotten else one for k, one in enumerate(seen.terms)
+    )
     policy = msgspec.structs.replace(bundle.passport.policy, observation=msgspec.structs.replace(seen, terms=terms))
     return replace(bundle, passport=msgspec.structs.replace(bundle.passport, policy=policy))
 

@@ -1,8 +1,9 @@
 """The decision: which change explains most of the mismatch on windows it was not estimated on.
 
-A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows in which it
-changes anything) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that explain as much as the
-first within what the windows can tell are tied; of tied ones the one with fewer numbers comes first.
+A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows in which
+it changes anything) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that
+explain as much as the first within what the windows can tell are tied; of tied ones the one with fewer numbers comes
+first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray, Mask

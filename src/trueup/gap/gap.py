@@ -139,15 +139,18 @@ def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], li
     of what a policy said then has commands that no motor heard: replayed, they look like motors that are weak.
     """
     low, high = model.robot.spec.position_low, model.robot.spec.position_high
-    cut_off = [replace(log, signals=log.signals | {"target_pos": np.clip(log["target_pos"], low, high)}) for log in logs]
-    beyond = float(np.mean([(one["target_pos"] != log["target_pos"]).mean() for one, log in zip(cut_off, logs, strict=True)]))
+    inside = [np.clip(log["target_pos"], low, high) for log in logs]
+    beyond = float(np.mean([np.mean(one != log["target_pos"]) for one, log in zip(inside, logs, strict=True)]))
     if beyond == 0.0:
         return logs, []
+    cut_off = [replace(log, signals=log.signals | {"target_pos": one}) for one, log in zip(inside, logs, strict=True)]
     rate = rate_of(logs[0])
     as_told, as_cut = (float(losses(model, _windows(model, some, cfg, rate), [{}]).sum()) for some in (logs, cut_off))
     if as_cut > (1.0 - LEAST) * as_told:
         return logs, []
-    note = f"{beyond:.1%} of the commands lie beyond the joints' range; the robot cut them off there, and so is the replay"
+    note = (
+        f"{beyond:.1%} of the commands lie beyond the joints' range: the robot cut them off there, as the replay does"
+    )
     return cut_off, [f"{note} (explains {1.0 - as_cut / as_told:.0%} of the mismatch)"]
 
 

@@ -162,9 +162,7 @@ def with_constants(graph: OnnxGraph, **changed: FloatArray) -> OnnxGraph:
     return replace(graph, constants=graph.constants | {k: np.asarray(v, np.float32) for k, v in changed.items()})
 
 
-def _least(
-    residual: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, rows: int
-) -> FloatArray:
+def _least(residual: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, rows: int) -> FloatArray:
     """Least mean square (n,) of residuals over commands (n, ncommand) in their range, each row by itself."""
     reach = high - low
     low, high = low - _BEYOND * reach, high + _BEYOND * reach

@@ -13,9 +13,7 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
-from trueup.gap.causes.policy_replay import (
-    Feeding, PolicyReplay, Rows, control_steps, not_replayable, with_constants,
-)  # fmt: skip
+from trueup.gap.causes.policy_replay import Feeding, PolicyReplay, Rows, control_steps, not_replayable, with_constants
 from trueup.gap.causes.search import Tested
 from trueup.policy.bundle.bundle import PolicyBundle
 from trueup.policy.graph.policy_onnx import MEAN, SCALE
@@ -26,7 +24,7 @@ _LAGS = 3.5  # control periods
 _FITS = 0.2  # of the usual change of targets in one step: an error below is of sensors, not of the policy
 _LATE = 0.5  # of a control period: older states are no ordinary loop's
 _RATE = 0.05
-_LARGE = 1e9
+_LARGE = np.array(1e9)
 
 
 class PolicySide(NamedTuple):
@@ -51,7 +49,7 @@ def try_policy(bundle: PolicyBundle, log: Log) -> PolicySide:
     return _decided(replay, at, held)
 
 
-def feedings(bundle: PolicyBundle, log: Log) -> Iterator[Feeding]:
+def feedings(bundle: PolicyBundle) -> Iterator[Feeding]:
     """The passport's own way first, then what programs get wrong: statistics left out or mistaken, missing scales."""
     seen, graph = bundle.passport.policy.observation, bundle.graph
     yield Feeding("", seen, graph)
@@ -59,8 +57,8 @@ def feedings(bundle: PolicyBundle, log: Log) -> Iterator[Feeding]:
     if facts is not None:
         mean, std = np.array(facts.mean), np.array(facts.std)
         scale = 1.0 / (std + EPS)
-        yield Feeding("without its normaliser", seen, with_constants(graph, **{MEAN: 0.0 * mean, SCALE: 1.0 + 0.0 * mean},
-                                                                     low=-_LARGE, high=_LARGE))  # fmt: skip
+        raw = {MEAN: 0.0 * mean, SCALE: np.ones_like(mean), "low": -_LARGE, "high": _LARGE}  # and no bounds
+        yield Feeding("without its normaliser", seen, with_constants(graph, **raw))
         yield Feeding("with a normaliser without means", seen, with_constants(graph, **{MEAN: 0.0 * mean}))
         yield Feeding("with a normaliser that divides by the variance", seen,
                       with_constants(graph, **{SCALE: 1.0 / (std**2 + EPS)}))  # fmt: skip
@@ -81,7 +79,7 @@ def feedings(bundle: PolicyBundle, log: Log) -> Iterator[Feeding]:
 
 def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
     log, period_s = replay.log, replay.steps.period_s
-    every = list(feedings(replay.bundle, log))
+    every = list(feedings(replay.bundle))
     row_s = float(np.median(np.diff(log.time)))
     lags = range(int(_LAGS * period_s / row_s) + 1)
     fit = at[~held]
@@ -102,9 +100,7 @@ def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
                               replay.errors(every[0], plain_lag, at), after))  # fmt: skip
     if late >= ordinary:
         words = f"{1e3 * late * row_s:.0f} ms ({late * row_s / period_s:.1f} control steps) late"
-        causes.append(
-            _tested("loop delay", late * row_s, "s", words, replay.errors(every[best], usual_lag, at), after)
-        )
+        causes.append(_tested("loop delay", late * row_s, "s", words, replay.errors(every[best], usual_lag, at), after))
     hz = replay.bundle.passport.policy.control_hz
     if abs(np.log(period_s * hz)) > _RATE:
         words = f"at {1.0 / period_s:.1f} Hz, where its passport says {hz:g} Hz"
@@ -120,6 +116,4 @@ def _tested(cause: str, size: float, unit: str, words: str, before: FloatArray, 
     if cause != "policy rate":
         near, far = (1e3 * float(np.sqrt(np.median(one))) for one in (after, before))
         told += f": {near:.1f} mrad apart, {far:.0f} as the passport says"
-    return Tested(
-        cause=cause, joints=(), size=size, unit=unit, before=before, after=after, matters=True, evidence=told
-    )
+    return Tested(cause=cause, joints=(), size=size, unit=unit, before=before, after=after, matters=True, evidence=told)
