@@ -36,7 +36,7 @@ GAP = Parts(name="gap", title="Diagnosis", order=("air", "walking", "real"))
 ROBOT = "go2"
 IN_AIR = ("joint order", "sign", "offset", "delay", "gain", "friction", "damping", "weak motors", "heat", "hysteresis",
           "wrong rate")  # fmt: skip
-WALKING = (*IN_AIR, "payload", "ground friction", "state estimate")
+WALKING = (*IN_AIR, "payload", "ground friction", "normaliser", "state estimate")
 CLEAN = "nothing wrong"
 
 
