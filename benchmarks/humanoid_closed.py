@@ -20,7 +20,7 @@ from humanoid_targets import Act, roll
 from parts import HUMANOID, Numbers
 
 import trueup as tu
-from trueup.calibrate.delta.baselines import ActionNoise
+from trueup.calibrate.delta.beside.baselines import ActionNoise
 from trueup.policy.mlp import load_policy
 from trueup.rl.settings import PpoCfg
 from trueup.train.folder import RunFolder

@@ -39,9 +39,9 @@ def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple
         window=WindowCfg(window_s=0.1 if is_free else None, max_windows=_WINDOWS),
         fit=FitCfg(method="local", starts=1, iterations=_ITERATIONS, loss="huber"),
     )
-    rate, share = shooting.tracks.rate_hz, 1.0 - problem.cfg.holdout_share
-    logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.logs]
-    found = make_problem(robot, [log.window(0, round(share * len(log))) for log in logs], cfg)
+    rate = shooting.tracks.rate_hz
+    logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.fitted_logs]
+    found = make_problem(robot, logs, cfg)
     fitter = Fitter(found, cfg.fit, progress=progress)
     x = fitter.run(None).x
     parameters = found.fine.parameters
