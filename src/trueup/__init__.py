@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trueup.data.files import read_log as read_log
     from trueup.data.files import write_log_file as write_log_file
     from trueup.data.import_table import import_logs as import_logs
+    from trueup.data.lerobot.episodes import import_dataset as import_dataset
     from trueup.data.log import Log as Log
     from trueup.data.mcap.recover import recover as recover
     from trueup.deploy.ladder.replay import replay_recording as replay_recording
@@ -96,6 +97,7 @@ _HOME = {
     "export_calibration": "calibrate.export",
     "export_urdf": "world.engines.urdf",
     "film_motion": "report.training.motion",
+    "import_dataset": "data.lerobot.episodes",
     "import_logs": "data.import_table",
     "import_motion": "report.training.motion",
     "import_policy": "train.bundles.verbs",

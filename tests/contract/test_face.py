@@ -14,6 +14,7 @@ from trueup.calibrate.config import CalibrateCfg
 from trueup.calibrate.verbs import CalibrateVerb
 from trueup.cli import _VERBS
 from trueup.core.errors import TrueupError
+from trueup.record.verbs import RecordVerb
 from trueup.train.play.verbs import PlayVerb
 from trueup.train.verbs import TrainVerb
 
@@ -89,6 +90,27 @@ def test_the_function_takes_every_option_of_the_command(verb, config):
     assert all(parameters[one.name].default == one.default for one in fields(config))
     with pytest.raises(TypeError, match="no_such_option"):
         verb(no_such_option=1)
+
+
+# options that a function takes under another name, or that only print
+ELSEWHERE = {"for_": "excitation=tu.plan_active(robot, fit).rehearsal", "dry_run": "plan_session", "page": "tu.report"}
+
+
+def test_recording_takes_the_options_of_its_command():
+    options = {one.name for one in fields(RecordVerb)}
+    assert options - set(inspect.signature(tu.record).parameters) == set(ELSEWHERE)
+
+
+def test_a_recording_in_python_moves_the_joints_that_were_named(tmp_path):
+    out = tmp_path / "log.mcap"
+    log = tu.record("go2", seconds=3.0, joints=("FL_calf_joint",), rate=100.0, out=out)
+    asked = np.ptp(log["target_pos"], axis=0)
+    assert [name for name, way in zip(log.joint_names, asked, strict=True) if way > 0.2] == [
+        "FL_calf_joint"
+    ]  # less: to the start
+    np.testing.assert_allclose(np.diff(log.time), 0.01, atol=1e-6)
+    with pytest.raises(TrueupError, match="there is a recording here already"):
+        tu.record("go2", seconds=2.0, out=out)
 
 
 def test_a_package_that_is_a_verb_runs_the_stages_own_function():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,47 @@ class Command:
             return np.array(list(vars(self).values()), np.float64)
         except (ValueError, TypeError):
             raise TrueupError("a command is made of numbers") from None
+
+    def finite_rows(self, joint_names: tuple[str, ...]) -> FloatArray:
+        """The same; what is not finite is refused."""
+        rows = self.rows(len(joint_names))
+        if not np.isfinite(rows).all():
+            row, joint = np.argwhere(~np.isfinite(rows))[0]
+            name = list(vars(self))[row]
+            raise TrueupError(f"{name} of joint {joint_names[joint]!r} is not finite: nothing was sent", place=name)
+        return rows
+
+
+def damping(pose: FloatArray, kd: FloatArray) -> Command:
+    """The command that lets joints give way against damping."""
+    zero = np.zeros(len(kd))
+    return Command(target_pos=pose, target_vel=zero, kp=zero, kd=kd, torque=zero)
+
+
+def connected(link: T | None) -> T:
+    """What a driver has opened; an error before `connect` and after `close`."""
+    if link is None:
+        raise TrueupError("this driver is not connected: call connect() first")
+    return link
+
+
+class ConnectedWithin:
+    """`with driver:` connects and closes it."""
+
+    def connect(self) -> None:
+        """Reach the robot."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Damp and let go."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.connect()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class Driver(Protocol):

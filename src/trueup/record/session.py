@@ -17,9 +17,8 @@ from trueup.hardware.drivers.open import open_driver
 from trueup.record.record import RecordResult, record_meta
 from trueup.record.record import record as carry_out
 from trueup.record.sink import LogRows, RowSink
-from trueup.record.verbs import RecordSessionCfg
+from trueup.record.verbs import RecordSessionCfg, RecordVerb
 from trueup.robot.excitation.excitation import ExcitationCfg, excite
-from trueup.robot.excitation.limits import LimitCfg
 from trueup.robot.excitation.plan import Plan
 from trueup.robot.excitation.squat import squat, stiffened
 from trueup.robot.excitation.waves import Kind
@@ -121,16 +120,41 @@ def record(
     robot: Robot | str,
     *,
     driver: str = "twin:mild",
-    excitation: Kind = "multisine",
+    excitation: Kind | Rehearsal = "multisine",
     seconds: float = 20.0,
+    rate: float | None = None,
+    joints: tuple[str, ...] = (),
+    one_by_one: bool = False,
     amplitude: float = 0.4,
     seed: int = 0,
     out: str | Path | None = None,
+    overwrite: bool = False,
+    lockstep: bool = True,
 ) -> Log:
-    """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short."""
-    motion = ExcitationCfg(kind=excitation, seconds=seconds, seed=seed, limits=LimitCfg(amplitude_rad=amplitude))
-    cfg = RecordSessionCfg(driver=driver, out=None if out is None else Path(out))
-    session = run_session(load_robot(robot), cfg, motion)
+    """Excite the robot within `amplitude` rad of its default pose and return its log; raises if it was cut short.
+
+    excitation  shape of the motion, or a rehearsed plan such as `tu.plan_active(robot, fit).rehearsal`
+    lockstep    run a twin as fast as it can
+
+    The others are the flags of `trueup record`.
+    """
+    robot = load_robot(robot)
+    verb = RecordVerb(
+        robot=robot.spec.name,
+        driver=driver,
+        excitation="multisine" if isinstance(excitation, Rehearsal) else excitation,
+        seconds=seconds,
+        rate=rate,
+        joints=joints,
+        one_by_one=one_by_one,
+        amplitude=amplitude,
+        seed=seed,
+        out=None if out is None else Path(out),
+        overwrite=overwrite,
+        lockstep=lockstep,
+    )
+    motion = excitation if isinstance(excitation, Rehearsal) else verb.motion(robot.spec)
+    session = run_session(robot, verb, motion)
     if session.result.ended != "done":
         raise TrueupError(f"the recording was {session.result.ended}: {session.result.reason}", file=out)
     return session.log

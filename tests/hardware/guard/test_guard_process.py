@@ -200,7 +200,7 @@ def test_garbage_on_the_channel_is_counted_and_is_no_sign_of_life(tmp_path: Path
     driver = GuardDriver(reference(log), ROBOT, GuardCfg(silence_s=0.1), command_hz=500.0)
     with driver:
         drive(driver, 0.3)
-        channel = driver._need_channel()
+        channel = driver._channel
         random = np.random.default_rng(0)
         frame = wire.encode_rows(99, 0.0, np.zeros((5, 2)))
         odd = [random.bytes(40), frame[:-1], frame[:30] + b"\xff" + frame[31:], wire.encode(Kind.TAP, 0, 0.0)]

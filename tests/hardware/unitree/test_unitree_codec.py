@@ -152,7 +152,7 @@ def test_numbers_are_rounded_towards_zero_so_that_limits_stay_kept() -> None:
     n = GO2.njoint
     limit = np.full(n, 23.7)  # float32 would round it up
     command = Command(target_pos=-limit, target_vel=limit, kp=limit, kd=limit, torque=limit)
-    rows = sent_rows(command, n)
+    rows = sent_rows(command, GO2.joint_names)
     assert (np.abs(rows) <= 23.7).all()
     np.testing.assert_allclose(np.abs(rows), 23.7, rtol=2e-7)
     np.testing.assert_array_equal(rows, rows.astype(np.float32))
@@ -163,10 +163,10 @@ def test_numbers_that_are_not_finite_are_refused_by_name(bad: float) -> None:
     zero = np.zeros(GO2.njoint)
     spoiled = zero.copy()
     spoiled[7] = bad
-    with pytest.raises(TrueupError, match="torque of joint 7"):
-        sent_rows(Command(target_pos=zero, target_vel=zero, kp=zero, kd=zero, torque=spoiled), GO2.njoint)
+    with pytest.raises(TrueupError, match=f"torque of joint '{GO2.joint_names[7]}' is not finite"):
+        sent_rows(Command(target_pos=zero, target_vel=zero, kp=zero, kd=zero, torque=spoiled), GO2.joint_names)
     with pytest.raises(TrueupError, match="kp takes 12 numbers"):
-        sent_rows(Command(target_pos=zero, target_vel=zero, kp=zero[:3], kd=zero, torque=zero), GO2.njoint)
+        sent_rows(Command(target_pos=zero, target_vel=zero, kp=zero[:3], kd=zero, torque=zero), GO2.joint_names)
 
 
 # --- states ---

@@ -24,8 +24,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.data.lerobot.info import joint_of
 from trueup.data.lerobot.units import AngleScale, MotorRange, find_scale, read_calibration
-from trueup.hardware.driver import Command, RobotState
-from trueup.hardware.drivers.finite import finite_rows
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected
 from trueup.hardware.drivers.lerobot_class import make_robot
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
@@ -55,7 +54,7 @@ def make_driver(
     return LerobotDriver(robot, made, units=found_units, command_hz=command_hz, ranges=ranges, damp=damp)
 
 
-class LerobotDriver:
+class LerobotDriver(ConnectedWithin):
     """A `Driver` around a robot object of LeRobot. Calls to it are made one at a time: its bus knows no threads."""
 
     realtime = True
@@ -102,7 +101,7 @@ class LerobotDriver:
 
     def read(self) -> RobotState:
         """Read the servos, at most `command_hz` times a second: an earlier call waits."""
-        scale = self._need_scale()
+        scale = connected(self._scale)
         time.sleep(max(0.0, self._due - time.monotonic()))
         began = time.monotonic()
         seen = self._call("get_observation", self._robot.get_observation)
@@ -123,7 +122,7 @@ class LerobotDriver:
 
     def write(self, command: Command) -> Command:
         """Send target positions; returns what LeRobot says it sent, with the gains of the robot's spec."""
-        target, _, kp, _, _ = finite_rows(command, self.joint_names)
+        target, _, kp, _, _ = command.finite_rows(self.joint_names)
         self._held = None
         free = kp == 0.0
         if free.any():  # no stiffness cannot be said: such a joint is asked to stay where it is
@@ -148,13 +147,6 @@ class LerobotDriver:
                 self.damp()
         self._let_go()
 
-    def __enter__(self) -> LerobotDriver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     # --- numbers ---
     def _velocity(self, seen: dict[str, Any], scale: AngleScale, position: FloatArray, now: float) -> FloatArray:
         """Measured velocities where the class reports them, else differences."""
@@ -176,13 +168,13 @@ class LerobotDriver:
 
     def _position(self) -> FloatArray:
         """The joints as last measured."""
-        self._need_scale()
+        connected(self._scale)
         if self._newest is None or not np.isfinite(self._newest.joint_pos).all():
             raise TrueupError("the last measured position is not finite: there is nothing to hold")
         return self._newest.joint_pos
 
     def _send(self, target: FloatArray) -> Command:
-        scale = self._need_scale()
+        scale = connected(self._scale)
         values = scale.from_rad(target).tolist()
         action = {f"{key}.pos": value for key, value in zip(self._keys.values(), values, strict=True)}
         sent = self._call("send_action", lambda: self._robot.send_action(action))
@@ -223,11 +215,6 @@ class LerobotDriver:
 
     def _name(self) -> str:
         return f"LeRobot's {type(self._robot).__name__}"
-
-    def _need_scale(self) -> AngleScale:
-        if self._scale is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._scale
 
     def _let_go(self) -> None:
         self._scale = self._newest = self._held = None

@@ -11,11 +11,9 @@ import socket
 import struct
 import time
 
-import numpy as np
-
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected, damping
 from trueup.hardware.drivers.twin_process import TwinProcess
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Kind, TapCounts, WirePacket
@@ -25,7 +23,7 @@ Address = tuple[str, int]
 _RESEND_S = 0.02
 
 
-class TwinDriver:
+class TwinDriver(ConnectedWithin):
     """A `Driver` for a twin.
 
     options    the twin to start in the background; or
@@ -82,7 +80,7 @@ class TwinDriver:
 
         In lock-step, where no time passes by itself, a second call without a command returns the same state again.
         """
-        sock = self._need_socket()
+        sock = connected(self._socket)
         if self._pending:
             self._await_answer()
         elif self.realtime:
@@ -102,8 +100,7 @@ class TwinDriver:
 
     def damp(self) -> Command:
         """Let the joints give way against damping."""
-        zero, spec = np.zeros(len(self.joint_names)), self._robot.spec
-        return self.write(Command(target_pos=spec.default_pose, target_vel=zero, kp=zero, kd=spec.kd, torque=zero))
+        return self.write(damping(self._robot.spec.default_pose, self._robot.spec.kd))
 
     def close(self) -> None:
         """Damp, say goodbye, end the twin if this driver started it. Safe to call twice."""
@@ -113,13 +110,6 @@ class TwinDriver:
                     self.damp()
                     self._socket.send(wire.encode(Kind.BYE, self._sequence + 1, time.monotonic()))
         self._let_go()
-
-    def __enter__(self) -> TwinDriver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # --- what only twins can do ---
     @property
@@ -138,7 +128,7 @@ class TwinDriver:
 
     def tap(self) -> TapCounts:
         """Return what was counted at the twin's motors so far."""
-        self._need_socket()
+        connected(self._socket)
         if self._pending:
             self._await_answer()
         return wire.parse_tap(self._ask(wire.encode(Kind.TAP, 0, time.monotonic()), Kind.TAP_COUNTS))
@@ -155,7 +145,7 @@ class TwinDriver:
 
     def _send(self, packet: bytes) -> None:
         """Send a frame that the twin acts on; lock-step: after the one before was answered."""
-        sock = self._need_socket()
+        sock = connected(self._socket)
         if self._pending:
             self._await_answer()
         try:
@@ -173,7 +163,7 @@ class TwinDriver:
             if frame is None:
                 deadline = deadline or time.monotonic() + self._timeout
                 self._look_alive(deadline)
-                self._need_socket().send(self._pending)
+                connected(self._socket).send(self._pending)
             elif frame.kind is Kind.STATE and self._note(frame) == self._pending_sequence:
                 self._pending = b""
 
@@ -184,7 +174,7 @@ class TwinDriver:
             if frame is None:
                 self._look_alive(deadline)
                 if not self.realtime:  # the first state was lost
-                    self._need_socket().send(wire.encode(Kind.HELLO, 0, time.monotonic()))
+                    connected(self._socket).send(wire.encode(Kind.HELLO, 0, time.monotonic()))
             else:
                 self._note(frame)
 
@@ -193,7 +183,7 @@ class TwinDriver:
         deadline = time.monotonic() + self._timeout
         while True:
             with contextlib.suppress(ConnectionRefusedError):
-                self._need_socket().send(packet)
+                connected(self._socket).send(packet)
             while (frame := self._receive()) is not None:
                 if frame.kind is kind:
                     return frame
@@ -215,7 +205,7 @@ class TwinDriver:
 
     def _receive(self) -> WirePacket | None:
         """Return the next sound frame, None when none comes within a short while."""
-        sock = self._need_socket()
+        sock = connected(self._socket)
         while True:
             try:
                 return wire.decode(sock.recv(wire.MAX_FRAME_BYTES))
@@ -244,11 +234,6 @@ class TwinDriver:
 
     def _place(self) -> str:
         return f"{self._address[0]}:{self._address[1]}" if self._address else "nowhere"
-
-    def _need_socket(self) -> socket.socket:
-        if self._socket is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._socket
 
     def _let_go(self) -> None:
         if self._socket is not None:

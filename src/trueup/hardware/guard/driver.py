@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder
 from trueup.hardware import wire
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected, damping
 from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.trip import GuardStatus, GuardSummary, GuardTripped, Trip
 from trueup.hardware.wire import Kind
@@ -31,7 +30,7 @@ _STEP_S = 10.0  # lock-step: a control step of a twin
 _SILENCE_S, _END_S = 2.0, 8.0
 
 
-class GuardDriver:
+class GuardDriver(ConnectedWithin):
     """A `Driver` behind the motor guard.
 
     reference   what a user types after --driver; the guard's process opens it
@@ -143,8 +142,7 @@ class GuardDriver:
         if self.trip is None:
             self._send(wire.encode(Kind.DAMP, self._sequence, time.monotonic()))
             self._await(lambda: self.trip is not None, _SILENCE_S if self.realtime else _STEP_S)
-        zero, spec = np.zeros(len(self.joint_names)), self._robot.spec
-        return Command(target_pos=spec.default_pose, target_vel=zero, kp=zero, kd=spec.kd, torque=zero)
+        return damping(self._robot.spec.default_pose, self._robot.spec.kd)
 
     def close(self) -> None:
         """Damp, let the guard end, fetch its summary. Safe to call twice."""
@@ -162,13 +160,6 @@ class GuardDriver:
                     self._child.wait(_END_S)
                     break
             self._child = None
-
-    def __enter__(self) -> GuardDriver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @property
     def trip(self) -> Trip | None:
@@ -226,7 +217,7 @@ class GuardDriver:
 
     def _send(self, frame: bytes) -> None:
         try:
-            self._need_channel().send(frame, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+            connected(self._channel).send(frame, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
         except BlockingIOError:
             raise TrueupError("the motor guard does not take commands in time") from None
         except OSError:
@@ -234,7 +225,7 @@ class GuardDriver:
 
     def _await(self, is_there: Callable[[], bool], timeout_s: float) -> bool:
         """Take in frames until something is there; at least everything that has come already."""
-        channel, deadline = self._need_channel(), time.monotonic() + timeout_s
+        channel, deadline = connected(self._channel), time.monotonic() + timeout_s
         while True:
             with contextlib.suppress(BlockingIOError):
                 while True:
@@ -273,11 +264,6 @@ class GuardDriver:
 
     def _gone(self) -> TrueupError:
         return TrueupError(f"the motor guard has ended: {self._last_words()}")
-
-    def _need_channel(self) -> socket.socket:
-        if self._channel is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._channel
 
 
 def _environment() -> dict[str, str]:

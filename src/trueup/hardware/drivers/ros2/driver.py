@@ -18,9 +18,8 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected
 from trueup.hardware.drivers.dds import require_cyclonedds
-from trueup.hardware.drivers.finite import finite_rows
 from trueup.hardware.drivers.ros2.options import Ros2Cfg, read_options
 from trueup.robot.load import Robot
 
@@ -63,7 +62,7 @@ def make_driver(
     return Ros2Driver(robot, cfg, command_hz=command_hz)
 
 
-class Ros2Driver:
+class Ros2Driver(ConnectedWithin):
     """A `Driver` for ROS 2 topics.
 
     sends_gains      False: kp and kd of a command do not reach the robot
@@ -96,12 +95,12 @@ class Ros2Driver:
 
     def read(self) -> RobotState:
         """Return the newest state, waiting for one if none has come since the last call."""
-        return self._need_link().feed.next()
+        return connected(self._link).feed.next()
 
     def write(self, command: Command) -> Command:
         """Send a command; returns what the message holds, with the gains that the robot's spec says it has."""
-        link = self._need_link()
-        position, velocity, kp, _, torque = finite_rows(command, self.joint_names)
+        link = connected(self._link)
+        position, velocity, kp, _, torque = command.finite_rows(self.joint_names)
         is_free = kp == 0.0
         if is_free.any():  # no stiffness cannot be said: such a joint is asked to stay where it is
             position = np.where(is_free, link.feed.position(), position)
@@ -110,7 +109,7 @@ class Ros2Driver:
 
     def damp(self) -> Command:
         """Stop: hold the joints (or follow them down), and tell the damp topic. ROS itself has no damping."""
-        link = self._need_link()
+        link = connected(self._link)
         if not self.cfg.listen:
             link.stop()
         if self._held is None or self.cfg.damp == "follow":
@@ -127,31 +126,24 @@ class Ros2Driver:
             self._link.bus.close()
         self._link = None
 
-    def __enter__(self) -> Ros2Driver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     # --- what others send ---
     @property
     def other_commander(self) -> str | None:
         """Who else has written to the command topic within the last second."""
         if self.cfg.listen or self._look_at_others() is None:
             return None
-        link = self._need_link()
+        link = connected(self._link)
         count = link.others.senders
         return f"{count or 'an'} other publisher{'s' * (count > 1)} on {self.cfg.command}, {link.bus.place}"
 
     def observe(self) -> tuple[RobotState, Command | None]:
         """Return the newest state and what another publisher commands, None when it was silent for a second."""
-        link = self._need_link()
+        link = connected(self._link)
         state, message = link.feed.next(), self._look_at_others()
         return state, None if message is None else self._command(*link.format.unpack(message))
 
     def _look_at_others(self) -> Any:
-        found, now = self._need_link().others.take(), time.monotonic()
+        found, now = connected(self._link).others.take(), time.monotonic()
         if found:
             self._other = now, found[-1]
         return self._other[1] if self._other is not None and now - self._other[0] < RECENT_S else None
@@ -169,11 +161,6 @@ class Ros2Driver:
     def _command(self, position: FloatArray, velocity: FloatArray, effort: FloatArray) -> Command:
         """Targets together with the gains that the robot has by its spec."""
         return Command(target_pos=position, target_vel=velocity, kp=self._spec.kp, kd=self._spec.kd, torque=effort)
-
-    def _need_link(self) -> _Link:
-        if self._link is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._link
 
 
 class _Link(NamedTuple):

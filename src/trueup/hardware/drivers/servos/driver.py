@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected
 from trueup.hardware.drivers.servos.bus import ServoBus
 from trueup.hardware.drivers.servos.calibration import ServoMap, Ticks, read_servo_map, with_baud
 from trueup.hardware.drivers.servos.dynamixel import DynamixelServos
@@ -44,7 +44,7 @@ _RESENDS = 2  # of changed gains: nobody answers, so they go out with the next g
 Family = Callable[[ServoBus], Servos]
 
 
-class ServoDriver:
+class ServoDriver(ConnectedWithin):
     """A `Driver` for servos on one bus.
 
     command_hz  rate that suits the bus, for a guard in between
@@ -111,7 +111,7 @@ class ServoDriver:
 
         `time_s` is when the last answer came; after a loss the first ones are older by the time that took, some 10 ms.
         """
-        servos = self._need()
+        servos = connected(self._servos)
         now = time.monotonic()
         self._due = max(self._due + self._period, now)
         time.sleep(self._due - now)
@@ -123,7 +123,7 @@ class ServoDriver:
         self._warn_of_what_is_left_out(command)
         if not kp.any():
             return self.damp()
-        servos, n = self._need(), len(target)
+        servos, n = connected(self._servos), len(target)
         p = self._map.counts(kp, self._map.kp, servos.most_gain)
         d = self._map.counts(kd, self._map.kd, servos.most_gain)
         goals = self._map.ticks(target)
@@ -141,7 +141,7 @@ class ServoDriver:
 
     def damp(self) -> Command:
         """The safe state: brake, hold softly or go limp, as the option `safe` says."""
-        servos = self._need()
+        servos = connected(self._servos)
         with self._writing:
             is_first = self._mode != "safe"
             if is_first:
@@ -166,13 +166,6 @@ class ServoDriver:
             except TrueupError as error:
                 _log.error("damping at the end failed: %s", error)
         self._let_go()
-
-    def __enter__(self) -> ServoDriver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # --- parts ---
     def _send_gains(self, servos: Servos, p: Ticks, d: Ticks) -> None:
@@ -204,11 +197,6 @@ class ServoDriver:
         if not self._has_warned and (np.any(command.torque) or np.any(command.target_vel)):
             self._has_warned = True
             _log.warning("position servos take no torque and no velocity: both are left out of commands")
-
-    def _need(self) -> Servos:
-        if self._servos is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._servos
 
     def _let_go(self) -> None:
         if self.bus is not None:

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
-import numpy as np
-
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command
@@ -67,17 +65,10 @@ def number(name: str, text: str) -> float:
 
 def sendable(command: Command, joint_names: tuple[str, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Target, kp and kd of a command; one with a number that cannot be sent is refused before anything is."""
-    values: dict[str, FloatArray] = {}
-    for name, value in vars(command).items():
-        values[name] = numbers = np.asarray(value, np.float64)
-        if numbers.shape != (len(joint_names),):
-            raise TrueupError(f"{name} takes {len(joint_names)} numbers, found shape {numbers.shape}", place=name)
-        if not np.isfinite(numbers).all():
-            joint = joint_names[int(np.argmin(np.isfinite(numbers)))]
-            raise TrueupError(f"{name} of joint {joint!r} is not finite: nothing was sent", place=name)
-    if (values["kp"] < 0.0).any() or (values["kd"] < 0.0).any():
+    target, _, kp, kd, _ = command.finite_rows(joint_names)
+    if (kp < 0.0).any() or (kd < 0.0).any():
         raise TrueupError("gains must not be negative: nothing was sent", place="kp, kd")
-    return values["target_pos"], values["kp"], values["kd"]
+    return target, kp, kd
 
 
 class ServoReadings(NamedTuple):

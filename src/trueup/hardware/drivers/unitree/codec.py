@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
-from trueup.core.errors import TrueupError
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.drivers.unitree.layout import Record
 from trueup.hardware.drivers.unitree.motors import GO, MotorWiring
@@ -31,16 +30,9 @@ class TakenCommand(NamedTuple):
     free: NDArray[np.bool_]
 
 
-def sent_rows(command: Command, njoint: int) -> FloatArray:
-    """The command as (5, njoint) numbers that float32 holds exactly, rounded towards zero: limits stay kept."""
-    for name, values in vars(command).items():
-        if np.shape(values) != (njoint,):
-            raise TrueupError(f"{name} takes {njoint} numbers, found shape {np.shape(values)}", place=name)
-    rows = np.array(list(vars(command).values()), np.float64)
-    if not np.isfinite(rows).all():
-        row, joint = np.argwhere(~np.isfinite(rows))[0]
-        name = list(vars(command))[row]
-        raise TrueupError(f"{name} of joint {joint} is {rows[row, joint]}; nothing was sent", place=name)
+def sent_rows(command: Command, joint_names: tuple[str, ...]) -> FloatArray:
+    """The command as (5, n) numbers that float32 holds exactly, rounded towards zero: limits stay kept."""
+    rows = command.finite_rows(joint_names)
     with np.errstate(over="ignore"):
         near = rows.astype(np.float32)
     beyond = np.abs(near) > np.abs(rows)

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import Command, RobotState
+from trueup.hardware.driver import Command, ConnectedWithin, RobotState, connected, damping
 from trueup.hardware.drivers.dds import DdsBus, Outbox
 from trueup.hardware.drivers.unitree.codec import encode_command, sent_rows
 from trueup.hardware.drivers.unitree.crc import stamp
@@ -52,7 +52,7 @@ class UnitreeCfg:
     """Seconds for the robot to be found, and for each of its services to answer."""
 
 
-class UnitreeDriver:
+class UnitreeDriver(ConnectedWithin):
     """A `Driver` for Unitree robots.
 
     other_commander  who else has sent LowCmd since `connect`, in words; None: nobody. Set by `read`.
@@ -92,11 +92,11 @@ class UnitreeDriver:
 
     def read(self) -> RobotState:
         """Return the newest state, waiting for one if none has come since the last call."""
-        self._need_bus()
+        connected(self._bus)
         with self._reading:
             state = self._states.next(self._cfg.timeout)
             if self._others.look() and not self._cfg.listen and self.other_commander is None:
-                self.other_commander = f"{self._others.sender} sends {LOW_CMD} on {self._need_bus().place}"
+                self.other_commander = f"{self._others.sender} sends {LOW_CMD} on {connected(self._bus).place}"
         if state is None:
             raise self._silent(self._cfg.timeout)
         return state
@@ -105,18 +105,14 @@ class UnitreeDriver:
         """Send one LowCmd; returns the numbers as float32 carries them. Numbers that are not finite are refused."""
         if self._cfg.listen:
             raise TrueupError(f"this driver listens only (listen=1): nothing is sent to {self._spec.name}")
-        self._need_bus()
-        if self._out is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        rows = sent_rows(command, len(self.joint_names))
-        self._out.send(self._wiring.family.low_cmd.to_cdr(stamp(encode_command(self._wiring, rows, self.mode_machine))))
+        out, rows = connected(self._out), sent_rows(command, self.joint_names)
+        out.send(self._wiring.family.low_cmd.to_cdr(stamp(encode_command(self._wiring, rows, self.mode_machine))))
         self._sent += 1
         return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
         """Let the joints give way against damping."""
-        zero, pose = np.zeros(len(self.joint_names)), self._spec.default_pose
-        return self.write(Command(target_pos=pose, target_vel=zero, kp=zero, kd=self._spec.kd, torque=zero))
+        return self.write(damping(self._spec.default_pose, self._spec.kd))
 
     def close(self) -> None:
         """Damp for a few periods and leave; sport mode stays ended. Safe to call twice."""
@@ -126,13 +122,6 @@ class UnitreeDriver:
                     self.damp()
                     time.sleep(1.0 / max(self.command_hz, 100.0))
         self._let_go()
-
-    def __enter__(self) -> UnitreeDriver:
-        self.connect()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # --- beyond the protocol ---
     def observe(self) -> tuple[RobotState, Command | None]:
@@ -203,11 +192,6 @@ class UnitreeDriver:
             return TrueupError(f"{found}; is it another kind of robot, or firmware for the option crc=0?")
         hint = "is the robot on, the cable in this interface, its address 192.168.123.x?"
         return TrueupError(f"{self._spec.name} is silent: no {LOW_STATE} on {place} for {seconds:g} s; {hint}")
-
-    def _need_bus(self) -> DdsBus:
-        if self._bus is None:
-            raise TrueupError("this driver is not connected: call connect() first")
-        return self._bus
 
     def _let_go(self) -> None:
         self._out = None
