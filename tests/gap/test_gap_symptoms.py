@@ -1,4 +1,4 @@
-"""Planted twins under a policy that trots on the spot and turns: the symptom that was planted is the first that is told.
+"""Planted twins under a policy that trots on the spot and turns: what was planted is the first symptom that is told.
 
 A clean twin has none; what the changes of training come to is a task that training takes.
 """
