@@ -166,7 +166,8 @@ def _closed(runs: dict[str, Runs]) -> tuple[Numbers, str]:
 
 `g1_dance_102` is the start (`trueup train --from`), trained on for the same number of steps in different worlds, and
 then follows its dance on the target without them, four episodes. `vanilla` is the policy as it came; `nominal` is
-trained on in the simulator as it is; `ranges` under the task's randomisation and pushes; `noise` under action noise as
+trained on in the simulator as it is; `identified` in the one with the parameters that identification found in the same
+logs; `ranges` under the task's randomisation and pushes; `noise` under action noise as
 large as the correction. The delta action wins (fewer falls, or as many and a smaller error) on {sum(wins)} of
 {len(wins)} targets measured; ten were asked.
 

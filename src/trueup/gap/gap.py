@@ -40,6 +40,7 @@ from trueup.world.fitted.calibration import Calibration, read_calibration
 _LOG = logging.getLogger(__name__)
 _WINDOW_S = {False: 0.3, True: 0.2}
 _JUDGED = 4  # causes that explain most: what chance explains of them is searched, too
+_LEAD = 0.5  # of the rows: targets of a soft servo are beyond its joint's range less often
 _GAIN_OF_PAIR = 0.05  # of the mismatch that a second cause must add
 Progress = Callable[[float], None]
 
@@ -136,12 +137,14 @@ def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], li
     """The logs with commands cut off at the joints' ends, where a robot that does so explains them better.
 
     Soft servos are led by targets beyond what their joints can reach; many robots do not let these through, and a log
-    of what a policy said then has commands that no motor heard: replayed, they look like motors that are weak.
+    of what a policy said then has commands that no motor heard: replayed, they look like motors that are weak. Commands
+    beyond a joint's range most of the time are no lead: they are another joint's, or have another sign or zero.
     """
     low, high = model.robot.spec.position_low, model.robot.spec.position_high
     inside = [np.clip(log["target_pos"], low, high) for log in logs]
-    beyond = float(np.mean([np.mean(one != log["target_pos"]) for one, log in zip(inside, logs, strict=True)]))
-    if beyond == 0.0:
+    outside = [np.mean(one != log["target_pos"], axis=0) for one, log in zip(inside, logs, strict=True)]
+    beyond = float(np.mean(outside))
+    if beyond == 0.0 or np.max(outside) > _LEAD:
         return logs, []
     cut_off = [replace(log, signals=log.signals | {"target_pos": one}) for one, log in zip(inside, logs, strict=True)]
     rate = rate_of(logs[0])
