@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from trueup.data.log import Log
-from trueup.deploy.control.controller import Controller
+from trueup.deploy.control.controller import ControlCfg, Controller
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.policy.bundle.bundle import PolicyBundle
@@ -213,7 +213,9 @@ def walk_log(name: str, bundle: PolicyBundle, cause: str, seed: int, seconds: fl
     robot = load_robot(name)
     planted = plant(cause, robot, seed, walking=True)
     rows = Rows(twin_of(robot, planted, seed, free=True), planted, seconds, walking=True)
-    control, rng = Controller(fed(bundle, planted), robot.spec.joint_names), np.random.default_rng([seed, 72])
+    # a program that forgets a scale is not ours, and does not bound the change of targets
+    cfg = None if planted.unscaled is None else ControlCfg(target_step=np.inf)
+    control, rng = Controller(fed(bundle, planted), robot.spec.joint_names, cfg), np.random.default_rng([seed, 72])
     per, pose = round(RATE / control.control_hz), control.default_pose
     start = np.array(rows.state().joint_pos)
     for k in range(_STAND):

@@ -174,6 +174,8 @@ def test_steps_are_the_longest_stretch_of_even_changes():
     steps = control_steps(log)
     assert steps.rows.tolist() == list(range(60, 180, 5))
     assert steps.period_s == pytest.approx(0.05)
+    shorter = log.window(0, 110)  # the rest between ramp and policy is as long as the policy's part
+    assert control_steps(shorter).rows.tolist() == list(range(60, 110, 5))
 
 
 def test_the_passports_own_way_is_tried_first(bundles):

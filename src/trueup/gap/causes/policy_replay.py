@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.data.check.view import SLOWEST_CONTROL_S
 from trueup.data.log import Log
 from trueup.policy.action import ActionMap
 from trueup.policy.bundle.bundle import PolicyBundle
@@ -51,10 +52,11 @@ def control_steps(log: Log) -> ControlSteps | None:
     """The longest stretch in which targets change at even intervals; None without one."""
     changes = 1 + np.flatnonzero((np.diff(log["target_pos"], axis=0) != 0.0).any(axis=1))
     gaps = np.diff(changes)
-    if not len(gaps):
+    quick = np.unique(gaps[gaps * np.median(np.diff(log.time)) <= SLOWEST_CONTROL_S])
+    if not len(quick):
         return None
     low, high = _NEAR
-    usual = max(np.unique(gaps), key=lambda gap: int(gaps[(gaps > low * gap) & (gaps < high * gap)].sum()))
+    usual = max(quick, key=lambda gap: int(gaps[(gaps > low * gap) & (gaps < high * gap)].sum()))
     ends = np.flatnonzero(~((gaps > low * usual) & (gaps < high * usual)))
     begins, stops = np.append(0, ends + 1), np.append(ends, len(gaps))
     longest = int(np.argmax(stops - begins))
