@@ -17,7 +17,6 @@ from io import StringIO
 import mujoco
 import numpy as np
 import viser
-from mjviser import ViserMujocoScene
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
@@ -28,7 +27,7 @@ from trueup.deploy.telemetry_wire import News
 from trueup.report.operate.live_panel import readout
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, default_qpos, joint_index
-from trueup.train.live.live import Follow
+from trueup.train.live.live import Follow, ShownModel
 from trueup.view.camera import CameraCfg
 from trueup.view.draw import visual_model
 
@@ -125,21 +124,19 @@ class RobotBody:
     def __init__(self, server: viser.ViserServer, robot: Robot) -> None:
         floating = robot.spec.base.floating
         cfg = ModelCfg(base="free" if floating else "fixed")
-        self._server, self._model = server, visual_model(robot, cfg)
-        self._data, self._index = mujoco.MjData(self._model), joint_index(self._model, robot)
-        self._scene = ViserMujocoScene(server, self._model, num_envs=1)
-        self._scene.camera_tracking_enabled = False
-        self._qpos: FloatArray = default_qpos(self._model, robot)
-        base = self._model.body(robot.spec.base.body)
-        self._quat = int(self._model.jnt_qposadr[base.jntadr[0]]) + 3 if floating else None
+        model = visual_model(robot, cfg)
+        self._body, self._index = ShownModel(server, model), joint_index(model, robot)
+        self._qpos: FloatArray = default_qpos(model, robot)
+        base = model.body(robot.spec.base.body)
+        self._quat = int(model.jnt_qposadr[base.jntadr[0]]) + 3 if floating else None
         if self._quat is not None:
             self._qpos[self._quat - 1] = robot.spec.base.stand_height
         site = robot.spec.imu
         self._base_from_imu = np.array([1.0, 0.0, 0.0, 0.0])
         if site is not None:
-            self._base_from_imu = np.array(self._model.site(site).quat, np.float64)
+            self._base_from_imu = np.array(model.site(site).quat, np.float64)
         self._drawn: FloatArray | None = None
-        self._follow = Follow(server, self._model, self._qpos.copy(), None, CameraCfg())
+        self._follow = Follow(server, model, self._qpos.copy(), None, CameraCfg())
 
     def draw(self, news: News) -> None:
         """Show one state; numbers that are not finite leave the robot as it was."""
@@ -154,14 +151,7 @@ class RobotBody:
         if self._drawn is not None and np.abs(self._qpos - self._drawn).max() < _SEEN:
             return
         self._drawn = self._qpos.copy()
-        self._data.qpos[:] = self._qpos
-        mujoco.mj_kinematics(self._model, self._data)
-        shift = self._follow.shift(self._data)
-        self._data.xpos += shift
-        with self._server.atomic():
-            self._scene.update_from_mjdata(self._data)
-            self._scene.fixed_bodies_frame.position = shift
-        self._server.flush()
+        self._body.show(self._qpos, self._follow)
 
 
 def connect_page(address: str, *, seconds: float = _FIRST_S) -> PageLink:

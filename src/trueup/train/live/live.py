@@ -61,9 +61,7 @@ class LiveView:
             self._server = viser.ViserServer(host=host, port=port, label="trueup", verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._model = visual_model(env.sim.scene, env.sim.cfg.model)
-        self._data = mujoco.MjData(self._model)
-        self._scene = ViserMujocoScene(self._server, self._model, num_envs=1)
-        self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
+        self._body = ShownModel(self._server, self._model)
         self.steering: Steering | None = None
         self._add_controls()
         self._rng = np.random.default_rng(0)
@@ -132,14 +130,7 @@ class LiveView:
             sim.qvel[0, sim.index.dof] += 2.0 * push[0]
 
     def _draw(self) -> None:
-        self._data.qpos[:] = self.env.sim.qpos[0]
-        mujoco.mj_kinematics(self._model, self._data)
-        shift = self._follow.shift(self._data)
-        self._data.xpos += shift
-        with self._server.atomic():
-            self._scene.update_from_mjdata(self._data)
-            self._scene.fixed_bodies_frame.position = shift
-        self._server.flush()
+        self._body.show(self.env.sim.qpos[0], self._follow)
 
     def _add_controls(self) -> None:
         gui, sliders = self._server.gui, self.env.goal.sliders
@@ -153,6 +144,26 @@ class LiveView:
             self.steering = Steering(gui, sliders)
             steer = self.steering.keys_help + " · "
         gui.add_markdown(f"Keys: {steer}**P** push, **R** start again")
+
+
+class ShownModel:
+    """A model in the browser's scene, shown in one pose after another."""
+
+    def __init__(self, server: viser.ViserServer, model: mujoco.MjModel) -> None:
+        self._server, self._model, self._data = server, model, mujoco.MjData(model)
+        self._scene = ViserMujocoScene(server, model, num_envs=1)
+        self._scene.camera_tracking_enabled = False  # `Follow` does it, without the robot's bobbing
+
+    def show(self, qpos: Floats, follow: Follow) -> None:
+        """Show the pose `qpos` (nq,)."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_kinematics(self._model, self._data)
+        shift = follow.shift(self._data)
+        self._data.xpos += shift
+        with self._server.atomic():
+            self._scene.update_from_mjdata(self._data)
+            self._scene.fixed_bodies_frame.position = shift
+        self._server.flush()
 
 
 class Follow:
