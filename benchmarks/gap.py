@@ -3,7 +3,7 @@
     python benchmarks/gap.py --bundle walk.bundle [--part air walking real]
 
 air      go2 twins held in the air, moved by a multisine of 10 s; eleven causes that such a log shows, and sound
-walking  go2 twins that walk under a policy for 10 s, encoders and IMU alone; fourteen causes, and sound twins
+walking  go2 twins that walk under a policy for 10 s, encoders, IMU and the policy's bundle; fifteen causes, and sound
 real     recordings of an so101 arm and of a go2 in the air, against nominal and calibrated models
 
 A row (a cause, a seed) is on disk as soon as it is done; what is there is not measured again without --fresh.
@@ -36,7 +36,7 @@ GAP = Parts(name="gap", title="Diagnosis", order=("air", "walking", "real"))
 ROBOT = "go2"
 IN_AIR = ("joint order", "sign", "offset", "delay", "gain", "friction", "damping", "weak motors", "heat", "hysteresis",
           "wrong rate")  # fmt: skip
-WALKING = (*IN_AIR, "payload", "ground friction", "state estimate")
+WALKING = (*IN_AIR, "payload", "ground friction", "normaliser", "state estimate")
 CLEAN = "nothing wrong"
 
 
@@ -95,7 +95,8 @@ def diagnose(part: Part, cause: str, seed: int, bundle: Path | None) -> Numbers:
     """One twin, one diagnosis without the tables that do not rank."""
     log = air_log(ROBOT, cause, seed) if part == "air" else walk_log(ROBOT, _bundle(bundle), cause, seed)
     began = time.process_time()
-    found = gap(ROBOT, log, GapCfg(pairs=False, horizons=False)).result
+    ran = bundle if part == "walking" else None
+    found = gap(ROBOT, log, GapCfg(pairs=False, horizons=False), bundle=ran).result
     return judged(found, cause, time.process_time() - began, float(log.time[-1] - log.time[0]))
 
 

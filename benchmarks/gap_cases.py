@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from trueup.data.log import Log
-from trueup.deploy.control.controller import Controller
+from trueup.deploy.control.controller import ControlCfg, Controller
 from trueup.hardware.driver import RobotState
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.policy.bundle.bundle import PolicyBundle
@@ -37,6 +38,7 @@ class Planted:
     """Where a cause is planted: sections of the preset, and what stands between program and robot.
 
     order       joint that each column of a command goes to; sign, bias (rad), kp (times): of each joint
+    unscaled    term of the observation whose scale the program forgets, by its place among those that have one
     states_too  readings pass the same wiring; clock: factor on the log's time; tilt_rad: of roll and pitch at the end
     """
 
@@ -47,6 +49,7 @@ class Planted:
     bias: tuple[float, ...] | None = None
     kp: float = 1.0
     clock: float = 1.0
+    unscaled: int | None = None
     tilt_rad: tuple[float, float] = (0.0, 0.0)
 
 
@@ -104,6 +107,8 @@ def plant(cause: str, robot: Robot, seed: int, *, walking: bool = False) -> Plan
             return Planted(preset={"payload": {"mass": between(0.25, 0.45), "offset": between(-0.03, 0.03)}})
         case "ground friction":
             return Planted(preset={"ground": {"friction": between(0.12, 0.2)}})
+        case "normaliser":
+            return Planted(unscaled=int(rng.integers(8)))
         case "state estimate":
             tilt = either(0.15, 0.25), either(0.05, 0.1)
             return Planted(tilt_rad=tilt if rng.random() < 0.5 else tilt[::-1])
@@ -187,12 +192,30 @@ def air_log(name: str, cause: str, seed: int, seconds: float = 10.0) -> Log:
     return log.window(100, len(log))
 
 
+def fed(bundle: PolicyBundle, planted: Planted) -> PolicyBundle:
+    """The bundle as a program runs it that forgets the scale of one term of the observation."""
+    seen = bundle.passport.policy.observation
+    scaled = [k for k, term in enumerate(seen.terms) if np.any(np.array(term.scale) != 1.0)]
+    if planted.unscaled is None:
+        return bundle
+    if not scaled:
+        raise SystemExit("this bundle has no scales to forget")
+    forgotten = scaled[planted.unscaled % len(scaled)]
+    terms = tuple(
+        msgspec.structs.replace(one, scale=1.0) if k == forgotten else one for k, one in enumerate(seen.terms)
+    )
+    policy = msgspec.structs.replace(bundle.passport.policy, observation=msgspec.structs.replace(seen, terms=terms))
+    return replace(bundle, passport=msgspec.structs.replace(bundle.passport, policy=policy))
+
+
 def walk_log(name: str, bundle: PolicyBundle, cause: str, seed: int, seconds: float = 10.0) -> Log:
     """A robot that stands up and walks under a policy, commands that change, until the end or a fall."""
     robot = load_robot(name)
     planted = plant(cause, robot, seed, walking=True)
     rows = Rows(twin_of(robot, planted, seed, free=True), planted, seconds, walking=True)
-    control, rng = Controller(bundle, robot.spec.joint_names), np.random.default_rng([seed, 72])
+    # a program that forgets a scale is not ours, and does not bound the change of targets
+    cfg = None if planted.unscaled is None else ControlCfg(target_step=np.inf)
+    control, rng = Controller(fed(bundle, planted), robot.spec.joint_names, cfg), np.random.default_rng([seed, 72])
     per, pose = round(RATE / control.control_hz), control.default_pose
     start = np.array(rows.state().joint_pos)
     for k in range(_STAND):

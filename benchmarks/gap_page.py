@@ -10,7 +10,7 @@ from parts import Numbers, table
 CLEAN = "nothing wrong"
 _WHERE = {
     "air": ("In the air", "held in the air and moved by a multisine of 10 s (encoders and commands)"),
-    "walking": ("Walking", "that walk for 10 s under a policy, encoders and IMU alone (no odometry)"),
+    "walking": ("Walking", "that walk for 10 s under a policy, encoders, IMU and the policy's bundle (no odometry)"),
 }
 
 

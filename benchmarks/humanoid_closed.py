@@ -14,18 +14,20 @@ from typing import Literal
 
 import numpy as np
 import tyro
-from humanoid_delta import TARGETS, BenchCfg, policy_of
+from humanoid_delta import TARGETS, BenchCfg, policy_of, problem_of
 from humanoid_delta_page import sections
 from humanoid_targets import Act, roll
 from parts import HUMANOID, Numbers
 
 import trueup as tu
-from trueup.calibrate.delta.baselines import ActionNoise
+from trueup.calibrate.delta.beside.baselines import ActionNoise
+from trueup.calibrate.delta.beside.identify import fit_of
 from trueup.policy.mlp import load_policy
 from trueup.rl.settings import PpoCfg
 from trueup.train.folder import RunFolder
+from trueup.world.fitted.calibration import PARAMS_FILE
 
-Arm = Literal["vanilla", "delta", "noise", "ranges", "nominal"]
+Arm = Literal["vanilla", "delta", "identified", "noise", "ranges", "nominal"]
 _EPISODES = 4
 
 
@@ -70,6 +72,8 @@ def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
     task, more = load_task(name), {}
     if cfg.arm == "delta":
         more = {"delta": folder}
+    elif cfg.arm == "identified":
+        more = {"params": _identified(cfg)}
     elif cfg.arm == "noise":
         task = replace(task, target_stages=(ActionNoise(_noise(cfg), cfg.seed),))
     learner = replace(task.learner, kl_target=0.008, learning_rate=2e-4) if isinstance(task.learner, PpoCfg) else None
@@ -87,6 +91,16 @@ def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
         **more,
     )
     return time.process_time() - began
+
+
+def _identified(cfg: ClosedCfg) -> Path:
+    """The calibration on the logs that the delta action was learned from; made once for every target."""
+    folder = cfg.runs / "identified" / cfg.target
+    if not (folder / PARAMS_FILE).exists():
+        problem = problem_of(BenchCfg(part="methods", runs=cfg.runs), cfg.target)
+        logs, fit = fit_of(problem)
+        tu.calibrate(problem.robot, logs, replace(fit, holdout_share=0.0)).write(folder)
+    return folder
 
 
 def _noise(cfg: ClosedCfg) -> float:

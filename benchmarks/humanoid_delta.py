@@ -11,6 +11,7 @@ are kept one by one: a call goes on where the one before ended.
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from humanoid_delta_page import CASES, sections
 from humanoid_targets import Target, roll, save, without_base
 from parts import HUMANOID, Numbers
 
-from trueup.calibrate.delta.baselines import METHODS, ScoredMethod, score_beside
+from trueup.calibrate.delta.beside.baselines import METHODS, ScoredMethod, learn_scored, score_beside
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
 from trueup.calibrate.delta.problem import DeltaProblem
@@ -153,14 +154,10 @@ def _method(cfg: BenchCfg, name: str, method: str) -> Numbers:
 
 
 def _learned(cfg: BenchCfg, problem: DeltaProblem, folder: Path | None) -> Numbers:
-    import time
-
-    began = time.process_time()
-    result = learn_delta(problem)
-    seconds = time.process_time() - began
-    out = _numbers(ScoredMethod(name="delta action", errors=result.corrected, seconds=seconds))
+    result, row = learn_scored(problem)
+    out = _numbers(row)
     out |= {"without": list(result.without.global_mm), "without_mpjpe": list(result.without.mpjpe_mm)}
-    out |= {"by_joint": result.by_joint, "rounds": [list(one.global_mm) for one in result.rounds]}
+    out |= {"by_joint": result.by_joint}
     if folder is not None:
         save_delta(result.net, folder)
         write_atomic(folder / "kept.json", json.dumps({**out, "windows": result.windows}))
@@ -172,8 +169,8 @@ def _result(kept: Numbers, folder: Path) -> DeltaResult:
     zero = (0.0, 0.0, 0.0)
     without = HorizonErrors(zero, tuple(kept["without_mpjpe"]), tuple(kept["without"]))
     return DeltaResult(
-        net=load_delta(folder), without=without, corrected=without, rounds=(), windows=int(kept["windows"]),
-        by_joint=kept["by_joint"], notes=(),
+        net=load_delta(folder), without=without, corrected=without, rounds=(), round_seconds=(),
+        windows=int(kept["windows"]), by_joint=kept["by_joint"], notes=(),
     )  # fmt: skip
 
 
@@ -183,6 +180,7 @@ def _numbers(one: ScoredMethod) -> Numbers:
         "global_mm": list(one.errors.global_mm),
         "mpjpe_mm": list(one.errors.mpjpe_mm),
         "seconds": one.seconds,
+        "rounds": [[seconds, *errors.global_mm] for seconds, errors in one.rounds],
     }
 
 
@@ -202,7 +200,8 @@ def analytic(cfg: BenchCfg) -> None:
 
 
 def _analytic() -> Numbers:
-    from humanoid_weak import SHARE, recorded
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+    from weak_robot import SHARE, recorded
 
     log, held = recorded("so101", 12.0, seed=1), recorded("so101", 6.0, seed=2)
     settings = DeltaCfg(windows=400, rounds=3, hidden=())

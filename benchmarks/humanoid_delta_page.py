@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from parts import Numbers, table
 
+from trueup.calibrate.delta.beside.baselines import METHODS
+
 HORIZONS = ("0.25 s", "0.5 s", "1 s")
 CASES = ("2 s of data", "5 s of data", "10 s of data", "20 s of data", "encoders and IMU only", "legs only", "linear")
+PPO = "delta action by PPO"
 Runs = dict[str, dict[str, Any]]
 
 
@@ -53,11 +57,10 @@ hidden effect, says how much of them is that.
 
 
 def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
-    rows, ratios, beaten, quarter = [], {}, [], {}
+    rows, ratios, beaten, quarter, forms = [], {}, [], {}, []
     for name, found in _by_target(runs).items():
         nothing = found["delta action"]["without"]
-        order = ("nothing", "action noise", "randomisation", "identification", "delta dynamics", "delta action")
-        for method in order:
+        for method in METHODS:
             run = {"global_mm": nothing, "seconds": 0.0} if method == "nothing" else found.get(method)
             if run is None:
                 continue
@@ -67,6 +70,8 @@ def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
         ratios[name] = own[-1] / nothing[-1]
         if not name.startswith("ideal"):
             quarter[name] = own[0] / nothing[0]
+        if PPO in found:
+            forms.append((found["delta action"], found[PPO]))
         rivals = [found[m]["global_mm"][-1] for m in ("identification", "delta dynamics") if m in found]
         if len(rivals) == 2 and not name.startswith("ideal"):
             beaten.append(own[-1] < min(rivals))
@@ -82,7 +87,7 @@ Asked: at 1 s at most 0.6 of doing nothing, and better than identification and d
 most 0.6 on {good} targets, and better than both on {sum(beaten)} of {len(beaten)} where both were measured. After
 0.25 s it is at {early} of doing nothing; published methods are all alike there: the gradient form fits
 single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot:
-their rows say how far their worlds are from it.
+their rows say how far their worlds are from it. {_which_form(forms)}
 
 {table(head, rows)}
 
@@ -90,6 +95,16 @@ Which joints are corrected, root mean square in mrad:
 
 {joints}"""
     return {"open_loop_ratio": kept, "open_loop_best": f"{sum(beaten)} of {len(beaten)}"}, text
+
+
+def _which_form(forms: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+    """What the gradient form and the published one take and give, of targets where both were measured."""
+    if not forms:
+        return ""
+    better = sum(ppo["at_1s_mm"] < own["at_1s_mm"] for own, ppo in forms)
+    own, ppo = (median(one[k]["seconds"] for one in forms) for k in (0, 1))
+    return f"""The published form (PPO, nothing differentiated) is better than the gradient form on {better} of
+{len(forms)} targets, and takes {ppo:.0f} against {own:.0f} CPU-seconds (medians)."""
 
 
 def _joints(runs: dict[str, Runs]) -> str:
@@ -151,7 +166,8 @@ def _closed(runs: dict[str, Runs]) -> tuple[Numbers, str]:
 
 `g1_dance_102` is the start (`trueup train --from`), trained on for the same number of steps in different worlds, and
 then follows its dance on the target without them, four episodes. `vanilla` is the policy as it came; `nominal` is
-trained on in the simulator as it is; `ranges` under the task's randomisation and pushes; `noise` under action noise as
+trained on in the simulator as it is; `identified` in the one with the parameters that identification found in the same
+logs; `ranges` under the task's randomisation and pushes; `noise` under action noise as
 large as the correction. The delta action wins (fewer falls, or as many and a smaller error) on {sum(wins)} of
 {len(wins)} targets measured; ten were asked.
 

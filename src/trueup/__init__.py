@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from trueup.report.show import report as report
     from trueup.report.show import table as table
     from trueup.report.training.compare import compare as compare
-    from trueup.report.training.motion import film_motion as film_motion
     from trueup.report.training.motion import import_motion as import_motion
+    from trueup.report.training.motion import play_motion as play_motion
     from trueup.report.training.motion import retarget_motion as retarget_motion
     from trueup.robot.drafts.init import init_robot as init_robot
     from trueup.robot.inspection.inspect import inspect_robot as inspect_robot
@@ -96,7 +96,6 @@ _HOME = {
     "export": "train.bundles.verbs",
     "export_calibration": "calibrate.export",
     "export_urdf": "world.engines.urdf",
-    "film_motion": "report.training.motion",
     "import_dataset": "data.lerobot.episodes",
     "import_logs": "data.import_table",
     "import_motion": "report.training.motion",
@@ -112,6 +111,7 @@ _HOME = {
     "open_motion": "motion.readers.open",
     "plan_active": "calibrate.active.plan",
     "play": "train.play.verbs",
+    "play_motion": "report.training.motion",
     "predictions": "gap.predictions",
     "read_calibration": "world.fitted.calibration",
     "read_log": "data.files",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from make_logs import Sample, clean_as
 
-from trueup.data.check.check import check_log
+from trueup.data.check.check import check_log, command_delay_s
 from trueup.data.lag import _triangle
 from trueup.data.log import Log
 
@@ -100,3 +100,13 @@ def test_late_commands_of_a_stiff_servo_in_a_slow_log_are_found() -> None:
     sample = clean_as(20050, njoint=6, rate=50, excitation="multisine", seconds=12.0, torque=False)
     assert "command_late" in check_log(shifted(sample.log, 4)).codes
     assert "command_late" not in check_log(sample.log).codes
+
+
+@pytest.mark.parametrize("rows", [1.0, 3.0, 5.0])
+def test_the_least_delay_is_the_planted_one(rows: float) -> None:
+    sample = policy(3, torque=True, delay=rows)
+    assert command_delay_s(sample.log) == pytest.approx(rows / sample.log.rate_hz, abs=1e-6)
+
+
+def test_a_log_without_torques_tells_no_delay() -> None:
+    assert np.isnan(command_delay_s(policy(3, torque=False).log))

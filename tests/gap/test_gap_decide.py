@@ -38,8 +38,8 @@ def test_too_little_is_nothing_wrong():
 
 def test_what_chance_explains_as_well_is_no_cause():
     one = _result("heat", 0.7)
-    assert rank([one], {"heat": 0.3}, HELD, 0) == []
-    assert len(rank([one], {"heat": 0.1}, HELD, 0)) == 1
+    assert rank([one], {"heat": 2.4}, HELD, 0) == []
+    assert len(rank([one], {"heat": 0.8}, HELD, 0)) == 1
 
 
 def test_neighbouring_windows_are_drawn_together():

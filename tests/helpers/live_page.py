@@ -32,7 +32,7 @@ class KeepPose:
 
 
 @contextmanager
-def running(view: LiveView) -> Iterator[LiveView]:
+def running(view: Any) -> Iterator[Any]:
     done = threading.Event()
     thread = threading.Thread(target=view.run, args=(done.is_set,), daemon=True)
     thread.start()
@@ -50,7 +50,7 @@ def standing(task: str, port: int) -> LiveView:
 
 
 @contextmanager
-def browser_tab(view: LiveView) -> Iterator[Any]:
+def browser_tab(view: Any, shows: str = "Push") -> Iterator[Any]:
     from playwright import sync_api as playwright
 
     path = find_browser()
@@ -60,7 +60,7 @@ def browser_tab(view: LiveView) -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
         tab = browser.new_page(viewport={"width": 800, "height": 480})
         tab.goto(view.url)
-        tab.get_by_text("Push", exact=True).wait_for(timeout=120_000)
+        tab.get_by_text(shows, exact=True).wait_for(timeout=120_000)
         yield tab
         browser.close()
 
@@ -93,6 +93,6 @@ def wait(condition: Any, seconds: float = 60.0) -> None:
 def robot_mask(view: LiveView, tab: Any) -> np.ndarray:
     """Pixels that change when the robot's bodies are taken away."""
     before = pixels(tab)
-    view._server.scene.add_frame("/bodies", show_axes=False, visible=False)
+    view.server.scene.add_frame("/bodies", show_axes=False, visible=False)
     tab.wait_for_timeout(1500)
     return np.abs(before - pixels(tab)).max(axis=2) > 30

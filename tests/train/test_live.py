@@ -85,7 +85,7 @@ def test_the_measured_velocity_is_a_mean_in_the_frame_of_the_base():
 
 def test_the_view_follows_a_walking_robot_unless_told_not_to():
     with closing(standing("go2-velocity", 18350)) as view:
-        follow, data = view._follow, view._body._data
+        follow, data = view.follow, view.data
         data.xpos[:] = 0.0
         start = follow.shift(data).copy()
         data.xpos[1] = -start + [0.5, 0.0, 0.0]

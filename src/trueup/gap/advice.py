@@ -22,6 +22,7 @@ _BY_HAND = {
     "loop delay": "trueup deploy BUNDLE --driver DRIVER --rung shadow  # shows the loop's timing",
 }
 _NO_FIT = frozenset(_BY_HAND) - {"ground friction"}
+_OF_POLICY = ("normaliser", "policy rate", "loop delay")
 _SPREAD = 2.0  # a refit may go this far beyond the size that was found
 
 
@@ -50,7 +51,8 @@ def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, base: str, 
     tested = one.tested
     where = f" of {', '.join(tested.joints)}" if tested.joints else ""
     size = f"{tested.size:.3g} {tested.unit}{where}"
-    explained = f"explains {one.explained:.0%} of the mismatch of held-out windows"
+    held = "control steps" if tested.cause in _OF_POLICY else "windows"
+    explained = f"explains {one.explained:.0%} of the mismatch of held-out {held}"
     return Cause(
         name=tested.cause,
         joints=tested.joints,

@@ -19,18 +19,17 @@ from trueup.world.replay.playback import RecordedStretch, joint_seen, play
 
 
 def by_chance(search: CauseSearch, causes: Sequence[str], seed: int) -> dict[str, float]:
-    """Share of the log's mismatch that each cause's search explains of a log in which nothing is wrong."""
+    """Mismatch that each cause's search explains on held-out windows of a log in which nothing is wrong."""
     chosen = [one for one in HYPOTHESES if one.cause in causes]
     if not chosen:
         return {}
     clean = own_windows(search, seed)
     again = CauseSearch(search.model, clean)
-    whole = float(search.before[clean.held].sum())
     out: dict[str, float] = {}
     for one in chosen:
         tested = again.test(one)
         gained = float((tested.before[clean.held] - tested.after[clean.held]).sum())
-        out[one.cause] = max(out.get(one.cause, 0.0), gained / max(whole, 1e-12))
+        out[one.cause] = max(out.get(one.cause, 0.0), gained)
     return out
 
 

@@ -18,7 +18,7 @@ class GapCfg:
     """fixed: held in the air or bolted down; free: on the ground; auto: by what IMU and odometry say."""
     window_s: Annotated[float | None, tyro.conf.arg(name="window")] = None
     """Length of a window, s (default: 0.3, on the ground 0.2)."""
-    max_windows: int = 28
+    max_windows: int = 48
     """Windows of all logs together: half of them estimate, half judge."""
     wiring: bool = True
     """Also try exchanged and turned joints, and a wrong clock."""

@@ -1,8 +1,9 @@
 """The decision: which change explains most of the mismatch on windows it was not estimated on.
 
-A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows) lies
-above what a log of the model itself gains by the same search, and above `LEAST`. Causes that explain as much as the
-first within what the windows can tell are tied; of tied ones the one with fewer numbers comes first.
+A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows in which
+it changes anything) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that
+explain as much as the first within what the windows can tell are tied; of tied ones the one with fewer numbers comes
+first.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.causes.search import Tested
 
+Rows = NDArray[np.intp]
 LEAST = 0.06  # of the mismatch that a cause must explain at least
 _DRAWS = 500
+_FEWEST = 3  # blocks of held-out windows in which a cause must change anything
 _TIE = 0.02  # of the mismatch: explanations that differ by less are told as equal
 _STEP_PRICE = 0.004  # per number, in the order only
 
@@ -43,36 +47,47 @@ def best_of_each(tested: Sequence[Tested], held: Mask) -> list[Tested]:
 
 def draws(tested: Sequence[Tested], held: Mask, seed: int) -> FloatArray:
     """Explained shares (draw, cause) of held-out windows drawn with replacement, neighbours together."""
-    blocks = np.split(np.flatnonzero(held), np.flatnonzero(np.diff(np.flatnonzero(held)) > 1) + 1)
-    size = min(len(one) for one in blocks)
-    some = np.stack([one[:size] for one in blocks])
-    chosen = some[np.random.default_rng(seed).choice(len(some), (_DRAWS, len(some)))].reshape(_DRAWS, -1)
-    before = np.stack([one.before[chosen].sum(axis=1) for one in tested], axis=1)
-    after = np.stack([one.after[chosen].sum(axis=1) for one in tested], axis=1)
-    return np.asarray(1.0 - after / np.maximum(before, 1e-12))
+    block = blocks_of(held)
+    sums = [[np.bincount(block, one[held]) for one in (each.before, each.after)] for each in tested]
+    chosen = np.random.default_rng(seed).choice(block[-1] + 1, (_DRAWS, block[-1] + 1))
+    each = [1.0 - after[chosen].sum(axis=1) / np.maximum(before[chosen].sum(axis=1), 1e-12) for before, after in sums]
+    return np.stack(each, axis=1)
+
+
+def blocks_of(held: Mask) -> Rows:
+    """Number of the block that each held-out window belongs to: neighbours are of one."""
+    at = np.flatnonzero(held)
+    return np.concatenate([[0], np.cumsum(np.diff(at) > 1)])
+
+
+def least(one: Tested, held: Mask, seed: int) -> float:
+    """What a cause explains at least (5 %) of the held-out windows in which it changes anything.
+
+    The others say nothing about it: of heat that comes in the last third of a log, two thirds are silent.
+    """
+    block, acts = blocks_of(held), one.acts[held]
+    before, after = (np.bincount(block, np.where(acts, each[held], 0.0)) for each in (one.before, one.after))
+    own = np.flatnonzero(np.bincount(block, acts) > 0)
+    if len(own) < _FEWEST:
+        return -np.inf
+    chosen = own[np.random.default_rng(seed).choice(len(own), (_DRAWS, len(own)))]
+    share = 1.0 - after[chosen].sum(axis=1) / np.maximum(before[chosen].sum(axis=1), 1e-12)
+    return float(np.quantile(share, 0.05))
 
 
 def suspects(tested: Sequence[Tested], held: Mask, seed: int) -> list[Tested]:
-    """Causes that matter and whose interval lies above `LEAST`, before chance is known; what explains most first."""
-    known = [one for one in tested if one.matters]
-    if not known:
-        return []
-    low = np.quantile(draws(known, held, seed), 0.05, axis=0)
-    kept = [one for one, least in zip(known, low, strict=True) if least > LEAST]
+    """Causes that matter and explain more than `LEAST`, before chance is known; what explains most first."""
+    kept = [one for one in tested if one.matters and least(one, held, seed) > LEAST]
     return sorted(kept, key=lambda one: -one.explained(held))
 
 
 def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed: int) -> list[Ranked]:
-    """Causes above chance, the best first; `chance`: share that each explains of a log of the model itself."""
-    if not tested:
+    """Causes above chance, the best first; `chance`: mismatch that each explains of a log of the model itself."""
+    some = [one for one in tested if least(one, held, seed) > LEAST + _by_chance(one, chance, held)]
+    if not some:
         return []
-    drawn = draws(tested, held, seed)
+    drawn = draws(some, held, seed)
     low, high = np.quantile(drawn, (0.05, 0.95), axis=0)
-    kept = [k for k, one in enumerate(tested) if low[k] > LEAST + chance.get(one.cause, 0.0)]
-    if not kept:
-        return []
-    drawn, low, high = drawn[:, kept], low[kept], high[kept]
-    some = [tested[k] for k in kept]
     priced = drawn - _STEP_PRICE * np.array([one.numbers for one in some])
     share = np.bincount(priced.argmax(axis=1), minlength=len(some)) / len(drawn)
     order = np.argsort(-np.median(priced, axis=0), kind="stable")
@@ -90,3 +105,18 @@ def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed
             )
         )
     return out
+
+
+def rank_alone(one: Tested, held: Mask, seed: int) -> Ranked:
+    """A cause that was decided by itself: with the interval of what it explains."""
+    drawn = draws([one], held, seed)[:, 0]
+    low, high = (float(value) for value in np.quantile(drawn, (0.05, 0.95)))
+    return Ranked(
+        tested=one, explained=one.explained(held), interval=(low, high), confidence=float(np.mean(drawn > LEAST)),
+        tied=False,
+    )  # fmt: skip
+
+
+def _by_chance(one: Tested, chance: Mapping[str, float], held: Mask) -> float:
+    """As a share of the mismatch in which the cause acts."""
+    return max(0.0, chance.get(one.cause, 0.0)) / max(float(one.before[held & one.acts].sum()), 1e-12)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from trueup.core.errors import TrueupError
 from trueup.core.verb_package import Shown
@@ -19,16 +21,18 @@ from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resa
 from trueup.gap.advice import as_cause, refit_request
 from trueup.gap.causes.distances import distances
 from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
+from trueup.gap.causes.policy_side import try_policy
 from trueup.gap.causes.search import CauseSearch, Tested
 from trueup.gap.causes.sensors import try_state_estimate
 from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
 from trueup.gap.config import GapCfg
-from trueup.gap.decide import Ranked, best_of_each, rank, suspects
+from trueup.gap.decide import LEAST, Ranked, best_of_each, rank, rank_alone, suspects
 from trueup.gap.horizons import horizons
-from trueup.gap.mismatch import Model
+from trueup.gap.mismatch import Model, losses
 from trueup.gap.result import CausePair, GapResult
 from trueup.gap.windows import LogWindows, cut, has_odometry, is_walking, joined
+from trueup.policy.bundle.bundle import load_bundle
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
 from trueup.world.fitted.calibration import Calibration, read_calibration
@@ -36,6 +40,7 @@ from trueup.world.fitted.calibration import Calibration, read_calibration
 _LOG = logging.getLogger(__name__)
 _WINDOW_S = {False: 0.3, True: 0.2}
 _JUDGED = 4  # causes that explain most: what chance explains of them is searched, too
+_LEAD = 0.5  # of the rows: targets of a soft servo are beyond its joint's range less often
 _GAIN_OF_PAIR = 0.05  # of the mismatch that a second cause must add
 Progress = Callable[[float], None]
 
@@ -65,7 +70,8 @@ def gap(
     """Diagnose logs (or files of them) of a robot against its nominal or calibrated model.
 
     params  calibration that is diagnosed; None: the nominal model
-    bundle  policy that ran: of a log without commands, distributions are compared with its simulated runs
+    bundle  policy that ran: it is computed again on the log; of a log without commands, distributions are compared with
+            its simulated runs
     out     folder that the fixing commands name; nothing is written here
     """
     cfg, tell = cfg or GapCfg(), progress or (lambda done: None)
@@ -81,6 +87,7 @@ def gap(
         return Gap(result=_distances_alone(robot, names, read, apart))
     walking = cfg.base == "free" or (cfg.base == "auto" and is_walking(robot, ordered[0]))
     model = Model(robot=robot, params=fit, walking=walking, threads=cfg.threads)
+    ordered, cut_off = _as_heard(model, ordered, cfg)
     search, tested = _test_all(model, ordered, cfg, tell)
     held = search.windows.held
     each = best_of_each(tested, held)
@@ -88,6 +95,7 @@ def gap(
     chance = by_chance(search, [one.cause for one in found], cfg.seed)
     ranked = rank(found, chance, held, cfg.seed)
     tell(0.85)
+    beside, told = _policy_side(bundle, [log.with_joint_order(robot.spec.joint_names) for log in read], cfg.seed)
     pairs = _pairs(search, ranked, cfg) if cfg.pairs else []
     tell(0.95)
     rivals = [one.tested.cause for one in ranked if one.tied]
@@ -102,31 +110,58 @@ def gap(
         params=str(params) if isinstance(params, str | Path) else "given" if params else None,
         windows=search.windows.count,
         seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
-        nothing_wrong=not ranked,
+        nothing_wrong=not ranked and not beside,
         causes=tuple(
-            as_cause(one, robot.spec.name, names, str(out), base, rivals if k == 0 else ())
-            for k, one in enumerate(ranked)
+            as_cause(one, robot.spec.name, names, str(out), base, rivals if ranked and one is ranked[0] else ())
+            for one in _in_order(beside, ranked)
         ),
         pairs=tuple(pairs),
-        tried={one.cause: one.explained(held) for one in each},
+        tried={one.cause: one.explained(held) for one in each} | {one.tested.cause: one.explained for one in beside},
         horizons=tuple(horizons(model, ordered, search.windows)) if cfg.horizons else (),
         distances={},
-        notes=tuple(_notes(ordered, walking)),
+        notes=(*_notes(ordered, walking), *cut_off, *told),
         refit=refit_request(ranked, robot.spec.name, base, names, hashes, trunk),
     )
     tell(1.0)
     return Gap(result=result)
 
 
-def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[CauseSearch, list[Tested]]:
+def _windows(model: Model, logs: Sequence[Log], cfg: GapCfg, rate_hz: float) -> LogWindows:
+    """Windows of all logs, of as many rows as at `rate_hz`, whatever the logs' clocks say."""
+    length_s = (cfg.window_s or _WINDOW_S[model.walking]) * rate_hz / rate_of(logs[0])
     each = max(4, cfg.max_windows // len(logs))
-    window_s = cfg.window_s or _WINDOW_S[model.walking]
+    return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in logs])
+
+
+def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], list[str]]:
+    """The logs with commands cut off at the joints' ends, where a robot that does so explains them better.
+
+    Soft servos are led by targets beyond what their joints can reach; many robots do not let these through, and a log
+    of what a policy said then has commands that no motor heard: replayed, they look like motors that are weak. Commands
+    beyond a joint's range most of the time are no lead: they are another joint's, or have another sign or zero.
+    """
+    low, high = model.robot.spec.position_low, model.robot.spec.position_high
+    inside = [np.clip(log["target_pos"], low, high) for log in logs]
+    outside = [np.mean(one != log["target_pos"], axis=0) for one, log in zip(inside, logs, strict=True)]
+    beyond = float(np.mean(outside))
+    if beyond == 0.0 or np.max(outside) > _LEAD:
+        return logs, []
+    cut_off = [replace(log, signals=log.signals | {"target_pos": one}) for one, log in zip(inside, logs, strict=True)]
+    rate = rate_of(logs[0])
+    as_told, as_cut = (float(losses(model, _windows(model, some, cfg, rate), [{}]).sum()) for some in (logs, cut_off))
+    if as_cut > (1.0 - LEAST) * as_told:
+        return logs, []
+    note = (
+        f"{beyond:.1%} of the commands lie beyond the joints' range: the robot cut them off there, as the replay does"
+    )
+    return cut_off, [f"{note} (explains {1.0 - as_cut / as_told:.0%} of the mismatch)"]
+
+
+def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[CauseSearch, list[Tested]]:
     rate = rate_of(logs[0])
 
     def windows_of(some: Sequence[Log]) -> LogWindows:
-        # as many rows whatever the clock says
-        length_s = window_s * rate / rate_of(some[0])
-        return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in some])
+        return _windows(model, some, cfg, rate)
 
     windows = windows_of(logs)
     search = CauseSearch(model, windows)
@@ -169,6 +204,27 @@ def _pairs(search: CauseSearch, ranked: Sequence[Ranked], cfg: GapCfg) -> list[C
         if second.matters and adds > _GAIN_OF_PAIR:
             out.append(CausePair(names=(first.cause, second.cause), explained=first.explained(held) + adds, adds=adds))
     return sorted(out, key=lambda one: -one.adds)
+
+
+def _policy_side(bundle: str | Path | None, logs: Sequence[Log], seed: int) -> tuple[list[Ranked], list[str]]:
+    """Causes on the policy's side, and a note: of the first log on which it can be computed again."""
+    if bundle is None:
+        return [], []
+    _LOG.info("computing the policy again")
+    opened, note = load_bundle(bundle), ""
+    for log in logs:
+        found = try_policy(opened, log)
+        note = note or found.note
+        if len(found.held):
+            return [rank_alone(one, found.held, seed) for one in found.causes], [found.note]
+    return [], [note]
+
+
+def _in_order(beside: Sequence[Ranked], ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Causes on the policy's side are exact, and first; but a log with a wrong clock also has another policy rate."""
+    clock = any(one.tested.cause == "wrong rate" for one in ranked)
+    later = [one for one in beside if clock and one.tested.cause == "policy rate"]
+    return [*(one for one in beside if not later or one is not later[0]), *ranked, *later]
 
 
 def _ready(robot: Robot, logs: Sequence[Log]) -> list[Log]:

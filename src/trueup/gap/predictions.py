@@ -115,9 +115,13 @@ def _certificates(folder: Path) -> dict[str, Certificate]:
     for path in sorted(folder.rglob("*.certificate.json")):
         one = read_certificate(path)
         known = out.get(one.bundle)
-        if known is None or known.prediction is None:
+        if known is None or _worlds(one) > _worlds(known):
             out[one.bundle] = one
     return out
+
+
+def _worlds(certificate: Certificate) -> int:
+    return 0 if certificate.prediction is None else certificate.prediction.worlds
 
 
 def _robot(

@@ -24,6 +24,7 @@ from trueup.world.replay.tracks import Tracks, lay_tracks
 
 Rows = NDArray[np.intp]
 PAST_S = 0.06
+_OVERLAPPING = 28  # windows that may overlap where a log is short
 _WARM_C = 2.0  # deg C of rise from which heat may matter
 
 
@@ -111,7 +112,9 @@ def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) ->
     last = len(log) - length - 2
     if last <= margin:
         raise TrueupError(f"a log of {len(log) / rate:.2f} s is too short for windows of {window_s} s")
-    at = np.unique(np.linspace(margin, last, min(most, max(2, (last - margin) // length * 2))).astype(np.intp))
+    room = (last - margin) // length
+    count = min(most, max(2, room, min(2 * room, _OVERLAPPING)))
+    at = np.unique(np.linspace(margin, last, count).astype(np.intp))
     rows = at[:, None] + 1 + np.arange(length)
     recorded = tracks.recorded(at, length, past=margin)
     gyro = gravity = None

@@ -21,6 +21,7 @@ from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_inde
 
 _SIZE = {"width": 480, "height": 320, "fps": 25.0}
 _SHOWN_S = 5.0
+_FILMED = 2  # runs of the robot in a round
 Film = tuple[Path, str]
 
 
@@ -65,12 +66,12 @@ def policy_film(loop: Context, round_: int) -> list[Film]:
 
 
 def robot_films(loop: Context, round_: int) -> list[Film]:
-    """Runs on the robot, from its joints, its IMU and leg odometry."""
+    """The first runs on the robot, from its joints, its IMU and leg odometry."""
     made = loop.workspace.manifest(round_, "deploy")
     if made is None or not loop.is_legged:
         return []
     out = []
-    for rows in sorted(loop.folder(round_, "deploy").glob("full-*/policy.rows")):
+    for rows in sorted(loop.folder(round_, "deploy").glob("full-*/policy.rows"))[:_FILMED]:
         name = rows.parent.name
         path = _path(loop, f"robot-{name}-{round_}", made.hash)
         out += _made(path, f"The robot in run {name}, by its own sensors.", partial(_film_rows, loop.robot, rows))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -97,14 +98,22 @@ def where(asked: LoopVerb) -> Path:
     return Path(asked.workspace or Path("loops") / name)
 
 
-def left_s(asked: LoopVerb, stage: Stage) -> float:
-    """Expected time of a stage and of all that follow it, s, at the pace that this computer showed so far."""
+class Estimate(NamedTuple):
+    """Expected times, s: of a stage, and of it together with all that follow."""
+
+    stage_s: float
+    whole_s: float
+
+
+def estimate(asked: LoopVerb, stage: Stage) -> Estimate:
+    """How long a stage and all that follow it will take, at the pace that this computer showed in those before it."""
     expected, times = _expected(asked), Workspace(where(asked)).times
     at = list(expected).index((stage.round, stage.name))
     done = {key: times(*key).seconds for key in list(expected)[:at]}
     budget = sum(expected[key] for key, seconds in done.items() if seconds)
     pace = min(5.0, max(0.2, sum(done.values()) / budget)) if budget else 1.0
-    return pace * sum(list(expected.values())[at:])
+    left = list(expected.values())[at:]
+    return Estimate(pace * left[0], pace * sum(left))
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.core.verb_package import called_with
 from trueup.loop.context import Context
-from trueup.loop.run import Looped, left_s, opened, run_loop, standing, where
+from trueup.loop.run import Estimate, Looped, estimate, opened, run_loop, standing, where
 from trueup.loop.stage import Stage, Tell, Told
 from trueup.loop.story import in_words, tell_story
 from trueup.loop.verbs import BoardVerb, LoopVerb
@@ -26,9 +26,10 @@ _LOG = logging.getLogger(__name__)
 def run_verb(asked: LoopVerb) -> int:
     """Run the loop with progress on the screen."""
     console = Console()
-    started = time.monotonic()
+    started, expected = time.monotonic(), Estimate(0.0, 0.0)
 
     def told(stage: Stage, what: Told, seconds: float, line: str) -> None:
+        nonlocal expected
         name = f"round {stage.round}  {stage.name:<10}"
         if what == "skipped":
             console.print(f"{name} unchanged", style="dim", highlight=False)
@@ -36,10 +37,11 @@ def run_verb(asked: LoopVerb) -> int:
             if what == "begins":
                 console.print(f"{name} left out: {stage.absent}", highlight=False, soft_wrap=True, markup=False)
         elif what == "begins":
-            expected = f"about {_clock(stage.budget_s)}; with all that follows {_clock(left_s(asked, stage))}"
-            console.print(f"{name} begins ({expected})", highlight=False, soft_wrap=True, markup=False)
+            expected = estimate(asked, stage)
+            words = f"about {_clock(expected.stage_s)}; with all that follows {_clock(expected.whole_s)}"
+            console.print(f"{name} begins ({words})", highlight=False, soft_wrap=True, markup=False)
         elif what == "runs":
-            left = stage.budget_s - seconds
+            left = expected.stage_s - seconds
             time_left = f"left about {_clock(left)}" if left > 0.0 else "longer than usual"
             console.print(
                 f"{name} {_clock(seconds)}, {time_left}   {line[:90]}",

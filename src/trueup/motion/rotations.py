@@ -54,6 +54,12 @@ def rotation_vector(q: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
     return sign * q[..., 1:] * scale
 
 
+def angle_between(a: NDArray[AnyFloat], b: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
+    """Angle (...) between unit quaternions (..., 4), the shorter way round."""
+    dots = np.abs(np.sum(a * b, axis=-1))
+    return 2 * np.arccos(np.minimum(dots, dots.dtype.type(1.0)))
+
+
 def about_axis(axis: NDArray[AnyFloat], angle: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
     """Quaternions of turns by `angle` (...) about unit vectors `axis` (..., 3)."""
     half = 0.5 * angle[..., None]

@@ -79,13 +79,17 @@ class CheckMotionVerb(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class PlayMotionVerb(Source):
-    """Film a motion: kinematics only, no physics.
+    """Watch a motion: kinematics only, no physics.
 
-    In: a motion file or the name of a made motion. Out: a film (.mp4, .gif).
+    In: a motion file or the name of a made motion. Out: a page with a live 3D view, in which it can be stopped, slowed
+    down and moved to any time; or a film (--film).
     """
 
     motion: tyro.conf.Positional[str]  # File or made motion.
-    film: OutFile = Path("motion.mp4")  # Film to write.
+    film: OutFile | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
+    seconds: float | None = None  # Time after which the live view ends (default: at Ctrl-C).
+    host: str = "127.0.0.1"  # Address the page is served at; 0.0.0.0 lets other computers look on.
+    port: int = 8080  # Port the page is served at; the next free one if it is taken.
 
 
 @dataclass(frozen=True, kw_only=True)

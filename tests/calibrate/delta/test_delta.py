@@ -8,40 +8,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from weak_robot import SHARE, recorded
 
-from trueup.calibrate.delta.baselines import METHODS, score_all
+from trueup.calibrate.delta.beside import uan
+from trueup.calibrate.delta.beside.baselines import METHODS, score_all
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import calibrate_delta
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.core.errors import TrueupError
-from trueup.data.log import Log
 from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
 from trueup.robot.load import load_robot
-from trueup.robot.model import ModelCfg
 from trueup.world.actuators.target_stages import LearnedDelta
 from trueup.world.batch import BatchSim, SimCfg
 
-SHARE = 0.65  # of the simulator's kp that the robot has
 QUICK = DeltaCfg(windows=400, rounds=3, hidden=())
-
-
-def recorded(name: str, seconds: float, share: float = SHARE, *, seed: int = 1) -> Log:
-    """A log of a robot with weaker gains, held in the air, under a multisine at the control rate."""
-    robot = load_robot(name)
-    sim = BatchSim(robot, SimCfg(nsim=1, model=ModelCfg(base="fixed")))
-    sim.params.set("kp", share * robot.spec.kp)
-    sim.reset()
-    rng, hz, njoint = np.random.default_rng(seed), robot.spec.control_hz, robot.spec.njoint
-    time = np.arange(round(seconds * hz)) / hz
-    waves = [np.sin(rng.uniform(2, 15, njoint) * time[:, None] + rng.uniform(0, 6, njoint)) for _ in range(4)]
-    targets = robot.spec.default_pose + 0.12 * np.sum(waves, axis=0)
-    pos, vel = [], []
-    for target in targets:
-        pos.append(sim.joint_pos[0].copy())
-        vel.append(sim.joint_vel[0].copy())
-        sim.step(target)
-    signals = {"joint_pos": np.array(pos), "joint_vel": np.array(vel), "target_pos": targets}
-    return Log(joint_names=robot.spec.joint_names, time=time, signals=signals)
 
 
 @pytest.mark.medium
@@ -188,9 +168,11 @@ def test_a_simulation_sees_the_targets_that_came_before() -> None:
 
 
 @pytest.mark.medium
-def test_every_method_is_scored_on_the_same_held_out_log() -> None:
+def test_every_method_is_scored_on_the_same_held_out_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Identification and the delta action both explain a weak servo; noise explains nothing."""
-    cfg = replace(QUICK, windows=200, rounds=2)
+    cfg = replace(QUICK, windows=200, rounds=2, ppo_steps=30_000)
+    brief = replace(uan.CFG, regress=replace(uan.CFG.regress, rounds=1, steps=500))
+    monkeypatch.setattr(uan, "CFG", brief)
     problem = DeltaProblem(load_robot("so101"), [recorded("so101", 8.0)], cfg, holdout=[recorded("so101", 5.0, seed=2)])
     assert problem.scored.min() >= 8 * 30  # rows of the held-out log only
     learned, scored = score_all(problem)
@@ -200,6 +182,8 @@ def test_every_method_is_scored_on_the_same_held_out_log() -> None:
     assert at_1s["delta action"] < 0.2 * at_1s["nothing"]
     assert at_1s["identification"] < 0.2 * at_1s["nothing"]
     assert at_1s["delta dynamics"] < at_1s["nothing"]
+    assert at_1s["UAN"] < 0.5 * at_1s["nothing"]
+    assert at_1s["delta action by PPO"] < at_1s["nothing"]
     assert at_1s["action noise"] > 0.8 * at_1s["nothing"]
 
 

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Base = Literal["auto", "fixed", "free"]
+DeltaMethod = Literal["shooting", "ppo"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaCfg:
     """What a delta action is and how it is learned."""
 
+    method: DeltaMethod = "shooting"
+    """shooting: fitted through the linearised simulator; ppo: reinforcement learning, as published."""
     base: Base = "auto"
     """free: the robot stands or walks (needs the log's IMU, or its base pose); fixed: held in the air, or an arm; auto:
     free where a legged robot's log has an IMU and its feet carry it."""
@@ -38,4 +41,6 @@ class DeltaCfg:
     holdout_share: float = 0.25
     """Share of every log, at its end, that is not fitted to: rounds are chosen by it, and scored on it without
     --holdout."""
+    ppo_steps: int = 300_000
+    """Control steps of simulation that `ppo` learns from."""
     seed: int = 0

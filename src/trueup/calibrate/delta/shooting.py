@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
+from trueup.models.actuator_net import ActuatorNet
 from trueup.models.delta_net import DeltaNet
 from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
+from trueup.world.actuators.net_actuator import NetActuator, put_settings, with_net
 from trueup.world.actuators.target_stages import ConstantDelta, LearnedDelta, TargetStage
 from trueup.world.batch import BatchSim, SimCfg
-from trueup.world.replay.playback import joint_seen, play, set_gains
+from trueup.world.replay.playback import RecordedStretch, joint_seen, play, set_gains
 from trueup.world.replay.replay import Prepare, at_rate
 from trueup.world.replay.tracks import Tracks
 
@@ -40,10 +42,17 @@ class Linear:
 
 
 class DeltaShooting:
-    """A robot's simulator on tracks of logs; `prepare` sets the parameters of a calibration."""
+    """A robot's simulator on tracks of logs; `prepare` sets the parameters of a calibration, `net` is its servo's."""
 
-    def __init__(self, robot: Robot, tracks: Tracks, prepare: Prepare | None = None, sim: SimCfg | None = None) -> None:
-        self.robot, self.tracks, self.prepare = robot, tracks, prepare
+    def __init__(
+        self,
+        robot: Robot,
+        tracks: Tracks,
+        prepare: Prepare | None = None,
+        sim: SimCfg | None = None,
+        net: ActuatorNet | None = None,
+    ) -> None:
+        self.robot, self.tracks, self.prepare, self.net = robot, tracks, prepare, net
         base = "free" if tracks.base_pos is not None else "fixed"
         cfg = sim or SimCfg()
         cfg = replace(cfg, model=replace(cfg.model, base=base) if sim else ModelCfg(base=base))  # type: ignore[arg-type]
@@ -52,6 +61,13 @@ class DeltaShooting:
     def prepared(self, prepare: Prepare) -> DeltaShooting:
         """The same tracks in simulations that `prepare` sets the parameters of."""
         return DeltaShooting(self.robot, self.tracks, prepare, self.cfg)
+
+    def with_net(self, net: ActuatorNet) -> DeltaShooting:
+        """The same tracks in simulations with a learned servo, which brings the parameters that it was fitted with."""
+        settings = net.spec.settings
+        return DeltaShooting(
+            self.robot, self.tracks, lambda sim: put_settings(sim, settings), with_net(self.cfg, net), net
+        )
 
     @property
     def base(self) -> FloatArray | None:
@@ -70,20 +86,26 @@ class DeltaShooting:
 
     def made(self, nsim: int, stages: tuple[TargetStage, ...] = ()) -> BatchSim:
         """That many simulations of the robot."""
-        return BatchSim(self.robot, replace(self.cfg, nsim=nsim), target_stages=stages)
+        actuator = None if self.net is None else NetActuator(self.net)
+        return BatchSim(self.robot, replace(self.cfg, nsim=nsim), actuator, target_stages=stages)
 
-    @staticmethod
-    def past(sim: BatchSim) -> int:
-        """Commands that a simulation must know from before its start."""
-        return max(_PAST, int(np.ceil(sim.cfg.max_delay_s / sim.control_dt)) + 1)
-
-    def run(self, starts: Rows, steps: int, stages: tuple[TargetStage, ...], copies: int = 1) -> dict[str, FloatArray]:
-        """Play the commands from rows `starts`; qpos and qvel after each step, (copies n, steps, ...)."""
-        sim = self.made(len(starts) * copies, stages)
-        recorded = self.tracks.recorded(starts, steps, past=self.past(sim)).tiled(copies)
+    def ready(self, recorded: RecordedStretch, stages: tuple[TargetStage, ...] = ()) -> BatchSim:
+        """Simulations with the gains of recorded stretches and the parameters of the calibration."""
+        sim = self.made(len(recorded.pos), stages)
         set_gains(sim, recorded)
         if self.prepare is not None:
             self.prepare(sim)
+        return sim
+
+    @property
+    def past(self) -> int:
+        """Commands that a simulation must know from before its start."""
+        return max(_PAST, int(np.ceil(self.cfg.max_delay_s * self.tracks.rate_hz)) + 1)
+
+    def run(self, starts: Rows, steps: int, stages: tuple[TargetStage, ...], copies: int = 1) -> dict[str, FloatArray]:
+        """Play the commands from rows `starts`; qpos and qvel after each step, (copies n, steps, ...)."""
+        recorded = self.tracks.recorded(starts, steps, past=self.past).tiled(copies)
+        sim = self.ready(recorded, stages)
         out = play(sim, recorded)
         self._sim = sim  # of which `states` reads the layout
         return {"joint_pos": joint_seen(sim, out["qpos"]), **out}

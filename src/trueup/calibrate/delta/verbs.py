@@ -27,7 +27,8 @@ class DeltaVerb:
     params: Path | None = None  # Calibration of the simulator that is corrected (default: the robot as it is).
     holdout: tuple[Path, ...] = ()  # Logs to score on (default: the ends of the logs).
     baselines: bool = False
-    """Fit and score other methods on the same logs: noise, randomisation, identification, delta dynamics."""
+    """Fit and score other methods on the same logs: noise, randomisation, identification, delta dynamics, UAN, and the
+    delta action by both its methods."""
     page: bool = True  # Write DIR/index.html.
     mapping: str | None = None  # For CSV, NPZ, Parquet, HDF5: a shipped mapping's name or your own TOML.
     cfg: DeltaCfg = field(default_factory=DeltaCfg)

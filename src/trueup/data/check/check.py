@@ -21,7 +21,7 @@ from trueup.data.check.view import LogView, column, hold_rows, position_noise, p
 from trueup.data.lag import SLOWEST_DYNAMICS_S, command_lag
 from trueup.data.log import Log, RobotReference
 
-__all__ = ["Report", "RobotReference", "check_log"]
+__all__ = ["Report", "RobotReference", "check_log", "command_delay_s"]
 
 FEWEST_ROWS = 20  # below, only the table itself can be judged
 
@@ -72,6 +72,18 @@ def check_log(
     if not unsigned and {f.level for f in pairing} <= {"note"}:
         found += check_torque_sign(view)
     return Report(findings=ranked([*found, *wrong, *pairing]), measured=measured)
+
+
+def command_delay_s(log: Log) -> float:
+    """Least delay, s, from a command to the torque that answers it; NaN where the log does not tell.
+
+    A command of row t that is heard before row t + k is read acts there: a lag of k rows is a delay of k - 1 at least.
+    """
+    if any(name not in log for name in ("joint_torque", "joint_vel", "target_pos")) or len(log) < FEWEST_ROWS:
+        return float("nan")
+    view = _view(log, None)[0]
+    lag = command_lag(view)
+    return max(0.0, lag.rows - 1.0) * view.dt if lag is not None and lag.source == "torque" else float("nan")
 
 
 def _view(log: Log, robot: RobotReference | None) -> tuple[LogView, list[Finding]]:

@@ -57,6 +57,7 @@ class Hypothesis:
 
 _FACTORS = (0.3, 0.45, 0.6, 0.75, 0.87, 1.15, 1.35, 1.7)
 _OFFSETS = (-0.3, -0.2, -0.12, -0.06, -0.03, 0.03, 0.06, 0.12, 0.2, 0.3)
+_FADES = ((0.0, 0.08), (0.0, 0.3), (0.0, 1.0), (0.3, 0.8), (0.3, 1.0), (0.6, 1.0))
 
 HYPOTHESES: tuple[Hypothesis, ...] = (
     Hypothesis(cause="delay", params=("delay",), kind="add", sizes=(-0.004, 0.004, 0.008, 0.013, 0.02, 0.03),
@@ -82,7 +83,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
                tolerance=0.1, unit="times the torque limit", fits=("torque_limit",)),
     *(Hypothesis(cause="heat", params=("torque_limit",), kind="fade", sizes=(0.5, 0.7, 0.85, 0.95),
                  tolerance=0.1, unit="of the torque limit lost when hottest", between=between, per_joint=False,
-                 fits=("torque_limit",)) for between in ((0.0, 0.08), (0.0, 0.3), (0.0, 1.0), (0.3, 0.8))),
+                 fits=("torque_limit",)) for between in _FADES),
     Hypothesis(cause="offset", params=("encoder_bias",), kind="add", sizes=_OFFSETS, tolerance=0.025, unit="rad",
                fits=("encoder_bias",)),
     # motors of one robot are of few types: their rotors are wrong together

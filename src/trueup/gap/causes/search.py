@@ -3,6 +3,7 @@
 Joints move nearly independently over short windows, so one batch in which a size is given to all joints also shows
 which size fits each joint best. Three variants are then simulated as such: one size for all, each joint its own, and
 the one joint that gains most; the half that estimates also chooses the variant, with a price for every further number.
+The other half is simulated for these variants alone.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy as np
 from trueup.core.arrays import FloatArray, Mask
 from trueup.gap.causes.hypotheses import Hypothesis
 from trueup.gap.mismatch import Model, Values, base_values, losses
-from trueup.gap.windows import LogWindows
+from trueup.gap.windows import LogWindows, some
 from trueup.robot.model import trunk_body
 
 _PRICE = 0.01  # of the mismatch that a further number must explain on the half that it was estimated on
 _COARSE_RAD, _TOGETHER = 0.05, 4  # offsets on the ground: sizes that are tried, joints that may be off together
+_NO_CHANGE = 1e-6  # of a window's mismatch
 _GAINS = 0.03  # of a joint's own mismatch that its size must explain
 
 
@@ -44,6 +46,11 @@ class Tested:
         before = float(self.before[windows].sum())
         return 1.0 - float(self.after[windows].sum()) / before if before > 0.0 else 0.0
 
+    @property
+    def acts(self) -> Mask:
+        """Windows (W,) in which the change changes anything: a limit of torque that is not reached does not."""
+        return np.asarray(np.abs(self.after - self.before) > _NO_CHANGE * np.maximum(self.before, 1e-12))
+
 
 class CauseSearch:
     """Tests hypotheses on windows of one log against one model; `given` are values that already stand."""
@@ -52,16 +59,17 @@ class CauseSearch:
         self.model, self.windows, self.given = model, windows, dict(given or {})
         self.njoint = model.robot.spec.njoint
         self.before = losses(model, windows, [self.given])[0]
+        self._fit = np.flatnonzero(~windows.held)
+        self._estimating = some(windows, self._fit)
 
     def test(self, one: Hypothesis) -> Tested:
         """Find the size and compare with the model as it is."""
         base = {**base_values(self.model, self.windows, one.params), **self.given}
         base = {name: base[name] for name in one.params}
-        fit = ~self.windows.held
         if one.cause == "offset" and self.model.walking:
             return self._best_of(one, base, *self._one_by_one(one, base))
-        tried = self._run(one, base, [np.full(self.njoint, size) for size in one.sizes])
-        every = np.concatenate([self.before[None], tried])[:, fit]
+        tried = self._estimate(one, base, [np.full(self.njoint, size) for size in one.sizes])
+        every = np.concatenate([self.before[None, self._fit], tried])
         sizes = np.array([one.nothing, *one.sizes])
         variants = [self._refined(sizes, every.sum(axis=(1, 2)))]
         price = [1]
@@ -85,10 +93,10 @@ class CauseSearch:
 
     def _one_by_one(self, one: Hypothesis, base: Values) -> tuple[list[FloatArray], list[int]]:
         """On the ground a joint that is off moves all others: each is tried alone, then the best ones together."""
-        fit, sizes = ~self.windows.held, np.array([size for size in one.sizes if abs(size) > _COARSE_RAD])
+        sizes = np.array([size for size in one.sizes if abs(size) > _COARSE_RAD])
         vectors = [size * row for row in np.eye(self.njoint) for size in sizes]
-        tried = self._run(one, base, vectors)[:, fit].sum(axis=(1, 2)).reshape(self.njoint, len(sizes))
-        nothing = float(self.before[fit].sum())
+        tried = self._estimate(one, base, vectors).sum(axis=(1, 2)).reshape(self.njoint, len(sizes))
+        nothing = float(self.before[self._fit].sum())
         gain = nothing - tried.min(axis=1)
         with_none = np.append(sizes, 0.0)
         best = [self._refined(with_none, np.append(row, nothing)) for row in tried]
@@ -136,10 +144,23 @@ class CauseSearch:
         return float(np.clip(-b / (2.0 * a), s[k - 1], s[k + 1])) if a > 0.0 else float(s[k])
 
     def _run(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
+        """Mismatch (vector, W, channel) in all windows."""
+        values, friction = self._candidates(one, base, vectors)
+        return losses(self.model, self.windows, values, friction)
+
+    def _estimate(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
+        """The same in the windows that estimate."""
+        values, friction = self._candidates(one, base, vectors)
+        own = [{name: each[self._fit] for name, each in given.items()} for given in values]
+        return losses(self.model, self._estimating, own, friction)
+
+    def _candidates(
+        self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]
+    ) -> tuple[list[Values], list[FloatArray] | None]:
+        """Values of parameters for each vector; of hysteresis, its torques."""
         if one.kind == "hysteresis":
-            limit = self.model.robot.spec.torque_limit
-            return losses(self.model, self.windows, [self.given] * len(vectors), [v * limit for v in vectors])
-        return losses(self.model, self.windows, [self._values(one, base, vector) for vector in vectors])
+            return [self.given] * len(vectors), [v * self.model.robot.spec.torque_limit for v in vectors]
+        return [self._values(one, base, vector) for vector in vectors], None
 
     def _values(self, one: Hypothesis, base: Values, vector: FloatArray) -> dict[str, FloatArray]:
         """Absolute values (W, ...) of the parameters, with those that already stand."""

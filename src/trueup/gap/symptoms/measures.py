@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from trueup.core.arrays import FloatArray, Mask
-from trueup.gap.symptoms.lag import least_delay_s
+from trueup.data.check.check import command_delay_s
 from trueup.gap.symptoms.run import Run
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model
@@ -68,7 +68,7 @@ def _targets(run: Run) -> Measures:
     whole = run.source if run.source is not None else log
     late = log["joint_pos"][1:] - log["target_pos"][:-1]
     out = {"jerk": float(np.sqrt(np.mean(jerk**2))), "tracking": float(np.sqrt(np.mean(late**2)))}
-    out["delay"] = least_delay_s(whole)
+    out["delay"] = command_delay_s(whole)
     if "imu_gyro" in log:
         out["shake"] = float(np.sqrt(np.mean(_fast(log["imu_gyro"][:, :2], run.control_hz) ** 2)))
     return out

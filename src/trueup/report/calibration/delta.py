@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.delta.baselines import ScoredMethod, score_all
+from trueup.calibrate.delta.beside.baselines import ScoredMethod, score_all
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta, write_delta
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trueup.calibrate.delta.baselines import ScoredMethod
+from trueup.calibrate.delta.beside.baselines import ScoredMethod
 from trueup.calibrate.delta.delta import DeltaResult
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S
@@ -43,9 +43,19 @@ def delta_page(
     page.plot(_horizons(shown))
     head = ("mm", *(f"{where}, {s:g} s" for where in ("in the world", "from the root") for s in HORIZONS_S), "fit, s")
     page.table(head, [(one.name, *one.errors.global_mm, *one.errors.mpjpe_mm, one.seconds) for one in shown])
+    learned = [one for one in scored if one.rounds]
+    if learned:
+        page.section("Which way to a delta action learns faster")
+        page.text(
+            "The same data and the same score, in the world after 1 s, on the ends of the logs that rounds are chosen "
+            "by, against the time of the processor that learning had taken (s). PPO is the published way; the other "
+            "one goes through the linearised simulator."
+        )
+        page.plot(_curves(learned))
     page.section("Which joints are corrected, and how")
-    page.text(_how(result))
-    page.table(("joint", "correction, mrad", *_WORDS), _joints(result))
+    linear = bool(result.net.linear.any())
+    page.text(_how(result) if linear else f"Root mean square correction, {result.net.spec.limit_rad:g} rad at most.")
+    page.table(("joint", "correction, mrad", *(_WORDS if linear else ())), _joints(result))
     page.section("Recorded, simulator, simulator with the delta action")
     found = _films(problem, result, films)
     if found:
@@ -58,8 +68,8 @@ def delta_page(
 _WORDS = ("of q* - q", "of dq, s", "of dry friction, mrad", "of the target before")
 
 
-def _joints(result: DeltaResult) -> list[tuple[str, float, float, float, float, float]]:
-    """The linear part in plain units, joint by joint."""
+def _joints(result: DeltaResult) -> list[tuple[str | float, ...]]:
+    """Corrections joint by joint, with the linear part in plain units where there is one."""
     net, rows = result.net, []
     spec, n = net.spec, len(net.spec.joint_names)
     first_past = 4 * n + 6 * spec.base
@@ -67,7 +77,7 @@ def _joints(result: DeltaResult) -> list[tuple[str, float, float, float, float, 
         late = float(line[first_past + joint]) if spec.past else 0.0
         parts = (float(line[joint]), float(line[n + joint]), 1e3 * float(line[3 * n + joint]), late)
         name = spec.joint_names[joint]
-        rows.append((name, 1e3 * result.by_joint[name], *parts))
+        rows.append((name, 1e3 * result.by_joint[name], *(parts if net.linear.any() else ())))
     return sorted(rows, key=lambda row: -row[1])
 
 
@@ -89,6 +99,14 @@ def _horizons(scored: Sequence[ScoredMethod]) -> object:
     figure = chart(360, {"title": {"text": "s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
     for k, one in enumerate(scored):
         x, y = (0.0, *HORIZONS_S), (0.0, *one.errors.global_mm)
+        figure.add_scatter(x=x, y=y, name=one.name, mode="lines+markers", line=line_style(k))
+    return figure
+
+
+def _curves(learned: Sequence[ScoredMethod]) -> object:
+    figure = chart(300, {"title": {"text": "CPU-s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
+    for k, one in enumerate(learned):
+        x, y = [seconds for seconds, _ in one.rounds], [errors.global_mm[-1] for _, errors in one.rounds]
         figure.add_scatter(x=x, y=y, name=one.name, mode="lines+markers", line=line_style(k))
     return figure
 

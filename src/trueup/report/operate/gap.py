@@ -48,7 +48,7 @@ def verdict(found: GapResult) -> str:
         worst = max(found.distances, key=lambda name: found.distances[name])
         return f"NO COMMANDS IN THE LOG: farthest from simulation is {worst} ({found.distances[worst]:.2g} deviations)."
     first = found.causes[0]
-    rivals = [one.name for one in found.causes[1:] if one.tied]
+    rivals = [one.name for one in found.causes[1:] if one.tied] if first.excitation else []
     where = f" ({', '.join(first.joints)})" if first.joints else ""
     text = f"{first.name.upper()}{where}: {first.evidence}."
     return f"{text} As good: {', '.join(rivals)}; to tell them apart: {first.excitation}." if rivals else text

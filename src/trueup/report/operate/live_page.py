@@ -10,9 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 
 import mujoco
 import numpy as np
@@ -27,7 +25,7 @@ from trueup.deploy.telemetry_wire import News
 from trueup.report.operate.live_panel import readout
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, default_qpos, joint_index
-from trueup.train.live.live import Follow, ShownModel
+from trueup.train.live.model_page import ModelPage
 from trueup.view.camera import CameraCfg
 from trueup.view.draw import visual_model
 
@@ -51,16 +49,14 @@ class DeployPage:
 
     def __init__(self, link: PageLink, *, host: str = "127.0.0.1", port: int = 8090) -> None:
         self._link, self._robot = link, link.robot()
-        with redirect_stdout(StringIO()):  # the library prints a banner of its own
-            self._server = viser.ViserServer(host=host, port=port, label="trueup deploy", verbose=False)
-        self.url = f"http://{host}:{self._server.get_port()}"
-        self._body = RobotBody(self._server, self._robot)
-        self._server.gui.add_markdown(f"**{self._robot.spec.name}** as its sensors say")
-        self._readout = self._server.gui.add_html("")
+        self._body = RobotBody(self._robot, host, port)
+        self.url, server = self._body.url, self._body.server
+        server.gui.add_markdown(f"**{self._robot.spec.name}** as its sensors say")
+        self._readout = server.gui.add_html("")
         self.visitors: dict[int, Visitor] = {}
         self._drawn = self._shown = 0.0
-        self._server.on_client_connect(self._welcome)
-        self._server.on_client_disconnect(self._goodbye)
+        server.on_client_connect(self._welcome)
+        server.on_client_disconnect(self._goodbye)
 
     def update(self) -> None:
         """Take in news; draw and print them at their rates; settle tokens."""
@@ -73,7 +69,7 @@ class DeployPage:
     def _show(self, now: float, news: News | None) -> None:
         if news is not None and now - self._drawn > _FRAME_S:
             self._drawn = now
-            self._body.draw(news)
+            self._body.take(news)
         if now - self._shown > _READOUT_S:
             self._shown = now
             self._readout.content = readout(self._robot, news, self._link.age_s, self._link.is_over)
@@ -82,8 +78,7 @@ class DeployPage:
 
     def close(self) -> None:
         """End the server."""
-        with redirect_stdout(StringIO()):
-            self._server.stop()
+        self._body.close()
 
     def _welcome(self, client: viser.ClientHandle) -> None:
         gui, number = client.gui, client.client_id
@@ -118,14 +113,14 @@ class DeployPage:
             visitor.status.content = words
 
 
-class RobotBody:
+class RobotBody(ModelPage):
     """The robot in three dimensions: joints from their encoders, the base turned as the IMU says, above its place."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot) -> None:
+    def __init__(self, robot: Robot, host: str, port: int) -> None:
         floating = robot.spec.base.floating
-        cfg = ModelCfg(base="free" if floating else "fixed")
-        model = visual_model(robot, cfg)
-        self._body, self._index = ShownModel(server, model), joint_index(model, robot)
+        model = visual_model(robot, ModelCfg(base="free" if floating else "fixed"))
+        super().__init__(model, host=host, port=port, label="trueup deploy")
+        self._index = joint_index(model, robot)
         self._qpos: FloatArray = default_qpos(model, robot)
         base = model.body(robot.spec.base.body)
         self._quat = int(model.jnt_qposadr[base.jntadr[0]]) + 3 if floating else None
@@ -136,9 +131,9 @@ class RobotBody:
         if site is not None:
             self._base_from_imu = np.array(model.site(site).quat, np.float64)
         self._drawn: FloatArray | None = None
-        self._follow = Follow(server, model, self._qpos.copy(), None, CameraCfg())
+        self.look(self._qpos.copy(), None, CameraCfg())
 
-    def draw(self, news: News) -> None:
+    def take(self, news: News) -> None:
         """Show one state; numbers that are not finite leave the robot as it was."""
         joints = np.array(news.joint_pos)
         if len(joints) == len(self._index.qpos) and np.isfinite(joints).all():
@@ -151,7 +146,7 @@ class RobotBody:
         if self._drawn is not None and np.abs(self._qpos - self._drawn).max() < _SEEN:
             return
         self._drawn = self._qpos.copy()
-        self._body.show(self._qpos, self._follow)
+        self.draw(self._qpos)
 
 
 def connect_page(address: str, *, seconds: float = _FIRST_S) -> PageLink:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.core.verb_package import called_with
 from trueup.motion.bodies import complete
@@ -143,19 +144,32 @@ def run_check(verb: CheckMotionVerb) -> int:
     return int(not report.usable)
 
 
-def _filmed(verb: PlayMotionVerb, progress: Callable[[float], None] | None = None) -> Path:
+def _played(
+    verb: PlayMotionVerb, on_url: Callable[[str], None] = print, progress: Callable[[float], None] | None = None
+) -> Path | None:
+    """Serve a live page until Ctrl-C, or for `seconds`; with `film` write a film instead and return its path."""
     robot = load_robot(verb.robot)
     motion = open_motion(verb.motion, robot, _cfg(verb))
-    model = visual_model(robot)
-    film(model, qpos_of(motion, robot, model), verb.film, sample_hz=motion.rate_hz, progress=progress)
-    return verb.film
+    if verb.film is not None:
+        model = visual_model(robot)
+        return film(model, qpos_of(motion, robot, model), verb.film, sample_hz=motion.rate_hz, progress=progress)
+    from trueup.report.training.motion_page import MotionPage
+    from trueup.train.live.live import run_for
+
+    page = MotionPage(motion, robot, host=verb.host, port=verb.port)
+    on_url(page.url)
+    run_for(page, page.run, verb.seconds)
+    return None
 
 
 def run_play(verb: PlayMotionVerb) -> int:
-    """Film a motion as it is."""
+    """Film a motion as it is, or show it on a live page."""
     console = Console()
+    if verb.film is None:
+        _played(verb, lambda url: print(f"live view: {url}  (Ctrl-C ends it)", flush=True))
+        return 0
     with progress_bar("filming", console) as progress:
-        _filmed(verb, progress)
+        _played(verb, progress=progress)
     console.print(f"film   {verb.film}")
     return 0
 
@@ -169,7 +183,7 @@ def run_list(verb: MotionsVerb) -> int:
     return 0
 
 
-def qpos_of(motion: Motion, robot: Robot, model: mujoco.MjModel) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def qpos_of(motion: Motion, robot: Robot, model: mujoco.MjModel) -> FloatArray:
     """Rows of qpos of a model in which the robot's base is free."""
     if model.jnt_type[0] != mujoco.mjtJoint.mjJNT_FREE:
         raise TrueupError(f"robot {robot.spec.name!r} has no free base to move")
@@ -207,4 +221,4 @@ def _cfg(verb: Source) -> ReadCfg:
 
 import_motion = called_with(ImportMotionVerb, _imported)
 retarget_motion = called_with(RetargetVerb, _retargeted)
-film_motion = called_with(PlayMotionVerb, _filmed)
+play_motion = called_with(PlayMotionVerb, _played)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.motion.rotations import conjugate, multiply, rotate
+from trueup.motion.rotations import angle_between, conjugate, multiply, rotate
 from trueup.tasks.sensing.signals import Rows, Signal, Values
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def body_gap(sense: Sense, ids: Rows) -> Values:
 def body_turn(sense: Sense, ids: Rows) -> Values:
     """Angle between each body and its reference, (n, nbody)."""
     quat = _goal(sense).reference.quat[_asked(sense, ids)]
-    dots = np.abs(np.sum(_state(sense, ids)[..., 3:7] * quat, axis=-1))
-    return 2 * np.arccos(np.minimum(dots, np.float32(1.0)))
+    return angle_between(_state(sense, ids)[..., 3:7], quat)
 
 
 def body_vel_gap(sense: Sense, ids: Rows) -> Values:

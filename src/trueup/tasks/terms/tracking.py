@@ -12,9 +12,16 @@ import numpy as np
 from trueup.tasks.sensing.frame import Bool, Float32, Frame
 
 
+def kernel(gap: Float32, scale: float) -> Float32:
+    """exp(-mean of the squared gap / scale) of gaps (n, k), or (n, k, 3) with their lengths."""
+    squared = gap * gap if gap.ndim == 2 else np.einsum("nbi,nbi->nb", gap, gap)
+    out: Float32 = np.exp(squared.mean(axis=1) * np.float32(-1.0 / scale))
+    return out
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """exp(-mean over bodies of |gap|^2 / scale) of a signal with one gap for each tracked body; `bodies` by number."""
+    """The kernel over bodies of a signal with one gap for each tracked body; `bodies` by number."""
 
     signal: str
     scale: float
@@ -22,16 +29,12 @@ class Kernel:
 
     def __call__(self, frame: Frame) -> Float32:
         gap: Float32 = getattr(frame, self.signal)
-        squared = gap * gap if gap.ndim == 2 else np.einsum("nbi,nbi->nb", gap, gap)
-        if self.bodies is not None:
-            squared = squared[:, list(self.bodies)]
-        out: Float32 = np.exp(squared.mean(axis=1) * np.float32(-1.0 / self.scale))
-        return out
+        return kernel(gap if self.bodies is None else gap[:, list(self.bodies)], self.scale)
 
 
 @dataclass(frozen=True)
 class JointKernel:
-    """exp(-mean over joints of the squared gap / scale); `speed`: of velocities."""
+    """The kernel over joint positions; `speed`: over velocities."""
 
     scale: float
     speed: bool = False
@@ -42,8 +45,7 @@ class JointKernel:
             gap = frame.joint_vel - frame.asked[:, n : 2 * n]
         else:
             gap = frame.joint_pos - frame.default_pose - frame.asked[:, :n]
-        out: Float32 = np.exp(np.square(gap).mean(axis=1) * np.float32(-1.0 / self.scale))
-        return out
+        return kernel(gap, self.scale)
 
 
 def body_error(frame: Frame) -> Float32:

@@ -1,1 +1,1 @@
-"""The live page: a policy in real time in a browser, seen and steered."""
+"""Live pages: a model in a browser, and a policy in real time, seen and steered."""

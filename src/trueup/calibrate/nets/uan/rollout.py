@@ -126,7 +126,7 @@ class Rollouts:
         self.robot, self.tracks, self.length, self.nwindow, self.stand = robot, tracks, length, nwindow, stand
         self.noise = encoder_noise(tracks)
         names = [one.name for one in (*net.spec.settings, *stand)]
-        cfg = fit_sim_cfg(robot, tracks.rate_hz, names, physics_hz=physics_hz)
+        cfg = fit_sim_cfg(robot, tracks.rate_hz, names, free_base=tracks.base_pos is not None, physics_hz=physics_hz)
         self.actuator = SignalRecorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
         self._base = {name: self.sim.params.get(name) for name in dict.fromkeys(names)}

@@ -39,7 +39,6 @@ from trueup.world.replay.tracks import Tracks
 STATE_FILE = "uan.safetensors"
 _TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
 _LIMIT = 0.3  # largest residual torque, of the torque limit
-_WHOLE_S = 20.0  # of a log replayed in one piece
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,7 @@ class UanCfg:
                   net learns the rest, which a joint that sticks in the engine would hide from it
     context       inputs that each joint has to itself; joints with equal motors share weights
     windows, window_s, warm_up_s  replayed side by side; errors of the warm-up do not count
+    piece_s       of a log replayed in one piece (`inverse`); short for a robot on its feet, which falls in a replay
     rl, iterations  of PPO
     """
 
@@ -64,6 +64,7 @@ class UanCfg:
     windows: int = 32
     window_s: float = 1.0
     warm_up_s: float = 0.3
+    piece_s: float = 20.0
     seed: int = 0
     regress: RegressCfg = field(default_factory=RegressCfg)
     rl: PpoCfg = PUBLISHED
@@ -109,7 +110,7 @@ def train_uan(
     """
     cfg = cfg or UanCfg()
     tracks = make_tracks(robot, logs)
-    trainer = _trainer(robot, tracks, base, cfg)
+    trainer = make_uan_trainer(robot, tracks, base, cfg)
     state = None
     if folder is not None:
         spec = uan_spec(robot, tracks, base, cfg)
@@ -138,7 +139,9 @@ def _run(trainer: RegressTrainer | Race | RlTrainer, state: StateFile | None, pr
         state.clear()
 
 
-def _trainer(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> RegressTrainer | Race | RlTrainer:
+def make_uan_trainer(
+    robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg
+) -> RegressTrainer | Race | RlTrainer:
     """The trainer of the method; several ways of the inverse method race each other."""
     if cfg.method == "rl" or len(cfg.regress.ways) == 1:
         return make_trainer(make_uan_problem(robot, tracks, base, cfg), cfg)
@@ -178,7 +181,7 @@ def make_trainer(problem: UanProblem, cfg: UanCfg) -> RlTrainer | RegressTrainer
     if cfg.method == "rl":
         return RlTrainer(*problem, cfg.rl, cfg.iterations, cfg.seed)
     robot, tracks, blank = problem.rollouts.robot, problem.rollouts.tracks, problem.blank
-    length = min(int((tracks.last - tracks.first).min()), round(_WHOLE_S * tracks.rate_hz)) - 1
+    length = min(int((tracks.last - tracks.first).min()), round(cfg.piece_s * tracks.rate_hz)) - 1
     firsts = np.unique(tracks.first)
     starts = np.concatenate([np.arange(a, tracks.last[a] - length, length) for a in firsts])
     base = replace(blank, spec=with_friction(blank.spec, 1.0 / cfg.friction))

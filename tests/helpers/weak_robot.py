@@ -12,11 +12,11 @@ from trueup.world.batch import BatchSim, SimCfg
 SHARE = 0.65  # of the simulator's kp that the robot has
 
 
-def recorded(name: str, seconds: float, *, seed: int) -> Log:
-    """A multisine at the control rate, held in the air."""
+def recorded(name: str, seconds: float, share: float = SHARE, *, seed: int = 1) -> Log:
+    """A log of it, held in the air, under a multisine at the control rate."""
     robot = load_robot(name)
     sim = BatchSim(robot, SimCfg(nsim=1, model=ModelCfg(base="fixed")))
-    sim.params.set("kp", SHARE * robot.spec.kp)
+    sim.params.set("kp", share * robot.spec.kp)
     sim.reset()
     rng, hz, njoint = np.random.default_rng(seed), robot.spec.control_hz, robot.spec.njoint
     time = np.arange(round(seconds * hz)) / hz

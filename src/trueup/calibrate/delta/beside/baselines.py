@@ -5,7 +5,8 @@
     randomisation   parameters drawn from hand-set ranges, for every window anew
     identification  parameters fitted to the logs (`trueup calibrate`)
     delta dynamics  a net that corrects the next state
-    delta action
+    UAN             a residual torque that is learned from positions alone
+    delta action    by PPO, as published; and fitted through the linearised simulator
 
 Noise and randomisation are ways to train under, not models of the robot: their rows say what their worlds are like.
 """
@@ -19,9 +20,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from trueup.calibrate.delta.beside.dynamics import DeltaDynamics
+from trueup.calibrate.delta.beside.identify import identified
+from trueup.calibrate.delta.beside.uan import with_uan
+from trueup.calibrate.delta.config import DeltaMethod
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
-from trueup.calibrate.delta.dynamics import DeltaDynamics
-from trueup.calibrate.delta.identify import identified
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HorizonErrors, score, score_run
 from trueup.calibrate.fit.fit import Progress
@@ -33,16 +36,23 @@ from trueup.world.randomization.randomize import Randomizer, joint_ranges, locom
 
 _LEAST_NOISE = 0.02  # rad
 T = TypeVar("T")
-METHODS = ("nothing", "action noise", "randomisation", "identification", "delta dynamics", "delta action")
+ROWS: dict[DeltaMethod, str] = {"ppo": "delta action by PPO", "shooting": "delta action"}
+METHODS = (
+    "nothing", "action noise", "randomisation", "identification", "delta dynamics", "UAN", *ROWS.values(),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredMethod:
-    """One method: its errors on the scored windows, and the time of the processor that it took to fit."""
+    """One method: its errors on the scored windows, and the time of the processor that it took to fit.
+
+    rounds  errors on the way, with the time until then, of what was learned in rounds
+    """
 
     name: str
     errors: HorizonErrors
     seconds: float
+    rounds: tuple[tuple[float, HorizonErrors], ...] = ()
 
 
 class ActionNoise(TargetStage):
@@ -59,17 +69,29 @@ class ActionNoise(TargetStage):
 def score_all(
     problem: DeltaProblem, progress: Progress = lambda done: None
 ) -> tuple[DeltaResult, tuple[ScoredMethod, ...]]:
-    """The delta action and every method beside it, in the order of `METHODS`."""
-    learned, spent = _timed(lambda: learn_delta(problem, lambda done: progress(0.5 * done)))
+    """The delta action of `problem.cfg.method` and every method beside it, in the order of `METHODS`."""
+    own = ROWS[problem.cfg.method]
+    learned, scored = learn_scored(problem, lambda done: progress(0.4 * done))
     out = []
-    for k, name in enumerate(METHODS[:-1]):
-        out.append(score_beside(name, problem, learned))
-        progress(0.5 + 0.1 * (k + 1))
-    return learned, (*out, ScoredMethod(name=METHODS[-1], errors=learned.corrected, seconds=spent))
+    for k, name in enumerate(METHODS):
+        out.append(scored if name == own else score_beside(name, problem, learned))
+        progress(0.4 + 0.6 * (k + 1) / len(METHODS))
+    return learned, tuple(out)
+
+
+def learn_scored(problem: DeltaProblem, progress: Progress = lambda done: None) -> tuple[DeltaResult, ScoredMethod]:
+    """The delta action of `problem.cfg.method` as a row of the comparison."""
+    learned, spent = _timed(lambda: learn_delta(problem, progress))
+    rounds = tuple(zip(learned.round_seconds, learned.rounds, strict=True))
+    row = ScoredMethod(name=ROWS[problem.cfg.method], errors=learned.corrected, seconds=spent, rounds=rounds)
+    return learned, row
 
 
 def score_beside(name: str, problem: DeltaProblem, learned: DeltaResult) -> ScoredMethod:
-    """One of `METHODS` but the last."""
+    """One of `METHODS`; noise is as large as the correction of `learned`."""
+    for method, row in ROWS.items():
+        if name == row:
+            return learn_scored(problem.by(method))[1]
     std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or _LEAST_NOISE
     work: dict[str, Callable[[], HorizonErrors]] = {
         "nothing": lambda: learned.without,
@@ -77,6 +99,7 @@ def score_beside(name: str, problem: DeltaProblem, learned: DeltaResult) -> Scor
         "randomisation": lambda: _randomised(problem),
         "identification": lambda: score(identified(problem)[0], None, problem.scored),
         "delta dynamics": lambda: _by_dynamics(problem),
+        "UAN": lambda: score(with_uan(problem), None, problem.scored),
     }
     errors, seconds = _timed(work[name])
     return ScoredMethod(name=name, errors=errors, seconds=seconds)

@@ -20,7 +20,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.layers import Layer, forward
 from trueup.policy.reading import gravity_in_body
 from trueup.world.batch import BatchSim
-from trueup.world.replay.playback import begin, joint_seen, set_gains
+from trueup.world.replay.playback import begin, joint_seen
 
 HIDDEN = (256, 256)
 _STEPS, _BATCH, _RATE, _KEPT = 1500, 512, 1e-3, 10
@@ -65,11 +65,8 @@ class DeltaDynamics:
 
     def _played(self, starts: Rows, steps: int, *, corrected: bool) -> dict[str, FloatArray]:
         shooting = self.shooting
-        sim = self._sim = shooting.made(len(starts))
-        recorded = shooting.tracks.recorded(starts, steps, past=shooting.past(sim))
-        set_gains(sim, recorded)
-        if shooting.prepare is not None:
-            shooting.prepare(sim)
+        recorded = shooting.tracks.recorded(starts, steps, past=shooting.past)
+        sim = self._sim = shooting.ready(recorded)
         begin(sim, recorded)
         self._first = np.array(sim.qpos), np.array(sim.qvel)
         qpos, qvel = [], []

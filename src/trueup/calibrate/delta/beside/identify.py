@@ -12,6 +12,7 @@ from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.calibrate.delta.states import with_base
 from trueup.calibrate.fit.fit import Fitter, Progress
 from trueup.calibrate.fit.problem import make_problem
+from trueup.data.log import Log
 from trueup.data.resample import at_rate
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import ParamWriter
@@ -22,15 +23,14 @@ ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
 _WINDOWS, _ITERATIONS = 30, 8
 
 
-def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
-    """The simulator with fitted parameters, and their values by label.
+def fit_of(problem: DeltaProblem) -> tuple[list[Log], CalibrateCfg]:
+    """What to hand to a calibration: the logs that are fitted to, at the policy's rate, and what to fit.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
-    ground.
+    ground. The physics are those that a policy will train in, so that the fit makes up for their step too.
     """
-    robot, shooting = problem.robot, problem.shooting
-    is_free = shooting.tracks.base_pos is not None
-    # the physics that a policy will train in, so that the fit makes up for its step too
+    robot, tracks = problem.robot, problem.shooting.tracks
+    is_free = tracks.base_pos is not None
     cfg = CalibrateCfg(
         params=ON_GROUND if is_free else FITTED,
         bodies=(robot.spec.base.body,) if is_free else (),
@@ -39,9 +39,15 @@ def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple
         window=WindowCfg(window_s=0.1 if is_free else None, max_windows=_WINDOWS),
         fit=FitCfg(method="local", starts=1, iterations=_ITERATIONS, loss="huber"),
     )
-    rate, share = shooting.tracks.rate_hz, 1.0 - problem.cfg.holdout_share
-    logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.logs]
-    found = make_problem(robot, [log.window(0, round(share * len(log))) for log in logs], cfg)
+    logs = [at_rate(with_base(robot, log) if is_free else log, tracks.rate_hz) for log in problem.fitted_logs]
+    return logs, cfg
+
+
+def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
+    """The simulator with fitted parameters, and their values by label."""
+    robot, shooting = problem.robot, problem.shooting
+    logs, cfg = fit_of(problem)
+    found = make_problem(robot, logs, cfg)
     fitter = Fitter(found, cfg.fit, progress=progress)
     x = fitter.run(None).x
     parameters = found.fine.parameters

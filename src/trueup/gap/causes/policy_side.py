@@ -1,0 +1,119 @@
+"""Hypotheses about the policy's side: its normaliser, its rate, its loop's delay; decided by computing it again.
+
+The right one leaves sensor noise alone, any other a large error at every step: no simulation is needed, and no tuning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from trueup.core.arrays import FloatArray
+from trueup.data.log import Log
+from trueup.gap.causes.policy_replay import Feeding, PolicyReplay, Rows, control_steps, not_replayable, with_constants
+from trueup.gap.causes.search import Tested
+from trueup.policy.bundle.bundle import PolicyBundle
+from trueup.policy.graph.policy_onnx import MEAN, SCALE
+from trueup.policy.normalizer import EPS
+
+_LEAST, _FEW, _MOST, _BLOCK = 8, 24, 160, 8  # steps that are needed, that choose, that judge, that stand together
+_LAGS = 3.5  # control periods
+_FITS = 0.2  # of the usual change of targets in one step: an error below is of sensors, not of the policy
+_LATE = 0.5  # of a control period: older states are no ordinary loop's
+_RATE = 0.05
+_LARGE = np.array(1e9)
+
+
+class PolicySide(NamedTuple):
+    """What was found, before it is ranked: causes with errors of every step; `note` in words for the result."""
+
+    causes: tuple[Tested, ...]
+    held: np.ndarray
+    note: str
+
+
+def try_policy(bundle: PolicyBundle, log: Log) -> PolicySide:
+    """Compute the policy again on a log, as its passport says and otherwise."""
+    nothing = np.zeros(0, np.bool_)
+    why = not_replayable(bundle, log)
+    steps = None if why else control_steps(log)
+    replay = None if steps is None else PolicyReplay(bundle=bundle, log=log, steps=steps)
+    if replay is None or len(replay.steps.rows) < replay.first + _LEAST:
+        return PolicySide((), nothing, f"the policy was not computed again: {why or 'it ran too few steps'}")
+    at = np.arange(replay.first, len(replay.steps.rows))
+    at = at[np.unique(np.linspace(0, len(at) - 1, min(_MOST, len(at))).astype(np.intp))]
+    held = np.arange(len(at)) // min(_BLOCK, len(at) // 4) % 2 == 1
+    return _decided(replay, at, held)
+
+
+def feedings(bundle: PolicyBundle) -> Iterator[Feeding]:
+    """The passport's own way first, then what programs get wrong: statistics left out or mistaken, missing scales."""
+    seen, graph = bundle.passport.policy.observation, bundle.graph
+    yield Feeding("", seen, graph)
+    facts = bundle.passport.normalizer
+    if facts is not None:
+        mean, std = np.array(facts.mean), np.array(facts.std)
+        scale = 1.0 / (std + EPS)
+        raw = {MEAN: 0.0 * mean, SCALE: np.ones_like(mean), "low": -_LARGE, "high": _LARGE}  # and no bounds
+        yield Feeding("without its normaliser", seen, with_constants(graph, **raw))
+        yield Feeding("with a normaliser without means", seen, with_constants(graph, **{MEAN: 0.0 * mean}))
+        yield Feeding("with a normaliser that divides by the variance", seen,
+                      with_constants(graph, **{SCALE: 1.0 / (std**2 + EPS)}))  # fmt: skip
+        yield Feeding("with observations normalised twice", seen,
+                      with_constants(graph, **{MEAN: mean + mean / scale, SCALE: scale**2}))  # fmt: skip
+        ranges = bundle.passport.ranges
+        if ranges is not None:
+            other = {MEAN: np.array(ranges.mean), SCALE: 1.0 / (np.array(ranges.std) + EPS)}
+            yield Feeding("with statistics of another run", seen, with_constants(graph, **other))
+    scaled = [k for k, term in enumerate(seen.terms) if np.any(np.array(term.scale) != 1.0)]
+    for some in [*([k] for k in scaled), *([scaled] if len(scaled) > 1 else [])]:
+        terms = tuple(
+            msgspec.structs.replace(term, scale=1.0) if k in some else term for k, term in enumerate(seen.terms)
+        )
+        names = " and ".join(seen.terms[k].signal for k in some)
+        yield Feeding(f"without the scale of {names}", msgspec.structs.replace(seen, terms=terms), graph)
+
+
+def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
+    log, period_s = replay.log, replay.steps.period_s
+    every = list(feedings(replay.bundle))
+    row_s = float(np.median(np.diff(log.time)))
+    lags = range(int(_LAGS * period_s / row_s) + 1)
+    fit = at[~held]
+    few = fit[np.linspace(0, len(fit) - 1, min(_FEW, len(fit))).astype(np.intp)]
+    rough = np.array([[np.median(replay.errors(one, lag, few)) for lag in lags] for one in every])
+    ordinary = max(1, int(np.ceil(_LATE * period_s / row_s)))  # lags below are those of any loop
+    best, late = (int(k) for k in np.unravel_index(rough.argmin(), rough.shape))
+    usual_lag = int(rough[best, :ordinary].argmin())
+    plain_lag = int(rough[0].argmin())
+    after = replay.errors(every[best], late, at)
+    left, moved = float(np.sqrt(np.median(after))), replay.spread(at)
+    if left > _FITS * moved:
+        told = f"the best is {1e3 * left:.0f} mrad from its targets, which move by {1e3 * moved:.0f} in a step"
+        return PolicySide((), held, f"the policy of the bundle does not give the recorded targets: {told}")
+    causes = []
+    if best != 0:
+        causes.append(_tested("normaliser", 1.0, "change of what the policy sees", every[best].words,
+                              replay.errors(every[0], plain_lag, at), after))  # fmt: skip
+    if late >= ordinary:
+        words = f"{1e3 * late * row_s:.0f} ms ({late * row_s / period_s:.1f} control steps) late"
+        causes.append(_tested("loop delay", late * row_s, "s", words, replay.errors(every[best], usual_lag, at), after))
+    hz = replay.bundle.passport.policy.control_hz
+    if abs(np.log(period_s * hz)) > _RATE:
+        words = f"at {1.0 / period_s:.1f} Hz, where its passport says {hz:g} Hz"
+        gaps = log.time[replay.steps.rows[at]] - log.time[replay.steps.rows[at - 1]]
+        causes.append(
+            _tested("policy rate", 1.0 / period_s, "Hz", words, np.square(gaps - 1.0 / hz), np.square(gaps - period_s))
+        )
+    return PolicySide(tuple(causes), held, f"the policy computed again is {1e3 * left:.1f} mrad from its targets")
+
+
+def _tested(cause: str, size: float, unit: str, words: str, before: FloatArray, after: FloatArray) -> Tested:
+    told = f"targets are those of the policy {words}"
+    if cause != "policy rate":
+        near, far = (1e3 * float(np.sqrt(np.median(one))) for one in (after, before))
+        told += f": {near:.1f} mrad apart, {far:.0f} as the passport says"
+    return Tested(cause=cause, joints=(), size=size, unit=unit, before=before, after=after, matters=True, evidence=told)
