@@ -7,24 +7,16 @@ from typing import Any
 
 _MOST = 20_000  # tasks
 _LONGEST = 2000  # characters
-_THRIFT_LIMIT = 16 << 20
 
 
 def load_tasks(request: dict[str, Any]) -> list[tuple[int, str]]:
     """(task_index, task) of every row; pandas keeps the texts as the table's index, under a name of its own."""
-    import pyarrow.parquet as pq
     import pyarrow.types as types
 
     from trueup.core.errors import TrueupError
+    from trueup.data.tables.load_parquet import open_parquet
 
-    opened = pq.ParquetFile(
-        Path(request["file"]),
-        memory_map=False,
-        pre_buffer=False,
-        thrift_string_size_limit=_THRIFT_LIMIT,
-        thrift_container_size_limit=_THRIFT_LIMIT,
-        page_checksum_verification=True,
-    )
+    opened = open_parquet(Path(request["file"]))
     schema = opened.schema_arrow
     texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
     if "task_index" not in schema.names or not types.is_integer(schema.field("task_index").type) or len(texts) != 1:

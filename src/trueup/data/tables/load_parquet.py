@@ -20,9 +20,9 @@ _THRIFT_LIMIT = 16 << 20  # of one string and of one list inside the file's meta
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
-def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
-    """Read the wanted columns of a Parquet file."""
-    opened = pq.ParquetFile(
+def open_parquet(file: Path) -> pq.ParquetFile:
+    """Open a file of others: strings and lists of its metadata are bounded, pages checked."""
+    return pq.ParquetFile(
         file,
         memory_map=False,
         pre_buffer=False,
@@ -30,6 +30,11 @@ def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
         thrift_container_size_limit=_THRIFT_LIMIT,
         page_checksum_verification=True,
     )
+
+
+def load_parquet(file: Path, wanted: Sequence[str] | None) -> Table:
+    """Read the wanted columns of a Parquet file."""
+    opened = open_parquet(file)
     schema = opened.schema_arrow
     names = tuple(schema.names)
     check_names(names, wanted, file)

@@ -31,6 +31,7 @@ from trueup.hardware.drivers.open import SCHEMES, open_driver, twin_options
 from trueup.hardware.drivers.twin_listener import TwinListener
 from trueup.hardware.loop import LoopReport, run_ticks
 from trueup.robot.load import Robot
+from trueup.robot.spec import RobotSpec
 
 _POLICY = PHASES.index("policy")
 
@@ -88,26 +89,24 @@ def shadow(
 ) -> Shadowed:
     """Look on for so long; the driver must be connected, and nothing is written to it."""
     controller.restart(controller.default_pose)
-    run = _Shadow(controller, driver, robot, goal, seconds, writer)
+    run = _Shadow(controller, driver, robot.spec, goal, max(1, round(seconds * controller.control_hz)), writer)
     with stop_on_signal() as stop, undisturbed(realtime=driver.realtime):
         loop = run_ticks(run.tick, stop, run.dt if driver.realtime else 0.0)
     return run.result(loop, interrupted=stop.is_set())
 
 
+@dataclass
 class _Shadow:
-    def __init__(
-        self,
-        controller: Controller,
-        driver: Driver,
-        robot: Robot,
-        goal: AskedGoal,
-        seconds: float,
-        writer: RowWriter | None,
-    ) -> None:
-        self.dt = 1.0 / controller.control_hz
-        self._controller, self._driver, self._spec, self._goal = controller, driver, robot.spec, goal
-        self._most, self._writer = max(1, round(seconds / self.dt)), writer
-        self._monitors = Monitors(controller.passport, MonitorCfg(trip=False))
+    _controller: Controller
+    _driver: Driver
+    _spec: RobotSpec
+    _goal: AskedGoal
+    _most: int
+    _writer: RowWriter | None
+
+    def __post_init__(self) -> None:
+        self.dt = 1.0 / self._controller.control_hz
+        self._monitors = Monitors(self._controller.passport, MonitorCfg(trip=False))
         self._figures, self._start_s, self._last = RunFigures(), time.perf_counter(), -1
         self._ours: list[FloatArray] = []
         self._theirs: list[FloatArray] = []

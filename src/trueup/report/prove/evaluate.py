@@ -28,12 +28,13 @@ def run_evaluate(verb: EvaluateVerb) -> int:
     if not verb.bundles:
         raise TrueupError("name at least one bundle; `trueup export RUN --out X.bundle` makes one of a run")
     names = policy_names(verb.bundles)
+    options = {name: value for name, value in vars(verb).items() if name not in ("bundles", "out", "json")}
     scores: list[PolicyScore] = []
     with stop_on_signal() as stop:
         for bundle, name in zip(verb.bundles, names, strict=True):
             out = verb.folder if len(names) == 1 else verb.folder / name
             with progress_bar(f"evaluating {name}", console) as progress:
-                scores.append(_one(verb, bundle, out, progress, stop))
+                scores.append(evaluate(bundle, out=out, progress=progress, stop=stop, **options))
             if stop.is_set():
                 break
     if verb.json:
@@ -48,25 +49,6 @@ def run_evaluate(verb: EvaluateVerb) -> int:
     page = scores_page(scores).write(verb.folder / "index.html")
     console.print(f"page   {page}", soft_wrap=True)
     return 0 if all(score.passed for score in scores) else 1
-
-
-def _one(verb: EvaluateVerb, bundle: Path, out: Path, progress: object, stop: object) -> PolicyScore:
-    return evaluate(
-        bundle,
-        scenarios=verb.scenarios,
-        only=verb.only,
-        trials=verb.trials,
-        engine=verb.engine,
-        params=verb.params,
-        sensitivity=verb.sensitivity,
-        out=out,
-        films=verb.films,
-        seed=verb.seed,
-        threads=verb.threads,
-        task=verb.task,
-        progress=progress,  # type: ignore[arg-type]
-        stop=stop,  # type: ignore[arg-type]
-    )
 
 
 def policy_names(bundles: Sequence[Path]) -> list[str]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup.policy.observation import Term
 from trueup.rl.settings import NetCfg, PpoCfg
 from trueup.robot.load import load_robot
 from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.sensing.frame import Bool, Float32, Frame
-from trueup.tasks.task import Actions, CriticTerm, Observations, Rates, Reward, Servo, Start, Task
+from trueup.tasks.task import Actions, Rates, Reward, Servo, Start, Task
 from trueup.tasks.terms import rewards as r
+from trueup.tasks.zoo.go2_velocity import LOCOMOTION_SIGNALS
 from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import locomotion_ranges
 from trueup.world.sensors import SensorCfg
@@ -70,23 +70,7 @@ def g1_velocity() -> Task:
         name="g1-velocity",
         robot="g1",
         rates=Rates(control_hz=50.0, physics_hz=200.0, episode_s=20.0),
-        observations=Observations(
-            actor=(
-                Term("gyro", 0.25),
-                Term("gravity"),
-                Term("command", 2.0),
-                Term("joint_pos"),
-                Term("joint_vel", 0.05),
-                Term("action", 0.5),
-            ),
-            critic=(
-                CriticTerm("base_vel", 2.0),
-                CriticTerm("base_height", 3.0),
-                CriticTerm("foot_contact"),
-                CriticTerm("foot_height", 10.0),
-            ),
-            history=3,
-        ),
+        observations=LOCOMOTION_SIGNALS,
         servo=Servo(kp=_KP, kd=_KD),
         actions=Actions(scale=0.25, moved=names[:15]),  # legs and waist; arms are held
         goal=VelocityGoal(forward=(-0.5, 1.0), sideways=(-0.3, 0.3), turn=(-0.5, 0.5), rate=(2.0, 2.0, 4.0)),

@@ -21,6 +21,23 @@ TASKS = {
 }
 
 _GOAL = VelocityGoal(forward=(-1.0, 1.0), sideways=(-0.5, 0.5), turn=(-1.0, 1.0), rate=(4.0, 4.0, 8.0))
+LOCOMOTION_SIGNALS = Observations(
+    actor=(
+        Term("gyro", 0.25),
+        Term("gravity"),
+        Term("command", 2.0),
+        Term("joint_pos"),
+        Term("joint_vel", 0.05),
+        Term("action", 0.5),
+    ),
+    critic=(
+        CriticTerm("base_vel", 2.0),
+        CriticTerm("base_height", 3.0),
+        CriticTerm("foot_contact"),
+        CriticTerm("foot_height", 10.0),
+    ),
+    history=3,  # one frame does not tell how fast the robot goes when friction and load are unknown
+)
 
 
 def go2_velocity_rough() -> Task:
@@ -50,23 +67,7 @@ def go2_velocity() -> Task:
         name="go2-velocity",
         robot="go2",
         rates=Rates(control_hz=50.0, physics_hz=200.0, episode_s=20.0),
-        observations=Observations(
-            actor=(
-                Term("gyro", 0.25),
-                Term("gravity"),
-                Term("command", 2.0),
-                Term("joint_pos"),
-                Term("joint_vel", 0.05),
-                Term("action", 0.5),
-            ),
-            critic=(
-                CriticTerm("base_vel", 2.0),
-                CriticTerm("base_height", 3.0),
-                CriticTerm("foot_contact"),
-                CriticTerm("foot_height", 10.0),
-            ),
-            history=3,  # one frame does not tell how fast the robot goes when friction and load are unknown
-        ),
+        observations=LOCOMOTION_SIGNALS,
         servo=Servo(kp=25.0, kd=0.5),  # gains that real go2s are driven with
         actions=Actions(scale=0.25),
         goal=_GOAL,
