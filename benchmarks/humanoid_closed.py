@@ -21,11 +21,13 @@ from parts import HUMANOID, Numbers
 
 import trueup as tu
 from trueup.calibrate.delta.beside.baselines import ActionNoise
-from trueup.calibrate.delta.beside.identify import fit_of
+from trueup.calibrate.delta.beside.identify import identified
+from trueup.core.arrays import FloatArray
 from trueup.policy.mlp import load_policy
 from trueup.rl.settings import PpoCfg
 from trueup.train.folder import RunFolder
-from trueup.world.fitted.calibration import PARAMS_FILE
+from trueup.world.actuators.target_stages import TargetStage
+from trueup.world.batch import BatchSim
 
 Arm = Literal["vanilla", "delta", "identified", "noise", "ranges", "nominal"]
 _EPISODES = 4
@@ -73,7 +75,7 @@ def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
     if cfg.arm == "delta":
         more = {"delta": folder}
     elif cfg.arm == "identified":
-        more = {"params": _identified(cfg)}
+        task = replace(task, target_stages=(Identified(cfg),))
     elif cfg.arm == "noise":
         task = replace(task, target_stages=(ActionNoise(_noise(cfg), cfg.seed),))
     learner = replace(task.learner, kl_target=0.008, learning_rate=2e-4) if isinstance(task.learner, PpoCfg) else None
@@ -93,14 +95,21 @@ def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
     return time.process_time() - began
 
 
-def _identified(cfg: ClosedCfg) -> Path:
-    """The calibration on the logs that the delta action was learned from; made once for every target."""
-    folder = cfg.runs / "identified" / cfg.target
-    if not (folder / PARAMS_FILE).exists():
-        problem = problem_of(BenchCfg(part="methods", runs=cfg.runs), cfg.target)
-        logs, fit = fit_of(problem)
-        tu.calibrate(problem.robot, logs, replace(fit, holdout_share=0.0)).write(folder)
-    return folder
+class Identified(TargetStage):
+    """Leaves targets alone; sets what identification finds in the delta action's logs on every simulation once."""
+
+    def __init__(self, cfg: ClosedCfg) -> None:
+        found, self.values = identified(problem_of(BenchCfg(part="methods", runs=cfg.runs), cfg.target))
+        assert found.prepare is not None
+        self._prepare, self._set = found.prepare, []
+
+    def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
+        return targets
+
+    def reset(self, sim: BatchSim, ids: object) -> None:
+        if not any(sim is one for one in self._set):
+            self._set.append(sim)
+            self._prepare(sim)
 
 
 def _noise(cfg: ClosedCfg) -> float:

@@ -53,7 +53,7 @@ TARGETS = {
     )
 }
 HELD = 1  # episode that nothing is fitted to
-_EPISODES, _SECONDS = 24, 88.0
+_SECONDS = 88.0
 _FEET = ("ankle", "knee", "hip_pitch")
 
 
@@ -64,6 +64,8 @@ class BenchCfg:
     policy: Path | None = None
     targets: tuple[str, ...] = tuple(TARGETS)
     only: tuple[str, ...] = ()  # methods or cases
+    episodes: int = 24  # to record of a target, at most
+    seconds: float = 0.0  # of a recorded episode; 0: the whole motion
     fresh: bool = False
 
 
@@ -91,9 +93,10 @@ def _recorded(cfg: BenchCfg, name: str, bundle: PolicyBundle, task: Task) -> Num
     """Every fourth episode without exploration, the others with some, until there is enough or the robot fell often."""
     rows: list[dict[str, float | bool | None]] = []
     act, spec = bundle.runner(1).act, bundle.passport.policy
-    while len(rows) < _EPISODES and (sum(float(r["seconds"]) for r in rows) < _SECONDS or len(rows) < 4):
+    while len(rows) < cfg.episodes and (sum(float(r["seconds"]) for r in rows) < _SECONDS or len(rows) < 4):
         k = len(rows)
-        one = roll(TARGETS[name], act, spec, task, k, noise=TARGETS[name].noise if k % 4 else 0.0)
+        noise = TARGETS[name].noise if k % 4 else 0.0
+        one = roll(TARGETS[name], act, spec, task, k, noise=noise, seconds=cfg.seconds)
         save(one.log, cfg.runs / "logs" / name / f"{k}.mcap")
         rows.append({"seconds": one.seconds, "fell_s": one.fell_s, "mpjpe_mm": one.mpjpe_mm, "noise": bool(k % 4)})
     return {"episodes": rows, "seconds": sum(float(r["seconds"]) for r in rows)}

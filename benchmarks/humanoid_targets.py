@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trueup.data.log import Log
 from trueup.hardware.driver import Command, RobotState
 from trueup.hardware.twin_cfg import TwinCfg
+from trueup.motion.rotations import conjugate, rotate
 from trueup.policy.action import JointOrder
 from trueup.policy.mlp import PolicySpec
 from trueup.robot.load import Robot, load_robot
@@ -240,17 +241,10 @@ def _errors(goal: Tracking, log: Log, control_hz: float) -> dict[str, float]:
     asked = goal.reference.pos[at].astype(float)
     shift = (own[:1, :1] - asked[:1, :1]) * (1.0, 1.0, 0.0)
     world = np.linalg.norm(own - asked - shift, axis=2)
-    turn, wanted = (_matrices(q) for q in (quat, goal.reference.root_quat[at]))
-    relative = np.einsum("nji,nbj->nbi", turn, own - own[:, :1])
-    relative -= np.einsum("nji,nbj->nbi", wanted, asked - asked[:, :1])
+    turn, wanted = (conjugate(np.asarray(q, float))[:, None] for q in (quat, goal.reference.root_quat[at]))
+    relative = rotate(turn, own - own[:, :1]) - rotate(wanted, asked - asked[:, :1])
     local = np.linalg.norm(relative, axis=2)
     return {"global_mm": float(1e3 * world.mean()), "mpjpe_mm": float(1e3 * local.mean())}
-
-
-def _matrices(quat: NDArray[np.floating]) -> FloatArray:
-    from scipy.spatial.transform import Rotation
-
-    return np.asarray(Rotation.from_quat(np.roll(np.asarray(quat, float), -1, axis=1)).as_matrix())
 
 
 def save(log: Log, path: Path) -> None:

@@ -16,7 +16,6 @@ On disk it is a folder: `actuator.json` (NetSpec) and `actuator.safetensors` (we
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -27,9 +26,9 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray
 from trueup.core.documents import Strict
 from trueup.core.errors import TrueupError
-from trueup.core.layers import Activation, AnyFloat, Layer, forward
+from trueup.core.layers import Activation, AnyFloat, Layer, checked_layers, forward
 from trueup.models.friction import LAWS
-from trueup.models.values import freeze_arrays
+from trueup.models.values import set_arrays
 
 Float32 = NDArray[np.float32]
 Signal = Literal["pos_error", "vel", "vel_error", "command", "servo_torque"]
@@ -124,23 +123,12 @@ class ActuatorNet:
 
     def __post_init__(self) -> None:
         spec, ngroup, nsignal = self.spec, len(self.spec.groups), len(self.spec.signals)
-        wanted = {
-            "mean": (ngroup, nsignal),
-            "std": (ngroup, nsignal),
-            "low": (ngroup, nsignal),
-            "high": (ngroup, nsignal),
-            "scale": (spec.njoint,),
-            "context": (spec.njoint, np.shape(self.context)[-1]),
-        }
-        freeze_arrays(self, wanted)
-        layers = tuple(tuple(_checked(layer) for layer in group) for group in self.layers)
+        ranges = dict.fromkeys(("mean", "std", "low", "high"), (ngroup, nsignal))
+        set_arrays(self, ranges | {"scale": (spec.njoint,), "context": (spec.njoint, np.shape(self.context)[-1])})
+        first = spec.ninput + self.context.shape[1]
+        layers = tuple(checked_layers(group, first, 1) for group in self.layers)
         object.__setattr__(self, "layers", layers)
         sizes = {tuple(w.shape for w, _ in group) for group in layers}
-        first = spec.ninput + self.context.shape[1]
-        for group in layers:
-            chained = [first, *(len(b) for _, b in group)]
-            if [w.shape for w, _ in group] != [(m, n) for n, m in pairwise(chained)] or chained[-1] != 1:
-                raise TrueupError(f"layers of sizes {chained} do not fit {first} inputs and one torque")
         if len(layers) != ngroup or len(sizes) != 1:
             raise TrueupError(f"{ngroup} groups need as many nets of one shape, found {len(layers)}")
 
@@ -168,10 +156,3 @@ class ActuatorNet:
         x = (mine - self.mean[k][:, None]) / self.std[k][:, None]
         out: NDArray[AnyFloat] = x.reshape(*x.shape[:-2], -1)
         return out
-
-
-def _checked(layer: Sequence[Float32]) -> Layer:
-    weight, bias = (np.ascontiguousarray(part, np.float32) for part in layer)
-    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
-        raise TrueupError("this actuator net has weights that are not finite")
-    return weight, bias

@@ -27,8 +27,8 @@ from trueup.core.arrays import FloatArray
 from trueup.core.documents import read_arrays, read_json, write_json
 from trueup.core.errors import TrueupError
 from trueup.core.files import write_atomic
-from trueup.core.layers import Layer, forward
-from trueup.models.values import freeze_arrays
+from trueup.core.layers import Layer, checked_layers, forward
+from trueup.models.values import set_arrays
 
 JSON_FILE, WEIGHTS_FILE = "delta.json", "delta.safetensors"
 SCHEMA = 1
@@ -83,10 +83,9 @@ class DeltaNet:
 
     def __post_init__(self) -> None:
         spec, one = self.spec, (self.spec.ninput,)
-        wanted = dict.fromkeys(("mean", "std", "low", "high"), one) | {"linear": (len(spec.corrected), spec.ninput)}
-        freeze_arrays(self, wanted)
-        if not all(np.isfinite(part).all() for layer in self.layers for part in layer):
-            raise TrueupError("this delta action has weights that are not finite")
+        set_arrays(self, dict.fromkeys(("mean", "std", "low", "high"), one) | {"linear": (len(spec.corrected), *one)})
+        if self.layers:
+            object.__setattr__(self, "layers", checked_layers(self.layers, *one, len(spec.corrected)))
 
     def inputs(
         self,

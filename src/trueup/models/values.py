@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 
 Values = float | FloatArray
-
-
-def freeze_arrays(net: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Make the named arrays of a frozen dataclass contiguous float32; refuse other shapes and what is not finite."""
-    for name, shape in shapes.items():
-        value = np.ascontiguousarray(getattr(net, name), np.float32)
-        if value.shape != shape or not np.isfinite(value).all():
-            raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
-        object.__setattr__(net, name, value)
-    if "std" in shapes and np.any(net.std <= 0):
-        raise TrueupError("std must be positive", place="std")
 
 
 def require_positive(name: str, value: Values, *, or_zero: bool = False, finite: bool = True) -> None:
@@ -34,3 +23,14 @@ def require_positive(name: str, value: Values, *, or_zero: bool = False, finite:
         wanted = ("zero or more" if or_zero else "above zero") + (" and finite" if finite else "")
         found = numbers[tuple(at)]
         raise TrueupError(f"{name} must be {wanted}, found {found} at index {at}; correct it", place=name)
+
+
+def set_arrays(owner: object, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Make named fields of a frozen net contiguous float32; refused where not finite or of another shape."""
+    for name, shape in shapes.items():
+        value: NDArray[np.float32] = np.ascontiguousarray(getattr(owner, name), np.float32)
+        if value.shape != shape or not np.isfinite(value).all():
+            raise TrueupError(f"{name} must be finite with shape {shape}, found {value.shape}", place=name)
+        if name == "std" and (value <= 0).any():
+            raise TrueupError("std must be positive", place="std")
+        object.__setattr__(owner, name, value)

@@ -5,7 +5,6 @@ A layer is (weight (out, in), bias (out,)); between layers stands ELU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
-from trueup.core.layers import Layer
+from trueup.core.layers import Layer, width_of
 from trueup.policy.normalizer import Arrays, Normalizer, read_normalizer
 
 
@@ -72,9 +71,9 @@ class PolicyNet:
         kind, past = self.spec.kind, self.spec.steps * (nobs + naction)
         hidden = 0 if self.privileged_normalizer is None else len(self.privileged_normalizer.mean)
         statistics = [one for one in (self.normalizer, self.privileged_normalizer) if one is not None]
-        latent = _width(self.encoder, {"privileged": hidden, "latent": past}.get(kind, 0))
+        latent = width_of(self.encoder, {"privileged": hidden, "latent": past}.get(kind, 0))
         fits = (
-            _width(self.actor, past if kind == "action" else nobs + latent) == naction
+            width_of(self.actor, past if kind == "action" else nobs + latent) == naction
             and latent >= 0
             and bool(self.actor)
             and bool(self.encoder) == (kind in ("privileged", "latent"))
@@ -102,12 +101,3 @@ def read_net(spec: NetWiring, arrays: Arrays) -> PolicyNet:
         normalizer=read_normalizer(arrays, "normalizer"),
         privileged_normalizer=read_normalizer(arrays, "privileged") if spec.kind == "privileged" else None,
     )
-
-
-def _width(layers: Sequence[Layer], ninput: int) -> int:
-    """Width of the output of layers on `ninput` columns, -1 where layers do not fit each other."""
-    for weight, bias in layers:
-        if weight.shape != (len(bias), ninput) or bias.ndim != 1:
-            return -1
-        ninput = len(bias)
-    return ninput

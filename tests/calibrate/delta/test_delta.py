@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from weak_robot import SHARE, recorded
 
 from trueup.calibrate.delta.beside import uan
@@ -15,7 +16,9 @@ from trueup.calibrate.delta.beside.baselines import METHODS, score_all
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import calibrate_delta
 from trueup.calibrate.delta.problem import DeltaProblem
+from trueup.calibrate.delta.states import with_base
 from trueup.core.errors import TrueupError
+from trueup.data.log import Log
 from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
 from trueup.robot.load import load_robot
 from trueup.world.actuators.target_stages import LearnedDelta
@@ -189,3 +192,33 @@ def test_every_method_is_scored_on_the_same_held_out_log(monkeypatch: pytest.Mon
 
 def replace_spec(spec: DeltaSpec, **changed: object) -> DeltaSpec:
     return msgspec.structs.replace(spec, **changed)
+
+
+def test_layers_of_other_widths_than_the_spec_are_refused() -> None:
+    good = small_net()
+    with pytest.raises(TrueupError, match="do not fit 24 inputs and 2 outputs"):
+        replace(good, layers=good.layers[:1])
+    (weight, bias), last = good.layers
+    with pytest.raises(TrueupError, match="not finite"):
+        replace(good, layers=((np.full_like(weight, np.nan), bias), last))
+
+
+def test_the_spin_of_a_base_without_gyro_is_that_of_its_own_frame() -> None:
+    """A go2 that pitches nose down by 0.5 rad, then turns about the vertical: its spin has a part along its x axis."""
+    robot, rate = load_robot("go2"), 100.0
+    angle = 0.8 * np.arange(200) / rate
+    pitch, yaw = Rotation.from_euler("y", 0.5), Rotation.from_euler("z", angle[:, None])
+    njoint = robot.spec.njoint
+    still = np.tile(robot.spec.default_pose, (200, 1))
+    log = Log(
+        joint_names=robot.spec.joint_names,
+        time=np.arange(200) / rate,
+        signals={
+            "joint_pos": still,
+            "joint_vel": np.zeros((200, njoint)),
+            "target_pos": still,
+            "imu_quat": (yaw * pitch).as_quat(scalar_first=True),
+        },
+    )
+    found = with_base(robot, log)["imu_gyro"]
+    np.testing.assert_allclose(found, np.tile(pitch.inv().apply([0.0, 0.0, 0.8]), (200, 1)), atol=1e-6)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.signal import savgol_filter  # type: ignore[attr-defined]
-from scipy.spatial.transform import Rotation
 
 from trueup.calibrate.data.logs import in_order
 from trueup.calibrate.delta.config import DeltaCfg
@@ -15,6 +14,7 @@ from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.data.resample import at_rate, rate_of
+from trueup.motion.rotations import conjugate, rotate, spin
 from trueup.robot.load import Robot
 from trueup.world.odometry import leg_odometry
 from trueup.world.replay.tracks import Tracks, lay_tracks
@@ -66,7 +66,7 @@ def with_base(robot: Robot, log: Log) -> Log:
         "base_pos": path.qpos[:, :3],
         "base_quat": quat,
         "base_vel": _smooth_velocity(path.qpos[:, :3], dt),
-        "imu_gyro": log["imu_gyro"] if "imu_gyro" in log else _spin(quat, dt),
+        "imu_gyro": log["imu_gyro"] if "imu_gyro" in log else rotate(conjugate(quat), spin(quat, 1.0 / dt)),
     }
     return replace(log, signals={**log.signals, **moved})
 
@@ -78,10 +78,3 @@ def _smooth_velocity(pos: FloatArray, dt: float) -> FloatArray:
         if len(pos) > width
         else np.gradient(pos, dt, axis=0)
     )
-
-
-def _spin(quat: FloatArray, dt: float) -> FloatArray:
-    """Angular velocity in the base frame from quaternions w x y z."""
-    turns = Rotation.from_quat(np.roll(quat, -1, axis=1))
-    steps = (turns[:-1].inv() * turns[1:]).as_rotvec() / dt
-    return np.concatenate([steps, steps[-1:]])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.motion.bodies import BodyTree, complete
+from trueup.motion.bodies import BodyTree
 from trueup.motion.made.ease import GRAVITY, balanced, bump, ease
 from trueup.motion.made.legs import Legs
 from trueup.motion.motion import Motion
@@ -188,15 +188,7 @@ def humanoid_motion(name: str, robot: Robot) -> Motion:
         centre = tree.centre(tree.place(root_pos, root_quat, joints))
         root_pos[:, :2] += wanted - centre[:, :2]
     joints = legs.reach((root_pos, root_quat), joints, feet, about_z(plan.heading))
-    made = Motion(
-        rate_hz=RATE_HZ,
-        root_pos=root_pos,
-        root_quat=root_quat,
-        joint_names=spec.joint_names,
-        joint_pos=joints,
-        source=f"made:{name}",
-    )
-    return complete(made, robot, tree)
+    return legs.motion(name, RATE_HZ, (root_pos, root_quat), joints)
 
 
 def _flat(offsets: FloatArray, rows: int) -> FloatArray:

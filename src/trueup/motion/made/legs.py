@@ -9,7 +9,8 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.motion.bodies import BodyMotion, BodyTree
+from trueup.motion.bodies import BodyMotion, BodyTree, complete
+from trueup.motion.motion import Motion
 from trueup.motion.rotations import conjugate, cross, multiply, rotate, rotation_vector
 
 _STEPS, _DAMPING, _TOLERANCE_M, _LARGEST_RAD = 30, 1e-6, 0.003, 0.2
@@ -32,6 +33,19 @@ class Legs:
                 chain.append(body)
             body = int(self.tree.parent[body])
         return chain[::-1]
+
+    def motion(self, name: str, rate_hz: float, root: tuple[FloatArray, FloatArray], joints: FloatArray) -> Motion:
+        """A made motion of this robot, with its bodies and contacts."""
+        spec = self.tree.robot.spec
+        made = Motion(
+            rate_hz=rate_hz,
+            root_pos=root[0],
+            root_quat=root[1],
+            joint_names=spec.joint_names,
+            joint_pos=joints,
+            source=f"made:{name}",
+        )
+        return complete(made, self.tree.robot, self.tree)
 
     def feet(self, bodies: BodyMotion) -> tuple[FloatArray, FloatArray]:
         """Positions (T, nfoot, 3) and orientations (T, nfoot, 4): of the body if flat, else of the ball it ends in."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trueup.core.arrays import FloatArray
-from trueup.motion.bodies import BodyTree, complete
+from trueup.motion.bodies import BodyTree
 from trueup.motion.made.ease import bump, ease
 from trueup.motion.made.legs import Legs
 from trueup.motion.motion import Motion
@@ -45,15 +45,7 @@ def quadruped_motion(name: str, robot: Robot) -> Motion:
     root_quat = np.tile([1.0, 0.0, 0.0, 0.0], (len(time), 1))
     joints = np.tile(spec.default_pose, (len(time), 1))
     joints = legs.reach((root_pos, root_quat), joints, feet, np.zeros((len(time), len(spec.feet), 4)))
-    made = Motion(
-        rate_hz=RATE_HZ,
-        root_pos=root_pos,
-        root_quat=root_quat,
-        joint_names=spec.joint_names,
-        joint_pos=joints,
-        source=f"made:{name}",
-    )
-    return complete(made, robot, tree)
+    return legs.motion(name, RATE_HZ, (root_pos, root_quat), joints)
 
 
 def _swings(time: FloatArray, ahead: FloatArray, phase: float, duty: float) -> FloatArray:

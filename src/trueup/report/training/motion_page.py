@@ -62,7 +62,7 @@ class MotionPage(ModelPage):
         if now - self._told > _READOUT_S:
             self._told = now
             if self.plays:
-                self.place.value = round(self.at_s, 2)
+                self.place.value = round(self.at_s, 2)  # type: ignore[misc]  # viser's setter, apart from its getter
             self._feet.content = self._standing()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:

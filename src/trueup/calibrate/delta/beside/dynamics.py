@@ -18,6 +18,7 @@ from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.shooting import Rows
 from trueup.core.arrays import FloatArray
 from trueup.core.layers import Layer, forward
+from trueup.motion.rotations import conjugate, rotate
 from trueup.policy.reading import gravity_in_body
 from trueup.world.batch import BatchSim
 from trueup.world.replay.playback import begin, joint_seen
@@ -61,7 +62,7 @@ class DeltaDynamics:
         apart = _apart(sim, out["qpos"][:, 0], qpos)
         target = shooting.tracks.target[starts]
         y = np.concatenate([apart, qvel - out["qvel"][:, 0]], axis=1)
-        return self._features(self._first, target), self._in_base(y, out["qpos"][:, 0])
+        return self._features(self._first, target), self._turned(y, out["qpos"][:, 0], into_world=False)
 
     def _played(self, starts: Rows, steps: int, *, corrected: bool) -> dict[str, FloatArray]:
         shooting = self.shooting
@@ -81,7 +82,7 @@ class DeltaDynamics:
         return {"joint_pos": joint_seen(sim, out["qpos"]), **out}
 
     def _correct(self, sim: BatchSim, change: FloatArray) -> None:
-        change, nv = self._in_world(change, np.array(sim.qpos)), sim.model.nv
+        change, nv = self._turned(change, np.array(sim.qpos), into_world=True), sim.model.nv
         for row, at in enumerate(np.array(sim.qpos)):
             mujoco.mj_integratePos(sim.model, at, change[row, :nv], 1.0)
             sim.qpos[row] = at
@@ -94,24 +95,19 @@ class DeltaDynamics:
         parts = [joints, qvel[:, sim.index.dof], target - joints]
         if sim.free_base:
             at, dof = sim.base_qpos, sim.base_dof
-            turn = _matrices(qpos[:, at + 3 : at + 7])
-            parts += [gravity_in_body(qpos[:, at + 3 : at + 7]), qvel[:, dof + 3 : dof + 6]]
-            parts += [np.einsum("nji,nj->ni", turn, qvel[:, dof : dof + 3])]
+            quat = qpos[:, at + 3 : at + 7]
+            parts += [gravity_in_body(quat), qvel[:, dof + 3 : dof + 6]]
+            parts += [rotate(conjugate(quat), qvel[:, dof : dof + 3])]
         return np.concatenate(parts, axis=1)
 
-    def _in_base(self, y: FloatArray, qpos: FloatArray) -> FloatArray:
-        return self._turned(y, qpos, "nji,nj->ni")
-
-    def _in_world(self, y: FloatArray, qpos: FloatArray) -> FloatArray:
-        return self._turned(y, qpos, "nij,nj->ni")
-
-    def _turned(self, y: FloatArray, qpos: FloatArray, way: str) -> FloatArray:
-        """Linear parts of the base turned out of the world's frame, or into it; MuJoCo's spin is in the base's own."""
+    def _turned(self, y: FloatArray, qpos: FloatArray, *, into_world: bool) -> FloatArray:
+        """Linear parts of the base turned into the world's frame, or out of it; MuJoCo's spin is in the base's own."""
         sim, out = self._sim, y.copy()
         if sim.free_base:
-            turn = _matrices(qpos[:, sim.base_qpos + 3 : sim.base_qpos + 7])
+            quat = qpos[:, sim.base_qpos + 3 : sim.base_qpos + 7]
+            turn = quat if into_world else conjugate(quat)
             for first in (sim.base_dof, sim.model.nv + sim.base_dof):
-                out[:, first : first + 3] = np.einsum(way, turn, y[:, first : first + 3])
+                out[:, first : first + 3] = rotate(turn, y[:, first : first + 3])
         return out
 
 
@@ -121,12 +117,6 @@ def _apart(sim: BatchSim, here: FloatArray, there: FloatArray) -> FloatArray:
     for row, (a, b) in enumerate(zip(here, there, strict=True)):
         mujoco.mj_differentiatePos(sim.model, out[row], 1.0, a, b)
     return out
-
-
-def _matrices(quat: FloatArray) -> FloatArray:
-    from scipy.spatial.transform import Rotation
-
-    return np.asarray(Rotation.from_quat(np.roll(quat, -1, axis=1)).as_matrix())
 
 
 def _fitted(x: FloatArray, y: FloatArray, seed: int) -> Sequence[Layer]:

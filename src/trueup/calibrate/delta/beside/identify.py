@@ -12,7 +12,6 @@ from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.calibrate.delta.states import with_base
 from trueup.calibrate.fit.fit import Fitter, Progress
 from trueup.calibrate.fit.problem import make_problem
-from trueup.data.log import Log
 from trueup.data.resample import at_rate
 from trueup.world.batch import BatchSim
 from trueup.world.fitted.fit_parameter import ParamWriter
@@ -23,14 +22,15 @@ ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
 _WINDOWS, _ITERATIONS = 30, 8
 
 
-def fit_of(problem: DeltaProblem) -> tuple[list[Log], CalibrateCfg]:
-    """What to hand to a calibration: the logs that are fitted to, at the policy's rate, and what to fit.
+def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
+    """The simulator with fitted parameters, and their values by label.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
-    ground. The physics are those that a policy will train in, so that the fit makes up for their step too.
+    ground.
     """
-    robot, tracks = problem.robot, problem.shooting.tracks
-    is_free = tracks.base_pos is not None
+    robot, shooting = problem.robot, problem.shooting
+    is_free = shooting.tracks.base_pos is not None
+    # the physics that a policy will train in, so that the fit makes up for its step too
     cfg = CalibrateCfg(
         params=ON_GROUND if is_free else FITTED,
         bodies=(robot.spec.base.body,) if is_free else (),
@@ -39,14 +39,8 @@ def fit_of(problem: DeltaProblem) -> tuple[list[Log], CalibrateCfg]:
         window=WindowCfg(window_s=0.1 if is_free else None, max_windows=_WINDOWS),
         fit=FitCfg(method="local", starts=1, iterations=_ITERATIONS, loss="huber"),
     )
-    logs = [at_rate(with_base(robot, log) if is_free else log, tracks.rate_hz) for log in problem.fitted_logs]
-    return logs, cfg
-
-
-def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
-    """The simulator with fitted parameters, and their values by label."""
-    robot, shooting = problem.robot, problem.shooting
-    logs, cfg = fit_of(problem)
+    rate = shooting.tracks.rate_hz
+    logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.fitted_logs]
     found = make_problem(robot, logs, cfg)
     fitter = Fitter(found, cfg.fit, progress=progress)
     x = fitter.run(None).x
