@@ -1,10 +1,12 @@
 """The decision, on numbers made by hand: what explains most, what is as good, what is too little."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trueup.gap.causes.search import Tested as Result
-from trueup.gap.decide import best_of_each, draws, rank, suspects
+from trueup.gap.decide import best_of_each, draws, least, rank, rank_alone, suspects
 
 HELD = np.arange(16) // 2 % 2 == 1
 
@@ -52,3 +54,26 @@ def test_neighbouring_windows_are_drawn_together():
 def test_of_several_hypotheses_of_one_cause_the_better_on_the_estimating_half_counts():
     better, worse = _result("damping", 0.2), _result("damping", 0.5)
     assert best_of_each([worse, better], HELD) == [better]
+
+
+def test_a_cause_is_judged_on_the_windows_in_which_it_changes_anything():
+    """Heat that comes late explains most of the end of a log, and nothing of a sixth of it."""
+    late = np.where(np.arange(48) < 30, 1.0, 0.3)
+    held = np.arange(48) // 2 % 2 == 1
+    one = replace(_result("heat", 1.0), before=np.ones(48), after=late)
+    assert one.acts.sum() == 18
+    assert least(one, held, 0) == pytest.approx(0.7)
+    assert float(np.quantile(draws([one], held, 0)[:, 0], 0.05)) < 0.2
+    assert suspects([one], held, 0) == [one]
+
+
+def test_a_cause_that_acts_in_a_few_windows_is_not_judged():
+    after = np.where(np.arange(48) < 42, 1.0, 0.3)
+    one = replace(_result("heat", 1.0), before=np.ones(48), after=after)
+    assert suspects([one], np.arange(48) // 2 % 2 == 1, 0) == []
+
+
+def test_a_cause_alone_has_the_interval_of_what_it_explains():
+    one = rank_alone(_result("normaliser", 0.01), HELD, 0)
+    assert one.interval == pytest.approx((0.99, 0.99))
+    assert one.confidence == 1.0

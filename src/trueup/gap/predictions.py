@@ -170,27 +170,11 @@ def _quantities(
     assert told is not None
     out = []
     if told.metric == "velocity_error":
-        out.append(
-            PredictedQuantity(
-                name="velocity error",
-                unit=told.unit,
-                predicted=told.error,
-                low=told.error_low,
-                high=told.error_high,
-                measured=found.get("velocity_error"),
-            )
-        )
+        out.append(PredictedQuantity(name="velocity error", unit=told.unit, predicted=told.error, low=told.error_low,
+                                     high=told.error_high, measured=found.get("velocity_error")))  # fmt: skip
     if power is not None:
-        out.append(
-            PredictedQuantity(
-                name="power",
-                unit="W",
-                predicted=power["median"],
-                low=power["low"],
-                high=power["high"],
-                measured=found.get("power"),
-            )
-        )
+        out.append(PredictedQuantity(name="power", unit="W", predicted=power["median"], low=power["low"],
+                                     high=power["high"], measured=found.get("power")))  # fmt: skip
     return tuple(out)
 
 

@@ -98,14 +98,14 @@ def where(asked: LoopVerb) -> Path:
     return Path(asked.workspace or Path("loops") / name)
 
 
-class StageEstimate(NamedTuple):
+class TimeAhead(NamedTuple):
     """Expected times, s: of a stage, and of it together with all that follow."""
 
     stage_s: float
     whole_s: float
 
 
-def estimate(asked: LoopVerb, stage: Stage) -> StageEstimate:
+def estimate(asked: LoopVerb, stage: Stage) -> TimeAhead:
     """How long a stage and all that follow it will take, at the pace that this computer showed in those before it."""
     expected, times = _expected(asked), Workspace(where(asked)).times
     at = list(expected).index((stage.round, stage.name))
@@ -113,7 +113,7 @@ def estimate(asked: LoopVerb, stage: Stage) -> StageEstimate:
     budget = sum(expected[key] for key, seconds in done.items() if seconds)
     pace = min(5.0, max(0.2, sum(done.values()) / budget)) if budget else 1.0
     left = list(expected.values())[at:]
-    return StageEstimate(pace * left[0], pace * sum(left))
+    return TimeAhead(pace * left[0], pace * sum(left))
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.stop import stop_on_signal
 from trueup.core.verb_package import called_with
 from trueup.loop.context import Context
-from trueup.loop.run import Looped, StageEstimate, estimate, opened, run_loop, standing, where
+from trueup.loop.run import Looped, TimeAhead, estimate, opened, run_loop, standing, where
 from trueup.loop.stage import Stage, Tell, Told
 from trueup.loop.story import in_words, tell_story
 from trueup.loop.verbs import BoardVerb, LoopVerb
@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 def run_verb(asked: LoopVerb) -> int:
     """Run the loop with progress on the screen."""
     console = Console()
-    started, expected = time.monotonic(), StageEstimate(0.0, 0.0)
+    started, expected = time.monotonic(), TimeAhead(0.0, 0.0)
 
     def told(stage: Stage, what: Told, seconds: float, line: str) -> None:
         nonlocal expected

@@ -20,7 +20,7 @@ from trueup.policy.graph.policy_onnx import MEAN, SCALE
 from trueup.policy.normalizer import EPS
 
 _LEAST, _FEW, _MOST, _BLOCK = 8, 24, 160, 8  # steps that are needed, that choose, that judge, that stand together
-_LAGS = 3.5  # control periods
+_LAGS, _TRIED = 3.5, 20  # control periods; delays that are tried
 _FITS = 0.2  # of the usual change of targets in one step: an error below is of sensors, not of the policy
 _LATE = 0.5  # of a control period: older states are no ordinary loop's
 _RATE = 0.05
@@ -81,14 +81,16 @@ def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
     log, period_s = replay.log, replay.steps.period_s
     every = list(feedings(replay.bundle))
     row_s = float(np.median(np.diff(log.time)))
-    lags = range(int(_LAGS * period_s / row_s) + 1)
+    most = int(_LAGS * period_s / row_s)
+    lags = np.unique(np.linspace(0, most, min(most, _TRIED) + 1).astype(np.intp))
     fit = at[~held]
     few = fit[np.linspace(0, len(fit) - 1, min(_FEW, len(fit))).astype(np.intp)]
-    rough = np.array([[np.median(replay.errors(one, lag, few)) for lag in lags] for one in every])
-    ordinary = max(1, int(np.ceil(_LATE * period_s / row_s)))  # lags below are those of any loop
-    best, late = (int(k) for k in np.unravel_index(rough.argmin(), rough.shape))
-    usual_lag = int(rough[best, :ordinary].argmin())
-    plain_lag = int(rough[0].argmin())
+    rough = np.array([[np.median(replay.errors(one, int(lag), few)) for lag in lags] for one in every])
+    ordinary = lags * row_s < _LATE * period_s  # of any loop
+    best, column = (int(k) for k in np.unravel_index(rough.argmin(), rough.shape))
+    late = int(lags[column])
+    usual_lag = int(lags[ordinary][rough[best, ordinary].argmin()])
+    plain_lag = int(lags[rough[0].argmin()])
     after = replay.errors(every[best], late, at)
     left, moved = float(np.sqrt(np.median(after))), replay.spread(at)
     if left > _FITS * moved:
@@ -98,7 +100,7 @@ def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
     if best != 0:
         causes.append(_tested("normaliser", 1.0, "change of what the policy sees", every[best].words,
                               replay.errors(every[0], plain_lag, at), after))  # fmt: skip
-    if late >= ordinary:
+    if not ordinary[column]:
         words = f"{1e3 * late * row_s:.0f} ms ({late * row_s / period_s:.1f} control steps) late"
         causes.append(_tested("loop delay", late * row_s, "s", words, replay.errors(every[best], usual_lag, at), after))
     hz = replay.bundle.passport.policy.control_hz

@@ -83,19 +83,9 @@ def try_structure(model: Model, windows: LogWindows, before: FloatArray) -> list
         joints = tuple(names[j] for j in best[k].joints)
         what = "commands and states" if best[k].states else "commands"
         word = "exchanged" if cause == "joint order" else "turned round"
-        out.append(
-            Tested(
-                cause=cause,
-                joints=joints,
-                size=float(len(joints)),
-                unit="joints",
-                before=before,
-                after=after[k],
-                matters=True,
-                numbers=2,
-                evidence=f"{what} of {' and '.join(joints)} {word}",
-            )
-        )
+        out.append(Tested(cause=cause, joints=joints, size=float(len(joints)), unit="joints", before=before,
+                          after=after[k], matters=True, numbers=2,
+                          evidence=f"{what} of {' and '.join(joints)} {word}"))  # fmt: skip
     return out
 
 
