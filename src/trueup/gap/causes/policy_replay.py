@@ -97,6 +97,11 @@ class PolicyReplay:
         """The first step with a whole past."""
         return self.bundle.passport.policy.observation.history + 1
 
+    @property
+    def row_s(self) -> float:
+        """Time between two rows of the log."""
+        return float(np.median(np.diff(self.log.time)))
+
     def errors(self, feeding: Feeding, lag: int, at: Rows) -> FloatArray:
         """Mean square difference (n,) of the policy's targets from the recorded ones, rad^2.
 
