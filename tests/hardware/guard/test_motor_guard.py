@@ -213,7 +213,7 @@ def test_a_robots_clock_that_runs_ahead_of_ours_trips(runner: Runner) -> None:
     assert not runner.tripped
     runner.guard.observe(replace(state(runner.k + 1), time_s=now + 1.0), now + PERIOD)
     assert runner.tripped == "clock"
-    assert "went on by 0.9" in runner.reason
+    assert "advanced by 0.9" in runner.reason
 
 
 @pytest.mark.parametrize("at_s", [0.0, 5000.0])

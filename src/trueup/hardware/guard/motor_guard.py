@@ -1,4 +1,4 @@
-"""MotorGuard: states and commands in, the command that may be sent out. No input or output, no clock of its own.
+"""MotorGuard: from states and commands to the limited command. No I/O, no clock of its own.
 
     idle     no command yet: damping. Faults of the state are kept as `not_ready`
     active   from the first command on: every fault of a state or a command is a trip
@@ -63,7 +63,7 @@ class MotorGuard:
 
     # --- in ---
     def observe(self, state: RobotState, arrived_s: float) -> bool:
-        """Take a report; True if it passed the checks and is the newest."""
+        """Check a report; True if it passed and is the newest."""
         verdict = self._readings.check(state)
         if verdict in ("new", "bridged"):
             verdict = self._time(state, arrived_s) or verdict
@@ -111,7 +111,7 @@ class MotorGuard:
         self.clips.update(accepted.clips)
 
     def stop(self, fault: GuardFault, now_s: float) -> None:
-        """Trip; the first reason stays."""
+        """Trip; the first reason is kept."""
         if self.trip is None:
             self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
 
@@ -127,7 +127,7 @@ class MotorGuard:
 
     # --- out ---
     def tick(self, now_s: float) -> FloatArray | None:
-        """Return the rows (5, n) that may be sent now, None for damping."""
+        """Return the limited rows (5, n) to send now, None for damping."""
         if self._accepted is None or self.trip is not None:
             return None
         fault = self._age(now_s)
@@ -149,7 +149,7 @@ class MotorGuard:
         return "tripped" if self.trip is not None else "idle" if self._accepted is None else "active"
 
     def not_ready(self, now_s: float) -> str:
-        """Why a first command would trip now; "" if nothing speaks against it."""
+        """Why a first command would trip now; "" if it would not."""
         fault = self._fault or self._age(now_s)
         return "" if fault is None or self.phase != "idle" else fault.reason
 
@@ -158,7 +158,7 @@ class MotorGuard:
         return self._health.derate
 
     def status(self, now_s: float) -> GuardStatus:
-        """How the guard stands."""
+        """The guard's status."""
         return GuardStatus(
             phase=self.phase,
             trip=self.trip,
@@ -175,19 +175,19 @@ class MotorGuard:
         self._arrived_s, self._offset_s = -math.inf, math.inf
 
     def _time(self, state: RobotState, arrived_s: float) -> GuardFault | None:
-        """Note when a new report came, and how much later than the fastest one came after it was measured.
+        """Record when a new report came, and its delay beyond that of the fastest report.
 
-        A robot's clock that goes on by far more than ours is broken, or this computer slept.
+        A robot's clock that advances by far more than ours is broken, or this computer was suspended.
         """
         offset = arrived_s - state.time_s
         waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
-        skipped = self._arrived_s - self._clock_s - offset  # by which its clock went ahead of ours since the last
+        skipped = self._arrived_s - self._clock_s - offset  # its clock's advance beyond ours since the last report
         self._clock_s = state.time_s
-        if self._realtime and waited and skipped > LONGEST_STALE_S:
-            return GuardFault("clock", f"the robot's clock went on by {skipped:.3f} s more than ours between reports")
+        if self._realtime and skipped > LONGEST_STALE_S:
+            return GuardFault("clock", f"the robot's clock advanced by {skipped:.3f} s more than ours between reports")
         self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
         self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
-        self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
+        self._state_excused_s = min(self._state_excused_s, self._late_s)  # waiting frames come late
         return None
 
     def _age(self, now_s: float) -> GuardFault | None:
@@ -210,7 +210,7 @@ class MotorGuard:
         return None
 
     def _find(self, fault: GuardFault | None, now_s: float) -> None:
-        """A fault stops an active guard and keeps an idle one from starting."""
+        """Record a fault: an active guard trips, an idle one is not ready."""
         self._fault = fault
         if fault is not None and self._accepted is not None:
             self.stop(fault, now_s)
