@@ -72,6 +72,9 @@ class StallingLink:
         if how.endswith("driver"):
             self.driver_s += time.monotonic() - began
 
+    def damp(self):
+        return
+
     def look_for_policy(self, now):
         return
 
@@ -90,15 +93,15 @@ def test_time_that_the_loop_was_not_run_is_excused_once(place):
 
 
 class SlowDriver:
-    """A robot that reports at 500 Hz, and takes 15 ms for every command."""
+    """A robot that reports at 500 Hz, or is silent, and takes 15 ms for every command."""
 
     realtime, other_commander = True, None
 
     def __init__(self):
-        self.began, self.damped_s = time.monotonic(), math.nan
+        self.began, self.damped_s, self.is_silent = time.monotonic(), math.nan, False
 
     def read(self):
-        time.sleep(0.002)
+        time.sleep(0.3 if self.is_silent else 0.002)
         return state(int((time.monotonic() - self.began) / GUARD_PERIOD))
 
     def write(self, command):
@@ -129,6 +132,26 @@ def test_a_slow_driver_gives_a_hung_policy_no_more_time():
     assert guard.trip is not None
     assert guard.trip.guard == "silence"
     assert driver.damped_s - sent_s < 0.04 + 0.015 + 0.01  # two periods, a write in hand, waking up
+
+
+@pytest.mark.flaky(reruns=1)
+def test_a_guard_that_is_told_to_end_damps_before_it_waits_for_a_silent_robot():
+    policy, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    cfg = GuardCfg(stale_s=0.1, silence_s=1.0)
+    guard, driver = MotorGuard(SPEC, cfg, control_hz=50.0, period_s=GUARD_PERIOD), SlowDriver()
+    link = GuardLink(guard, driver, channel, GuardRecorder(None, SPEC.joint_names, {}))
+    guard.observe(driver.read(), time.monotonic())
+    guard.command(rows(), time.monotonic())
+    stop, driver.is_silent = threading.Event(), True
+    loop = threading.Thread(target=RealtimeLoop(link, driver, GUARD_PERIOD).run, args=(stop,))
+    loop.start()
+    time.sleep(0.05)
+    assert math.isnan(driver.damped_s)
+    stopped_s = time.monotonic()
+    stop.set()
+    loop.join()
+    policy.close()
+    assert driver.damped_s - stopped_s < 0.015 + 0.015 + 0.01  # a write in hand, the damping's own, waking up
 
 
 def test_a_policy_that_sends_without_end_does_not_hold_up_the_guard():

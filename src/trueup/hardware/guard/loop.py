@@ -92,6 +92,7 @@ class RealtimeLoop:
             passed = int((time.monotonic() - start) / period)
             link.missed += max(0, passed - k)
             k = max(k, passed) + 1
+        link.damp()  # before the reader is waited for: a silent robot may hold it
         return self._reader.stop()
 
     def _busy_s(self) -> float:
