@@ -241,7 +241,9 @@ def test_targets_that_move_from_the_last_begin_at_the_joints(golden):
 
 def test_outputs_of_two_engines_are_compared_at_the_size_of_the_largest():
     actions = np.array([[8.0, 0.5], [0.25, 0.0]])
-    assert action_distance(actions + [[0.0, 0.0], [0.0, 4e-5]], actions) == pytest.approx(5e-6)
-    assert distance(actions + [[0.0, 0.0], [0.0, 4e-5]], actions) == pytest.approx(4e-5)
+    other = actions.copy()
+    other[1, 1] += 4e-5
+    assert action_distance(other, actions) == pytest.approx(5e-6)
+    assert distance(other, actions) == pytest.approx(4e-5)
     assert action_distance(actions[1:] + 2e-5, actions[1:]) == pytest.approx(2e-5)  # below one: absolute
     assert np.isnan(action_distance(np.full((1, 2), np.nan), actions[:1]))
