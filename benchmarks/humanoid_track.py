@@ -216,7 +216,11 @@ def walking(cfg: BenchCfg) -> tuple[Numbers, str]:
     ]
     numbers: Numbers = {"velocity_falls": None, "velocity_error": None, "minutes_velocity": None}
     if ours := found.get("ours"):
-        numbers = {"velocity_falls": ours["falls"], "velocity_error": ours["error"], "minutes_velocity": ours["minutes"]}
+        numbers = {
+            "velocity_falls": ours["falls"],
+            "velocity_error": ours["error"],
+            "minutes_velocity": ours["minutes"],
+        }
     text = f"""## Walking: g1-velocity
 
 Commands up to 0.8 m/s forward, 0.5 m/s back, 0.3 m/s sideways and 0.2 rad/s, drawn anew every few seconds, {TRIALS}
