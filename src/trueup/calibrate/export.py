@@ -187,7 +187,9 @@ def write_table(to: str, robot: Robot, result: Calibration, physics_hz: float | 
     if physics_hz is not None and physics_hz <= 0:
         raise TrueupError(f"physics_hz must be positive, found {physics_hz}")
     rate = physics_hz or robot.spec.physics_hz
-    sim = BatchSim(robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), [one.name for one in result.parameters]))
+    sim = BatchSim(
+        robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), [parameter.name for parameter in result.parameters])
+    )
     result.apply(sim)
     values = {name: sim.params.get(name)[0] for name in _NAMES}
     delay, bias = float(values["delay"].mean()), values["encoder_bias"]

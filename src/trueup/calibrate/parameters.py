@@ -47,7 +47,7 @@ def make_parameters(
     """Make the parameters of a fit from the simulation's nominal values; masses only of the bodies named."""
     if unknown := [body for body in bodies if body not in sim.params.body_names]:
         raise TrueupError(f"no body {unknown[0]!r}{did_you_mean(unknown[0], sim.params.body_names)}")
-    out = [one for name in names for one in _of_name(sim, name, tie, bodies)]
+    out = [parameter for name in names for parameter in _of_name(sim, name, tie, bodies)]
     if not out:
         raise TrueupError(
             "nothing to fit: masses, centres of mass and inertias need their bodies named (--bodies "
@@ -115,8 +115,10 @@ def reaching(parameters: Sequence[FitParameter], reach: Sequence[tuple[str, floa
     out = list(parameters)
     for name, low, high in reach:
         out = [
-            msgspec.structs.replace(one, low=min(one.low, low), high=max(one.high, high)) if one.name == name else one
-            for one in out
+            msgspec.structs.replace(parameter, low=min(parameter.low, low), high=max(parameter.high, high))
+            if parameter.name == name
+            else parameter
+            for parameter in out
         ]
     return tuple(out)
 

@@ -24,13 +24,13 @@ def with_request(robot: Robot, cfg: CalibrateCfg, request: RefitRequest) -> tupl
     names = tuple(dict.fromkeys((*cfg.params.split(","), *asked)))
     bodies = cfg.bodies if left else tuple(dict.fromkeys((*cfg.bodies, *request.bodies)))
     reach = tuple(
-        (one.name, _MARGIN * min(one.low, 0.0), _MARGIN * max(one.high, 0.0))
-        for one in request.suspects
-        if one.name in _ABSOLUTE.get(one.unit, ())
+        (suspect.name, _MARGIN * min(suspect.low, 0.0), _MARGIN * max(suspect.high, 0.0))
+        for suspect in request.suspects
+        if suspect.name in _ABSOLUTE.get(suspect.unit, ())
     )
     delays = [high for name, _, high in reach if name == "delay"]
     window = replace(cfg.window, max_delay_s=max(cfg.window.max_delay_s, *delays)) if delays else cfg.window
-    suspects = ", ".join(dict.fromkeys(one.name for one in request.suspects))
+    suspects = ", ".join(dict.fromkeys(suspect.name for suspect in request.suspects))
     notes = [f"the diagnosis suspects {suspects}: fitted with {','.join(names)}"]
     if left:
         notes.append(

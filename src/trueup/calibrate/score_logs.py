@@ -59,13 +59,13 @@ class ModelScore(NamedTuple):
     @property
     def windows(self) -> JointErrors | None:
         """Errors over windows; None: all logs are shorter."""
-        parts = [one for part in self.cut for one in part]
+        parts = [window for part in self.cut for window in part]
         return joint_errors(parts) if parts else None
 
     @property
     def diverged(self) -> int:
         """Logs in which the simulation blew up."""
-        return sum(bool(one.diverged.any()) for one in self.replays)
+        return sum(bool(replay.diverged.any()) for replay in self.replays)
 
 
 @dataclass(frozen=True, kw_only=True)

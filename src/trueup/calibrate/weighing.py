@@ -148,7 +148,8 @@ class _Scale:
         pos = log["joint_pos"]
         rows = [range(start, start + length, every) for start in _squat_starts(log, rate)]
         return [
-            np.mean([self._row(pos[t], torque[t], None if quat is None else quat[t]) for t in one], 0) for one in rows
+            np.mean([self._row(pos[t], torque[t], None if quat is None else quat[t]) for t in squat], 0)
+            for squat in rows
         ]
 
     def _torque(self, log: Log) -> FloatArray:
@@ -221,22 +222,24 @@ def with_load(robot: Robot, fit: Calibration, load: Load) -> Calibration:
     error = float(np.hypot(share * load.place_error, load.standard_error / total * max(map(abs, shift))))
     found = [(total / own, load.standard_error / own), (shift[0], error), (shift[1], error), (0.0, _HEIGHT_ERROR)]
     new = tuple(_estimate(entry, *pair, seen=k < 3) for k, (entry, pair) in enumerate(zip(entries, found, strict=True)))
-    kept = [k for k, one in enumerate(fit.estimates) if not _replaces(new, one)]
+    kept = [k for k, estimate in enumerate(fit.estimates) if not _replaces(new, estimate)]
     old = np.array(fit.covariance)[np.ix_(kept, kept)]
     covariance = np.zeros((len(kept) + len(new),) * 2)
     covariance[: len(kept), : len(kept)] = old
-    covariance[range(len(kept), len(covariance)), range(len(kept), len(covariance))] = [one.ratio**2 for one in new]
+    covariance[range(len(kept), len(covariance)), range(len(kept), len(covariance))] = [
+        estimate.ratio**2 for estimate in new
+    ]
     return msgspec.structs.replace(
         fit,
         estimates=(*(fit.estimates[k] for k in kept), *new),
-        x=[*(fit.x[k] for k in kept), *(one.parameter.to_x(one.value) for one in new)],
+        x=[*(fit.x[k] for k in kept), *(estimate.parameter.to_x(estimate.value) for estimate in new)],
         covariance=covariance.tolist(),
         notes=(*fit.notes, str(load)),
     )
 
 
-def _replaces(new: Sequence[Estimate], one: Estimate) -> bool:
-    return any((n.parameter.name, n.parameter.of) == (one.parameter.name, one.parameter.of) for n in new)
+def _replaces(new: Sequence[Estimate], estimate: Estimate) -> bool:
+    return any((n.parameter.name, n.parameter.of) == (estimate.parameter.name, estimate.parameter.of) for n in new)
 
 
 def _estimate(entry: FitParameter, value: float, error: float, *, seen: bool) -> Estimate:

@@ -152,8 +152,8 @@ def _physics(seconds: float) -> tuple[str, Speed]:
     from trueup.doctor.speed import measure_speed
 
     speed = measure_speed(machine.usable_cores(), seconds=seconds)
-    one, every = speed.steps_per_s_one, speed.steps_per_s_all
-    return f"{speed.robot}: {one:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}", speed
+    single, every = speed.steps_per_s_one, speed.steps_per_s_all
+    return f"{speed.robot}: {single:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}", speed
 
 
 def _drawing() -> tuple[str, float]:

@@ -128,7 +128,7 @@ def summed_up(scenario: Scenario, trials: Trials, key: str, took_s: float) -> Sc
         metrics=metrics,
         flags=trials.flags,
         failed=trials.failed,
-        error=tuple(None if np.isnan(one) else round(float(one), 5) for one in trials.table["error"]),
+        error=tuple(None if np.isnan(error) else round(float(error), 5) for error in trials.table["error"]),
         worst=worst_trial(trials),
         not_honoured=trials.not_honoured,
         unknown=trials.unknown,
@@ -159,7 +159,7 @@ def _kept(exam: Exam, scenario: Scenario, folder: Path | None, films: bool, prog
 
 
 def _sensitivity(exam: Exam, folder: Path | None, progress: Progress) -> Sensitivity:
-    names = [one.name for one in exam.suite.scenarios]
+    names = [scenario.name for scenario in exam.suite.scenarios]
     base = exam.suite.scenarios[names.index(BASE) if BASE in names else 0]
     key, file = exam.key([base, exam.suite.probes]), None if folder is None else folder / "sensitivity.json"
     before = None if file is None else _read(file, Sensitivity)

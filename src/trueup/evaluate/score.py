@@ -123,7 +123,7 @@ class PolicyScore(Shown):
     folder: Path | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> ScenarioResult:
-        found = {one.name: one for one in self.results}
+        found = {result.name: result for result in self.results}
         if name not in found:
             raise TrueupError(f"this score has no scenario {name!r}{did_you_mean(name, found)}")
         return found[name]
@@ -131,12 +131,12 @@ class PolicyScore(Shown):
     @property
     def passed(self) -> bool:
         """Every scenario was passed."""
-        return self.complete and all(one.passed for one in self.results)
+        return self.complete and all(result.passed for result in self.results)
 
     @property
     def worst(self) -> ScenarioResult:
         """The scenario with the lowest success rate."""
-        return min(self.results, key=lambda one: one.rate.share)
+        return min(self.results, key=lambda result: result.rate.share)
 
     def film(self, name: str) -> Path:
         """The film of a scenario's worst trial."""
@@ -176,8 +176,8 @@ def compare(first: PolicyScore, second: PolicyScore) -> tuple[Duel, ...]:
     """Scenario by scenario: "won", "drawn" or "lost" by the first. Trials of one seed meet the same conditions."""
     if (first.suite_hash, first.seed, first.trials) != (second.suite_hash, second.seed, second.trials):
         raise TrueupError("these scores are of other scenarios, seeds or numbers of trials: they cannot be compared")
-    known = {one.name: one for one in second.results}
-    return tuple(_duel(one, known[one.name]) for one in first.results if one.name in known)
+    known = {result.name: result for result in second.results}
+    return tuple(_duel(result, known[result.name]) for result in first.results if result.name in known)
 
 
 def _duel(first: ScenarioResult, second: ScenarioResult) -> Duel:

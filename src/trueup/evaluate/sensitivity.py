@@ -51,9 +51,9 @@ def find_sensitivity(
         tell(0.7 * k / len(probes))
         rates = asker.ask([{probe.title: level} for level in probe.levels], trials)
         found.append(_margin(probe, rates))
-    far = {one.title: _part_way(probe, one) for probe, one in zip(probes, found, strict=True)}
+    far = {sensitivity.title: _part_way(probe, sensitivity) for probe, sensitivity in zip(probes, found, strict=True)}
     pairs = [pair for pair in combinations(probes, 2) if pair[0].param != pair[1].param]
-    cases = [{one.title: far[one.title] for one in pair} for pair in pairs]
+    cases = [{probed.title: far[probed.title] for probed in pair} for pair in pairs]
     rates = asker.ask(cases, min(PAIR_TRIALS, cfg.trials), lambda done: tell(0.7 + 0.3 * done))
     together = [
         PairResult(
@@ -69,7 +69,7 @@ def find_sensitivity(
         trials=trials,
         nominal=nominal,
         probes=tuple(found),
-        pairs=tuple(sorted(together, key=lambda one: one.rate.share)),
+        pairs=tuple(sorted(together, key=lambda combined: combined.rate.share)),
     )
 
 
@@ -97,7 +97,7 @@ class Asker:
             moved.append((probe.param, probe.change(probe.levels[0]), numbers))
         cfg = replace(self._cfg, trials=trials * len(cases), moved=tuple(moved))
         success = run_trials(self._bundle, self._task, self._base, cfg).success.reshape(len(cases), trials)
-        return [wilson(int(one.sum()), trials) for one in success]
+        return [wilson(int(trial.sum()), trials) for trial in success]
 
 
 def _margin(probe: Probe, rates: Sequence[Rate]) -> ProbeResult:

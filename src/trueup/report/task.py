@@ -34,7 +34,7 @@ def run_init(verb: InitTaskVerb) -> int:
         markup=False,
         soft_wrap=True,
     )
-    rows = [(part, _short(one.before), _short(one.after), one.why) for part, one in _numbers(done)]
+    rows = [(part, _short(change.before), _short(change.after), change.why) for part, change in _numbers(done)]
     console.print(text_table(("number", done.reference, done.task, "why"), rows))
     for caution in done.cautions:
         console.print(f"look at: {caution}", markup=False, soft_wrap=True)

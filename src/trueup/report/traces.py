@@ -97,7 +97,7 @@ def joint_traces(
 
 def _draw_limits(figure: Any, axis: str, values: Sequence[Floats], low: float, high: float) -> None:
     """Draw those limits that lie within one span of the values, as lines across the row."""
-    finite = np.concatenate([one[np.isfinite(one)] for one in values])
+    finite = np.concatenate([array[np.isfinite(array)] for array in values])
     if not len(finite):
         return
     least, most = float(finite.min()), float(finite.max())

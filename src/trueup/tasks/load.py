@@ -148,7 +148,7 @@ def described_tasks() -> list[DescribedTask]:
 
 def _is_general(task: Task) -> bool:
     """Whether its rewards know no robot: terms of the task's own module may name joints of theirs."""
-    return all(inspect.getmodule(_maker(one.function)) is rewards for one in task.rewards.values())
+    return all(inspect.getmodule(_maker(term.function)) is rewards for term in task.rewards.values())
 
 
 def _maker(term: Callable[..., Any]) -> Callable[..., Any]:

@@ -138,7 +138,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
     yield _bounded(results, "outside", OUTSIDE, "observations outside the training range", "train with wider ranges")
     yield _bounded(results, "at_limit", AT_LIMIT, "torques at the limit", "raise the cost of energy or torque")
     yield _bounded(results, "thermal", 1.0, "mean square torque over the continuous one", "raise the cost of torque")
-    margins = [one.metrics["joint_margin"].low for one in results if "joint_margin" in one.metrics]
+    margins = [result.metrics["joint_margin"].low for result in results if "joint_margin" in result.metrics]
     least = min(margins, default=None)
     yield GateCheck(
         name="joint_margin",
@@ -152,7 +152,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
 
 def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str, mend: str) -> GateCheck:
     """The mean over trials of the worst scenario must not exceed a bound."""
-    known = {one.name: mean for one in results if (mean := one.mean(key)) is not None}
+    known = {result.name: mean for result in results if (mean := result.mean(key)) is not None}
     if not known:
         return GateCheck(name=key, state="skipped", asked=f"{what}: at most {most:g}", found="not measured")
     worst = max(known, key=lambda name: known[name])

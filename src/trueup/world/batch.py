@@ -219,8 +219,8 @@ class BatchSim(SceneAccess):
         for name, live in self._memory().items():
             live[...] = state[name]
         self.motion.forget()
-        delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
-        self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
+        delay = {name: np.asarray(array, np.float64) for name, array in state.items() if name.startswith("delay/")}
+        self.delay_line.restore({name.removeprefix("delay/"): array for name, array in delay.items()})
         if self.substep_model is not None:
             self.substep_model.restored(self)
 

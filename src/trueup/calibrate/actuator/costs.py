@@ -106,7 +106,7 @@ class Timetable:
 
     def fits(self, rung: Rung) -> bool:
         """Whether a rung fits into the time left beside more telling ones to come; if not, it is left out."""
-        need = self.costs.all_of([one for one in self._to_come() if _worth(one) <= _worth(rung)])
+        need = self.costs.all_of([candidate for candidate in self._to_come() if _worth(candidate) <= _worth(rung)])
         if rung.name in _ALWAYS or self.limit_s is None or self.elapsed_s + need <= self.limit_s:
             return True
         self.left_out[rung.name] = self.costs.of(rung)

@@ -36,7 +36,7 @@ class Actuator:
     def simulation(self, robot: Robot, cfg: SimCfg) -> BatchSim:
         """A batch that has what this model acts on; `apply` sets it."""
         if self.net is not None:
-            cfg = able_to_set(with_net(cfg, self.net), [one.name for one in stand_of(self.params)])
+            cfg = able_to_set(with_net(cfg, self.net), [parameter.name for parameter in stand_of(self.params)])
             return BatchSim(robot, cfg, NetActuator(self.net))
         if self.params is not None:
             cfg = able_to_set(cfg, [entry.name for entry in self.params.parameters])

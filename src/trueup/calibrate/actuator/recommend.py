@@ -56,7 +56,7 @@ def recommend(
 def in_question(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> str | None:
     """The parametric rung that a learned one is about to replace; None: the choice is not a learned one."""
     fit = _usable(scores, unbounded)
-    numbers = {name: one for name, one in fit.items() if not _is_learned(name)}
+    numbers = {name: score for name, score in fit.items() if not _is_learned(name)}
     if not numbers or not _is_learned(_simplest(fit)[0]):
         return None
     return _simplest(numbers)[0]
@@ -93,7 +93,7 @@ def _reason(
     scores: Mapping[str, Scores], fit: Mapping[str, Scores], chosen: str, best: str, finer: StepCheck | None
 ) -> str:
     title = {name: rung_named(name).title for name in scores}
-    left = {name: f"{1e3 * one.whole.mean:.2f}" for name, one in fit.items()}
+    left = {name: f"{1e3 * score.whole.mean:.2f}" for name, score in fit.items()}
     mine, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
     finer_left = "" if finer is None else f"{1e3 * finer.whole.mean:.2f}"
     parts = []

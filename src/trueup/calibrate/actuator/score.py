@@ -83,7 +83,7 @@ def score_rung(
     errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in horizons]
     whole = roll(robot, held, actuator, sim)
     by = {
-        name: error_of([one for one, new in zip(whole, groups, strict=True) if new == name], None)
+        name: error_of([replay for replay, new in zip(whole, groups, strict=True) if new == name], None)
         for name in dict.fromkeys(groups)
     }
     return Scores(
@@ -91,7 +91,7 @@ def score_rung(
         train=error_of(roll(robot, train, actuator, sim), None),
         groups=by if len(by) > 1 or "gain" in by else {},
         torque=actuator.torque_error(robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]),
-        diverged=any(bool(one.diverged.any()) for one in whole),
+        diverged=any(bool(replay.diverged.any()) for replay in whole),
     )
 
 

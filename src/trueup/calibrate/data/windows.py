@@ -28,7 +28,7 @@ _FREE_WINDOW_S = 0.1
 _SHORTEST_S = 0.5  # of windows whose length is not asked for
 _MOST_OF_DATA = 0.5
 _STILL_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its dynamics
-_PLAYED = tuple(one.name for one in fields(RecordedStretch) if one.name != "history")
+_PLAYED = tuple(field_.name for field_ in fields(RecordedStretch) if field_.name != "history")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +134,10 @@ def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:
     """The longest windows, down to `shortest` rows, that fit most of the data; across changes of gains if need be."""
     for follows in (False, True):
         for judged in dict.fromkeys([cut.judged or shortest, shortest]):
-            one = replace(cut, judged=judged, follows=follows)
-            inside = sum(b - a for log in logs for a, b in one.stretches(log))
+            longer = replace(cut, judged=judged, follows=follows)
+            inside = sum(b - a for log in logs for a, b in longer.stretches(log))
             if inside >= _MOST_OF_DATA * sum(len(log) for log in logs):
-                return one
+                return longer
     return replace(cut, judged=shortest, follows=True)
 
 

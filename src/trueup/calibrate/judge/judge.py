@@ -85,7 +85,9 @@ def judge(
     x = np.where(hidden, 0.0, solution.x)
     structured = _structured(shooting, misfit)
     partners = pairs(parameters, found.correlation)
-    close = np.array([is_close(one, float(deviation)) for one, deviation in zip(parameters, known, strict=True)])
+    close = np.array(
+        [is_close(parameter, float(deviation)) for parameter, deviation in zip(parameters, known, strict=True)]
+    )
     together = inseparable(partners, found.correlation, structured, close)
     unlike = unlike_joints(parameters, x, known)
     doubted = together | {k for group in unlike for k in group.members if structured[k]}

@@ -77,8 +77,8 @@ def estimates(
     correlation = found.correlation - np.eye(len(parameters))
     nearest = np.abs(correlation).argmax(axis=1)
     return tuple(
-        _estimate(entry, one, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
-        for k, (entry, one, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
+        _estimate(entry, known, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
+        for k, (entry, known, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
     )
 
 
@@ -160,7 +160,9 @@ def hide_still(
     A joint at rest sticks: friction, encoder bias and gravity can then replace each other, and a linearisation does not
     show it.
     """
-    hidden = np.array([bool(one.of) and all(joint in still for joint in one.of) for one in parameters])
+    hidden = np.array(
+        [bool(parameter.of) and all(joint in still for joint in parameter.of) for parameter in parameters]
+    )
     covariance = found.covariance.copy()
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0

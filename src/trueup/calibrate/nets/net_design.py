@@ -27,7 +27,7 @@ def groups_of(robot: Robot) -> tuple[tuple[int, ...], ...]:
 
 def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
     """The parameters of a calibration as an actuator net carries them, without those of the stand."""
-    return tuple(one for one in _settings(base, of_stand=False) if one.name not in without)
+    return tuple(setting for setting in _settings(base, of_stand=False) if setting.name not in without)
 
 
 def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
@@ -53,7 +53,7 @@ def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...
 
 def simulator_of(settings: Sequence[Setting]) -> dict[str, object]:
     """Fields of a NetSpec about the simulator that these settings need."""
-    names = [one.name for one in settings]
+    names = [setting.name for setting in settings]
     return {"settings": tuple(settings), "friction": friction_model(names), "motor": bool(NEEDS_MOTOR & set(names))}
 
 

@@ -69,9 +69,9 @@ def _pull(view: LogView, j: int, torque: FloatArray) -> Pull:
     return Pull(best[False][0], best[True][0], best[True][1])
 
 
-def _better(one: float, other: float, rest: float) -> bool:
+def _better(first: float, other: float, rest: float) -> bool:
     """Whether one explanation is clearly better: by 0.15 of the whole, or by leaving only `rest` of its rest."""
-    return one > other + 0.15 or 1 - one < rest * (1 - other)
+    return first > other + 0.15 or 1 - first < rest * (1 - other)
 
 
 def _folded(view: LogView, j: int) -> bool:

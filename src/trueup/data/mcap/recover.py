@@ -68,8 +68,10 @@ def recover(path: str | Path, out: str | Path | None = None) -> Recovery:
         for old, schema in schemas.items():
             new[old] = writer.register_schema(schema.name, schema.encoding, schema.data) if old else 0
         numbers = {
-            old: writer.register_channel(one.topic, one.message_encoding, new.get(one.schema_id, 0), one.metadata)
-            for old, one in channels.items()
+            old: writer.register_channel(
+                channel.topic, channel.message_encoding, new.get(channel.schema_id, 0), channel.metadata
+            )
+            for old, channel in channels.items()
         }
         written = _copy(source, writer, numbers)
         writer.finish()

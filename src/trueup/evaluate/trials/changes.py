@@ -45,7 +45,7 @@ class Changer:
 
     def vary(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes to parameters that were not fitted."""
-        self.apply({name: one for name, one in changes.items() if not self._fitted & set(parts_of(name))})
+        self.apply({name: change for name, change in changes.items() if not self._fitted & set(parts_of(name))})
 
     def apply(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes with numbers drawn for each row."""
@@ -128,7 +128,7 @@ class Changer:
         if of is None or PARAMETERS[name].scope == "robot":
             return None
         named = {TRUNK: lambda: trunk_body(self._sim.model, self._sim.robot)}
-        return tuple(named[one]() if one in named else one for one in ((of,) if isinstance(of, str) else of))
+        return tuple(named[name]() if name in named else name for name in ((of,) if isinstance(of, str) else of))
 
 
 def _tool_place(sim: BatchSim) -> tuple[str, FloatArray]:

@@ -95,7 +95,7 @@ def check_golden(
         steps = [distance(*pair) for pair in zip(np.atleast_1d(values), np.atleast_1d(kept), strict=True)]
         wrong += [(k, step, name) for k, step in enumerate(steps) if not step <= TOLERANCE][:1]
     if wrong:
-        _, difference, name = min(wrong, key=lambda one: one[0])  # what comes first explains what follows
+        _, difference, name = min(wrong, key=lambda entry: entry[0])  # what comes first explains what follows
         raise TrueupError(
             f"passport and network no longer give the golden {name!r}: they differ by {difference:.3g}, allowed is "
             f"{TOLERANCE:g}; the passport or the network was changed after it was made",
@@ -107,8 +107,8 @@ def check_golden(
 
 def distance(values: NDArray[np.generic], kept: NDArray[np.generic]) -> float:
     """Largest difference, absolute or, above one, relative."""
-    one, other = (np.asarray(part, np.float64) for part in (values, kept))
-    return float((np.abs(one - other) / np.maximum(1.0, np.abs(other))).max(initial=0.0))
+    found, other = (np.asarray(part, np.float64) for part in (values, kept))
+    return float((np.abs(found - other) / np.maximum(1.0, np.abs(other))).max(initial=0.0))
 
 
 def encode_golden(golden: Arrays) -> bytes:

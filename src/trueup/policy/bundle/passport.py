@@ -221,9 +221,9 @@ def column_names(observation: ObservationSpec) -> tuple[str, ...]:
 def _first_difference(found: tuple[TermFacts, ...], expected: tuple[TermFacts, ...]) -> str:
     if len(found) != len(expected):
         return f"{len(found)} terms for {len(expected)} of the policy"
-    for one, other in zip(found, expected, strict=True):
-        for name in one.__struct_fields__:
-            if getattr(one, name) != getattr(other, name):
-                told, known = getattr(one, name), getattr(other, name)
+    for found_part, other in zip(found, expected, strict=True):
+        for name in found_part.__struct_fields__:
+            if getattr(found_part, name) != getattr(other, name):
+                told, known = getattr(found_part, name), getattr(other, name)
                 return f"{name} of {other.signal} is {told!r}, but what a robot gives is {known!r}"
     return ""

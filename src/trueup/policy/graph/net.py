@@ -104,7 +104,7 @@ class GraphNet:
         rows, feed = len(obs), {self._input: obs}
         feed |= {state.source: np.zeros(_with_rows(state, rows), np.float32) for state in self._states}
         session = NumpySession(self.graph, self.file)
-        action, *after = session.run([self._output, *(one.result for one in self._states)], feed)
+        action, *after = session.run([self._output, *(state.result for state in self._states)], feed)
         if action.ndim != 2 or len(action) != rows or action.dtype != np.float32:
             found = f"{action.dtype} {action.shape}"
             raise TrueupError(f"{self._output!r} must be float32 ({rows}, columns), found {found}", file=self.file)

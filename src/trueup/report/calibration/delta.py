@@ -34,7 +34,7 @@ def run_delta(verb: DeltaVerb) -> int:
         else:
             result = learn_delta(problem, progress)
     folder = Path(verb.out)
-    write_delta(result, folder, verb.cfg, {one.name: one.errors._asdict() for one in scored})
+    write_delta(result, folder, verb.cfg, {method.name: method.errors._asdict() for method in scored})
     helps = result.ratio < 1.0
     console.print(headline(result), style="bold green" if helps else "bold yellow", markup=False, highlight=False)
     console.print(_table(result, scored))
@@ -59,7 +59,7 @@ def headline(result: DeltaResult) -> str:
 
 
 def _table(result: DeltaResult, scored: Sequence[ScoredMethod]) -> Table:
-    found = [(one.name, one.errors) for one in scored]
+    found = [(method.name, method.errors) for method in scored]
     found = found or [("without", result.without), ("with the delta action", result.corrected)]
     rows = [
         (name, *(f"{value:.1f}" for value in errors.global_mm), *(f"{value:.1f}" for value in errors.mpjpe_mm))

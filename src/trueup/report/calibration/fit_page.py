@@ -177,7 +177,7 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
     )
     for word, colour in _VERDICT.items():
         mine = [estimate for estimate in estimates if estimate.verdict == word]
-        x = [[one.parameter.to_x(value) for value in (one.value, *one.interval)] for one in mine]
+        x = [[estimate.parameter.to_x(value) for value in (estimate.value, *estimate.interval)] for estimate in mine]
         above, below = [round(high - at, 4) for at, _, high in x], [round(at - low, 4) for at, low, _ in x]
         if mine:
             figure.add_scatter(

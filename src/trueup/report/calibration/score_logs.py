@@ -100,13 +100,13 @@ def _tables(scores: LogScores) -> dict[str, list[Row]]:
 
 
 def _means(label: str, errors: Sequence[JointErrors | None]) -> Row:
-    known = [one for one in errors if one is not None]
-    return label, [*(1e3 * one.rmse_mean for one in known), *(1e3 * one.mae_mean for one in known)]
+    known = [error for error in errors if error is not None]
+    return label, [*(1e3 * error.rmse_mean for error in known), *(1e3 * error.mae_mean for error in known)]
 
 
 def _by_joint(scores: LogScores, errors: Sequence[JointErrors | None]) -> list[Row]:
-    known = [one for one in errors if one is not None]
-    values = [*(one.rmse for one in known), *(one.mae for one in known)]
+    known = [error for error in errors if error is not None]
+    values = [*(error.rmse for error in known), *(error.mae for error in known)]
     rows = [(name, [1e3 * column[k] for column in values]) for k, name in enumerate(scores.joint_names)]
     return [*rows, _means("mean", errors)]
 

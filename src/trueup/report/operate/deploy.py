@@ -61,7 +61,7 @@ def verdict_line(deployed: Deployed) -> str:
         return f"stopped after {run.seconds:.1f} s ({run.guard}): {run.reason}"
     if record.passed:
         return f"rung {record.rung} passed: {record.name} on {record.identity or record.robot}"
-    failed = ", ".join(one.name for one in record.judged if not one.passed)
+    failed = ", ".join(answer.name for answer in record.judged if not answer.passed)
     return f"rung {record.rung} not passed: {failed}"
 
 
@@ -82,12 +82,12 @@ def print_deployed(deployed: Deployed, console: Console) -> None:
     record = deployed.record
     rows = [
         (
-            one.name,
-            "[green]passed[/green]" if one.passed else "[red]failed[/red]",
-            _escaped(one.found),
-            _escaped(one.asked),
+            answer.name,
+            "[green]passed[/green]" if answer.passed else "[red]failed[/red]",
+            _escaped(answer.found),
+            _escaped(answer.asked),
         )
-        for one in record.judged
+        for answer in record.judged
     ]
     console.print(text_table(("question", "", "found", "asked"), rows))
     for name, value in facts(deployed).items():
@@ -157,8 +157,8 @@ def deploy_page(deployed: Deployed) -> Page:
         page.verdict("warn", f"Allowed: {text}")
     page.section("Questions")
     rows = [
-        (one.name, Badge("good", "passed") if one.passed else Badge("bad", "failed"), one.found, one.asked)
-        for one in record.judged
+        (answer.name, Badge("good", "passed") if answer.passed else Badge("bad", "failed"), answer.found, answer.asked)
+        for answer in record.judged
     ]
     page.table(("question", "verdict", "found", "asked"), rows)
     page.section("Figures")

@@ -39,14 +39,14 @@ def print_predictions(found: Predictions, console: Console) -> None:
 def prediction_rows(found: Predictions, robot: str | None = None) -> list[tuple[Cell, ...]]:
     """Rows of runs, then of all runs of a robot together; `robot`: only those of that name."""
     out: list[tuple[Cell, ...]] = []
-    for one in found.robots:
-        if robot is not None and one.name != robot:
+    for scored in found.robots:
+        if robot is not None and scored.name != robot:
             continue
-        for run in one.runs:
+        for run in scored.runs:
             fell = "fell" if run.fell else "stayed up"
             out.append((run.name, "fall", f"{run.fall_chance:.0%}", "", fell, f"Brier {run.brier:.2f}"))
             out += [_row(run.name, quantity) for quantity in run.quantities]
-        out += [_row(f"{one.name}: all runs", quantity) for quantity in one.quantities]
+        out += [_row(f"{scored.name}: all runs", quantity) for quantity in scored.quantities]
     return out
 
 
@@ -61,7 +61,14 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, one: PredictedQuantity) -> tuple[Cell, ...]:
-    measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
-    inside = "-" if one.inside is None else "inside" if one.inside else "outside"
-    return name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside
+def _row(name: str, quantity: PredictedQuantity) -> tuple[Cell, ...]:
+    measured = "-" if quantity.measured is None else f"{quantity.measured:.3g} {quantity.unit}"
+    inside = "-" if quantity.inside is None else "inside" if quantity.inside else "outside"
+    return (
+        name,
+        quantity.name,
+        f"{quantity.predicted:.3g}",
+        f"{quantity.low:.3g} to {quantity.high:.3g}",
+        measured,
+        inside,
+    )

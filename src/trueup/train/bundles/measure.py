@@ -75,7 +75,7 @@ def make_passport(
     """The passport of a policy that acts in an environment."""
     robot = env.robot
     order = JointOrder(spec.action.joint_names, robot.spec.joint_names)
-    units = {name: one.unit for name, one in (SIGNALS | dict(env.task.signals)).items()}
+    units = {name: signal.unit for name, signal in (SIGNALS | dict(env.task.signals)).items()}
     return Passport(
         policy=spec,
         robot=RobotIdentity(name=robot.spec.name, model_sha256=robot.model_sha256, options=robot.options),

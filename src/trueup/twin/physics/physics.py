@@ -130,9 +130,9 @@ class Plant:
         self.velocity = self._views.read(self.data.qvel, plant.motor_dof)
         self.force = self.data.actuator_force
         self.motors = Motors(truth, spec, self.model, self.data)
-        scale, one = truth.joint.torque_scale, np.ones(spec.njoint)
+        scale, ones = truth.joint.torque_scale, np.ones(spec.njoint)
         gain = self.motors.gain_sign * scale
-        self._factor = np.stack([one, one, gain, gain, scale])
+        self._factor = np.stack([ones, ones, gain, gain, scale])
         self._shift = np.zeros((5, spec.njoint))
         self._shift[0] = -truth.joint.encoder_bias
         self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque

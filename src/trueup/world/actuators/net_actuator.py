@@ -244,7 +244,7 @@ def _between(values: FloatArray, rows: FloatArray) -> FloatArray:
 def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:
     """Set parameters of a batch; factors multiply what is set now."""
     writer = ParamWriter(sim, settings)
-    values = np.array([one.value for one in settings])
+    values = np.array([setting.value for setting in settings])
     writer.write(np.broadcast_to(values, (sim.nsim, len(settings))), writer.base())
 
 

@@ -63,8 +63,8 @@ class PhysxFeet:
         if self._touches is None:
             self._touches = np.zeros((len(self._links), self._count + 1), np.bool_)
             for contact in self._system.get_contacts():
-                one, other = contact.shapes
-                at = self._slot.get(one) or self._slot.get(other)
+                first, other = contact.shapes
+                at = self._slot.get(first) or self._slot.get(other)
                 if at is not None and any(point.impulse.any() for point in contact.points):
                     self._touches[at] = True
         return self._touches

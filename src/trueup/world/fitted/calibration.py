@@ -92,7 +92,7 @@ class SimParams(Strict, frozen=True, kw_only=True):
             raise TrueupError(f"values must have shape ({sim.nsim}, {count}), found {new.shape}")
         self.check_robot(sim)
         given, on_stand = self.parameters, sim.cfg.model.base == "mount"
-        keep = [k for k, one in enumerate(given) if on_stand or not belongs_to_stand(one, given)]
+        keep = [k for k, parameter in enumerate(given) if on_stand or not belongs_to_stand(parameter, given)]
         writer = ParamWriter(sim, [given[k] for k in keep])
         writer.write(np.broadcast_to(new, (sim.nsim, count))[:, keep], writer.base())
 

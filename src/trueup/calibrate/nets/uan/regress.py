@@ -242,7 +242,7 @@ class Race:
     @property
     def leader(self) -> RegressTrainer:
         """The trainer with the lowest held-out error so far."""
-        return min(self.runners, key=lambda one: one.best_error)
+        return min(self.runners, key=lambda trainer: trainer.best_error)
 
     @property
     def done(self) -> bool:
@@ -254,8 +254,8 @@ class Race:
         if self.done:
             return 1.0
         first = self.runners[0].first_share
-        more = max((one.progress - first for one in self.runners), default=0.0)
-        passed = sum(min(one.progress, first) for one in self.runners) + max(0.0, more)
+        more = max((trainer.progress - first for trainer in self.runners), default=0.0)
+        passed = sum(min(trainer.progress, first) for trainer in self.runners) + max(0.0, more)
         return passed / (1.0 + first * (len(self.runners) - 1))
 
     def iterate(self) -> None:
@@ -269,14 +269,14 @@ class Race:
     @property
     def _waiting(self) -> RegressTrainer | None:
         """The first trainer that has not had its round."""
-        return next((one for one in self.runners if one.round == 0), None)
+        return next((trainer for trainer in self.runners if trainer.round == 0), None)
 
     def state(self) -> State:
         """What a resumed training needs, of all."""
-        return {f"{k}/{name}": a for k, one in enumerate(self.runners) for name, a in one.state().items()}
+        return {f"{k}/{name}": a for k, trainer in enumerate(self.runners) for name, a in trainer.state().items()}
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        for k, one in enumerate(self.runners):
+        for k, trainer in enumerate(self.runners):
             mine = f"{k}/"
-            one.restore({n.removeprefix(mine): a for n, a in state.items() if n.startswith(mine)})
+            trainer.restore({n.removeprefix(mine): a for n, a in state.items() if n.startswith(mine)})

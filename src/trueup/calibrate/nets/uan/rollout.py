@@ -125,7 +125,7 @@ class Rollouts:
     ) -> None:
         self.robot, self.tracks, self.length, self.nwindow, self.stand = robot, tracks, length, nwindow, stand
         self.noise = encoder_noise(tracks)
-        names = [one.name for one in (*net.spec.settings, *stand)]
+        names = [setting.name for setting in (*net.spec.settings, *stand)]
         cfg = fit_sim_cfg(robot, tracks.rate_hz, names, free_base=tracks.base_pos is not None, physics_hz=physics_hz)
         self.actuator = SignalRecorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)

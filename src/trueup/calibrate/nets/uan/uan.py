@@ -148,8 +148,8 @@ def make_uan_trainer(
     runners = []
     for way in cfg.regress.ways:
         friction = cfg.friction if way == "corrected" else 1.0
-        one = replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
-        runner = make_trainer(make_uan_problem(robot, tracks, base, one), one)
+        single = replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
+        runner = make_trainer(make_uan_problem(robot, tracks, base, single), single)
         assert isinstance(runner, RegressTrainer)
         runners.append(runner)
     return Race(runners)
@@ -213,8 +213,8 @@ def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg
 def with_friction(spec: NetSpec, share: float) -> NetSpec:
     """The spec with its simulator's Coulomb friction times `share`."""
     settings = (
-        msgspec.structs.replace(one, value=share * one.value) if one.name == "friction" else one
-        for one in spec.settings
+        msgspec.structs.replace(setting, value=share * setting.value) if setting.name == "friction" else setting
+        for setting in spec.settings
     )
     return msgspec.structs.replace(spec, settings=tuple(settings))
 
