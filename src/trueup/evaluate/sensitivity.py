@@ -56,11 +56,7 @@ def find_sensitivity(
     cases = [{probed.title: far[probed.title] for probed in pair} for pair in pairs]
     rates = asker.ask(cases, min(PAIR_TRIALS, cfg.trials), lambda done: tell(0.7 + 0.3 * done))
     together = [
-        PairResult(
-            titles=(a.title, b.title),
-            levels=(far[a.title], far[b.title]),
-            rate=rate,
-        )
+        PairResult(titles=(a.title, b.title), levels=(far[a.title], far[b.title]), rate=rate)
         for (a, b), rate in zip(pairs, rates, strict=True)
     ]
     return Sensitivity(

@@ -151,12 +151,7 @@ def _graph(data: memoryview, opset: int, metadata: dict[str, str]) -> OnnxGraph:
             raise ValueError(f"a policy has at most {_MAX_NODES} operators and constants")
     given = tuple(port for port in inputs if port.name not in constants)  # old files list constants as inputs too
     return OnnxGraph(
-        opset=opset,
-        nodes=tuple(nodes),
-        constants=constants,
-        inputs=given,
-        outputs=tuple(outputs),
-        metadata=metadata,
+        opset=opset, nodes=tuple(nodes), constants=constants, inputs=given, outputs=tuple(outputs), metadata=metadata
     )
 
 

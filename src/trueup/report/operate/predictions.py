@@ -61,14 +61,7 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, quantity: PredictedQuantity) -> tuple[Cell, ...]:
-    measured = "-" if quantity.measured is None else f"{quantity.measured:.3g} {quantity.unit}"
-    inside = "-" if quantity.inside is None else "inside" if quantity.inside else "outside"
-    return (
-        name,
-        quantity.name,
-        f"{quantity.predicted:.3g}",
-        f"{quantity.low:.3g} to {quantity.high:.3g}",
-        measured,
-        inside,
-    )
+def _row(name: str, found: PredictedQuantity) -> tuple[Cell, ...]:
+    measured = "-" if found.measured is None else f"{found.measured:.3g} {found.unit}"
+    inside = "-" if found.inside is None else "inside" if found.inside else "outside"
+    return (name, found.name, f"{found.predicted:.3g}", f"{found.low:.3g} to {found.high:.3g}", measured, inside)

@@ -38,10 +38,8 @@ def run_symptoms(verb: SymptomsVerb) -> int:
 
 def print_symptoms(table: SymptomTable, console: Console) -> None:
     """Every quantity that was looked at, then each symptom with evidence, cause and change."""
-    console.print(text_table(_COLUMNS, [_row(quantity) for quantity in table.looked if quantity.value is not None]))
-    unseen = sorted(
-        {quantity.name for quantity in table.looked if quantity.value is None and quantity.name != "falls at set-down"}
-    )
+    console.print(text_table(_COLUMNS, [_row(seen) for seen in table.looked if seen.value is not None]))
+    unseen = sorted({seen.name for seen in table.looked if seen.value is None and seen.name != "falls at set-down"})
     if unseen:
         console.print(f"not measured in these recordings: {', '.join(unseen)}", soft_wrap=True, highlight=False)
     for symptom in table.symptoms:
@@ -60,14 +58,14 @@ def print_symptoms(table: SymptomTable, console: Console) -> None:
         console.print(f"next     {escape(table.command)}", soft_wrap=True, highlight=False)
 
 
-def _row(quantity: Looked) -> tuple[str, ...]:
-    bound = "-" if quantity.bound is None else f"{quantity.bound:.3g}"
-    assert quantity.value is not None
+def _row(seen: Looked) -> tuple[str, ...]:
+    bound = "-" if seen.bound is None else f"{seen.bound:.3g}"
+    assert seen.value is not None
     return (
-        quantity.name,
-        quantity.quantity.replace("_", " "),
-        f"{quantity.value:.3g}",
+        seen.name,
+        seen.quantity.replace("_", " "),
+        f"{seen.value:.3g}",
         bound,
-        quantity.unit,
-        "told" if quantity.told else "",
+        seen.unit,
+        "told" if seen.told else "",
     )

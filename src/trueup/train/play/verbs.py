@@ -89,13 +89,7 @@ def run(
         from trueup.train.live.live import serve_live
 
         serve_live(
-            env,
-            policy,
-            host=verb.host,
-            port=verb.port,
-            seconds=verb.seconds,
-            command=verb.command,
-            on_url=on_url,
+            env, policy, host=verb.host, port=verb.port, seconds=verb.seconds, command=verb.command, on_url=on_url
         )
         return None
     return film_policy(
