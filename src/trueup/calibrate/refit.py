@@ -1,4 +1,4 @@
-"""What a diagnosis asks of a fit (`trueup gap` writes refit.json): further parameters and bodies, wider bounds."""
+"""Refit request of a diagnosis (refit.json of `trueup gap`): further parameters and bodies, wider bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARGIN = 1.25
 
 
 def with_request(robot: Robot, cfg: CalibrateCfg, request: RefitRequest) -> tuple[CalibrateCfg, list[str]]:
-    """The settings with what is asked for, and notes on what was taken and what was not."""
+    """The settings with the requested parameters, and notes on those used and not used."""
     if request.robot != robot.spec.name:
         raise TrueupError(f"the refit request is for {request.robot}, the fit for {robot.spec.name}")
     left = [name for name in request.params if name in _ON_GROUND and cfg.base == "fixed"]

@@ -144,7 +144,7 @@ SEPARATES = {
 
 
 def friction_parameters(law: str) -> tuple[str, ...]:
-    """What a fit of a friction law moves; the law by its name, or as FILE.py:FUNCTION of your own."""
+    """Parameters that a fit of a friction law varies; the law by its name, or FILE.py:FUNCTION of your own."""
     found = add_friction_law(law) if is_own_code(law) else friction_law(law)
     new = {f"friction_{name}": term for name, term in found.coefficients.items()}
     RULES.update({name: _friction(term) for name, term in new.items()})

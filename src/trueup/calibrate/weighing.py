@@ -1,8 +1,8 @@
-"""Weigh a load: what a legged robot carries, from a log of slow squats on flat ground.
+"""Estimate the load of a legged robot from a log of slow squats on flat ground.
 
-In the air nothing tells of a load on the trunk. On the ground, at rest, each leg is a scale: with joint torques tau,
-gravity g(q) and the foot's Jacobian J, its foot force is f = J^-T (g(q) - tau) (least squares for legs with more than
-three joints). The six equations of the trunk then hold only if the load is right. With S the trunk's own rows,
+Logs in the air do not identify a load on the trunk. On the ground, at rest, each leg is a scale: with joint torques
+tau, gravity g(q) and the foot's Jacobian J, its foot force is f = J^-T (g(q) - tau) (least squares for legs with more
+than three joints). The six equations of the trunk then hold only if the load is right. With S the trunk's own rows,
 
     r = sum_feet S J^T f - S g(q) = (m g up, c x R^T m g up):
 
@@ -67,7 +67,7 @@ class Load:
 
     @property
     def is_seen(self) -> bool:
-        """Whether the data tell the load from none."""
+        """Whether the load differs significantly from zero."""
         return abs(self.mass) > _SURE * self.standard_error
 
     def __str__(self) -> str:
@@ -83,9 +83,9 @@ class Load:
 
 
 def load(robot: Robot | str, logs: Logs, fit: Calibration | str | Path, *, mapping: str | None = None) -> Calibration:
-    """Weigh what a legged robot carries, from logs of squats, and return the calibration with the load in it.
+    """Estimate a legged robot's load from logs of squats, and return the calibration with the load in it.
 
-    Its last note says what was found.
+    Its last note states the load.
     """
     robot = load_robot(robot)
     found = read_calibration(fit) if isinstance(fit, str | Path) else fit
@@ -93,7 +93,7 @@ def load(robot: Robot | str, logs: Logs, fit: Calibration | str | Path, *, mappi
 
 
 def weigh(robot: Robot, logs: Sequence[Log], fit: Calibration | None = None) -> Load:
-    """Weigh what the robot carries; friction, damping and gains are those of `fit` where it has them."""
+    """Estimate the load; friction, damping and gains are those of `fit` where it has them."""
     if len(robot.spec.feet) < 3 or not robot.spec.base.floating:
         raise TrueupError(
             f"only a robot that stands on three feet or more can be weighed, {robot.spec.name!r} does not"

@@ -56,7 +56,7 @@ class MotionSpace:
         return out
 
     def _basis(self, bounds: Bounds) -> FloatArray:
-        """(rows, NUMBERS) each as large as its frequency allows, swelling and fading."""
+        """(rows, NUMBERS) basis motions, each scaled to its frequency's amplitude and windowed."""
         row = np.arange(self.rows)
         tones = [m for m in HARMONICS if m / self.seconds <= self.rate_hz / 16]
         size = bounds.at(np.array(tones) / self.seconds) if bounds.amplitude > 0.0 else np.zeros(len(tones))
@@ -86,7 +86,7 @@ class Populations:
         return self._together([np.array(asked) for asked in self._asked])
 
     def tell(self, costs: FloatArray) -> None:
-        """What they cost, (population, nlimb)."""
+        """Report the candidates' costs, (population, nlimb)."""
         for search, asked, cost in zip(self._searches, self._asked, costs.T, strict=True):
             search.tell(asked, cost.tolist())
 

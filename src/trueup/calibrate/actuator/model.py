@@ -24,8 +24,8 @@ from trueup.world.parameters.able_to_set import able_to_set
 class Actuator:
     """A fitted rung: parameters of the simulator, or a learned model, which carries its own, or none.
 
-    Beside a net `params` is the calibration under it, kept where the robot hung on a stand that gives way: the stand is
-    no part of the net, but needed to replay the logs.
+    For a net, `params` is the calibration under it, kept where the robot hung on a compliant stand: the stand is
+    not part of the net, but needed to replay the logs.
     """
 
     rung: Rung
@@ -34,7 +34,7 @@ class Actuator:
     notes: tuple[str, ...] = field(default=())
 
     def simulation(self, robot: Robot, cfg: SimCfg) -> BatchSim:
-        """A batch that has what this model acts on; `apply` sets it."""
+        """A batch with everything this model acts on; `apply` sets the values."""
         if self.net is not None:
             cfg = able_to_set(with_net(cfg, self.net), [parameter.name for parameter in stand_of(self.params)])
             return BatchSim(robot, cfg, NetActuator(self.net))
@@ -43,7 +43,7 @@ class Actuator:
         return BatchSim(robot, cfg)
 
     def apply(self, sim: BatchSim) -> None:
-        """Set what was fitted; gains must have been set before."""
+        """Set the fitted values; gains must have been set before."""
         if isinstance(sim.substep_model, NetActuator):
             sim.substep_model.prepare(sim)
             put_settings(sim, stand_of(self.params))
@@ -52,7 +52,7 @@ class Actuator:
 
     @property
     def count(self) -> int:
-        """How many numbers were fitted."""
+        """Number of fitted values."""
         if self.net is not None:
             return sum(part.size for group in self.net.layers for layer in group for part in layer)
         return 0 if self.params is None else len(self.params.estimates)
@@ -75,7 +75,7 @@ class Actuator:
 
 
 def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:
-    """kp (q* - q) - kd dq with the command that has arrived, inside the limits."""
+    """kp (q* - q) - kd dq with the delayed command, inside the limits."""
     spec, unlimited, delay = robot.spec, np.full(robot.spec.njoint, np.inf), 0.0
     values: dict[str, FloatArray] = {
         "kp": log.signals.get("target_kp", spec.kp),

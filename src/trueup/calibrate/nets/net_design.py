@@ -1,4 +1,4 @@
-"""Before a net is trained: which joints share weights, which simulator it belongs to, a net of zeros."""
+"""Design of a net before training: joints that share weights, its simulator, a net of zeros."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Valleys of the cost: combinations of parameters that the data hardly show, differenced as combinations.
+"""Valleys of the cost: combinations of parameters that the data hardly identify, differenced as combinations.
 
-Where gain, inertia and friction may all grow together without a trace, the columns of the Jacobian cancel almost
+Where gain, inertia and friction can all grow together without an effect, the columns of the Jacobian cancel almost
 completely in that combination. The rest of the sum is mostly the error of the columns (a stiction event that moves by
 one step is in every column and cancels in none), and it looks like information: in small motions of a light foot it
 made a valley look ten times narrower than it is. So the weak directions of the information matrix, limb by limb, are
@@ -99,7 +99,7 @@ def valleys(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> list[Direc
 
 
 def widest_axes(shooting: Shooting, x: FloatArray, covariance: FloatArray) -> list[Direction]:
-    """Directions in which a covariance leaves most open, limb by limb."""
+    """Directions of a covariance's largest variance, limb by limb."""
     out = []
     for limb, mine in _free_of_limbs(shooting, x):
         size, axes = np.linalg.eigh(covariance[np.ix_(mine, mine)])
