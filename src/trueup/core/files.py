@@ -70,7 +70,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 
 @dataclass(frozen=True)
 class Output:
-    """What will be written at a path; "either": a file if the path has a suffix, a folder if not."""
+    """Kind of output at a path; "either": a file if the path has a suffix, a folder if not."""
 
     kind: Literal["file", "folder", "either"]
 
@@ -102,7 +102,7 @@ def check_writable(path: Path, kind: Literal["file", "folder", "either"]) -> Non
         above = next(place for place in (folder, *folder.parents) if place.exists())
         if not above.is_dir():
             raise TrueupError(f"cannot be written: {above} is a file, not a folder", file=path)
-        # trying is the only way to know: rights, read-only disks and what root may do differ
+        # only trying shows it: permissions, read-only disks and root differ
         os.rmdir(tempfile.mkdtemp(dir=above, prefix=".trueup-"))
 
 

@@ -1,4 +1,4 @@
-"""What this computer can do: checks with a verdict and advice. Printing is in `report.doctor`.
+"""Checks of this computer, each with a verdict and advice. Printing is in `report.doctor`.
 
 Importing this module needs no simulator: a missing one is a finding, not a crash.
 """
@@ -165,7 +165,7 @@ def _drawing() -> tuple[str, float]:
 
 
 def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[MachineCheck, Value | None]:
-    """Turn what goes wrong into a finding: without this part, the rest of trueup still works."""
+    """Turn an exception into a finding: without this part, the rest of trueup still works."""
     try:
         found, value = measure()
         return _check(name, found), value

@@ -1,4 +1,4 @@
-"""Red flags in words: what was measured, the usual cause, and what mends it. Every flag follows from numbers."""
+"""Red flags: measured value, usual cause and remedy as text. Every flag follows from numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trueup.evaluate.score import PolicyScore, RedFlag, ScenarioResult
 
 _OFTEN = 0.2  # share of time
-_FEW = 5  # falls, below which their side tells nothing
+_FEW = 5  # fewest falls for which their side is informative
 
 
 class _Rule(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sensitivity: which parameter, moved how far, breaks a policy; one at a time, and two at once.
+"""Sensitivity: the parameter changes at which a policy fails; one at a time, and two at once.
 
 All levels of a parameter are one batch. Level by level a parameter moves away from the robot's own value; its margin is
 the last level before success falls below 90 %. Pairs are tried with each parameter two thirds of the way to its margin,
@@ -22,7 +22,7 @@ from trueup.evaluate.trials.world import TrialCfg
 from trueup.tasks.evaluation.statistics import Rate, wilson
 from trueup.tasks.task import Task
 
-BASE = "forward"  # scenario in which a suite asks, if it has it; else its first
+BASE = "forward"  # base scenario if a suite has it; else its first
 SENSITIVE = 0.9  # success rate
 TRIALS, PAIR_TRIALS = 30, 20
 _MOST_ROWS = 600  # of a batch
@@ -41,7 +41,7 @@ def find_sensitivity(
     key: str = "",
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """Move every parameter through its levels, then the worst of them in pairs."""
+    """Try every parameter at its levels, then the most sensitive in pairs."""
     asker = Asker(bundle, task, msgspec.structs.replace(base, seconds=min(base.seconds, _SECONDS)), probes, cfg)
     tell = progress or (lambda done: None)
     trials = min(TRIALS, cfg.trials)
@@ -70,7 +70,7 @@ def find_sensitivity(
 
 
 class Asker:
-    """Asks how a policy does with parameters at given levels; cases are rows of one batch, a few hundred at a time."""
+    """Measures a policy's success at given parameter levels; cases are rows of one batch, a few hundred at a time."""
 
     def __init__(self, bundle: Bundle, task: Task, base: Scenario, probes: Sequence[Probe], cfg: TrialCfg) -> None:
         self._bundle, self._task, self._base, self._cfg = bundle, task, base, cfg

@@ -34,7 +34,7 @@ def check_torque_magnitude(view: LogView) -> Iterator[Finding]:
 
 
 class Pull(NamedTuple):
-    """Torque fitted as gain * error + damping * speed + rest: shares explained by a servo, and by one turned round."""
+    """Torque fitted as gain * error + damping * speed + offset: shares explained by a servo of either sign."""
 
     servo: float
     turned: float
@@ -84,7 +84,7 @@ def _folded(view: LogView, j: int) -> bool:
     folded, restored = max(_pull(view, j, size)[:2]), 0.0
     for rows, terms in _servo_terms(view, j):
         signed = terms[:, 0]
-        for _ in range(SIGN_ROUNDS):  # the servo fitted last says which way it pulls
+        for _ in range(SIGN_ROUNDS):  # the sign of the servo fitted last
             share, gains = _explained(terms, size[rows] * np.sign(signed))
             signed = terms @ gains
             restored = max(restored, share if gains[0] > 0 else 0.0)

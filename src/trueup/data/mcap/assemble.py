@@ -1,6 +1,6 @@
-"""Streams of a foreign recording put on one clock as a Log.
+"""Puts the streams of a foreign recording on one clock, as a Log.
 
-Which topic is which: a JointState whose name speaks of commands is one, the others are states.
+A JointState topic whose name indicates commands has commands, the others states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parameters of trials: every row has its own numbers, from a calibration's posterior, a suite and a scenario.
 
-What a calibration fitted is drawn from its posterior, and the suite's variation leaves it alone. A scenario's own
+Fitted parameters are drawn from a calibration's posterior and excluded from the suite's variation. A scenario's own
 changes come last and act on what each row has by then. All of it goes through `params.get` and `params.set`, so that
 the numbers of a batch can be carried into another engine by name.
 """

@@ -1,4 +1,4 @@
-"""Meter: what a trial is judged by, summed up row by row while the policy acts; rows that fell count no further.
+"""Meter: metrics of trials, accumulated row by row while the policy acts, until a row falls.
 
 Names and units of the numbers of a trial are in `METRICS`.
 """
@@ -19,7 +19,7 @@ from trueup.tasks.task import Task, error_metric
 from trueup.tasks.terms import rewards
 
 GRAVITY = 9.81
-CONTINUOUS = 0.35  # of the torque limit: what a motor is taken to bear for ever where nobody says
+CONTINUOUS = 0.35  # of the torque limit: assumed continuous torque of a motor whose spec has none
 _SETTLE_S = 1.0  # after the start
 _GIVEN_S = {"settled_distance": 1.5, "object_distance": 4.0}  # after a goal was given, by its error: to get there
 _NEAR_LIMIT, _SLOW = 0.95, 0.05
@@ -45,7 +45,7 @@ METRICS = {  # name -> what, unit; smaller is better unless it says otherwise
 
 
 class Meter:
-    """Is called with every control step of trials; `table` gives the numbers of each, (nrow,) by name."""
+    """Called with every control step of trials; `table` gives the metrics of each, (nrow,) by name."""
 
     def __init__(self, world: TrialWorld, task: Task, ranges: tuple[FloatArray, FloatArray] | None = None) -> None:
         """`ranges`: low and high (nactor,) of the observations in training, or None."""
@@ -183,7 +183,7 @@ class Meter:
         return out
 
     def _made_good(self) -> FloatArray:
-        """Way along the course asked for, as a share of the whole trial's; NaN where none was asked throughout."""
+        """Distance along the commanded course, as a share of the whole; NaN without a constant command."""
         assert self._first is not None
         assert self._last is not None
         command = self._world.command
