@@ -1,4 +1,4 @@
-"""PolicyNet: a trained policy as arrays with its declared kind. Learners give it, checkpoints and exports hold it.
+"""PolicyNet: a trained policy as arrays with its declared kind, as in checkpoints and exports.
 
 A layer is (weight (out, in), bias (out,)); between layers stands ELU.
 """

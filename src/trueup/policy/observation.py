@@ -42,7 +42,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy sees, in order.
+    """Observations of a policy, in order.
 
     joint_pos    relative to `default_pose`
     joint_angle  sine and cosine of each joint, for joints that turn all the way
@@ -146,7 +146,7 @@ class _Part(NamedTuple):
 class ObservationBuilder:
     """Builds observations of `nrow` robots; `restart` begins an episode, `step` continues it.
 
-    `command` is what policies see of what is asked: with a `command_step`, it begins at zero and follows at that pace.
+    `command` is the observed command: with a `command_step`, it begins at zero and follows the given one at that rate.
     """
 
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:

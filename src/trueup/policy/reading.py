@@ -1,4 +1,4 @@
-"""Reading: what a robot's sensors say at one instant, for one robot or for many; History: the last few instants."""
+"""Reading: sensor readings at one instant, for one robot or many; History: the last few instants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Reading:
     joint_pos, joint_vel  rad, rad/s as the encoders report them
     gyro      (n, 3) rad/s in the IMU frame; None on a robot without IMU
     gravity   (n, 3) unit vector of gravity in the IMU frame
-    others    (n, k) by name: what else a policy observes: a map of heights, an object's pose, a reference motion
+    others    (n, k) by name: further signals that a policy observes: a map of heights, an object's pose, a reference
+              motion
     """
 
     joint_pos: FloatArray

@@ -5,7 +5,7 @@ bundle is written and whenever it is opened. Readings are kept in alphabetical o
 another order, sign, scale, pose, history, gain, limit or rate no longer gives the numbers that were kept.
 
 walk     ordinary readings for every control step, a restart of one row among them; the network acts
-extreme  readings and actions far outside every limit, to reach all clips; actions are given, the network is not asked
+extreme  readings and actions far outside every limit, to reach all clips; actions are given, without the network
 random   observations drawn at random, and the network's actions
 """
 
@@ -50,7 +50,7 @@ def make_golden(passport: Passport, net: Callable[[int], GraphNet], steps: int =
 
 
 def respond(passport: Passport, net: Callable[[int], GraphNet], golden: Mapping[str, NDArray[np.generic]]) -> Arrays:
-    """What passport and network make of the golden readings, under the names that a golden file has them."""
+    """Response of passport and network to the golden readings, under the names of a golden file."""
     walker, single = _Timed(net(golden["walk/restart"].shape[1])), _Timed(net(1))
     out = {f"walk/{k}": v for k, v in _chain(passport, _part(golden, "walk"), walker, walker.net.restart).items()}
     given = iter(np.asarray(golden["extreme/given"], np.float32))
@@ -80,7 +80,7 @@ class _Timed:
 def check_golden(
     passport: Passport, net: Callable[[int], GraphNet], golden: Mapping[str, NDArray[np.generic]], file: Path
 ) -> float:
-    """Compute the chain again and refuse what differs by name; returns the largest difference."""
+    """Compute the chain again and refuse differences by name; returns the largest one."""
     _check_shapes(passport, golden, file)
     try:
         found = respond(passport, net, golden)

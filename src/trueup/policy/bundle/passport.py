@@ -1,6 +1,6 @@
 """Passport: everything that must agree between training and robot, as one JSON file (spec.json).
 
-What the policy sees and moves is the PolicySpec; beside it stands what a robot's user must be able to check.
+Observations and actions are in the PolicySpec; the other fields are facts that a robot's user must be able to check.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RobotIdentity(Strict, frozen=True, kw_only=True):
 
 
 class TermFacts(Strict, frozen=True, kw_only=True):
-    """One term of the observation, before its scale: what it measures, in which frame, how many columns of a frame."""
+    """One term of the observation, before its scale: unit, coordinate frame, and columns of one frame."""
 
     signal: str
     unit: str
@@ -68,7 +68,7 @@ class GoalFacts(Strict, frozen=True, kw_only=True):
 
 
 class TrainingRange(Strict, frozen=True, kw_only=True):
-    """What every column of the observation was, with the task's randomisation; None with a reason where it never ran.
+    """Range of every observation column under the task's randomisation; None with a reason if it never ran.
 
     low, high   0.1 % and 99.9 % quantiles
     rows        observations that were measured
@@ -91,7 +91,7 @@ class TrainingRange(Strict, frozen=True, kw_only=True):
 
 
 class PolicyOrigin(Strict, frozen=True, kw_only=True):
-    """Where a policy comes from.
+    """Origin of a policy.
 
     format            "trueup", or whose layout it was imported from
     run, steps        name of the run's folder, and control steps it was trained for
@@ -161,7 +161,7 @@ class Passport(Strict, frozen=True, kw_only=True):
         self._check_signs()
 
     def _check_signs(self) -> None:
-        """The direction of a joint is in every scale that it has: what is seen of it and what moves it must agree."""
+        """Check that the signs of a joint's observation and action scales agree."""
         names, action = self.joint_names, self.policy.action
         moved = [self.signs[names.index(name)] for name in action.moved]
         scales: dict[str, tuple[list[int], Numbers]] = {"action": (moved, action.scale)}

@@ -1,7 +1,7 @@
-"""Passport against robot: what a robot knows better than a file that came with a policy, compared name by name.
+"""Passport against robot: facts of the robot compared with those of a policy's passport, name by name.
 
-Hashes find what was changed after signing, golden sequences what no longer fits the network. A passport that was wrong
-from the beginning agrees with itself: only the robot can contradict it.
+Hashes find changes after signing, golden sequences find disagreement with the network. A passport that was wrong
+from the beginning is consistent with itself: only the robot can contradict it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_SHOWN = 5
 
 
 class RobotLimits(Protocol):
-    """What a RobotSpec says; arrays are in the robot's joint order."""
+    """Limits of a RobotSpec; arrays are in the robot's joint order."""
 
     @property
     def name(self) -> str: ...
@@ -57,7 +57,7 @@ def check_against_robot(passport: Passport, robot: RobotLimits, model_sha256: st
 
 
 def contradictions(passport: Passport, robot: RobotLimits, model_sha256: str | None = None) -> list[str]:
-    """What does not fit, in words with both values; empty: nothing."""
+    """Contradictions as text with both values; empty if there are none."""
     out = []
     if passport.robot.name != robot.name:
         out.append(f"it is for {passport.robot.name!r}")
@@ -75,7 +75,7 @@ def contradictions(passport: Passport, robot: RobotLimits, model_sha256: str | N
 
 
 def _of_ours(passport: Passport, robot: RobotLimits) -> list[str]:
-    """What training here always takes from the robot: joint directions and the default pose."""
+    """Checks for policies trained here, which use the robot's joint directions and default pose."""
     spec, out = passport.policy, []
     pose = JointOrder(passport.joint_names, robot.joint_names).to_policy(robot.default_pose)
     for what, told in (("action", spec.action.default_pose), ("observation", spec.observation.default_pose)):

@@ -39,7 +39,7 @@ _OF_JOINTS = ("rl_kp", "rl_kd", "torque_limits", "default_dof_pos", "action_scal
 
 
 class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The keys of both files; those of the second half say nothing about a policy that runs."""
+    """The keys of both files; those of the second half do not affect a running policy."""
 
     dt: Annotated[float, msgspec.Meta(gt=0.0)]
     decimation: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -75,7 +75,7 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def read(found: dict[str, Any], base: dict[str, Any]) -> Layout:
-    """Make a layout of config.yaml, whose only key is the policy's name, and what base.yaml says of its robot."""
+    """Make a layout of config.yaml, whose only key is the policy's name, and base.yaml, which describes its robot."""
     ((name, config),) = found.items()
     earlier = [key for key in _EARLIER if key in config or key in base]
     if earlier:

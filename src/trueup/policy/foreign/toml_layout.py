@@ -1,8 +1,8 @@
-"""A layout of our own: TOML that says everything by name, or what another source of the same policy leaves open.
+"""Our own layout format: TOML with every field by name, or the fields that another source of the same policy lacks.
 
 `LayoutFile` has every key as optional; `build` lists by name all that is still missing. A joint whose direction is
-opposite to the robot's has the sign -1: poses, scales and limits are turned into the robot's direction here, so that
-nothing after this knows of it.
+opposite to the robot's has the sign -1: poses, scales and limits are converted to the robot's direction here, so that
+later code needs no signs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LayoutFile(LayoutEntry, kw_only=True):
 
 
 def merged(over: LayoutFile, under: LayoutFile) -> LayoutFile:
-    """What `over` says, and beneath it what `under` says."""
+    """Fields of `over`, missing ones from `under`."""
     default = LayoutFile()
     values = {
         name: getattr(over if getattr(over, name) != getattr(default, name) else under, name)
@@ -87,7 +87,7 @@ def merged(over: LayoutFile, under: LayoutFile) -> LayoutFile:
 
 
 def build(said: LayoutFile, source: str, notes: tuple[str, ...] = ()) -> Layout:
-    """Make a layout; what is missing is a ValueError that lists every key and how to give it."""
+    """Make a layout; a ValueError lists every missing key and how to give it."""
     missing = [name for name in _NEEDED if getattr(said, name) is None]
     if missing:
         flags = {"control_hz": "control_hz (--hz)"}

@@ -62,7 +62,7 @@ class GraphNet:
         return bool(self._states)
 
     def use(self, session: GraphSession) -> None:
-        """Let another session compute, which holds to the batch that the file declares."""
+        """Use another session, which keeps to the batch size of the file."""
         self._session, self._row_by_row = session, self._row_by_row or self._fixed
 
     def __call__(self, obs: Float32) -> Float32:
@@ -91,7 +91,7 @@ class GraphNet:
         return np.asarray(action, np.float32)
 
     def _takes_rows(self) -> bool:
-        """Whether rows together give what each gives alone."""
+        """Whether a batch gives the same as its rows one by one."""
         rows = np.random.default_rng(0).normal(size=(3, self.nobs)).astype(np.float32)
         try:
             together, alone = self._probe(rows), np.concatenate([self._probe(row[None]) for row in rows])

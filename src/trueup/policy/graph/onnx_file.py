@@ -1,4 +1,4 @@
-"""OnnxGraph: an ONNX file as nodes, constants and ports, read under limits; whatever is beyond them is refused.
+"""OnnxGraph: an ONNX file as nodes, constants and ports, read under limits; files beyond them are refused.
 
 The file holds everything itself: no external data, no functions, no sub-graphs (loops, branches), and only operators of
 the allow-list (`allowed.ALLOWED`). The one reader for bundles and for files of others.
@@ -52,7 +52,7 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """What a file says; `metadata` is what its exporter wrote beside."""
+    """Content of a file; `metadata` are its exporter's properties."""
 
     opset: int
     nodes: tuple[GraphNode, ...]

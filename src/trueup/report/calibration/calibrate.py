@@ -1,4 +1,4 @@
-"""What `trueup calibrate` prints: the verdict first and last, like joints grouped between; --verbose: every row."""
+"""Output of `trueup calibrate`: the verdict first and last, like joints grouped between; --verbose: every row."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _score_table(result: Calibration, *, verbose: bool) -> Table:
 
 
 def _ratio_table(result: Calibration, *, verbose: bool) -> Table:
-    """What partners make together; short: those that are known."""
+    """Combinations of confounded parameters; short: only identified ones."""
     table = text_table(("known together only", "unit", ">estimate", ">95 % from", ">to", "verdict"))
     shown = [ratio for ratio in result.ratios if verbose or ratio.verdict != "not visible"]
     for ratio in shown[: None if verbose else _RATIOS]:

@@ -1,4 +1,4 @@
-"""What `trueup calibrate delta` prints."""
+"""Output of `trueup calibrate delta`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run_delta(verb: DeltaVerb) -> int:
 
 
 def headline(result: DeltaResult) -> str:
-    """One sentence on what the correction is worth."""
+    """One sentence on the correction's effect."""
     before, after = result.without.global_mm[-1], result.corrected.global_mm[-1]
     if result.ratio >= 1.0:
         return f"No correction was found: bodies are {before:.1f} mm off after {HORIZONS_S[-1]:g} s, as without one."

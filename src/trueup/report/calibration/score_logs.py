@@ -1,4 +1,4 @@
-"""What `trueup sim LOG... --params FIT` shows: errors per log and per joint, and a page with traces."""
+"""Output of `trueup sim LOG... --params FIT`: errors per log and per joint, and a page with traces."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _by_joint(scores: LogScores, errors: Sequence[JointErrors | None]) -> list[R
 
 
 def _name(scores: LogScores, k: int) -> str:
-    """A log's name: its number, how long it is and where it says it comes from."""
+    """A log's label: number, duration and recorded origin."""
     log = scores.logs[k]
     said = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
     words = ", ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)

@@ -26,7 +26,7 @@ _WORDS = 4  # a clause of a note that says something has at least so many
 
 @dataclass(frozen=True, kw_only=True)
 class FitVerdict:
-    """What makes it doubtful as a whole, is the model better, what is known, what to mind, what to do next."""
+    """Summary of a fit: doubts, improvement, identified parameters, cautions, next command."""
 
     status: Status
     headline: str
@@ -82,7 +82,7 @@ def _headline(result: Calibration) -> tuple[Status, str]:
 
 
 def _next_command(result: Calibration, logs: str, out: str, robot: str) -> str:
-    """The one command that helps most from here."""
+    """The most useful next command."""
     weak = sum(e.verdict in ("weak", "not visible") for e in result.estimates)
     if result.effort.interrupted:
         return f"trueup calibrate {logs} --robot {robot} --out {out} --resume"

@@ -1,4 +1,4 @@
-"""Traces of joints as a reader needs them: the worst joints first with their limits drawn, the rest by limb, folded.
+"""Traces of joints: the worst ones first with their limits drawn, the rest folded by limb.
 
 "Worst" is nearest to a limit of position, velocity or torque, as a share of what the robot's spec allows; without a
 spec, farthest from what was commanded.

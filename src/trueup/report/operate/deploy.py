@@ -1,6 +1,7 @@
-"""What `trueup deploy` prints, and its page: verdict, every question, figures and traces of the run.
+"""Output of `trueup deploy` and its page: verdict, criteria, figures and traces of the run.
 
-What a run needs is imported before the robot is reached, what shows it only afterwards: the robot is not kept waiting.
+Modules of the run are imported before the robot is connected, those of the output only afterwards, so that the robot
+does not wait.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def run_replay(verb: ReplayVerb) -> int:
 
 
 def verdict_line(deployed: Deployed) -> str:
-    """How it ended, in one sentence."""
+    """How the run ended, in one sentence."""
     record, run = deployed.record, deployed.outcome
     if run is not None and run.ended in ("tripped", "estop"):
         return f"stopped after {run.seconds:.1f} s ({run.guard}): {run.reason}"
@@ -66,7 +67,7 @@ def verdict_line(deployed: Deployed) -> str:
 
 
 def next_line(record: RungRecord, bundle: Path) -> str:
-    """What to do after a rung that was passed."""
+    """Next step after a passed rung."""
     from trueup.deploy.ladder.records import RUNGS
 
     k = RUNGS.index(record.rung)
@@ -76,7 +77,7 @@ def next_line(record: RungRecord, bundle: Path) -> str:
 
 
 def print_deployed(deployed: Deployed, console: Console) -> None:
-    """All questions, the figures, and the verdict."""
+    """Print the criteria, the figures and the verdict."""
     from trueup.report.terminal import text_table
 
     record = deployed.record

@@ -1,4 +1,4 @@
-"""What `trueup gap` prints and its page: the verdict first and last, ranked causes with evidence between."""
+"""Output of `trueup gap` and its page: the verdict first and last, ranked causes with evidence between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trueup symptoms`: what goes wrong on the robot, what was measured, and the training that mends it."""
+"""Output of `trueup symptoms`: symptoms on the robot, measurements, and the changes of training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = ("symptom", "quantity", ">measured", ">bound", "unit", "")
 
 
 def run_symptoms(verb: SymptomsVerb) -> int:
-    """Measure, judge, write and print; 0: nothing wrong, 1: something is."""
+    """Measure, evaluate, write and print; 0: no symptoms, 1: some."""
     console = Console(stderr=verb.json)
     with console.status("reading") as status:
 
@@ -37,7 +37,7 @@ def run_symptoms(verb: SymptomsVerb) -> int:
 
 
 def print_symptoms(table: SymptomTable, console: Console) -> None:
-    """Every quantity that was looked at, then each symptom with evidence, cause and change."""
+    """Print every checked quantity, then each symptom with evidence, cause and change."""
     console.print(text_table(_COLUMNS, [_row(seen) for seen in table.looked if seen.value is not None]))
     unseen = sorted({seen.name for seen in table.looked if seen.value is None and seen.name != "falls at set-down"})
     if unseen:

@@ -1,4 +1,4 @@
-"""What `trueup evaluate` shows: progress, a table of scenarios, red flags, what breaks the policy; and the page."""
+"""Output of `trueup evaluate`: progress, a table of scenarios, red flags, sensitivity; and the page."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def add_scores(page: Page, scores: Sequence[PolicyScore]) -> None:
 
 
 def labels(scores: Sequence[PolicyScore]) -> list[str]:
-    """What tells the scores apart: policies, or engines of one policy."""
+    """Labels of the scores: policies, or engines of one policy."""
     if len({score.policy for score in scores}) == len(scores):
         return [score.policy for score in scores]
     return [f"{score.policy} ({score.engine})" for score in scores]

@@ -1,4 +1,4 @@
-"""What `trueup verify` prints, and its page: the verdict first, then what blocks, then everything that was asked."""
+"""Output of `trueup verify` and its page: the verdict first, then blocking checks, then all checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_verify(verb: VerifyVerb) -> int:
 
 
 def run_select(verb: VerifyVerb, console: Console) -> Path:
-    """Try the snapshots of a run, export the best and say how they did; returns its bundle."""
+    """Test the snapshots of a run, print their scores, export the best; returns its bundle."""
     from trueup.verify.select import select_bundle, select_snapshot  # brings PyTorch
 
     with progress_bar("trying snapshots", console) as progress:
@@ -58,7 +58,7 @@ def verdict_line(certificate: Certificate) -> str:
 
 
 def prediction_line(prediction: Prediction) -> str:
-    """What the robot is predicted to show, with intervals."""
+    """The predicted results on the robot, with intervals."""
     of = prediction
     name = of.metric.replace("_", " ")
     return (
@@ -69,7 +69,7 @@ def prediction_line(prediction: Prediction) -> str:
 
 
 def print_verdict(certificate: Certificate, console: Console) -> None:
-    """All checks, then the verdict and what would mend it."""
+    """Print all checks, then the verdict and remedies."""
     rows = []
     for check in certificate.checks:
         _, word, colour = _STATES[check.state]
@@ -85,7 +85,7 @@ def print_verdict(certificate: Certificate, console: Console) -> None:
 
 
 def verify_page(found: Verified) -> Page:
-    """Verdict, what blocks, the prediction and all other checks; then the scenarios, engines side by side."""
+    """Verdict, blocking checks, prediction and all other checks; then the scenarios, engines side by side."""
     certificate = found.certificate
     page = Page(
         f"Gate: {certificate.name}",

@@ -29,7 +29,7 @@ def too_few(score: PolicyScore) -> str:
 
 
 def left_out(score: PolicyScore) -> str:
-    """What this engine could not honour, by scenario; empty where it could do everything."""
+    """Conditions that this engine cannot simulate, by scenario; empty if there are none."""
     left = {result.name: ", ".join(result.not_honoured) for result in score.results if result.not_honoured}
     every = [part for part in dict.fromkeys(left.values()) if list(left.values()).count(part) == len(score.results)]
     shown = "; ".join(f"{name}: {part}" for name, part in left.items() if part not in every)

@@ -1,4 +1,4 @@
-"""What `trueup motion` shows: what was imported, findings of a check, a film of the reference."""
+"""Output of `trueup motion`: imported motions, findings of a check, films of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first spec from a bare model file: what the file says is taken over, what it does not say is guessed and marked.
+"""A first spec from a bare model file: facts of the file are copied, missing ones are guessed and marked.
 
 The rules, in one place:
 - joints: those that an actuator of the file drives, or all hinges and slides if it has no actuators; model order
