@@ -1,6 +1,6 @@
-"""The twin's process: build the twin, seal its truth, serve it until told to stop.
+"""The twin's process: build the twin, seal its truth, serve it until stopped.
 
-`trueup twin serve -` is a twin as a child of a driver, which reads its order and says where it listens.
+`trueup twin serve -` is a twin as a child of a driver, which reads its config and prints its port.
 
     in   one line of JSON: {"serve": ServeCfg, "robot": {"spec", "model_path", "built_in", "options"}}
     out  one line of JSON: {"port": ..., "reference": ...} or {"error", "file", "place"}
@@ -54,10 +54,10 @@ class Speaker(Protocol):
     twin: Twin
 
     def run(self) -> None:
-        """Serve in real time until the process is told to stop."""
+        """Serve in real time until the process is stopped."""
 
     def close(self) -> None:
-        """Let go of sockets and files. Safe to call twice."""
+        """Close sockets and files. Safe to call twice."""
 
 
 def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | None = None) -> None:
@@ -85,7 +85,7 @@ def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | Non
 
 
 def _speaker(twin: Twin, cfg: ServeCfg) -> Speaker:
-    """The protocol that was asked for; those of vendors need their packages."""
+    """The requested protocol; those of vendors need their packages."""
     if cfg.speak == "trueup":
         return TwinServer(twin, cfg)
     kind = getattr(import_module(f"trueup.twin.speak.{cfg.speak}"), _SPEAKERS[cfg.speak])
@@ -130,7 +130,7 @@ class _Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def serve_parent() -> int:
-    """Serve what standard input orders."""
+    """Serve the twin that standard input describes."""
     parent = os.getppid()
 
     def ready(server: Speaker) -> None:

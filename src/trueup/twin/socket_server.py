@@ -1,4 +1,4 @@
-"""A socket, a clock, and a Twin between them.
+"""Serves a Twin on a UDP socket, in real time or lock-step.
 
 Real time: physics follows the wall clock on an absolute schedule; a state goes out every command period, a command acts
 from the moment it came in. Lock-step: every command (or tick) frame lets one command period pass and is answered with
@@ -187,7 +187,7 @@ class TwinServer:
             self._report()
 
     def _report(self) -> None:
-        """Tell driver and listeners the state, listeners the newest command too."""
+        """Send the state to driver and listeners, and the newest command to listeners."""
         self._answer = wire.encode_report(self.twin.report(max(self._newest, 0)))
         if self._driver is not None:
             self._send(self._answer, self._driver)
@@ -201,7 +201,7 @@ class TwinServer:
                     self._send(packet, address)
 
     def _admit(self, frame: WirePacket, address: Address) -> None:
-        """Somebody wants to look on, or still does; a driver need not, it is told anyway."""
+        """Add or renew a listener; drivers receive states anyway."""
         if address in self._listeners or (len(self._listeners) < MOST_LISTENERS and address != self._driver):
             self._listeners[address] = time.monotonic()
             self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, self._welcome()), address)

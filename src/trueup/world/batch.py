@@ -192,7 +192,7 @@ class BatchSim(SceneAccess):
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
 
     def _seen(self, targets: FloatArray) -> FloatArray:
-        """What the servos see in each physics step, (nsim, T substeps, njoint), relative to the true position."""
+        """Delayed commands in each physics step, (nsim, T substeps, njoint), relative to the true position."""
         nsim, steps, njoint = targets.shape
         seen = np.empty((nsim, steps, self.substeps, njoint))
         for t in range(steps):

@@ -14,7 +14,7 @@ from trueup.robot.model import default_qpos, joint_index
 
 
 class TouchFault(NamedTuple):
-    """What is wrong with a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
+    """A contact in a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
 
     joints: tuple[str, ...]
     factor: float

@@ -65,7 +65,7 @@ def import_net(verb: ImportPolicyVerb) -> Exported:
 
 
 def _layout(verb: ImportPolicyVerb, robot: Robot, graph: OnnxGraph | None, file: Path) -> Layout:
-    """From the layout that was given, or from the network's own metadata; a TOML completes metadata."""
+    """The layout as given, or from the network's own metadata; a TOML completes metadata."""
     given = verb.layout
     notes: tuple[str, ...] = ()
     if isinstance(given, Layout):

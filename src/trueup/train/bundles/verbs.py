@@ -52,11 +52,11 @@ export = called_with(ExportPolicyVerb, run_export)
 
 @dataclass(frozen=True)
 class ImportPolicyVerb:
-    """Take a policy that was trained elsewhere into a bundle.
+    """Import a policy that was trained elsewhere as a bundle.
 
     In: its network (ONNX, or TorchScript where torch is installed), the layout that its authors deploy it with
     (rl_sar's config.yaml, unitree_rl_lab's deploy.yaml, a layout TOML; none for an ONNX file whose metadata say it)
-    and the robot. Out: NAME.bundle, as `trueup export` writes it. An error names each option that a layout leaves open.
+    and the robot. Out: NAME.bundle, as `trueup export` writes it. An error names each option that a layout lacks.
     """
 
     net: tyro.conf.Positional[PathLike]  # Network: .onnx, or TorchScript (.pt).
@@ -77,7 +77,7 @@ class ImportPolicyVerb:
 
 
 def run_import(verb: ImportPolicyVerb) -> Exported:
-    """Take a policy that was trained elsewhere into a bundle (see `ImportPolicyVerb`)."""
+    """Import a policy that was trained elsewhere as a bundle (see `ImportPolicyVerb`)."""
     from trueup.train.bundles.import_policy import import_net
 
     return import_net(verb)

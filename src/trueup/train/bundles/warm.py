@@ -1,4 +1,4 @@
-"""Warm start: the policy of a bundle, whoever trained it, as the start of a training with its own layout."""
+"""Warm start: a bundle's policy, from any source, as the start of a training with its own layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trueup.tasks.foreign import is_foreign, layout_of
 
 STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
 CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
-_CERTAIN = 1e12  # observations that the statistics are taken to be of: they stay as they are
+_CERTAIN = 1e12  # assumed count of observations behind the statistics: they stay as they are
 
 
 def warm_layout(path: str | Path) -> Layout | None:

@@ -81,7 +81,7 @@ class ServoBusSpeaker:
         raise NotImplementedError
 
     def _drive(self, table: ServoTable, j: int) -> Drive:
-        """What the registers ask of motor j."""
+        """Drive of motor j by its registers."""
         raise NotImplementedError
 
     def _model(self, table: ServoTable) -> bytes:
@@ -155,7 +155,7 @@ class ServoBusSpeaker:
                 self._outbox.append((due, copy))
 
     def _obey(self, packet: ServoPacket) -> list[Reply]:
-        """Do what an instruction says; the answers of those who answer."""
+        """Execute an instruction; returns the servos' answers."""
         k, data = self.address_bytes, packet.data
         address, length = int.from_bytes(data[:k], "little"), int.from_bytes(data[k : 2 * k], "little")
         if packet.code == SYNC_READ:

@@ -1,4 +1,4 @@
-"""A twin that speaks as a Unitree robot does: LowState out, LowCmd in, sport mode until it is released.
+"""A twin with the interface of a Unitree robot: LowState out, LowCmd in, sport mode until it is released.
 
 Switched on, the motion service ("sport mode") holds the default pose, sends its own LowCmd as on the robot, and nobody
 else's is obeyed. StandDown folds a quadruped's legs; ReleaseMode ends the service, and the motors only damp until the

@@ -1,7 +1,7 @@
 """A twin of a calibrated robot: hidden numbers drawn from a fit's posterior, once for each seed.
 
-What was fitted takes the place of what the preset would draw; the preset's other effects (gears, heat, noise) stay.
-What a twin has no place for is named in a warning and in the truth's notes.
+Fitted values replace the preset's draws; the preset's other effects (gears, heat, noise) stay.
+Parameters that a twin cannot have are named in a warning and in the truth's notes.
 """
 
 from __future__ import annotations

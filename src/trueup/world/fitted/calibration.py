@@ -145,7 +145,7 @@ class Misfit(Strict, frozen=True, kw_only=True):
 
 
 class Effort(Strict, frozen=True, kw_only=True):
-    """What the fit cost; `rollouts` counts simulated windows."""
+    """Cost of a fit; `rollouts` counts simulated windows."""
 
     seconds: float
     rollouts: int
@@ -190,8 +190,8 @@ class Predictive(Strict, frozen=True, kw_only=True):
 class Calibration(SimParams, frozen=True, kw_only=True):
     """Content of params.json.
 
-    alarms  what a user must know before anything else
-    ratios  of parameters that only show together
+    alarms  warnings about the result as a whole
+    ratios  of parameters that are only identified together
     """
 
     misfit: Misfit

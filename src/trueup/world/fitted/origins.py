@@ -1,4 +1,4 @@
-"""Where a randomised simulation's parameters come from: a calibration, its prior, a range, or nowhere.
+"""Origins of a randomised simulation's parameters: a calibration, its prior, a range, or left out.
 
 For people: the records are kept beside a run, the lines are printed when it begins.
 """
@@ -29,7 +29,7 @@ _THINGS = {
 
 
 class ValueOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one parameter, or a range's part that a fit left over, comes from.
+    """Origin of one parameter, or of the part of a range outside a fit.
 
     of      joints or bodies; () for the whole robot
     source  "calibration": drawn from its posterior; "prior width": the same, but not visible in the data, so that its

@@ -1,7 +1,7 @@
 """Draws from a calibration's posterior, for one simulation: everything that was fitted, with its correlations.
 
-A parameter that the data did not show is drawn with its prior width around the estimate, because that is what its
-covariance says; setting it to the nominal value would break its match with the parameters that were fitted beside it.
+A parameter that is not visible in the data is drawn with its prior width around the estimate, as in its
+covariance; setting it to the nominal value would break its match with the parameters that were fitted beside it.
 """
 
 from __future__ import annotations

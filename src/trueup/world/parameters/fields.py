@@ -1,4 +1,4 @@
-"""Where each parameter lives in the engine's arrays, and how its values are read from there and written to it.
+"""Fields: location of each parameter in the engine's arrays, with reading and writing of its values.
 
 Joint stops are springs with dampers, in the units of the joint: MuJoCo's limit asks for the acceleration -b v - d k r
 of a joint that is r inside its stop and yields by R = (1 - d) w / d per torque, w the joint's inverse inertia

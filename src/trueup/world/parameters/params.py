@@ -1,4 +1,4 @@
-"""Per-simulation parameters by name: what they are, their unit, and how they reach the engine.
+"""Per-simulation parameters by name, read from and written to the engine.
 
 `values = params.get("armature")` and `params.set("armature", values, of="FL_hip_joint")` speak in arrays whose first
 axis is the simulation and whose second is the joint (spec order), the body, the object or nothing. Fields that the

@@ -1,8 +1,8 @@
 """From drawn numbers to the simulator's parameters: nominal values, operations, derived names (payload, strength).
 
-One rule for a parameter that both a range and a calibration touch: what was fitted is drawn from the posterior alone.
-The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is put
-on the trunk unless the fit has the trunk's mass: what was weighed has its load in it.
+One rule for a parameter with both a range and a calibration: fitted joints and bodies are drawn from the posterior
+alone. The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload`
+is put on the trunk unless the fit has the trunk's mass: what was weighed has its load in it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class RecordedStretch:
     target      (nsim, L, njoint); target_vel and torque likewise, None: zero
     kp, kd      gains in force, (nsim, njoint), or (nsim, L, njoint) where they may change; None: the spec's
     base_pos, base_vel  (nsim, 7 | 6) of a floating base; None: where the robot's model has it, at rest
-    history     what learned servos saw before the start; None: a standstill
+    history     inputs of learned servos before the start; None: at rest
     """
 
     pos: FloatArray

@@ -30,7 +30,7 @@ Rows = NDArray[np.intp]
 Prepare = Callable[[BatchSim], None]
 Build = Callable[[Robot, SimCfg], BatchSim]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's recorded motion (160 MB)
-_LOST_RAD = 10.0  # error of what blew up, and the most that counts
+_LOST_RAD = 10.0  # error of a diverged simulation, and the largest that counts
 
 
 @dataclass(frozen=True, kw_only=True)

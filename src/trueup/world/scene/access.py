@@ -1,4 +1,4 @@
-"""What the arrays of a batch hold: joints, bases, and objects, links and sensors of its scene by name."""
+"""Access to a batch's arrays by name: joints, bases, and objects, links and sensors of its scene."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Mounted:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What is simulated, filmed and shown live; every engine model is built here.
+    """The simulated scene; every engine model is built here.
 
     robots   in the order of all joint arrays: the joints of the first robot, then those of the second, ...
     objects  free objects come after the robots in `qpos`, in this order

@@ -1,4 +1,4 @@
-"""What a scene holds beside robots and ground: objects, links that can be switched, cameras."""
+"""Parts of a scene beside robots and ground: objects, switchable links, cameras."""
 
 from __future__ import annotations
 
