@@ -117,7 +117,7 @@ def calibrate(
     robot, logs, holdout = load_robot(robot), read_logs(logs, mapping), read_logs(holdout, mapping)
     start = read_calibration(start) if isinstance(start, str | Path) else start
     request = read_refit(refit) if isinstance(refit, str | Path) else refit
-    cfg, asked = (cfg, []) if request is None else with_request(robot, cfg, request)
+    cfg, request_notes = (cfg, []) if request is None else with_request(robot, cfg, request)
     began = time.monotonic()
     report = progress or (lambda fraction: None)
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
@@ -167,7 +167,15 @@ def calibrate(
     )
     # on the ground, open-loop replays of whole logs diverge at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
-    all_notes = [*asked, *notes, *shooting.windows.notes, *assessed.notes, *coarse, *_end_notes(solution), split.how]
+    all_notes = [
+        *request_notes,
+        *notes,
+        *shooting.windows.notes,
+        *assessed.notes,
+        *coarse,
+        *_end_notes(solution),
+        split.how,
+    ]
     result = Calibration(
         **{name: getattr(fitted_params, name) for name in SimParams.__struct_fields__},
         misfit=assessed.misfit,

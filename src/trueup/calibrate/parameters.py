@@ -178,7 +178,7 @@ def near_stops(parameters: Sequence[FitParameter], windows: FitWindows) -> tuple
 def _stop_met(joint: int, windows: FitWindows, sign: float, nominal: float) -> float | None:
     """Position at which this joint seems to have met its stop; None: it did not come near."""
     furthest = float((sign * windows.measured[..., joint]).max())
-    asked, limit = float((sign * windows.target[..., joint]).max()), sign * nominal
-    if furthest < limit - _NEAR_STOP or asked < min(furthest + _PUSHED_STOP, limit):
+    command, limit = float((sign * windows.target[..., joint]).max()), sign * nominal
+    if furthest < limit - _NEAR_STOP or command < min(furthest + _PUSHED_STOP, limit):
         return None
     return sign * (furthest - _STOP_DEPTH)

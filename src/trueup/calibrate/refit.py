@@ -20,8 +20,8 @@ def with_request(robot: Robot, cfg: CalibrateCfg, request: RefitRequest) -> tupl
     if request.robot != robot.spec.name:
         raise TrueupError(f"the refit request is for {request.robot}, the fit for {robot.spec.name}")
     left = [name for name in request.params if name in _ON_GROUND and cfg.base == "fixed"]
-    asked = [name for name in request.params if name not in left and name != "pace"]
-    names = tuple(dict.fromkeys((*cfg.params.split(","), *asked)))
+    added = [name for name in request.params if name not in left and name != "pace"]
+    names = tuple(dict.fromkeys((*cfg.params.split(","), *added)))
     bodies = cfg.bodies if left else tuple(dict.fromkeys((*cfg.bodies, *request.bodies)))
     reach = tuple(
         (suspect.name, _MARGIN * min(suspect.low, 0.0), _MARGIN * max(suspect.high, 0.0))

@@ -177,19 +177,19 @@ class ObservationBuilder:
         return out
 
     def restart(
-        self, reading: Reading, asked: Float32, action: Float32, ids: NDArray[np.intp] | None = None
+        self, reading: Reading, command: Float32, action: Float32, ids: NDArray[np.intp] | None = None
     ) -> Float32:
         """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
         rows = slice(None) if ids is None else ids
-        self.command[rows] = 0.0 if self.spec.command_step else asked
+        self.command[rows] = 0.0 if self.spec.command_step else command
         return self._shown(self.history.fill(self.frame(reading, self.command[rows], action), ids))
 
-    def step(self, reading: Reading, asked: Float32, action: Float32) -> Float32:
+    def step(self, reading: Reading, command: Float32, action: Float32) -> Float32:
         """Return the observations (nrow, nactor) of all rows after one control step."""
         if self.spec.command_step:
-            self.command += np.clip(asked - self.command, -self._command_step, self._command_step)
+            self.command += np.clip(command - self.command, -self._command_step, self._command_step)
         else:
-            self.command[:] = asked
+            self.command[:] = command
         return self._shown(self.history.push(self.frame(reading, self.command, action)))
 
     def _shown(self, stacked: Float32) -> Float32:

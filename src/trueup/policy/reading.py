@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.data.log import Log
-
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.floating]
 
@@ -30,19 +28,6 @@ class Reading:
     gyro: FloatArray | None = None
     gravity: FloatArray | None = None
     others: Mapping[str, FloatArray] = field(default_factory=dict)
-
-
-def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Reading:
-    """Row `row` of a log as one reading; joints may stand in any order in the log."""
-    order = log if log.joint_names == joint_names else log.with_joint_order(joint_names)
-    at = slice(row, row + 1)
-    quat = next((order[name][at] for name in ("imu_quat", "base_quat") if name in order), None)
-    return Reading(
-        joint_pos=order["joint_pos"][at],
-        joint_vel=order["joint_vel"][at],
-        gyro=order["imu_gyro"][at] if "imu_gyro" in order else None,
-        gravity=None if quat is None else gravity_in_body(quat),
-    )
 
 
 def gravity_in_body(quat: NDArray[np.float64]) -> NDArray[np.float64]:

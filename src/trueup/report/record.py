@@ -80,8 +80,8 @@ def _active(
     )
 
     def on_estimate(seconds: float) -> None:
-        told = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
-        console.print(f"{told}; usual motions are forecast first", soft_wrap=True)
+        text = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
+        console.print(f"{text}; usual motions are forecast first", soft_wrap=True)
 
     with progress_bar("seeking a motion", console) as progress:
         return active_plan.plan_active(

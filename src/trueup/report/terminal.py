@@ -79,15 +79,15 @@ def _lines(what: str, console: Console, every_s: float) -> Iterator[Callable[[fl
 @contextmanager
 def _phase() -> Iterator[list[str]]:
     """The newest log message of trueup's stages; messages still reach their usual handlers."""
-    said, logger, handler = [""], logging.getLogger("trueup"), logging.Handler(logging.INFO)
+    latest, logger, handler = [""], logging.getLogger("trueup"), logging.Handler(logging.INFO)
     level = logger.level
     handler.addFilter(lambda record: record.levelno == logging.INFO)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: latest.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     if logger.getEffectiveLevel() > logging.INFO:
         logger.setLevel(logging.INFO)
     try:
-        yield said
+        yield latest
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

@@ -75,9 +75,9 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     return spec
 
 
-def base_mode(robot: Robot, asked: Base | None = None) -> Base:
+def base_mode(robot: Robot, base: Base | None = None) -> Base:
     """Mode of the base: as given, else as in the spec."""
-    return asked or ("free" if robot.spec.base.floating else "fixed")
+    return base or ("free" if robot.spec.base.floating else "fixed")
 
 
 def open_model(robot: Robot) -> mujoco.MjSpec:

@@ -84,7 +84,7 @@ def _lack(own: RobotSpec, other: RobotSpec) -> str:
         return "has its joints in another order"
     else:
         return f"has joints beside them, such as {next(j for j in other.joint_names if j not in own.joint_names)!r}"
-    return "lacks " + ", ".join(what for what, lacking in needed.items() if lacking)
+    return "lacks " + ", ".join(what for what, is_missing in needed.items() if is_missing)
 
 
 def _advice(name: str, makers: Iterable[str]) -> str:

@@ -154,8 +154,8 @@ def begin_with(learner: Learner, start: Path) -> None:
         else:
             learner.start_from(RunFolder(start).newest().arrays)
     except (KeyError, ValueError, RuntimeError) as error:
-        told = f"its networks do not fit this task and learner ({error}); train without --from"
-        raise TrueupError(told, file=start) from error
+        reason = f"its networks do not fit this task and learner ({error}); train without --from"
+        raise TrueupError(reason, file=start) from error
 
 
 def run_env(

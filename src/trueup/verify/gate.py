@@ -39,16 +39,19 @@ def is_required(scenario: Scenario, task: Task) -> bool:
 
 def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engine: str) -> GateCheck:
     """Success rate against what the scenario asks; a scenario whose own change an engine does not know is not asked."""
-    name, asked = f"{engine}/{result.name}", f"{result.title}: success at least {result.least:.0%} at 95 % confidence"
+    name, requirement = (
+        f"{engine}/{result.name}",
+        f"{result.title}: success at least {result.least:.0%} at 95 % confidence",
+    )
     own = {part for changed in scenario.params for part in parts_of(changed)} | {"carpet"}
     lost = sorted(set(result.not_honoured) & own)
     if lost:
-        return GateCheck(name=name, state="skipped", asked=asked, found=f"this engine has no {', '.join(lost)}")
+        return GateCheck(name=name, state="skipped", asked=requirement, found=f"this engine has no {', '.join(lost)}")
     rate, reasons = result.rate, ", ".join(f"{count} {why}" for why, count in result.reasons.items())
     return GateCheck(
         name=name,
         state="pass" if result.passed else "fail" if is_required(scenario, task) else "warn",
-        asked=asked,
+        asked=requirement,
         found=f"{rate.share:.0%} [{rate.low:.0%}, {rate.high:.0%}]" + (f" ({reasons})" if reasons else ""),
         value=rate.share,
         low=rate.low,

@@ -51,25 +51,27 @@ def verify(verb: VerifyVerb, progress: Progress = lambda fraction: None) -> Veri
     exam = open_exam(
         bundle, scenarios=verb.scenarios, trials=verb.trials, params=verb.params, seed=verb.seed, threads=verb.threads
     )
-    task, asked = exam.task, {scenario.name: scenario for scenario in exam.suite.scenarios}
+    task, scenarios = exam.task, {scenario.name: scenario for scenario in exam.suite.scenarios}
     checks = [gate.parity_check(bundle), gate.robot_check(bundle, load_robot(task.robot)), gate.timing_check(bundle)]
     suite = _evaluated(verb, "mujoco", folder, verb.only, lambda done: progress(_SHARES[0] * done))
-    checks += [gate.scenario_check(result, asked[result.name], task, "mujoco") for result in suite.results]
+    checks += [gate.scenario_check(result, scenarios[result.name], task, "mujoco") for result in suite.results]
     checks += _missing(suite, exam.suite.scenarios, task)
     # a scenario in which the robot falls has no margins: it blocks by itself
     checks += gate.margin_checks(
-        [result for result in suite.results if result.passed and gate.is_required(asked[result.name], task)]
+        [result for result in suite.results if result.passed and gate.is_required(scenarios[result.name], task)]
     )
     scores = {"mujoco": suite}
     if why := _no_second_engine(verb):
         checks.append(GateCheck(name="sim2sim", state="skipped", asked="agrees in a second engine", found=why))
     else:
-        names = tuple(result.name for result in suite.results if gate.is_required(asked[result.name], task))
+        names = tuple(result.name for result in suite.results if gate.is_required(scenarios[result.name], task))
         low, high = _SHARES
         scores["sapien"] = second = _evaluated(
             verb, "sapien", folder, names, lambda done: progress(low + (high - low) * done)
         )
-        checks += [gate.second_check(suite[result.name], result, asked[result.name], task) for result in second.results]
+        checks += [
+            gate.second_check(suite[result.name], result, scenarios[result.name], task) for result in second.results
+        ]
         if FLAT in names:
             checks.append(gate.engines_check(suite[FLAT], second[FLAT]))
     certificate = Certificate(

@@ -83,12 +83,12 @@ class Populations:
     def ask(self) -> FloatArray:
         """The next candidates."""
         self._asked = [search.ask() for search in self._searches]
-        return self._together([np.array(asked) for asked in self._asked])
+        return self._together([np.array(candidates) for candidates in self._asked])
 
     def tell(self, costs: FloatArray) -> None:
         """Report the candidates' costs, (population, nlimb)."""
-        for search, asked, cost in zip(self._searches, self._asked, costs.T, strict=True):
-            search.tell(asked, cost.tolist())
+        for search, candidates, cost in zip(self._searches, self._asked, costs.T, strict=True):
+            search.tell(candidates, cost.tolist())
 
     @property
     def best(self) -> FloatArray:

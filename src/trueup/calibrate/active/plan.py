@@ -221,8 +221,8 @@ class _Planner:
         found, spec = self._forecast(targets), self._robot.spec
         trace = (deviations(known[:, None], found.information) ** 2).mean(axis=0)[:, self._weak]
         owner, limb, path = self._forecast.owner[self._weak], self._forecast.limb, found.joint_pos
-        asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
-        share = np.abs(asked).max(axis=1) / (self._cfg.rehearse.torque_fraction * spec.torque_limit)
+        torque = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
+        share = np.abs(torque).max(axis=1) / (self._cfg.rehearse.torque_fraction * spec.torque_limit)
         excess = np.maximum(0.0, share - 1.0)
         columns = [
             trace[:, (owner == g) | (owner < 0)].sum(axis=1) + _PENALTY * excess[:, limb == g].sum(axis=1)
@@ -263,7 +263,7 @@ class _Planner:
         )
 
 
-def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
+def driver_for(result: Calibration, requested: str | None) -> tuple[str, str]:
     """Return the driver to record from for this calibration, and a remark for the user.
 
     `asked` is the driver that the user named, which wins. Only twins are started because a file says so: a file must
@@ -271,11 +271,11 @@ def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
     """
     found = recorded_drivers(result)
     names = ", ".join("unknown" if name is None else name for name in found) or "unknown"
-    if asked is not None:
+    if requested is not None:
         known = [name for name in found if name is not None]
-        differs = bool(known) and (same_twin(asked) or asked) not in known
-        remark = f"warning: --driver {asked} is another robot than the calibration's logs came from ({names})"
-        return asked, remark if differs else ""
+        differs = bool(known) and (same_twin(requested) or requested) not in known
+        remark = f"warning: --driver {requested} is another robot than the calibration's logs came from ({names})"
+        return requested, remark if differs else ""
     if len(found) == 1 and found[0] is not None and same_twin(found[0]):
         return found[0], f"driver {found[0]}, as in the calibration's logs"
     raise TrueupError(

@@ -137,8 +137,8 @@ class Timetable:
         if self.left_out:
             names = ", ".join(f"{name} (about {_minutes(s)})" for name, s in self.left_out.items())
             parts.append(f"{names} would not have fitted into {minutes:g} minutes")
-        asked = {rung.name for rung in self.rungs}
-        if never := [rung.name for rung in RUNGS if rung.name not in asked]:
+        requested = {rung.name for rung in self.rungs}
+        if never := [rung.name for rung in RUNGS if rung.name not in requested]:
             parts.append(f"{', '.join(never)} belong to the thorough form")
         return f"not compared: {'; '.join(parts)}; --thorough compares all" if parts else ""
 

@@ -90,16 +90,16 @@ def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatAr
         if name == "delay":
             delay = entry.value
         elif name in values:
-            mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
-            values[name] = np.where(mine, nominal.get(name, values[name]) * entry.value, values[name])
+            applies = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+            values[name] = np.where(applies, nominal.get(name, values[name]) * entry.value, values[name])
     rows = np.maximum(np.arange(len(log)) - 1 - int(delay * log.rate_hz + 1e-9), 0)
     velocity = log["joint_vel"] if "joint_vel" in log else np.gradient(log["joint_pos"], log.time, axis=0)
     target_vel = log["target_vel"][rows] if "target_vel" in log else 0.0
     error = log["target_pos"][rows] - log["joint_pos"]
-    asked = values["kp"] * error + values["kd"] * (target_vel - velocity)
+    torque = values["kp"] * error + values["kd"] * (target_vel - velocity)
     if "target_torque" in log:
-        asked = asked + log["target_torque"][rows]
+        torque = torque + log["target_torque"][rows]
     if np.isfinite(values["stall_torque"]).any():
         envelope = Envelope(torque_max=values["stall_torque"], speed_max=values["no_load_speed"])
-        asked = limit_torque(envelope, asked, velocity)
-    return np.clip(asked, -values["torque_limit"], values["torque_limit"])
+        torque = limit_torque(envelope, torque, velocity)
+    return np.clip(torque, -values["torque_limit"], values["torque_limit"])

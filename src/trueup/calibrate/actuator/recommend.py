@@ -80,10 +80,10 @@ def _is_learned(name: str) -> bool:
 def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:
     """Rungs better than a simpler one on their own data but worse on unseen motion, with that simpler one."""
     found = {}
-    for k, (name, mine) in enumerate(scores.items()):
+    for k, (name, scored) in enumerate(scores.items()):
         for simpler, other in list(scores.items())[:k]:
-            worse = mine.motion.mean > other.motion.mean + other.motion.se
-            if worse and mine.train.mean < other.train.mean:
+            worse = scored.motion.mean > other.motion.mean + other.motion.se
+            if worse and scored.train.mean < other.train.mean:
                 found[name] = simpler
                 break
     return found
@@ -94,22 +94,22 @@ def _reason(
 ) -> str:
     title = {name: rung_named(name).title for name in scores}
     left = {name: f"{1e3 * score.whole.mean:.2f}" for name, score in fit.items()}
-    mine, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
+    winner, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
     finer_left = "" if finer is None else f"{1e3 * finer.whole.mean:.2f}"
     parts = []
     if finer is not None and chosen == finer.rung:
         parts.append(
-            f"{mine} leaves {left[chosen]} mrad on unseen data, {top} {left[best]} +- {se}; but what that mends is the "
-            f"physics step: at {finer.physics_hz:.0f} Hz {mine} alone leaves {finer_left}"
+            f"{winner} leaves {left[chosen]} mrad on unseen data, {top} {left[best]} +- {se}; but that mends the "
+            f"physics step: at {finer.physics_hz:.0f} Hz {winner} alone leaves {finer_left}"
         )
     elif chosen == best:
         parts.append(
-            f"{mine} has the lowest error on unseen data, {left[best]} +- {se} mrad, and no simpler rung is within one "
+            f"{winner} has the lowest error on unseen data, {left[best]} +- {se} mrad; no simpler rung is within one "
             "standard error of it"
         )
     else:
         parts.append(
-            f"{mine} is the simplest rung within one standard error of the best: {left[chosen]} mrad on unseen data "
+            f"{winner} is the simplest rung within one standard error of the best: {left[chosen]} mrad on unseen data "
             f"against {left[best]} +- {se} of {top}"
         )
     if finer is not None and chosen == best:

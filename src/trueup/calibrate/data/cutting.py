@@ -136,8 +136,8 @@ def saturated(robot: Robot, log: Log, velocity: FloatArray) -> NDArray[np.bool_]
     spec = robot.spec
     kp = log.signals.get("target_kp", spec.kp)
     kd = log.signals.get("target_kd", spec.kd)
-    asked = kp * (log["target_pos"] - log["joint_pos"]) - kd * velocity
-    full = np.abs(asked) >= SATURATED * spec.torque_limit
+    torque = kp * (log["target_pos"] - log["joint_pos"]) - kd * velocity
+    full = np.abs(torque) >= SATURATED * spec.torque_limit
     if "joint_torque" in log:
         full |= np.abs(log["joint_torque"]) >= SATURATED * spec.torque_limit
     after = full.copy()

@@ -225,8 +225,8 @@ class Descent:
         """Each limb's parameters from its best candidate; shared parameters from the best candidate in total."""
         mixed = candidates[costs.sum(axis=1).argmin()].copy()
         for limb, pick in enumerate(costs[:, :-1].argmin(axis=0)):
-            mine = self.owner == limb
-            mixed[mine] = candidates[pick, mine]
+            in_limb = self.owner == limb
+            mixed[in_limb] = candidates[pick, in_limb]
         return mixed
 
     def costs(self, residuals: FloatArray, x: FloatArray) -> FloatArray:

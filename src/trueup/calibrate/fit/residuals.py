@@ -63,13 +63,13 @@ def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
         if scope != "robot":
             reach[k] = np.isin(joint_limb, [limbs[names.index(name)] for name in entry.of])
     groups: list[list[int]] = []
-    for k, mine in enumerate(reach):
-        group = next((g for g in groups if not (reach[g].any(axis=0) & mine).any()), None)
+    for k, reached in enumerate(reach):
+        group = next((g for g in groups if not (reach[g].any(axis=0) & reached).any()), None)
         if group is None:
             groups.append(group := [])
         group.append(k)
     limb = np.unique(joint_limb, return_inverse=True)[1].astype(np.intp)
-    touched = [np.unique(limb[mine]) for mine in reach]
+    touched = [np.unique(limb[reached]) for reached in reach]
     owner = np.array([-1 if len(limbs) > 1 else limbs[0] if len(limbs) else 0 for limbs in touched], np.intp)
     return Colouring(groups=tuple(map(tuple, groups)), reach=reach, limb=limb, owner=owner)
 
@@ -189,8 +189,8 @@ class Shooting:
         out = np.zeros((self.nparameter, *at_x.shape), np.float32)
         for row, group in enumerate(self.colouring.groups):
             for k in group:
-                mine = self.colouring.reach[k][self._joints]
-                out[k][..., mine] = change[row][..., mine] / step[k]
+                reached = self.colouring.reach[k][self._joints]
+                out[k][..., reached] = change[row][..., reached] / step[k]
         return out
 
     def _run(self, x: FloatArray) -> FloatArray:

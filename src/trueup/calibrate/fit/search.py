@@ -117,12 +117,12 @@ def evolve(search: SearchContext, costs_of: Costs, start: FloatArray) -> FloatAr
     engine = cma_es(start, _STEP, options)
     best, best_cost = np.array(state.best), state.best_cost
     while search.goes_on and not engine.stop():
-        asked = engine.ask()
-        costs = costs_of(np.array(asked))
-        engine.tell(asked, list(costs))
+        candidates = engine.ask()
+        costs = costs_of(np.array(candidates))
+        engine.tell(candidates, list(costs))
         state.spread = np.asarray(engine.result.stds).tolist()
         if costs.min() < best_cost:
-            best, best_cost = np.asarray(asked[int(costs.argmin())], np.float64), float(costs.min())
+            best, best_cost = np.asarray(candidates[int(costs.argmin())], np.float64), float(costs.min())
         search.batch_done(best, best_cost)
         state.x = np.asarray(engine.mean, np.float64).tolist()
     state.spread = []

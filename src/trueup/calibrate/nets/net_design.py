@@ -68,9 +68,9 @@ def blank_net(
     shape = (len(spec.groups), len(spec.signals))
     mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)
     if signals is not None:
-        mine = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
-        mean, std = np.array([m.mean(axis=0) for m in mine]), np.array([m.std(axis=0) for m in mine])
-        low, high = np.array([m.min(axis=0) for m in mine]), np.array([m.max(axis=0) for m in mine])
+        by_group = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
+        mean, std = np.array([m.mean(axis=0) for m in by_group]), np.array([m.std(axis=0) for m in by_group])
+        low, high = np.array([m.min(axis=0) for m in by_group]), np.array([m.max(axis=0) for m in by_group])
     return ActuatorNet(
         spec=spec,
         layers=layers,

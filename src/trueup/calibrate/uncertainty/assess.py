@@ -122,10 +122,10 @@ def _model_error(shooting: Shooting) -> FloatArray:
     count = windows.compared.sum(axis=(0, 1))
     each = []
     for limb in range(int(limbs.max()) + 1):
-        mine = limbs == limb
-        beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
+        in_limb = limbs == limb
+        beyond = np.average(1.0 - noise[in_limb] ** 2, weights=np.maximum(count[in_limb], 1))
         parameters = float((owner == limb).sum() + (owner < 0).sum())
-        each.append(model_error_factor(float(beyond), float(count[mine].sum()), parameters))
+        each.append(model_error_factor(float(beyond), float(count[in_limb].sum()), parameters))
     return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
 
 
@@ -144,10 +144,10 @@ def still_joints(windows: FitWindows) -> frozenset[str]:
     Measured by the total path of the commands: moving to the start of a recording and back is no excitation.
     """
     noise = windows.sigma[: len(windows.joint_names)]
-    asked = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
+    path = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
     if windows.torque is not None:
-        asked = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, asked)
-    still = windows.still | (asked < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
+        path = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, path)
+    still = windows.still | (path < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
     return frozenset(np.array(windows.joint_names)[still].tolist())
 
 

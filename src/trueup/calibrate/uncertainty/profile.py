@@ -172,9 +172,9 @@ class Profiler:
         moved, outs, limbs = moved.copy(), outs.copy(), descent.shooting.channel_limb
         for row, turn in enumerate(turns):
             for k in (k for k in turn if better[k]):
-                mine, limb = self._members[k], descent.owner[k]
+                members, limb = self._members[k], descent.owner[k]
                 felt = slice(None) if limb < 0 else limbs == limb
-                moved[row, mine], outs[row][..., felt] = tries[row, mine], new[row][..., felt]
+                moved[row, members], outs[row][..., felt] = tries[row, members], new[row][..., felt]
         return moved, outs
 
     def _temperature(self) -> FloatArray:
@@ -194,12 +194,12 @@ class Profiler:
         """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""
         count = len(self.x)
         ways, bread, inverses = np.zeros((count, count)), np.ones(count), {}
-        for k, (limb, mine) in enumerate(zip(self.descent.owner.tolist(), self._members, strict=True)):
+        for k, (limb, members) in enumerate(zip(self.descent.owner.tolist(), self._members, strict=True)):
             if limb not in inverses:
-                inverses[limb] = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
-            column = inverses[limb][:, np.searchsorted(mine, k)]
-            bread[k] = column[np.searchsorted(mine, k)]
-            ways[k, mine] = column / bread[k]
+                inverses[limb] = np.linalg.inv(self.hessian[np.ix_(members, members)])
+            column = inverses[limb][:, np.searchsorted(members, k)]
+            bread[k] = column[np.searchsorted(members, k)]
+            ways[k, members] = column / bread[k]
         return ways, bread
 
     def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:

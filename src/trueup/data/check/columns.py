@@ -76,19 +76,21 @@ def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
     if stop - start < max(10, answer + 4):
         return None
     inside, tail = slice(start, stop - answer), slice(stop - answer, stop + 1)
-    told, moved = (float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside))
+    commanded, moved = (
+        float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside)
+    )
     steps = np.abs(np.diff(view.pos[:, j]))
     quick = float(np.percentile(steps, 99.5))
     fastest = float(np.delete(steps, min(stop, len(steps) - 1)).max(initial=0.0))
     leap = abs(float(view.pos[min(stop + 1, view.rows - 1), j] - view.pos[stop, j]))
     # a jump at the end proves motion in between, unless a fresh command explains it: then it is no faster than others
-    sudden = (leap > 3 * quick and told < 0.5 * leap) or leap > 1.8 * fastest > 0
+    sudden = (leap > 3 * quick and commanded < 0.5 * leap) or leap > 1.8 * fastest > 0
     leapt = leap > max(0.02, 8 * view.noise[j]) and sudden and _caught_up(view, j, start, stop)
     wide = float(spread(view.pos[:, j : j + 1])[0])
     travel = float(np.ptp(np.cumsum(view.vel[inside, j]))) * view.dt if view.vel is not None else 0.0
-    asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
+    span = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
     silent = _silent(view, j, start, stop)
-    ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
+    ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * span)
     proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
     return Stop(proven, stop - start, start, moved) if proven or ignored else None
 

@@ -196,8 +196,8 @@ def _task(table: Table, tasks: dict[int, str]) -> dict[str, object]:
 
 def _shortfall(episode: int, rows: int, lengths: dict[int, int]) -> dict[str, object]:
     """A note when an episode's length differs from the dataset's metadata."""
-    said = lengths.get(episode, rows)
-    if said == rows:
+    expected = lengths.get(episode, rows)
+    if expected == rows:
         return {}
-    _log.warning("episode %d has %d rows, its metadata says %d: it was cut or edited", episode, rows, said)
-    return {"rows_by_metadata": said}
+    _log.warning("episode %d has %d rows, its metadata says %d: it was cut or edited", episode, rows, expected)
+    return {"rows_by_metadata": expected}

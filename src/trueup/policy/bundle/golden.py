@@ -165,12 +165,12 @@ def _chain(
     target = np.zeros((rows, len(spec.action.joint_names)))
     kept: dict[str, list[NDArray[np.generic]]] = {"obs": [], "action": [], "target": [], "torque": []}
     for k in range(steps):
-        reading, asked = _reading(given, k, order), np.asarray(given["asked"][k], np.float32)
-        obs, fresh = builder.step(reading, asked, seen).copy(), np.flatnonzero(given["restart"][k])
+        reading, command = _reading(given, k, order), np.asarray(given["asked"][k], np.float32)
+        obs, fresh = builder.step(reading, command, seen).copy(), np.flatnonzero(given["restart"][k])
         if len(fresh):
             forget(fresh)
             seen[fresh], target[fresh] = 0.0, reading.joint_pos[fresh]
-            obs[fresh] = builder.restart(_rows(reading, fresh), asked[fresh], seen[fresh], fresh)
+            obs[fresh] = builder.restart(_rows(reading, fresh), command[fresh], seen[fresh], fresh)
         action = np.ascontiguousarray(act(obs), np.float32)
         target, seen = mapping.target(action, target, builder.command), mapping.observed(action).copy()
         torque = np.array(spec.kp) * (target - reading.joint_pos) - np.array(spec.kd) * reading.joint_vel

@@ -188,9 +188,9 @@ class Passport(Strict, frozen=True, kw_only=True):
         for part, term in zip(seen.slices, seen.terms, strict=True):
             if term.signal == "command":
                 ends = np.sort(np.array([self.goal.low, self.goal.high]) * np.array(term.scale), axis=0)
-                mine = (place >= part.start) & (place < part.stop)
-                low[mine] = np.minimum(low[mine], ends[0][place[mine] - part.start])
-                high[mine] = np.maximum(high[mine], ends[1][place[mine] - part.start])
+                inside = (place >= part.start) & (place < part.stop)
+                low[inside] = np.minimum(low[inside], ends[0][place[inside] - part.start])
+                high[inside] = np.maximum(high[inside], ends[1][place[inside] - part.start])
         return low.astype(np.float32), high.astype(np.float32)
 
 
@@ -224,6 +224,6 @@ def _first_difference(found: tuple[TermFacts, ...], expected: tuple[TermFacts, .
     for found_part, other in zip(found, expected, strict=True):
         for name in found_part.__struct_fields__:
             if getattr(found_part, name) != getattr(other, name):
-                told, known = getattr(found_part, name), getattr(other, name)
-                return f"{name} of {other.signal} is {told!r}, but what a robot gives is {known!r}"
+                actual, known = getattr(found_part, name), getattr(other, name)
+                return f"{name} of {other.signal} is {actual!r}, but what a robot gives is {known!r}"
     return ""

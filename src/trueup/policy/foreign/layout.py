@@ -72,11 +72,11 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
     from trueup.policy.foreign.yaml_file import read_yaml
 
     file = Path(path)
-    said = read_toml(file, toml_layout.LayoutFile, "layout") if file.suffix == ".toml" else None
-    found = read_yaml(file) if said is None else {}
+    given = read_toml(file, toml_layout.LayoutFile, "layout") if file.suffix == ".toml" else None
+    found = read_yaml(file) if given is None else {}
     try:
-        if said is not None:
-            return toml_layout.build(said, toml_layout.FORMAT)
+        if given is not None:
+            return toml_layout.build(given, toml_layout.FORMAT)
         if "joint_ids_map" in found or "step_dt" in found:
             return unitree.read(file.resolve().parent.name, found, joint_names)
         if len(found) == 1 and isinstance(next(iter(found.values())), dict):

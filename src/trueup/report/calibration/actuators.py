@@ -47,8 +47,8 @@ def print_plan(table: Timetable, console: Console) -> None:
         console.print(f"about {about} on this machine; Ctrl-C loses no rung that is done", highlight=False)
         return
     thorough = clock(table.costs.all_of(RUNGS))
-    told = f"about {about} on this machine, at most {clock(table.limit_s)}: what does not fit is left out"
-    console.print(f"{told}; --thorough compares all rungs, about {thorough}", highlight=False, soft_wrap=True)
+    text = f"about {about} on this machine, at most {clock(table.limit_s)}: what does not fit is left out"
+    console.print(f"{text}; --thorough compares all rungs, about {thorough}", highlight=False, soft_wrap=True)
 
 
 def print_rung(result: RungResult, console: Console) -> None:

@@ -114,8 +114,8 @@ def _by_joint(scores: LogScores, errors: Sequence[JointErrors | None]) -> list[R
 def _name(scores: LogScores, k: int) -> str:
     """A log's label: number, duration and recorded origin."""
     log = scores.logs[k]
-    said = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
-    words = ", ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)
+    origin = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
+    words = ", ".join(map(str, origin)) if isinstance(origin, list | tuple) else str(origin)
     return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {words}".strip()
 
 

@@ -109,8 +109,8 @@ def _scenarios(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) 
         if not many:
             row.append(", ".join(f"{why} {count}" for why, count in result.reasons.items()) or None)
         rows.append(row)
-    asked = "passed: the lower end of the interval is at least 80 %, unless the suite says otherwise"
-    page.table(columns, rows, f"error: {scores[0].error_label}, mean over trials; {asked}.")
+    requirement = "passed: the lower end of the interval is at least 80 %, unless the suite says otherwise"
+    page.table(columns, rows, f"error: {scores[0].error_label}, mean over trials; {requirement}.")
     for name, score in zip(names, scores, strict=True):
         for note in (too_few(score), left_out(score)):
             if note:

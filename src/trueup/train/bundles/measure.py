@@ -28,15 +28,15 @@ _TAIL = 0.001  # of every column, on each side, outside low and high
 
 def measure_ranges(env: TaskEnv, policy: Policy, seconds: float) -> tuple[TrainingRange, Float32]:
     """Run a policy and record its observations; returns their ranges, and (2, ncommand) lowest and highest commands."""
-    obs, seen, asked = env.reset(), [], []
+    obs, seen, goals = env.reset(), [], []
     policy.restart(np.arange(env.nenv))
     for _ in range(math.ceil(seconds / env.control_dt)):
         seen.append(obs.actor.copy())
-        asked.append(env.goal.values.copy())
+        goals.append(env.goal.values.copy())
         step = env.step(np.ascontiguousarray(policy(obs), np.float32))
         policy.restart(step.ended)
         obs = step.obs
-    rows, commands = np.concatenate(seen), np.concatenate(asked)
+    rows, commands = np.concatenate(seen), np.concatenate(goals)
     if not np.isfinite(rows).all():
         raise TrueupError("the policy's observations are not finite in its own task")
     low, high = np.quantile(rows, (_TAIL, 1.0 - _TAIL), axis=0)

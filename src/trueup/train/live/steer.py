@@ -75,8 +75,8 @@ class Steering:
         """Update the table of commanded and measured values."""
         cell = '<td style="text-align:right;padding:0 0.5em;font-variant-numeric:tabular-nums">'
         rows = "".join(
-            f"<tr><td>{name}</td>{cell}{asked + 0.0:.2f}</td>{cell}{round(measured, 2) + 0.0:.2f}</td></tr>"
-            for name, asked, measured in zip(self._names, self.command, self._measured, strict=True)
+            f"<tr><td>{name}</td>{cell}{command + 0.0:.2f}</td>{cell}{round(measured, 2) + 0.0:.2f}</td></tr>"
+            for name, command, measured in zip(self._names, self.command, self._measured, strict=True)
         )
         table = f"<tr><td></td>{cell}asked</td>{cell}measured</td></tr>{rows}"
         self._readout.content = (

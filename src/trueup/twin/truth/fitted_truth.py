@@ -71,8 +71,8 @@ def _put(truth: Truth, parameter: FitParameter, value: float, spec: RobotSpec, n
         own = {"torque_limit": spec.torque_limit, "no_load_speed": spec.velocity_limit}.get(parameter.name, 1.0)
         here = np.isin(nominal.bodies if part == "body" else spec.joint_names, parameter.of)
         axis = np.arange(3) == parameter.axis
-        mine = here[:, None] & axis if parameter.name == "com_offset" else here
-        new = np.where(mine, value * own, getattr(old, field))
+        mask = here[:, None] & axis if parameter.name == "com_offset" else here
+        new = np.where(mask, value * own, getattr(old, field))
     changed = {field: new}
     if field == "no_load_speed":  # a knee that the preset drew keeps its share
         changed["knee_speed"] = old.knee_speed / old.no_load_speed * new

@@ -144,8 +144,8 @@ class NetActuator(SubstepModel):
         """Fill the history, newest last, with earlier servo signals, each (nsim, steps of dt_s, njoint)."""
         for age in range(min(self.net.spec.depth, target.shape[1])):
             at = -1 - age
-            asked = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
-            self._read(position[:, at], velocity[:, at], target[:, at], asked)
+            wanted = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
+            self._read(position[:, at], velocity[:, at], target[:, at], wanted)
             self._clip()
             self.forward.write(age, self._signals)
 

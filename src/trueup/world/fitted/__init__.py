@@ -1,1 +1,1 @@
-"""Results of a calibration for other stages: SimParams, params.json, their writer into a simulation, posterior draws."""
+"""Results of a calibration for other stages: SimParams, params.json, their writer to a simulation, posterior draws."""

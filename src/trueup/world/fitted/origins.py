@@ -105,12 +105,12 @@ def _line(group: Sequence[ValueOrigin]) -> str:
 
 def _drawn(group: Sequence[ValueOrigin]) -> str:
     words = Counter(origin.verdict for origin in group)
-    said = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
+    texts = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
     of = len(dict.fromkeys(item for origin in group for item in origin.of)) or len(group)
     amount = _amount(group[0].name, of)
     if len(group) < of:
         amount += f" with {len(group)} value" + ("s" if len(group) > 1 else "")
-    return f"{amount} from the calibration: {', '.join(said)}"
+    return f"{amount} from the calibration: {', '.join(texts)}"
 
 
 def _amount(name: str, count: int) -> str:

@@ -178,13 +178,13 @@ class RandomizedParameters:
         """Bodies that are written: those drawn, not all (an inertia that is not touched keeps its bits)."""
         if PARAMETERS[name].scope != "body":
             return None
-        asked: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
+        names: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
         for source in _MASSES if name == "inertia" else (name,):
             if source in self._ranges:
-                asked |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
+                names |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
             if self._fitted is not None and (source, name) != ("com_offset", "inertia"):
-                asked |= dict.fromkeys(self._fitted.bodies(source))
-        return tuple(asked)
+                names |= dict.fromkeys(self._fitted.bodies(source))
+        return tuple(names)
 
     def _columns(self, name: str, nominal: FloatArray) -> FloatArray:
         at = self._columns_of.get(name)

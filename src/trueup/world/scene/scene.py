@@ -170,7 +170,7 @@ class Scene:
             spec.option = root.option
             frame = root.worldbody.add_frame(pos=mounted.pos, quat=mounted.quat)
             root.attach(spec, prefix=mounted.prefix, frame=frame)
-        if next((asked for asked in (cfg.floor, self.floor) if asked is not None), is_free):
+        if next((choice for choice in (cfg.floor, self.floor) if choice is not None), is_free):
             add_floor(root)
         return root
 

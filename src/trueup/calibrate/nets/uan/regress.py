@@ -279,5 +279,5 @@ class Race:
     def restore(self, state: State) -> None:
         """Continue from `state`."""
         for k, trainer in enumerate(self.runners):
-            mine = f"{k}/"
-            trainer.restore({n.removeprefix(mine): a for n, a in state.items() if n.startswith(mine)})
+            prefix = f"{k}/"
+            trainer.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
