@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, get_args, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from trueup.core.errors import TrueupError
 
@@ -78,6 +78,12 @@ class Output:
 OutFile = Annotated[Path, Output("file")]
 OutFolder = Annotated[Path, Output("folder")]
 OutEither = Annotated[Path, Output("either")]
+if TYPE_CHECKING:  # Python also takes text where the command line makes paths
+    PathLike = str | Path
+    OutFileLike = str | Path
+    OutFolderLike = str | Path
+else:
+    PathLike, OutFileLike, OutFolderLike = Path, OutFile, OutFolder
 
 
 def check_outputs(config: object) -> None:

@@ -43,20 +43,16 @@ class PhysxFeet:
         self._touches = self._state = None
 
     def contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each foot touches something."""
         return self._contacts()[rows, : self._count]
 
     def trunk_contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the trunk touches something, (n,)."""
         return self._contacts()[rows, self._count]
 
     def position(self, rows: Rows) -> tuple[NDArray[Any], ...]:
-        """x, y, z of the feet in the world, (n, nfoot) each."""
         place = self._moving()[rows, :, :3]
         return place[..., 0], place[..., 1], place[..., 2]
 
     def velocity(self, rows: Rows) -> NDArray[np.float32]:
-        """Of the feet in the world, (n, nfoot, 3)."""
         return self._moving()[rows, :, 3:].astype(np.float32)
 
     def _contacts(self) -> NDArray[np.bool_]:

@@ -94,7 +94,6 @@ class Ros2Driver(ConnectedWithin):
         self._link, self._held, self._other, self._has_sent = link, None, None, False
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         return connected(self._link).feed.next()
 
     def write(self, command: Command) -> Command:
