@@ -144,7 +144,6 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
     folder = loop.folder(round_, "gap")
     if not (folder / GAP_FILE).exists():
         return Chapter(title="what the diagnosis found", verdict="no run to diagnose", status="warn")
-    result = json.loads((folder / "result.json").read_text())
     result = read_gap(folder)
     columns = ("cause", "size", "explains", "90 %", "likeliest in", "mended by")
     rows: list[tuple[Cell, ...]] = [
