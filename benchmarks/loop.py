@@ -92,7 +92,7 @@ Asked: the second round better than the first (velocity error or falls, the othe
 **{better} of {len(rows)}** by the plain numbers, {sure} beyond the 95 % interval of the paired runs, {worse} worse
 beyond it or better in one thing and worse in the other.
 
-A round on the robot is six runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
+A round on the robot is twelve runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
 base's velocity from the one asked for, by the robot's own leg odometry. Round 1: {BUDGETS.record_s:g} s in the air,
 fit, training, gate, ladder of rungs, diagnosis. Round 2: another motion, squats that weigh the load, a fit led by the
 diagnosis, and the policy goes on from round 1. Budgets are far below those of `make demo`, for the sake of ten twins:
