@@ -1,4 +1,4 @@
-"""`trueup predictions`: every run beside its prediction, and how good the predictions were."""
+"""`trueup predictions`: what was predicted of a robot, what its runs showed, and how good the predictions were."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from trueup.gap.predictions import PredictedQuantity, Predictions, predictions
+from trueup.gap.predictions import PredictedQuantity, Predictions, ScoredRun, predictions
 from trueup.gap.verbs import PredictionsVerb
-from trueup.report.page import Cell
 from trueup.report.terminal import text_table
 
-COLUMNS = ("run", "what", "predicted", "interval", "measured", "inside")
+COLUMNS = ("of the robot", "what", "predicted", "95 %", "measured", "")
+RUNS = ("run", "asked for", "fell", "chance", "velocity error, m/s", "power, W")
 
 
 def run_predictions(verb: PredictionsVerb) -> int:
@@ -27,27 +27,14 @@ def run_predictions(verb: PredictionsVerb) -> int:
 
 
 def print_predictions(found: Predictions, console: Console) -> None:
-    """Table of runs and robots, then one line about all."""
-    if found.runs:
-        console.print(text_table(COLUMNS, [[str(cell) for cell in row] for row in prediction_rows(found)]))
+    """What held, of robots and then run by run; intervals are those of a robot's mean, so no run is judged by them."""
     for line in summary_lines(found):
         console.print(line, soft_wrap=True, highlight=False)
+    if found.runs:
+        console.print(text_table(COLUMNS, [_row(one.name, each) for one in found.robots for each in one.quantities]))
+        console.print(text_table(RUNS, [_run(run) for one in found.robots for run in one.runs]))
     for note in found.notes:
         console.print(f"note     {escape(note)}", soft_wrap=True, highlight=False)
-
-
-def prediction_rows(found: Predictions, robot: str | None = None) -> list[tuple[Cell, ...]]:
-    """Rows of runs, then of all runs of a robot together; `robot`: only those of that name."""
-    out: list[tuple[Cell, ...]] = []
-    for one in found.robots:
-        if robot is not None and one.name != robot:
-            continue
-        for run in one.runs:
-            fell = "fell" if run.fell else "stayed up"
-            out.append((run.name, "fall", f"{run.fall_chance:.0%}", "", fell, f"Brier {run.brier:.2f}"))
-            out += [_row(run.name, quantity) for quantity in run.quantities]
-        out += [_row(f"{one.name}: all runs", quantity) for quantity in one.quantities]
-    return out
 
 
 def summary_lines(found: Predictions) -> list[str]:
@@ -61,7 +48,13 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, one: PredictedQuantity) -> tuple[Cell, ...]:
+def _row(name: str, one: PredictedQuantity) -> list[str]:
     measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
     inside = "-" if one.inside is None else "inside" if one.inside else "outside"
-    return name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside
+    return [name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside]
+
+
+def _run(one: ScoredRun) -> list[str]:
+    known = {each.name: each.measured for each in one.quantities}
+    measured = ["-" if (value := known.get(name)) is None else f"{value:.3g}" for name in ("velocity error", "power")]
+    return [one.name, one.command, "yes" if one.fell else "no", f"{one.fall_chance:.0%}", *measured]
