@@ -80,12 +80,15 @@ class Context:
             check_reference(self.asked.driver)
         spec = self.robot.spec
         if self.asked.task is None and self.task not in task_names():
-            like = "go2-velocity" if self.is_legged else "NAME"
             told = f"no shipped task is for {spec.name!r}, so the loop does not know what to train"
-            written = f"`trueup task init {self.asked.robot} --like {like} --out mine.py` writes one"
-            raise TrueupError(f"{told}; {written}, then --task mine.py:FUNCTION", place="--task")
+            how = "write one of your own (docs/tasks.md): --task FILE.py:FUNCTION"
+            if self.is_legged:
+                written = f"`trueup task init {self.asked.robot} --like go2-velocity --out mine.py` writes one"
+                how = f"{written}, then --task mine.py:{spec.name}_velocity"
+            raise TrueupError(f"{told}; {how}", place="--task")
+        trained = self.trained
         if self.suite:
-            read_suite(self.suite, (self.trained.robot, self.trained.name))
+            read_suite(self.suite, (trained.robot, trained.name))
         if self.asked.start is not None:
             RunFolder(self.asked.start).newest_policy()
 
