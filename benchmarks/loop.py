@@ -95,8 +95,8 @@ beyond it or better in one thing and worse in the other.
 A round on the robot is twelve runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
 base's velocity from the one asked for, by the robot's own leg odometry. Round 1: {BUDGETS.record_s:g} s in the air,
 fit, training, gate, ladder of rungs, diagnosis. Round 2: another motion, squats that weigh the load, a fit led by the
-diagnosis, and the policy goes on from round 1. All trainings share their beginning: {START_STEPS:,} control steps in the
-model as it came, with the task's own ranges; round 1 adds {BUDGETS.train_steps:,}, round 2 {BUDGETS.more_steps:,}
+diagnosis, and the policy goes on from round 1. All trainings share their beginning: {START_STEPS:,} control steps in
+the model as it came, with the task's own ranges; round 1 adds {BUDGETS.train_steps:,}, round 2 {BUDGETS.more_steps:,}
 ({minutes:.1f} CPU minutes a twin with everything else). So a part of what round 2 gains is longer training.
 
 {table(rows)}

@@ -1,8 +1,8 @@
-"""Preflight: everything that must agree before a joint moves, compared by name and value. Nothing is sent.
+"""Preflight: bundle, robot and driver compared by name and value before a joint moves. Nothing is sent.
 
-Three parts, each of which can be asked alone: passport against robot (files only), driver against both, and the first
-states of the robot. Every finding has a name that `--allow` takes, what was asked and what was found. What touches the
-motors' own safety (joints, limits, sensors that are wrong) cannot be allowed away.
+Three parts, each usable alone: passport against robot (files only), driver against both, and the first
+states of the robot. Every finding has a name that `--allow` takes, the expected and the found value. Findings about the
+motors' safety (joints, limits, faulty sensors) cannot be allowed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRAVITY = 9.81
 
 
 class Disagreement(NamedTuple):
-    """Something that does not agree: its name, what was asked and what was found, both with values."""
+    """One disagreement: its name, the expected and the found value."""
 
     name: str
     asked: str
@@ -91,7 +91,7 @@ def check_passport(passport: Passport, robot: Robot) -> list[Disagreement]:
 
 
 def _torque(passport: Passport, spec: RobotSpec) -> list[Disagreement]:
-    """A policy that was trained with less torque than the robot's limit is fine; with another robot's it is not."""
+    """A policy trained with less torque than the robot's limit is accepted, one trained with more is not."""
     own = JointOrder(passport.joint_names, spec.joint_names).to_policy(spec.torque_limit)
     return [
         Disagreement("limits", f"torque limit of {joint} {told:g} N m (policy)", f"the robot's is {limit:g} N m")
@@ -149,7 +149,7 @@ def _fixed_gains(passport: Passport, spec: RobotSpec, kp: FloatArray, kd: FloatA
 def check_states(
     passport: Passport, robot: Robot, states: Sequence[RobotState], *, moved: bool = False
 ) -> list[Disagreement]:
-    """Two or more states of a robot that nobody moves yet (`moved`: another commander does): are they sane?"""
+    """Check two or more states of a robot at rest (`moved`: another program moves it)."""
     state, spec = states[-1], robot.spec
     wanted = {term.signal for term in passport.policy.observation.terms}
     if wanted & set(_IMU_SIGNALS) and (state.imu_quat is None or state.imu_gyro is None):

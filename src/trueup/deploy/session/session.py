@@ -38,7 +38,7 @@ _NOTHING = Watched(0, float("nan"), (), "")
 
 @dataclass(frozen=True, kw_only=True)
 class DeploySessionCfg:
-    """How a run is carried out.
+    """Options of a run.
 
     seconds     that the policy runs; None: until the operator ends it
     ramp_s      least time of the ramp; rest_s: in the default pose after it
@@ -68,7 +68,7 @@ class DeploySessionCfg:
 
 
 class Live(Protocol):
-    """A live page that looks on, and whose operator may stop (`deploy.telemetry`)."""
+    """Live pages of a run, whose operator may stop it (`deploy.telemetry`)."""
 
     @property
     def stop_requested(self) -> bool: ...
@@ -105,7 +105,7 @@ class DeploySession:
         self._ahead: RobotState | None = None
 
     def run(self) -> RunOutcome:
-        """Carry the run out; whatever happens, damp."""
+        """Execute the run; damps at every exit."""
         loop: LoopReport | None = None
         with stop_on_signal() as stop, undisturbed(realtime=self._driver.realtime):
             try:
@@ -121,7 +121,7 @@ class DeploySession:
 
     # --- ticks ---
     def _align(self) -> None:
-        """Begin right after a new state, so that every state is fresh when it is used."""
+        """Start the schedule right after a new state, so that states are fresh when they are used."""
         self._ahead = self._driver.read()
         if self._driver.realtime:
             self._ahead = self._driver.read()
@@ -241,7 +241,7 @@ class DeploySession:
             _log.warning("sitting down was cut short: %s", error)
 
     def _end(self, ended: Ended, guard: str, reason: str) -> None:
-        """Note how it ended; the first reason stays."""
+        """Record why the run ended; the first reason is kept."""
         if self._ended is None:
             self._ended = (ended, guard, reason)
 

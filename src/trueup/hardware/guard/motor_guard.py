@@ -1,4 +1,4 @@
-"""MotorGuard: states and commands in, the command that may be sent out. No input or output, no clock of its own.
+"""MotorGuard: from states and commands to the limited command. No I/O, no clock of its own.
 
     idle     no command yet: damping. Faults of the state are kept as `not_ready`
     active   from the first command on: every fault of a state or a command is a trip
@@ -62,7 +62,7 @@ class MotorGuard:
 
     # --- in ---
     def observe(self, state: RobotState, arrived_s: float) -> bool:
-        """Take a report; True if it passed the checks and is the newest."""
+        """Check a report; True if it passed and is the newest."""
         verdict = self._readings.check(state)
         if isinstance(verdict, GuardFault):
             self._find(verdict, arrived_s)
@@ -104,7 +104,7 @@ class MotorGuard:
         self.clips.update(accepted.clips)
 
     def stop(self, fault: GuardFault, now_s: float) -> None:
-        """Trip; the first reason stays."""
+        """Trip; the first reason is kept."""
         if self.trip is None:
             self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
 
@@ -120,7 +120,7 @@ class MotorGuard:
 
     # --- out ---
     def tick(self, now_s: float) -> FloatArray | None:
-        """Return the rows (5, n) that may be sent now, None for damping."""
+        """Return the limited rows (5, n) to send now, None for damping."""
         if self._accepted is None or self.trip is not None:
             return None
         fault = self._age(now_s)
@@ -142,7 +142,7 @@ class MotorGuard:
         return "tripped" if self.trip is not None else "idle" if self._accepted is None else "active"
 
     def not_ready(self, now_s: float) -> str:
-        """Why a first command would trip now; "" if nothing speaks against it."""
+        """Why a first command would trip now; "" if it would not."""
         fault = self._fault or self._age(now_s)
         return "" if fault is None or self.phase != "idle" else fault.reason
 
@@ -151,7 +151,7 @@ class MotorGuard:
         return self._health.derate
 
     def status(self, now_s: float) -> GuardStatus:
-        """How the guard stands."""
+        """The guard's status."""
         return GuardStatus(
             phase=self.phase,
             trip=self.trip,
@@ -163,12 +163,12 @@ class MotorGuard:
 
     # --- age ---
     def _time(self, state: RobotState, arrived_s: float) -> None:
-        """Note when a new report came, and how much later than the fastest one came after it was measured."""
+        """Record when a new report came, and its delay beyond that of the fastest report."""
         offset = arrived_s - state.time_s
         waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
         self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
         self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
-        self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
+        self._state_excused_s = min(self._state_excused_s, self._late_s)  # waiting frames come late
 
     def _age(self, now_s: float) -> GuardFault | None:
         if not self._realtime:
@@ -187,7 +187,7 @@ class MotorGuard:
         return None
 
     def _find(self, fault: GuardFault | None, now_s: float) -> None:
-        """A fault stops an active guard and keeps an idle one from starting."""
+        """Record a fault: an active guard trips, an idle one is not ready."""
         self._fault = fault
         if fault is not None and self._accepted is not None:
             self.stop(fault, now_s)

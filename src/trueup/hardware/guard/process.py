@@ -3,7 +3,7 @@
     in   one line of JSON on standard input (`Order`), then frames of `hardware.wire` on an inherited socket
     out  WELCOME (or REFUSAL), STATE, COMMAND (what was really sent), STATUS, SUMMARY on the same socket
 
-It owns the driver. Whatever ends it ends in damping: goodbye or death of the policy, a signal, an exception.
+It owns the driver. Every end is damping: the policy's disconnect or death, a signal, an exception.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _log = logging.getLogger(__name__)
 FASTEST_HZ = 500.0
 _DAMPINGS = 5
 _READY_S = 3.0
-_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no other and import little
+_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no process and import little
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the guard is started with; `channel` is the inherited socket's number."""
+    """Arguments of the guard's process; `channel` is the inherited socket's number."""
 
     channel: int
     reference: str
@@ -58,14 +58,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     out: str | None = None
 
     def robot(self) -> Robot:
-        """The robot as it was described."""
+        """The robot of the order."""
         root = None if self.root is None else Path(self.root)
         path, options = Path(self.model_path), dict(self.options)
         return Robot(spec=self.spec, model_path=path, root=root, built_in=self.built_in, options=options)
 
 
 def main() -> int:
-    """Guard what standard input orders."""
+    """Run the guard that standard input describes."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     stop = threading.Event()
 
@@ -85,14 +85,14 @@ def main() -> int:
 
 
 def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
-    """Connect the robot, guard it, let go of it."""
+    """Connect the robot, guard it, disconnect."""
     from trueup.hardware.drivers.open import open_driver
 
     meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
     recorder = GuardRecorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
     driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
     if order.cfg.realtime_priority and order.reference.startswith(_IN_THIS_PROCESS):
-        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which it must be heard too
+        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which its states must be read too
     try:
         driver.connect()
         _run(order, driver, channel, recorder, stop)
@@ -137,7 +137,7 @@ def _substeps(command_hz: float, control_hz: float) -> int:
 
 
 def _prepare(cfg: GuardCfg) -> None:
-    """Make this process fit for a schedule; what the system does not allow is left as it is."""
+    """Set up this process for a timed loop, as far as the system allows it."""
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(SWITCH_S)
@@ -147,7 +147,7 @@ def _prepare(cfg: GuardCfg) -> None:
 
 
 def _tap(driver: Driver) -> dict[str, int]:
-    """What a twin counted at its motors."""
+    """Counts at a twin's motors."""
     tap = getattr(driver, "tap", None)
     if tap is None:
         return {}

@@ -29,7 +29,7 @@ MESSAGE_TYPES: dict[str, type[Any]] = {
 
 
 class CommandTargets(NamedTuple):
-    """What a command message asks, in spec order: rad, rad/s, N m; zero where the message has no such field."""
+    """Targets of a command message in spec order: rad, rad/s, N m; zero where the message has no such field."""
 
     position: FloatArray
     velocity: FloatArray
@@ -47,7 +47,7 @@ class CommandFormat:
         self._order = NameOrder(joint_names, cfg.command)
 
     def pack(self, asked: CommandTargets, time_s: float) -> tuple[Any, CommandTargets]:
-        """A message at a time of the sender's clock, and what of `asked` is in it."""
+        """A message stamped with the sender's clock, and the part of `asked` that it carries."""
         header = messages.Header(messages.Time(*split_seconds(time_s)))
         names, position = list(self._names), asked.position.tolist()
         if self._kind == "joint_state":
@@ -62,7 +62,7 @@ class CommandFormat:
         return messages.JointTrajectory(messages.Header(), names, [point]), sent
 
     def unpack(self, message: Any) -> CommandTargets:
-        """What a message asks of our joints; a message that lacks one is refused by name."""
+        """Targets of a message for our joints; a missing joint is refused by name."""
         if self._kind == "joint_state":
             return self._by_name(message.name, message.position, message.velocity, message.effort)
         if self._kind == "trajectory":

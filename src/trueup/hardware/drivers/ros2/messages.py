@@ -141,7 +141,7 @@ class Float64MultiArray(IdlStruct, typename="std_msgs::msg::dds_::Float64MultiAr
 @dataclass
 @final
 class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTrajectoryPoint_"):
-    """Where the joints are to be `time_from_start` after the message."""
+    """Joint targets at `time_from_start` after the message."""
 
     positions: Numbers = field(default_factory=list)
     velocities: Numbers = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Feetech STS servos: registers of state, goals, gains and torque, and their safe state.
 
 In the safe state "damp" the servo's own damping output (Torque_Enable 2) brakes the motor by its windings. Before that
-the goal is set to where the servo is and the torque limit lowered, so that firmware that does not know the value 2
+the goal is set to the present position and the torque limit lowered, so that firmware that does not know the value 2
 holds softly instead. Gains lie in memory that survives power-off unless the lock is on; it is put on first.
 """
 
@@ -103,7 +103,7 @@ class FeetechServos:
                 _log.warning("%s; it holds with %g of its torque instead", error, self._cfg.soft_torque)
 
     def release(self) -> None:
-        """Nothing: a servo that brakes or holds goes on doing so."""
+        """Does nothing: a servo keeps braking or holding."""
 
     def _drive(self, goals: Ticks, torque: Ticks) -> None:
         """Acceleration, goal, no time, full speed and torque limit in one packet."""

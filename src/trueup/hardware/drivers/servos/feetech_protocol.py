@@ -54,7 +54,7 @@ class FeetechCodec:
         return self.encode(ServoPacket(BROADCAST, SYNC_WRITE, bytes((address, length)) + data))
 
     def reply(self, packet: ServoPacket) -> Reply | None:
-        """The packet as an answer: a servo's own id, and error bits as they can be."""
+        """The packet as an answer, None unless id and error bits are possible for one."""
         return Reply(*packet) if packet.id < BROADCAST and packet.code <= 0x7F else None
 
     def status(self, reply: Reply) -> bytes:

@@ -101,7 +101,7 @@ class Struct:
         from cyclonedds.idl import make_idl_struct
         from cyclonedds.idl import types as idl_types
 
-        types: Any = idl_types  # builds array types by indexing, which no checker follows
+        types: Any = idl_types  # array types are built by indexing, which type checkers do not follow
         fields: dict[str, Any] = {}
         for name, kind, count in self.fields:
             one = kind.idl if isinstance(kind, Struct) else getattr(types, _IDL_NAMES[kind])
@@ -125,7 +125,7 @@ class Struct:
 
 
 class _Bytes:
-    """What a sample of bytes does instead of walking through its fields."""
+    """A sample that carries bytes instead of fields."""
 
     def __init__(self, cdr: bytes) -> None:
         self.cdr = cdr
