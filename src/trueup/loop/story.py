@@ -41,7 +41,8 @@ def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
 def _lead(loop: Context, rounds: int) -> str:
     """What was done, for somebody who sees such a page for the first time."""
     if loop.asked.logs:
-        return "Recordings of a robot were given: a simulator was fitted to them, and a policy trained in it."
+        trained = ", and a policy was trained in it" if loop.workspace.manifest(1, "train") is not None else ""
+        return f"Recordings of a robot were given: a simulator was fitted to them{trained}. No robot was moved."
     robot = "a virtual robot whose physics are hidden from all that follows" if loop.is_twin else "the robot"
     first = f"Each round records {robot}, fits the simulator to it, trains a policy in draws of that fit"
     later = " A later round begins with what the diagnosis of the one before found." if rounds > 1 else ""
@@ -116,10 +117,21 @@ def _summary(loop: Context, looped: Looped) -> list[tuple[Status, str]]:
     if looped.comparison is None:
         on_robot = ", ".join(map(str, looped.figures)) or "none"
         if loop.asked.logs:
-            return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+            return _of_recordings(loop)
         return [("plain", f"Rounds that came to the last rung on the robot: {on_robot}; two are needed to compare.")]
     status: dict[str, Status] = {"better": "good", "worse": "bad"}
     return [(status.get(looped.comparison.verdict, "warn"), in_words(looped.comparison))]
+
+
+def _of_recordings(loop: Context) -> list[tuple[Status, str]]:
+    """What the fit is worth on motion that it did not see; all that recordings alone can show."""
+    if loop.workspace.manifest(1, "calibrate") is None:
+        return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+    before, after = chapters.held_out_errors(read_calibration(loop.fit(1)))
+    errors = f"{after:.1f} instead of {before:.1f} mrad on motion that the fit did not see"
+    if after < before:
+        return [("good", f"The fitted simulator is nearer to the robot than the model as it came: {errors}.")]
+    return [("warn", f"The fit is no better than the model as it came: {errors}.")]
 
 
 def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
