@@ -53,10 +53,17 @@ def refuse(findings: Sequence[Disagreement], allow: Sequence[str] = ()) -> tuple
     if blocking:
         shown = "\n  ".join(str(one) for one in blocking[:_MOST_SHOWN])
         more = f"\n  and {len(blocking) - _MOST_SHOWN} more" if len(blocking) > _MOST_SHOWN else ""
-        names = sorted({one.name for one in blocking} & set(ALLOWABLE))
-        hint = f"\n(--allow {' '.join(names)} would let these pass, and be recorded)" if names else ""
-        raise TrueupError(f"preflight refuses:\n  {shown}{more}{hint}")
+        raise TrueupError(f"preflight refuses:\n  {shown}{more}{_hint({one.name for one in blocking})}")
     return tuple(one for one in findings if one.name in allow)
+
+
+def _hint(names: set[str]) -> str:
+    """What --allow could do about findings of these names."""
+    can = sorted(names & set(ALLOWABLE))
+    if not can:
+        return ""
+    what = "these pass" if len(can) == len(names) else f"{' and '.join(can)} pass, not the others"
+    return f"\n(--allow {' '.join(can)} would let {what}; it is recorded)"
 
 
 # --- files ---

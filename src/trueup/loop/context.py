@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from trueup.core.arrays import sha256_of_file
-from trueup.core.errors import TrueupError
+from trueup.core.errors import TrueupError, did_you_mean
 from trueup.core.own_code import is_own_code
 from trueup.evaluate.exam import shipped_for
-from trueup.hardware.drivers.open import same_twin
+from trueup.evaluate.scenarios.suite import read_suite
+from trueup.hardware.drivers.open import check_reference, same_twin
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.verbs import Budgets, LoopVerb
 from trueup.loop.workspace import Workspace
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.spec import spec_to_toml
-from trueup.tasks.load import load_task
+from trueup.tasks.load import load_task, task_names
 from trueup.tasks.task import Task
 from trueup.train.folder import RunFolder
 
 # tasks that are not named after their robot
 _TASKS = {"so101": "so101-push", "z1": "z1-reach", "pendulum": "pendulum-swingup"}
+
+
+def check_recordings(logs: Sequence[Path]) -> None:
+    """Refuse recordings that are not there, are no .mcap files, or have the same name."""
+    names = [one.name for one in logs]
+    if gone := [one for one in logs if not one.is_file()]:
+        near = did_you_mean(gone[0].name, (one.name for one in gone[0].parent.glob("*.mcap")))
+        raise TrueupError(f"no such recording{near}", file=gone[0])
+    if odd := [one for one in logs if one.suffix != ".mcap"]:
+        raise TrueupError("recordings of the loop are .mcap files: `trueup data import` makes them", file=odd[0])
+    if twice := [one for one in names if names.count(one) > 1]:
+        told = f"two of the recordings are called {twice[0]!r}: give them names of their own"
+        raise TrueupError(told, place="--logs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +71,26 @@ class Context:
             file, _, function = self.asked.task.rpartition(":")
             return f"{Path(file).resolve()}:{function}" if file.endswith(".py") else self.asked.task
         return self.asked.task
+
+    def check(self) -> None:
+        """Refuse what cannot be: a robot, driver, task, recording or run that there is not. Writes nothing."""
+        if self.asked.logs:
+            check_recordings(self.asked.logs)
+        else:
+            check_reference(self.asked.driver)
+        spec = self.robot.spec
+        if self.asked.task is None and self.task not in task_names():
+            told = f"no shipped task is for {spec.name!r}, so the loop does not know what to train"
+            how = "write one of your own (docs/tasks.md): --task FILE.py:FUNCTION"
+            if self.is_legged:
+                written = f"`trueup task init {self.asked.robot} --like go2-velocity --out mine.py` writes one"
+                how = f"{written}, then --task mine.py:{spec.name}_velocity"
+            raise TrueupError(f"{told}; {how}", place="--task")
+        trained = self.trained
+        if self.suite:
+            read_suite(self.suite, (trained.robot, trained.name))
+        if self.asked.start is not None:
+            RunFolder(self.asked.start).newest_policy()
 
     @cached_property
     def task_facts(self) -> dict[str, str]:
@@ -133,7 +168,7 @@ class Context:
         if not self.is_twin:
             if not self.asked.attended:
                 told = f"{self.asked.driver!r} is no twin, and the loop moves a robot only while somebody stands by"
-                raise TrueupError(f"{told}: --attended, or stop before it: --until verify", place="--driver")
+                raise TrueupError(f"{told}: --attended; or give recordings that there are: --logs", place="--driver")
             return self.asked.driver
         plain = same_twin(self.asked.driver).replace("&base=free", "")
         held = "&base=free" if base == "free" and self.robot.spec.base.floating else ""

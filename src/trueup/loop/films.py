@@ -16,6 +16,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.mcap.read import read_mcap
 from trueup.loop.compare import rows_log
 from trueup.loop.context import Context
+from trueup.loop.stages.act import WALKS
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
 
@@ -74,7 +75,9 @@ def robot_films(loop: Context, round_: int) -> list[Film]:
     for rows in sorted(loop.folder(round_, "deploy").glob("full-*/policy.rows"))[:_FILMED]:
         name = rows.parent.name
         path = _path(loop, f"robot-{name}-{round_}", made.hash)
-        out += _made(path, f"The robot in run {name}, by its own sensors.", partial(_film_rows, loop.robot, rows))
+        walk = WALKS[int(name.removeprefix("full-")) - 1] if loop.walks else ()
+        asked = f" asked for {', '.join(walk)}" if walk else ""
+        out += _made(path, f"The robot{asked}, drawn from its own sensors.", partial(_film_rows, loop.robot, rows))
     return out
 
 

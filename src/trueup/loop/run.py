@@ -74,6 +74,7 @@ def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
     if asked.from_round is not None and asked.from_ is None:
         raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
     loop = Context(asked=asked, budgets=budgets or (FULL if asked.full else SHORT), workspace=Workspace(where(asked)))
+    loop.check()
     workspace = loop.workspace
     driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
     wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}

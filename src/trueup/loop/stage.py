@@ -129,11 +129,17 @@ def _run_all(workspace: Workspace, stage: Stage, folder: Path, tell: Tell) -> li
         if code in command.last:
             break
         if code not in command.ok:
-            lines = (folder / LOG).read_text(errors="replace").strip().splitlines()[-3:]
-            said = " | ".join(line.strip() for line in lines)
+            said = _complaint((folder / LOG).read_text(errors="replace"))
             told = f"stage {stage.name!r} of round {stage.round} failed with exit code {code}: {said}"
             raise TrueupError(f"{told}; the same command goes on from here", file=folder / LOG)
     return codes
+
+
+def _complaint(printed: str) -> str:
+    """Why a command failed: its own last word if it had one, else the end of what it printed."""
+    lines = [line.strip() for line in printed.strip().splitlines()]
+    last = lines[-1] if lines else ""
+    return last.removeprefix("trueup: ") if last.startswith("trueup: ") else " | ".join(lines[-3:])
 
 
 def _run(workspace: Workspace, stage: Stage, folder: Path, command: StageCommand, tell: Tell) -> int:

@@ -37,6 +37,7 @@ class RunCfg:
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
     start          folder of the run whose networks this one begins with; the same task, joints and learner. Or a bundle
+    trained_s      simulated time of the runs that it continues: ranges and late costs start as far as they were then
     layout         of a bundle that was trained elsewhere: its observations and actions
     """
 
@@ -54,6 +55,7 @@ class RunCfg:
     learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
     start: str | None = None
+    trained_s: float = 0.0
     layout: Layout | None = None
 
 

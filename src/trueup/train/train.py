@@ -191,9 +191,18 @@ def run_env(
     task = load_task(cfg.task, cfg.robot)
     if cfg.layout is not None:
         task = with_layout(task, cfg.layout)
-    if isinstance(cfg.learner, DistillCfg) or cfg.start is not None:  # walks already: no easy start is needed
-        task = replace(task, ramp_s=(0.0, 0.0))
-    return make_env(task, env_cfg)
+    return make_env(replace(task, ramp_s=_ramp(cfg, task.ramp_s)), env_cfg)
+
+
+def _ramp(cfg: RunCfg, ramp_s: tuple[float, float]) -> tuple[float, float]:
+    """When ranges and late costs grow: after another run they go on growing; who follows a teacher needs no easy start.
+
+    A bundle does not tell how long it was trained: nothing is held back.
+    """
+    if isinstance(cfg.learner, DistillCfg) or (cfg.start is not None and cfg.trained_s == 0.0):
+        return 0.0, 0.0
+    begin, end = (time - cfg.trained_s for time in ramp_s)
+    return (begin, end) if end > 0.0 else (0.0, 0.0)
 
 
 def assess_run(

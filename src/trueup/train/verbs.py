@@ -173,6 +173,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
     from trueup.policy.bundle.bundle import is_bundle
     from trueup.train.bundles.warm import warm_layout, warm_settings
     from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
+    from trueup.train.folder import RunFolder
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
     if verb.task is None:
@@ -181,9 +182,11 @@ def run_config(verb: TrainVerb) -> RunCfg:
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")
-    learner, layout = _learner(verb, task), None
+    learner, layout, trained_s = _learner(verb, task), None, 0.0
     if verb.start is not None and is_bundle(verb.start):
         learner, layout = warm_settings(learner, verb.start), warm_layout(verb.start)
+    elif verb.start is not None:
+        trained_s = RunFolder(verb.start).trained_s()
     as_they_are = ("seed", "nenv", "threads", "posterior", "randomize", "adr")
     return RunCfg(
         task=task,
@@ -195,6 +198,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
         layout=layout,
         teacher=None if verb.teacher is None else str(verb.teacher),
         start=None if verb.start is None else str(verb.start),
+        trained_s=trained_s,
         **{name: getattr(verb, name) for name in as_they_are},
     )
 

@@ -17,6 +17,7 @@ from trueup.evaluate.scenarios.scenario import Scenario
 from trueup.evaluate.score import ScenarioResult
 from trueup.policy.bundle.bundle import PolicyBundle
 from trueup.policy.bundle.certificate import GateCheck
+from trueup.policy.bundle.golden import action_distance
 from trueup.policy.bundle.robot_check import check_against_robot
 from trueup.robot.load import Robot
 from trueup.tasks.task import Task
@@ -95,7 +96,7 @@ def parity_check(bundle: PolicyBundle) -> GateCheck:
         runners.append("ONNX Runtime")
         for _ in range(3):  # a memory must agree after it was used
             a, b = ours(rows), theirs(rows)
-            worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)))))
+            worst = max(worst, action_distance(a, b))
     return GateCheck(
         name="parity",
         state="pass" if worst <= PARITY else "fail",

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -22,6 +23,7 @@ from trueup.hardware.guard.trip import GuardStatus, GuardSummary
 from trueup.hardware.wire import Kind, StateReport
 
 _BIN_S, _BINS = 1e-5, 5000
+_MOST_FRAMES = 16  # taken in at a time: a policy that never stops sending must not hold up the schedule
 
 
 class Lateness:
@@ -53,7 +55,7 @@ class GuardLink:
         self.is_deaf = False  # the policy's end of the channel is closed
         self.said_goodbye = False
         self.lateness, self.missed, self.ticks, self.states = Lateness(), 0, 0, 0
-        self._write_max_s = 0.0
+        self.driver_s = self._write_max_s = 0.0  # in the driver's write and damp: all of it, the longest
         self._end_s = math.inf
         self._sequence = 0  # of the policy's newest command
         self._answered = 0
@@ -70,7 +72,7 @@ class GuardLink:
     def take_frames(self, now: float) -> bool:
         """Receive waiting frames of the policy; True if there was a command or a request to damp."""
         has_come = False
-        while not self.is_deaf:
+        for _ in range(0 if self.is_deaf else _MOST_FRAMES):
             try:
                 data = self.channel.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)
             except BlockingIOError:
@@ -90,7 +92,7 @@ class GuardLink:
             if frame.kind is Kind.COMMAND:
                 rows = wire.command_rows(frame)
                 self._sequence = frame.sequence
-                self.guard.command(rows, now)
+                self.guard.command(rows, now, sent_s=frame.time_s)
             elif frame.kind is Kind.DAMP:
                 self.guard.stop(GuardFault("stop", "damping was asked for"), now)
             elif frame.kind is Kind.BYE:
@@ -120,9 +122,7 @@ class GuardLink:
         rows = self.guard.tick(now)
         if rows is not None:
             try:
-                began = time.monotonic()
-                self._note(self.driver.write(wire.command_of(rows)))
-                self._write_max_s = max(self._write_max_s, time.monotonic() - began)
+                self._drive(self.driver.write, wire.command_of(rows))
             except Exception as error:
                 self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), now)
                 rows = None
@@ -140,13 +140,21 @@ class GuardLink:
     def damp(self) -> None:
         """Send damping once."""
         try:
-            self._note(self.driver.damp())
+            self._drive(self.driver.damp)
             if self.guard.trip is not None and not self._damped_s:
                 self._damped_s = time.monotonic()
         except Exception as error:
             self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), time.monotonic())
 
-    def _note(self, sent: Command) -> None:
+    def _drive(self, send: Callable[..., Command], *what: Command) -> None:
+        """Let the driver send; note what was sent and how long it held us."""
+        began = time.monotonic()
+        try:
+            sent = send(*what)
+        finally:
+            took = time.monotonic() - began
+            self.driver_s += took
+            self._write_max_s = max(self._write_max_s, took)
         self._sent = np.stack([sent.target_pos, sent.target_vel, sent.kp, sent.kd, sent.torque])
 
     # --- from the robot ---

@@ -54,6 +54,7 @@ class Reader:
                 self.error = str(error)
                 time.sleep(_RETRY_S)
                 continue
+            self.error = ""
             self.states.append((state, arrived))
             with contextlib.suppress(BlockingIOError):
                 os.write(self._wake_end, b"x")
@@ -76,12 +77,14 @@ class RealtimeLoop:
         """Tick on schedule; returns whether the reader's thread has ended."""
         link, period, k = self._link, self._period, 0
         start = last = time.monotonic()
+        busy = self._busy_s()
         while not link.is_over(time.monotonic()) and not stop.is_set():
             due = start + k * period
             self._wait(due)
             now = time.monotonic()
             link.lateness.add(now - due)
-            stalled, last = now - last - period, now
+            before, last, was_busy, busy = last, now, busy, self._busy_s()
+            stalled = now - before - period - (busy - was_busy)
             if stalled > _STALL_S:  # not scheduled itself: late states and commands may be no fault
                 link.guard.excuse(stalled)
                 time.sleep(_CATCH_UP_S)
@@ -89,7 +92,15 @@ class RealtimeLoop:
             passed = int((time.monotonic() - start) / period)
             link.missed += max(0, passed - k)
             k = max(k, passed) + 1
+        link.damp()  # before the reader is waited for: a silent robot may hold it
         return self._reader.stop()
+
+    def _busy_s(self) -> float:
+        """Time in which this process did run: its own, and that in which the driver held it.
+
+        A slow driver is no reason to wait longer for a policy that hangs.
+        """
+        return time.process_time() + self._link.driver_s
 
     def _tick(self, now: float) -> None:
         self._take_states()
@@ -128,6 +139,7 @@ class RealtimeLoop:
         while self._reader.states:
             state, arrived = self._reader.states.popleft()
             self._link.observe(state, arrived)
+        guard.hint = self._reader.error
         other = getattr(self._driver, "other_commander", None)
         if other and guard.phase == "active":
             guard.stop(GuardFault("commander", f"somebody else commands this robot: {other}"), time.monotonic())

@@ -8,6 +8,7 @@ It owns the driver. Every end is damping: the policy's disconnect or death, a si
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import signal
@@ -36,7 +37,7 @@ from trueup.robot.spec import RobotSpec
 
 _log = logging.getLogger(__name__)
 FASTEST_HZ = 500.0
-_DAMPINGS = 5
+_DAMPINGS, _DAMPING_APART_S = 5, 0.005
 _READY_S = 3.0
 _IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no process and import little
 
@@ -79,7 +80,9 @@ def main() -> int:
     try:
         _guard(order, channel, stop)
     except TrueupError as error:
-        channel.send(wire.encode_refusal(0, time.monotonic(), str(error)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        refusal = wire.encode_refusal(0, time.monotonic(), str(error))
+        with contextlib.suppress(OSError):  # nobody is there to read it
+            channel.send(refusal, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return 1
     return 0
 
@@ -97,8 +100,10 @@ def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
         driver.connect()
         _run(order, driver, channel, recorder, stop)
     finally:
-        recorder.close()
-        driver.close()
+        try:
+            driver.close()  # first: a slow disk is not the robot's business
+        finally:
+            recorder.close()
 
 
 def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRecorder, stop: threading.Event) -> None:
@@ -123,6 +128,8 @@ def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRe
     finally:
         for _ in range(_DAMPINGS):
             link.damp()
+            if driver.realtime:
+                time.sleep(min(period_s, _DAMPING_APART_S))  # one gap of the line does not swallow them all
         link.finish(time.monotonic(), _tap(driver) if is_free else {})
 
 

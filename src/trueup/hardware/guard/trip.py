@@ -50,7 +50,7 @@ class GuardStatus(msgspec.Struct, frozen=True, kw_only=True):
     derate     share of the allowed torque after derating for heat and battery, 1 = all
     margins    by guard
     latency    milliseconds: "late_p50", "late_p99", "late_p999", "late_max" of the guard's schedule, "write_max" in the
-               driver's write; "missed": points of the schedule without a tick
+               driver's write or damp; "missed": points of the schedule without a tick
     unrecorded rows of robot.mcap that were dropped because the disk was too slow or full
     """
 

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.core.errors import TrueupError
 from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.stage import Stage, StageCommand, verb
@@ -48,13 +47,6 @@ def record(loop: Context, round_: int) -> Stage:
 
 def _given(loop: Context, round_: int) -> Stage:
     """Copy given recordings, so that the workspace is self-contained."""
-    names = [one.name for one in loop.asked.logs]
-    if twice := [one for one in names if names.count(one) > 1]:
-        raise TrueupError(
-            f"two of the recordings are called {twice[0]!r}: give them names of their own", place="--logs"
-        )
-    if odd := [one for one in loop.asked.logs if one.suffix != ".mcap"]:
-        raise TrueupError("recordings of the loop are .mcap files: `trueup data import` makes them", file=odd[0])
 
     def commands(folder: Path) -> list[StageCommand]:
         for one in loop.asked.logs:

@@ -111,6 +111,16 @@ def distance(values: NDArray[np.generic], kept: NDArray[np.generic]) -> float:
     return float((np.abs(found - other) / np.maximum(1.0, np.abs(other))).max(initial=0.0))
 
 
+def action_distance(actions: NDArray[np.generic], others: NDArray[np.generic]) -> float:
+    """Largest difference of a network's outputs in two engines, absolute or, above one, as a share of the largest.
+
+    Each engine rounds float32 sums in its own order: hidden values of some hundreds make a small output as uncertain as
+    a large one, so one size is taken for all.
+    """
+    one, other = (np.asarray(part, np.float64) for part in (actions, others))
+    return float(np.abs(one - other).max(initial=0.0) / np.abs(other).max(initial=1.0))
+
+
 def encode_golden(golden: Arrays) -> bytes:
     """As NPZ, without pickle."""
     buffer = io.BytesIO()

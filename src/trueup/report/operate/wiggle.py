@@ -35,7 +35,9 @@ def print_wiggle(result: WiggleResult, console: Console) -> None:
         console.print(f"[yellow]unseen[/]   {escape(text)}: look at it", soft_wrap=True, highlight=False)
     for text in result.notes:
         console.print(f"note     {escape(text)}", soft_wrap=True, highlight=False)
-    colour, word = ("green", "nothing wrong found") if result.passed else ("red", f"{len(result.findings)} wrong")
+    colour, word = ("green", "nothing wrong found") if result.passed else ("red", f"{result.nwrong} wrong")
+    if result.is_aborted:
+        word = f"given up, {word} so far: run it again"
     console.print(f"[{colour}]{word}[/] in {result.seconds:.0f} s of robot time", highlight=False)
 
 

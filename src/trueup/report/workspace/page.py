@@ -13,12 +13,15 @@ _SHORT = 10  # digits of a hash that are shown
 def write_workspace_page(story: Story, path: Path) -> Path:
     """Write the page; links are relative to its folder."""
     page = Page(story.title, story.subtitle)
-    page.facts(story.facts)
     for status, text in story.summary:
         page.verdict(status, text)
+    page.text(story.lead)
+    page.facts(story.facts)
     if story.comparison is not None:
         page.section("Round against round")
         page.table(*story.comparison)
+        for figure, caption in story.plots:
+            page.plot(figure, caption)
         if story.films:
             page.films(story.films, columns=2)
     for number, chapters in story.rounds.items():
@@ -48,6 +51,8 @@ def _chapter(page: Page, number: int, chapter: Chapter) -> None:
         page.films(chapter.films, columns=3 if len(chapter.films) > 2 else 2)
     for columns, rows in chapter.tables:
         page.table(columns, rows)
+    for title, (columns, rows) in chapter.details.items():
+        page.table(columns, rows, folded=title)
     for figure, caption in chapter.plots:
         page.plot(figure, caption)
     if chapter.links:

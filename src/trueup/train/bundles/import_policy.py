@@ -14,7 +14,7 @@ from trueup.core.documents import read_bytes
 from trueup.core.errors import TrueupError
 from trueup.policy.action import JointOrder
 from trueup.policy.bundle.bundle import write_bundle
-from trueup.policy.bundle.golden import TOLERANCE, distance
+from trueup.policy.bundle.golden import TOLERANCE, action_distance
 from trueup.policy.bundle.passport import GoalFacts, PolicyOrigin
 from trueup.policy.foreign import metadata
 from trueup.policy.foreign.layout import Layout, read_layout
@@ -153,7 +153,7 @@ def _write(verb: ImportPolicyVerb, net: _Network, layout: Layout, task_name: str
     parity = checked(bundle, {})
     if net.witness is not None:
         obs, action = net.witness
-        parity["torch"] = distance(bundle.net(len(obs))(np.asarray(obs, np.float32)), action)
+        parity["torch"] = action_distance(bundle.net(len(obs))(np.asarray(obs, np.float32)), action)
         if not parity["torch"] <= TOLERANCE:
             raise TrueupError(f"torch and NumPy give actions that differ by {parity['torch']:.3g}", file=verb.net)
     return Exported(bundle=bundle, parity=parity, notes=notes)
