@@ -65,7 +65,7 @@ class Tracking(Goal):
         self.anchor = self.tree.index(cfg.anchor) if cfg.anchor else int(self.tracked[0])
         found = [open_motion(name, robot) for name in cfg.motions]
         self.reference = ReferenceRows(
-            [_at_rate(one, rate, place) for one in found], self.tree, self.tracked, self.anchor
+            [_at_rate(motion, rate, place) for motion in found], self.tree, self.tracked, self.anchor
         )
         default = robot.spec.default_pose.astype(np.float32)
         ref = self.reference
@@ -149,13 +149,13 @@ class ReferenceRows:
     """
 
     def __init__(self, motions: list[Motion], tree: BodyTree, tracked: NDArray[np.intp], anchor: int) -> None:
-        lengths = np.array([len(one) for one in motions])
+        lengths = np.array([len(motion) for motion in motions])
         self.first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         self.last = self.first + lengths - 1
         self.motion = np.repeat(np.arange(len(motions)), lengths)
         self.phase = np.concatenate([np.linspace(0, 1, n) for n in lengths]).astype(np.float32)
         names = ("root_pos", "root_quat", "root_vel", "root_spin", "joint_pos", "joint_vel")
-        parts = [np.concatenate([getattr(one, name) for one in motions]).astype(np.float32) for name in names]
+        parts = [np.concatenate([getattr(motion, name) for motion in motions]).astype(np.float32) for name in names]
         self.root_pos, self.root_quat, self.root_vel, self.root_spin, self.joint_pos, self.joint_vel = parts
         held = [holding_targets(complete(one, tree.robot, tree), tree.robot, tree) for one in motions]
         self.held = np.concatenate(held).astype(np.float32)
