@@ -220,7 +220,7 @@ def race_again(cfg: BenchCfg) -> None:
     ratio = times[0][0] / times[0][1]
     text = f"""### The race again
 
-The fastest two once more, on the code of now and a busy machine: the same rollouts to the target, so the search is
+The fastest two once more, on the code of now: the same rollouts to the target, so the search is
 unchanged; ours needs {ratio:.1f} times less CPU time. Held-out errors of both moved alike: the recording is another,
 since twin and recorder have changed.
 

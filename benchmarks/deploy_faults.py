@@ -94,7 +94,8 @@ def faults(cfg: BenchCfg, part: Part) -> None:
     if part == "sample":
         numbers = {f"sample_{name}": value for name, value in numbers.items()}
         text = text.replace(text.partition("\n")[0], "## A sample of the faults, on the code of now", 1)
-    DEPLOY.merge(part, numbers, text, _command(part))
+    repeats = "" if cfg.repeats == BenchCfg.repeats else f" --repeats {cfg.repeats}"
+    DEPLOY.merge(part, numbers, text, _command(part) + repeats + " --only ..." * bool(cfg.only))
 
 
 def _row(bench: Bench, case: Case, repeats: int, is_guarded: bool) -> Numbers:

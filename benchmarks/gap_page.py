@@ -54,8 +54,8 @@ def twin_section(rows: dict[str, Numbers], part: str) -> str:
         f"## {title}",
         f"go2 twins {what}, {len(rows) - planted} sound and {planted} with one planted cause, sizes and joints drawn "
         "by the seed. A sound twin differs from the model as a good calibration leaves it "
-        f"(`benchmarks/presets/sound.toml`).{_MORE[part]} The seeds are {seeds[0]} to {seeds[-1]}, and nobody looked at "
-        "them before. "
+        f"(`benchmarks/presets/sound.toml`).{_MORE[part]} Seeds {seeds[0]} to {seeds[-1]}, not looked at "
+        "before. "
         f"Right cause first: **{_percent(found['top1'])}** (asked 80 %); among the first three: "
         f"**{_percent(found['top3'])}** (asked 95 %); sound twins told to be sound: **{_percent(found['clean'])}** "
         f"(asked 90 %). One diagnosis takes {cpu:.0f} s of one core (median).",

@@ -21,7 +21,7 @@ PRESETS = ("harmonic", "worn", "payload")
 FIRST_SEED = 420  # of twins that nobody looked at while building
 START_STEPS = 1_228_800
 BUDGETS = Budgets(
-    record_s=16.0, windows=8, tie="none", iterations=10, rungs="pd", train_steps=147_456, more_steps=147_456, nenv=512,
+    record_s=16.0, windows=8, tie="none", iterations=10, rungs="pd", train_steps=245_760, more_steps=614_400, nenv=512,
     trials=4, suite="locomotion_short", worlds=2, deploy_s=8.0, second="none", save_s=15.0,
 )  # fmt: skip
 

@@ -203,7 +203,9 @@ def test_a_refusal_shows_every_finding_and_what_could_be_allowed(passport, robot
     with pytest.raises(TrueupError) as error:
         refuse(findings)
     assert "default pose of hip" in str(error.value)
-    assert "--allow model" in str(error.value)
+    assert "--allow model would let model pass, not the others" in str(error.value)
+    with pytest.raises(TrueupError, match="--allow model would let these pass; it is recorded"):
+        refuse([one for one in findings if one.name == "model"])
     with pytest.raises(TrueupError, match="default pose"):
         refuse(findings, ["model"])
 

@@ -179,6 +179,40 @@ def test_sitting_down_stands_still_then_goes_to_the_pose_and_lets_the_stiffness_
     assert driver.calls == ["damp"]  # once, at the very end
 
 
+@pytest.mark.parametrize("at", [65, 100, 150])  # standing still, going back to the pose, fading
+def test_the_emergency_stop_works_while_it_sits_down(controller, at):
+    wishes = [Wish(60, "end"), Wish(at, "emergency stop by the space bar")]
+    outcome, driver = run(controller, controls=wishes, on_exit="sit", still_s=0.4, sit_s=0.5, ramp_gain=2.0)
+    assert (outcome.ended, outcome.reason) == ("estop", "emergency stop by the space bar")
+    assert len(driver.written) == at - 1
+    assert driver.calls[-1] == "damp"
+
+
+def test_a_guard_that_trips_while_it_sits_down_is_how_the_run_ended(controller):
+    def trip(number):
+        if number == 70:
+            raise GuardTripped(Trip(guard="tilt", reason="it falls", time_s=0.0))
+
+    wishes, toy = [Wish(60, "end")], ToyDriver(SPEC, on_write=trip)
+    outcome, driver = run(controller, toy, controls=wishes, on_exit="sit", still_s=0.4, sit_s=0.5)
+    assert (outcome.ended, outcome.guard, outcome.reason) == ("tripped", "tilt", "it falls")
+    assert driver.calls[-1] == "damp"
+
+
+def test_a_robot_that_sits_down_is_asked_for_nothing_more(controller):
+    class Forward(Wish):
+        def poll(self, goal):
+            goal.nudge(goal.columns[0], 1)
+            return super().poll(goal)
+
+    asked, step = [], controller.step
+    controller.step = lambda state, goal: (asked.append(np.array(goal)), step(state, goal))[1]
+    run(controller, controls=[Forward(60, "end")], on_exit="sit", still_s=0.4, sit_s=0.5)
+    assert len(asked) > 20
+    assert np.all(np.array(asked[-20:]) == AskedGoal(controller.passport.goal).values)
+    assert np.any(np.array(asked[:-20]) != AskedGoal(controller.passport.goal).values)
+
+
 def test_after_a_trip_nobody_sits_down(controller):
     outcome, driver = run(controller, controls=[Wish(60, "stop")], on_exit="sit")
     assert outcome.ended == "estop"

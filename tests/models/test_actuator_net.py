@@ -76,6 +76,20 @@ def test_a_simulation_is_the_same_alone_or_among_many_and_on_any_threads():
     assert (results["many"][20:27] == results["few"]).all()
 
 
+@pytest.mark.parametrize("width", [128, 16, 8, 1])
+def test_narrower_products_give_the_same_torques(width, monkeypatch):
+    net, rng = made_net(hidden=(32, 32)), np.random.default_rng(3)
+    signals, out = rng.normal(0, 0.3, (6, 2, 50, 12)).astype(np.float32), np.empty((50, 12))
+    monkeypatch.setattr("trueup.models.net_forward.product_width", lambda shapes: width)
+    fast = NetForward(net, 50)
+    for signal in signals:
+        fast.push(signal)
+    fast.torque(out)
+    newest_first = signals[::-1][: net.spec.depth]
+    plain = net(newest_first[list(net.spec.taps)].transpose(2, 3, 1, 0).astype(float))
+    np.testing.assert_allclose(out, plain, rtol=1e-4, atol=1e-5)
+
+
 def test_a_net_comes_back_from_its_folder(tmp_path):
     net = made_net()
     save_actuator(net, tmp_path)

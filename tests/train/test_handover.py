@@ -83,7 +83,7 @@ def test_a_run_on_a_robot_of_ones_own_is_recorded_resumed_assessed_and_played(he
 
 
 def test_a_robot_with_other_joints_is_refused_in_one_line() -> None:
-    with pytest.raises(TrueupError, match="has no joint.*trueup task init") as caught:
+    with pytest.raises(TrueupError, match="lacks floating base.*joint.*docs/tasks.md") as caught:
         load_task("go2-velocity", "pendulum")
     assert "\n" not in str(caught.value)
 

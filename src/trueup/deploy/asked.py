@@ -1,4 +1,4 @@
-"""Asked: everything that files alone decide, checked before a robot is touched.
+"""Checks of a requested run that need files alone, made before a robot is connected.
 
 Order of refusals: bundle (hashes, golden sequences), passport against robot, certificate, ladder, command.
 """
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is to be run, by whom and how.
+    """A requested run: bundle, rung, driver and options.
 
     below        hash of the record of the rung below
     uncertified  what is missing of a certificate, "" if nothing is
@@ -50,12 +50,12 @@ class Asked:
 
     @property
     def seconds(self) -> float | None:
-        """That the policy runs; None: until it is ended."""
+        """Time that the policy runs; None: until the operator ends it."""
         return self.rung.seconds if self.verb.seconds is None else (self.verb.seconds or None)
 
 
 def check_files(verb: DeployVerb, say: Say) -> Asked:
-    """Refuse what files can tell; `say` is told what was allowed."""
+    """Refuse a run that its files rule out; `say` gets a line for every finding that --allow let pass."""
     startup = Startup()
     bundle = load_bundle(verb.bundle)
     robot = load_robot(verb.robot or bundle.passport.robot.name)
@@ -90,7 +90,7 @@ def check_files(verb: DeployVerb, say: Say) -> Asked:
 
 
 def _check_hold(reference: str, rung: str) -> None:
-    """A twin that is started here must be held in the air to hang, and stand on the ground to walk."""
+    """Rung hang needs a twin with a fixed base, the walking rungs one with a free base."""
     wanted = {"hang": "fixed", "ground": "free", "full": "free"}.get(rung)
     if wanted is not None and reference.startswith("twin:"):
         found = twin_options(reference.removeprefix("twin:")).base
@@ -101,7 +101,7 @@ def _check_hold(reference: str, rung: str) -> None:
 
 
 def _uncertified(verb: DeployVerb, bundle: PolicyBundle, say: Say) -> str:
-    """Nothing moves without a certificate; what is missing where --uncertified lets it."""
+    """Refuse a run without a passed certificate; with --uncertified, return what is missing instead."""
     if verb.rung not in _MOVES:
         return ""
     try:

@@ -1,7 +1,7 @@
 """Deploy: one rung of the ladder from the bundle to the record, refusing before anything moves.
 
-What files alone can refuse is refused first (`asked`), then the driver and the first states are looked at. Nothing is
-sent before all of that is through.
+Checks of files come first (`asked`), then those of the driver and of the first states. Nothing is
+sent before all of them pass.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from trueup.policy.observation import ObservationSpec
 from trueup.robot.spec import RobotSpec
 
 _log = logging.getLogger(__name__)
-# rate of commands to the robot, where its driver can be asked for one; others have their own
+# rate of commands to the robot, for drivers whose rate can be set
 _COMMAND_HZ = {"unitree": 500.0, "ros2": 200.0, "feetech": 100.0, "dynamixel": 100.0}
-_READY_S = 2.0  # until the guard has seen enough of the robot
+_READY_S = 2.0  # longest wait until the guard reports the robot ready
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed(Shown):
-    """One rung, as it went.
+    """Result of one rung.
 
     record     as it was written to `path`; `record.passed` says whether the next rung may be climbed
     outcome    of the run; None for replay
     shadowed   of shadow; difference and log of replay
-    guard      what the motor guard says about the run
+    guard      the motor guard's summary of the run
     startup    seconds from the start of the process to the first command, by part
     """
 
@@ -80,7 +80,7 @@ class Deployed(Shown):
 
 
 def deploy(verb: DeployVerb, say: Say = _log.info) -> Deployed:
-    """Climb one rung; a TrueupError says why not. `say` is told what happens, in lines for the operator."""
+    """Run one rung; a TrueupError says why it was refused. `say` gets lines for the operator."""
     asked = check_files(verb, say)
     if verb.rung == "replay":
         return _replay(asked)
@@ -161,7 +161,7 @@ def _run(asked: Asked, folder: Path, say: Say) -> Deployed:
 
 
 def _session_cfg(asked: Asked) -> DeploySessionCfg:
-    """As the rung says; a fifth of the gains holds no pose: hanging, where the ramp ends is not asked."""
+    """Session config of a rung. A fifth of the gains holds no pose: hanging, the ramp's end is not checked."""
     monitors, hangs = MonitorCfg(trip=asked.rung.trips), asked.verb.rung == "hang"
     cfg = DeploySessionCfg(seconds=asked.seconds, on_exit=asked.verb.on_exit, monitors=monitors)
     return replace(cfg, reach_rad=np.inf, ramp_gain=1.0) if hangs else cfg
@@ -188,9 +188,9 @@ def _connect(asked: Asked, folder: Path) -> tuple[GuardDriver, Controller]:
 
 
 def _command_margin(controller: Controller, spec: RobotSpec) -> float:
-    """How far outside the position limits a target may lie before the guard takes it for nonsense: as in training.
+    """How far outside the position limits a target may lie before the guard trips, rad: as far as in training.
 
-    What lies outside is clipped to the limits in any case.
+    Targets outside are clipped to the limits in any case.
     """
     least, reach = GuardCfg().command_margin_rad, bundle_target_reach(controller.passport)
     if reach is None:
@@ -200,7 +200,7 @@ def _command_margin(controller: Controller, spec: RobotSpec) -> float:
 
 
 def _first_states(driver: GuardDriver) -> list[RobotState]:
-    """Two states of a robot that the guard would let move; what speaks against it is refused with its reason."""
+    """Two states of a robot that the guard reports ready; otherwise a TrueupError with the guard's reason."""
     states, until = [driver.read()], time.monotonic() + _READY_S
     while driver.poll().not_ready and time.monotonic() < until and driver.realtime:
         states.append(driver.read())
@@ -236,7 +236,7 @@ def _writer(asked: Asked, folder: Path, *, has_imu: bool) -> RowWriter:
 
 
 def _terms(seen: ObservationSpec) -> list[tuple[str, int]]:
-    """Names and widths of the observation's parts in their order, for whoever looks at the recording."""
+    """Names and widths of the observation's terms in order, kept in the recording."""
     ages = seen.ages or tuple(range(seen.history - 1, -1, -1))
     frame = [(term.signal, seen.width(term.signal), term.history or seen.history) for term in seen.terms]
     if seen.by_term:

@@ -1,6 +1,6 @@
-"""The page's end of telemetry: subscribes to a run, keeps the newest news, asks for a stop with the operator's token.
+"""Client of the telemetry: subscribes to a run, keeps its newest state, requests a stop with the operator's token.
 
-What draws the page is above (`report.live_deploy`), in the same process; the run itself is another one.
+`report.live_deploy` draws the page in the same process; the run is another process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trueup.deploy import telemetry_wire as wire
 from trueup.robot.load import Robot
 
 _AGAIN_S = 0.5  # between subscriptions
-_STOP_AGAIN_S, _STOP_S = 0.05, 10.0  # a stop is sent again until the run says that it has it
+_STOP_AGAIN_S, _STOP_S = 0.05, 10.0  # a stop is repeated until it is acknowledged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class PageVerb:
     """Serve a live page of a run: the robot as measured, commands, margins of the guards, an emergency stop.
 
     In: the address that `trueup deploy --live` prints. Out: a page in the browser; whoever enters the operator's token
-    there can stop the robot, all others only look. Ends with the run, or by Ctrl-C.
+    there can stop the robot, everybody else can only watch. Ends with the run, or by Ctrl-C.
     """
 
     address: tyro.conf.Positional[str]  # HOST:PORT of the run's telemetry.
@@ -41,8 +41,8 @@ class PageLink:
     """A subscription to one run; `poll` often, nothing blocks.
 
     about   which robot runs; None until the run has answered
-    news    the newest, None before; `age_s` since it came
-    is_over the run said goodbye
+    news    the newest message, None before the first; `age_s`: its age
+    is_over the run has ended
     """
 
     def __init__(self, address: str) -> None:
@@ -65,18 +65,18 @@ class PageLink:
 
     @property
     def age_s(self) -> float:
-        """Seconds since the newest news."""
+        """Age of the newest message, s."""
         return time.monotonic() - self._came if self.news is not None else float("inf")
 
     def robot(self) -> Robot:
-        """The robot that runs."""
+        """The robot of the run."""
         assert self.about is not None
         about = self.about
         path = Path(about.model_path)
         return Robot(spec=about.spec, model_path=path, built_in=about.built_in, options=about.options)
 
     def poll(self) -> None:
-        """Take in what has come; subscribe again and repeat a stop when it is time."""
+        """Receive waiting messages; renew the subscription and repeat a stop request when due."""
         now = time.monotonic()
         if now - self._subscribed > _AGAIN_S:
             self._subscribed = now
@@ -93,16 +93,16 @@ class PageLink:
             self._ask("stop", self._stop_token, 0)
 
     def check(self, token: str, number: int) -> None:
-        """Ask whether a token is the operator's; `granted(number)` has the answer."""
+        """Request verification of a token; `granted(number)` has the answer."""
         self._answers.pop(number, None)
         self._ask("check", token, number)
 
     def granted(self, number: int) -> bool | None:
-        """The answer to a check; None while there is none."""
+        """The answer to a verification; None while there is none."""
         return self._answers.get(number)
 
     def stop(self, token: str) -> None:
-        """Ask the run to stop, again and again until it has it."""
+        """Request a stop, repeated until the run acknowledges it."""
         self._stop_token, self._stop_until, self._stop_sent = token, time.monotonic() + _STOP_S, 0.0
         self.poll()
 

@@ -1,8 +1,8 @@
-"""Preflight: everything that must agree before a joint moves, compared by name and value. Nothing is sent.
+"""Preflight: bundle, robot and driver compared by name and value before a joint moves. Nothing is sent.
 
-Three parts, each of which can be asked alone: passport against robot (files only), driver against both, and the first
-states of the robot. Every finding has a name that `--allow` takes, what was asked and what was found. What touches the
-motors' own safety (joints, limits, sensors that are wrong) cannot be allowed away.
+Three parts, each usable alone: passport against robot (files only), driver against both, and the first
+states of the robot. Every finding has a name that `--allow` takes, the expected and the found value. Findings about the
+motors' safety (joints, limits, faulty sensors) cannot be allowed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,7 @@ from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 
-ALLOWABLE = (
-    "gains",
-    "model",
-    "ranges",
-    "temperature",
-    "voltage",
-    "driver-rate",
-    "start-pose",
-)
+ALLOWABLE = ("gains", "model", "ranges", "temperature", "voltage", "driver-rate", "start-pose")
 _IMU_SIGNALS = ("gyro", "gravity")
 _MOST_SHOWN = 6
 LIMIT_MARGIN_RAD = 0.1  # beyond a position limit: a zero or a sign is wrong
@@ -42,7 +34,7 @@ _GRAVITY = 9.81
 
 
 class Disagreement(NamedTuple):
-    """Something that does not agree: its name, what was asked and what was found, both with values."""
+    """One disagreement: its name, the expected and the found value."""
 
     name: str
     asked: str
@@ -61,10 +53,17 @@ def refuse(findings: Sequence[Disagreement], allow: Sequence[str] = ()) -> tuple
     if blocking:
         shown = "\n  ".join(str(one) for one in blocking[:_MOST_SHOWN])
         more = f"\n  and {len(blocking) - _MOST_SHOWN} more" if len(blocking) > _MOST_SHOWN else ""
-        names = sorted({one.name for one in blocking} & set(ALLOWABLE))
-        hint = f"\n(--allow {' '.join(names)} would let these pass, and be recorded)" if names else ""
-        raise TrueupError(f"preflight refuses:\n  {shown}{more}{hint}")
+        raise TrueupError(f"preflight refuses:\n  {shown}{more}{_hint({one.name for one in blocking})}")
     return tuple(one for one in findings if one.name in allow)
+
+
+def _hint(names: set[str]) -> str:
+    """What --allow could do about findings of these names."""
+    can = sorted(names & set(ALLOWABLE))
+    if not can:
+        return ""
+    what = "these pass" if len(can) == len(names) else f"{' and '.join(can)} pass, not the others"
+    return f"\n(--allow {' '.join(can)} would let {what}; it is recorded)"
 
 
 # --- files ---
@@ -91,7 +90,7 @@ def check_passport(passport: Passport, robot: Robot) -> list[Disagreement]:
 
 
 def _torque(passport: Passport, spec: RobotSpec) -> list[Disagreement]:
-    """A policy that was trained with less torque than the robot's limit is fine; with another robot's it is not."""
+    """A policy trained with less torque than the robot's limit is accepted, one trained with more is not."""
     own = JointOrder(passport.joint_names, spec.joint_names).to_policy(spec.torque_limit)
     return [
         Disagreement("limits", f"torque limit of {joint} {told:g} N m (policy)", f"the robot's is {limit:g} N m")
@@ -149,7 +148,7 @@ def _fixed_gains(passport: Passport, spec: RobotSpec, kp: FloatArray, kd: FloatA
 def check_states(
     passport: Passport, robot: Robot, states: Sequence[RobotState], *, moved: bool = False
 ) -> list[Disagreement]:
-    """Two or more states of a robot that nobody moves yet (`moved`: another commander does): are they sane?"""
+    """Check two or more states of a robot at rest (`moved`: another program moves it)."""
     state, spec = states[-1], robot.spec
     wanted = {term.signal for term in passport.policy.observation.terms}
     if wanted & set(_IMU_SIGNALS) and (state.imu_quat is None or state.imu_gyro is None):

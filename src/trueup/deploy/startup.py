@@ -9,14 +9,14 @@ from pathlib import Path
 
 
 class Startup:
-    """Seconds by part; "imports" is what passed between the start of the process and this object."""
+    """Seconds by part; "imports": from the start of the process to the creation of this object."""
 
     def __init__(self) -> None:
         self._last = self._now = time.perf_counter()
         self.parts: dict[str, float] = {"imports": process_age_s()}
 
     def mark(self, name: str) -> None:
-        """What passed since the mark before belongs to `name`."""
+        """Assign the time since the last mark to `name`."""
         self.mark_at(name, time.perf_counter())
 
     def mark_at(self, name: str, at_s: float) -> None:

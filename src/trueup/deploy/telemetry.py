@@ -2,9 +2,9 @@
 
 A page (`trueup deploy page HOST:PORT`, a process of its own) subscribes by a datagram to 127.0.0.1 and gets messages of
 `telemetry_wire`. Anybody on this computer may look. A stop counts only with a code (HMAC-SHA-256) made with the
-operator's token, which never travels, and the run's random name, so that a code of an earlier run is worth nothing.
+operator's token, which is never sent, and the run's random name, so that a code of an earlier run is not accepted.
 
-What is sent is at most `MAX_HZ` messages a second; a message that does not fit into the socket's buffer is dropped, and
+At most `MAX_HZ` messages a second are sent; a message that does not fit into the socket's buffer is dropped, and
 at most `MAX_READ` datagrams are read in one call, so that neither a slow page nor a flood can hold up a control loop.
 """
 
@@ -34,7 +34,7 @@ Address = tuple[str, int]
 
 
 class Telemetry:
-    """What a control loop tells live pages; every method returns at once and none raises after `open`.
+    """Publishes a control loop's state to live pages; every method returns at once and none raises after `open`.
 
         telemetry = Telemetry.open(robot)            # prints nothing: show .address and .token to the operator
         while ...:
@@ -82,12 +82,12 @@ class Telemetry:
         *,
         trip: str = "",
     ) -> None:
-        """Tell the pages how things stand.
+        """Publish the current state.
 
         time_s   of the run; `command` as it was sent last, None before the first
-        asked    what the operator asks for, by name: {"vx": 0.3}
+        asked    the operator's command by name: {"vx": 0.3}
         margins  room left by guard: 1 far from its limit, 0 or less: it trips
-        flags    what to show as it is: mode, warnings; `trip` is why the run was stopped, "" while it runs
+        flags    lines shown unchanged: mode, warnings; `trip` is why the run was stopped, "" while it runs
         """
         self._listen()
         now = time.monotonic()
@@ -106,7 +106,7 @@ class Telemetry:
         return self._stop
 
     def close(self) -> None:
-        """Say goodbye to the pages. Safe to call twice."""
+        """Announce the end of the run to the pages. Safe to call twice."""
         if self._open:
             self._send_all(msgspec.msgpack.encode(wire.Goodbye(run=self.run)))
             self._open = False
@@ -119,7 +119,7 @@ class Telemetry:
         self.close()
 
     def _listen(self) -> None:
-        """Take in what has come, a bounded amount of it."""
+        """Receive waiting datagrams, at most `MAX_READ`."""
         if not self._open:
             return
         now = time.monotonic()

@@ -1,7 +1,7 @@
 """Messages between a run and its live pages: MessagePack of the structs below, one a datagram, on 127.0.0.1.
 
-A page asks (`Request`); a run answers with what it is (`About`), how it stands (`News`), whether a code was right
-(`CodeAnswer`), and that it is over (`Goodbye`). Any bytes become one of them or a msgspec error.
+A page sends a `Request`; a run answers with the robot's description (`About`), its state (`News`), whether a code was
+right (`CodeAnswer`), and that it is over (`Goodbye`). Any bytes become one of them or a msgspec error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Does = Literal["subscribe", "check", "stop"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a page: to be told news, to have a token checked, or to stop the robot. `number` comes back in the answer."""
+    """A page's request: subscribe, verify a token, or stop the robot. The answer repeats `number`."""
 
     does: Does
     number: int = 0
@@ -37,7 +37,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class About(_Message, frozen=True, kw_only=True):
-    """Which robot runs: everything that a page needs to build its model."""
+    """The robot of the run: everything that a page needs to build its model."""
 
     spec: RobotSpec
     model_path: str
@@ -51,7 +51,7 @@ class About(_Message, frozen=True, kw_only=True):
 
 
 class News(_Message, frozen=True, kw_only=True):
-    """How the run stands: what the sensors say, what was sent, what is asked, what room the guards leave."""
+    """State of the run: sensors, sent command, operator's command, margins of the guards."""
 
     sequence: int
     time_s: float
@@ -116,5 +116,5 @@ Message = About | News | CodeAnswer | Goodbye
 
 
 def code(token: str, run: str, does: str) -> bytes:
-    """What proves that whoever asks knows the token: HMAC-SHA-256 of the run's name and the request."""
+    """Proof of knowing the token: HMAC-SHA-256 of the run's name and the request."""
     return hmac.new(token.encode(), f"{run} {does}".encode(), hashlib.sha256).digest()

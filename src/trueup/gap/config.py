@@ -14,7 +14,7 @@ LEAST_WINDOWS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class GapCfg:
-    """How logs are cut and causes are judged."""
+    """How logs are cut and causes are tested."""
 
     base: Literal["auto", "fixed", "free"] = "auto"
     """fixed: held in the air or bolted down; free: on the ground; auto: by what IMU and odometry say."""

@@ -1,4 +1,4 @@
-"""The driver interface: connect, read, write, damp, close. What `write` returns is what was really sent."""
+"""The driver interface: connect, read, write, damp, close. `write` returns the command that was really sent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Command:
     torque: FloatArray
 
     def rows(self, njoint: int) -> FloatArray:
-        """As (5, njoint) numbers; NaN may pass, a guard is there to refuse it."""
+        """As (5, njoint) numbers; NaN is let through: refusing it is the guard's job."""
         for name, values in vars(self).items():
             if np.shape(values) != (njoint,):
                 raise TrueupError(f"{name} takes {njoint} numbers, found shape {np.shape(values)}", place=name)
@@ -55,7 +55,7 @@ class Command:
             raise TrueupError("a command is made of numbers") from None
 
     def finite_rows(self, joint_names: tuple[str, ...]) -> FloatArray:
-        """The same; what is not finite is refused."""
+        """The same; numbers that are not finite are refused."""
         rows = self.rows(len(joint_names))
         if not np.isfinite(rows).all():
             row, joint = np.argwhere(~np.isfinite(rows))[0]
@@ -65,13 +65,13 @@ class Command:
 
 
 def damping(pose: FloatArray, kd: FloatArray) -> Command:
-    """The command that lets joints give way against damping."""
+    """The damping command: no stiffness, joints move against kd alone."""
     zero = np.zeros(len(kd))
     return Command(target_pos=pose, target_vel=zero, kp=zero, kd=kd, torque=zero)
 
 
 def connected(link: T | None) -> T:
-    """What a driver has opened; an error before `connect` and after `close`."""
+    """The driver's open connection; an error before `connect` and after `close`."""
     if link is None:
         raise TrueupError("this driver is not connected: call connect() first")
     return link
@@ -112,7 +112,7 @@ class Driver(Protocol):
         """Send a command; return what was really sent (after the driver's own limits)."""
 
     def damp(self) -> Command:
-        """Let the joints give way against damping: the safe state. Returns what was sent."""
+        """Send damping, the safe state; returns the command sent."""
 
     def close(self) -> None:
         """Damp and let go. Safe to call twice."""

@@ -1,8 +1,8 @@
 """The one timed loop: a tick at every point of an absolute schedule, and damping at every exit.
 
 Tick k is due at start + k / rate, whatever happened before, so lateness does not add up. A tick that runs past the next
-due time is an overrun: the points it slept through are missed, not made up for in a burst, and the next tick gets the
-number of the point it runs at, so that whatever is played by number stays on the clock. A lock-step driver (not
+due time is an overrun: the points that pass meanwhile are missed, not made up for in a burst, and the next tick gets
+the number of the point it runs at, so that references indexed by it keep to the clock. A lock-step driver (not
 `realtime`) is ticked as fast as it answers.
 
 Ctrl-C and SIGTERM end the loop after the tick in hand; a second Ctrl-C interrupts at once.
@@ -31,9 +31,9 @@ DAMP_TRIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class LoopReport:
-    """How the loop went.
+    """Timing of a loop.
 
-    ended     "done": the tick said so; "interrupted": Ctrl-C or SIGTERM
+    ended     "done": the tick returned False; "interrupted": Ctrl-C or SIGTERM
     ticks     that ran; `overruns` of them ran past the next due time; `missed` points of the schedule had no tick
     late_*    from due time to start of the tick, seconds: median, 99 %, worst
     seconds   from the first tick's due time to the end of the last tick
@@ -52,7 +52,7 @@ class LoopReport:
 def run_loop(driver: Driver, tick: Tick, *, rate_hz: float) -> LoopReport:
     """Call `tick(k)` on schedule until it returns False or the user interrupts; damp the driver in any case.
 
-    An exception of the tick passes through, after the damping.
+    An exception of the tick is raised after damping.
     """
     if not 0.0 < rate_hz <= 100_000.0:
         raise TrueupError(f"a loop needs a rate above 0 and up to 100000 Hz, found {rate_hz}")
@@ -79,7 +79,7 @@ def damp_surely(driver: Driver) -> None:
 
 
 def run_ticks(tick: Tick, stop: threading.Event, period: float) -> LoopReport:
-    """Tick every `period` seconds, or without waiting if it is zero, until the tick or `stop` ends it; nobody damps."""
+    """Tick every `period` seconds (0: without waiting) until the tick returns False or `stop`; does not damp."""
     late, overruns, last, k, seconds, go_on = array("d"), 0, -1, 0, 0.0, True
     start = time.perf_counter()
     while go_on and not stop.is_set():

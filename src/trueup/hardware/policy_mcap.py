@@ -39,7 +39,7 @@ _EVENT_SCHEMA = {"type": "object", "properties": {"event": {"type": "string"}, "
 
 
 class Converted(NamedTuple):
-    """What was written: control steps, and events of the guard; `damaged` rows were left out."""
+    """Counts of a conversion: control steps, and events of the guard; `damaged` rows were left out."""
 
     path: Path
     rows: int
@@ -126,7 +126,7 @@ def _topics(recorded: RecordedRows) -> Iterator[_Topic]:
 
 
 def _terms(described: object, width: int) -> list[tuple[str, slice]]:
-    """Names and columns of the observation's terms; as one where the recording does not tell them."""
+    """Names and columns of the observation's terms; a single term where the recording does not name them."""
     try:
         widths = msgspec.convert(described, list[tuple[str, int]])
     except msgspec.ValidationError:

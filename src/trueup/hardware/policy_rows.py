@@ -1,7 +1,7 @@
-"""policy.rows, as it is read: what a policy's process saw and computed, one row a control step.
+"""Reads policy.rows: states, observations, actions and targets of a policy's process, one row a control step.
 
-`deploy.session.recording` writes it. It is read above and beside deployment too: by replays, the loop and the
-diagnosis, which know no deployment. One line of JSON, then rows of little-endian float64, each with a checksum.
+`deploy.session.recording` writes it; it is read by replays, the loop and the
+diagnosis, which do not import `deploy`. One line of JSON, then rows of little-endian float64, each with a checksum.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowsHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """First line of the file.
 
     columns   name -> width of every column, in order; all joints in the order of `joint_names`
-    settings  smoothing, target_step, engine of the controller; what else was asked stands in `meta`
+    settings  smoothing, target_step, engine of the controller; `meta` holds the other options
     """
 
     schema: int = SCHEMA
@@ -52,8 +52,8 @@ def column_widths(njoint: int, ncommand: int, nobs: int, naction: int) -> dict[s
     tick, phase, restart   number in the schedule, index of PHASES, 1 where an episode began
     wall_s, late_s, step_s  time since the start; from due time to the start of the step; that the step took
     flags, distance         of the monitors; guard: 1 once the motor guard has tripped
-    asked, command          what the operator asked for, what the policy saw of it
-    wanted, target          before and after the bound on their change; sent_*: what the driver says it sent
+    asked, command          the operator's command, and as the policy observed it
+    wanted, target          before and after the bound on their change; sent_*: as the driver returned it
     """
     single = ("tick", "phase", "restart", "wall_s", "late_s", "step_s", "flags", "distance", "guard")
     state = {"sequence": 1, "time_s": 1, "voltage": 1, **dict.fromkeys(STATE_JOINTS, njoint), **STATE_IMU}
@@ -63,7 +63,7 @@ def column_widths(njoint: int, ncommand: int, nobs: int, naction: int) -> dict[s
 
 
 class RecordedRows(NamedTuple):
-    """A recording as it was read: columns (T, width) each; `damaged`: rows that their checksum did not fit."""
+    """Content of a recording: columns (T, width) each; `damaged`: rows with a wrong checksum."""
 
     header: RowsHeader
     columns: Mapping[str, FloatArray]
@@ -99,9 +99,9 @@ def read_rows(path: str | Path) -> RecordedRows:
     if not widths or any(not 0 <= width <= 1_000_000 for width in widths):
         raise TrueupError("its header names no columns, or columns of impossible width", file=file)
     expected = column_widths(len(header.joint_names), header.columns.get("asked", 0), 0, 0)
-    lacking = [name for name in expected if name not in header.columns]
-    if lacking:
-        raise TrueupError(f"its header lacks the column {lacking[0]!r}", file=file)
+    missing = [name for name in expected if name not in header.columns]
+    if missing:
+        raise TrueupError(f"its header lacks the column {missing[0]!r}", file=file)
     return _rows(header, body)
 
 

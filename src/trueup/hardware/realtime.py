@@ -1,7 +1,7 @@
-"""Real time as far as the system allows it: priority before ordinary programs, memory that stays where it is.
+"""Real-time settings as far as the system allows them: SCHED_FIFO priority, locked memory.
 
-Priorities, highest first: a twin (a robot is not disturbed by what else this computer does), the motor guard (it goes
-first whatever the policy does), the policy. Nothing here fails: what is not allowed is left as it is.
+Priorities, highest first: a twin (a robot does not depend on this computer's load), the motor guard (it goes
+before the policy), the policy. Nothing here fails: a setting that is not allowed is skipped.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import resource
 from pathlib import Path
 
 TWIN, GUARD, POLICY = 30, 20, 10  # of SCHED_FIFO
-SWITCH_S = 2e-4  # longest that a thread beside a timed loop may keep it waiting for the interpreter
+SWITCH_S = 2e-4  # longest time that another thread may hold the interpreter beside a timed loop
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4  # of mlockall: what is there, what will come, only what is touched
 _CAP_IPC_LOCK, _CAP_SYS_NICE = 14, 23
 Before = dict[int, tuple[int, os.sched_param]]
 
 
 def may_raise() -> bool:
-    """Whether this process may go before ordinary programs."""
+    """Whether this process may raise its priority."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= GUARD or _has(_CAP_SYS_NICE)
     return False
 
 
 def raise_priority(priority: int, *, inherited: bool = False) -> Before:
-    """SCHED_FIFO for all threads of this process; returns what each had, without those that have as much already.
+    """SCHED_FIFO for all threads of this process; returns the previous setting of each changed thread.
 
     All threads: one of ordinary priority may hold the interpreter when another program takes its core, and the timed
     loop would wait for both. `inherited`: threads and processes that are started later have it too.
@@ -44,14 +44,14 @@ def raise_priority(priority: int, *, inherited: bool = False) -> Before:
 
 
 def restore_priority(before: Before) -> None:
-    """Give every thread what it had; those that have ended are left out."""
+    """Restore the setting of every thread that still runs."""
     for thread, (policy, parameter) in before.items():
         with contextlib.suppress(OSError):
             os.sched_setscheduler(thread, policy, parameter)
 
 
 def lock_memory() -> bool:
-    """Keep every page that is in use in memory, so that no step waits for a disk; whether that was allowed.
+    """Lock all pages in use in memory, so that no step waits for a disk; returns whether that was allowed.
 
     Asked for only where no limit on locked memory could make a later allocation fail.
     """

@@ -1,4 +1,4 @@
-"""Which twin, and how it is served: one set of options for drivers, the twin's process and the command line."""
+"""Options of a twin and of serving it, shared by drivers, the twin's process and the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FaultCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class TwinCfg:
-    """Which twin, and how its body is held."""
+    """Preset, seed and base of a twin."""
 
     preset: str = "mild"
     """A shipped preset (`trueup twin list`) or a path to your own TOML."""

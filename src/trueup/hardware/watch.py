@@ -1,4 +1,4 @@
-"""Watch: is the robot still doing what it was told, inside its limits? One answer a tick, in words."""
+"""Watch: checks every tick that the robot follows its commands within its limits; a fault is returned as text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from trueup.robot.spec import RobotSpec
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCfg:
-    """When to give up.
+    """Thresholds of the watch.
 
     position_margin_rad  beyond a position limit
     velocity_fraction    of the velocity limit
-    temperature_c        of any motor; a temperature that is not measured (NaN) is passed over
+    temperature_c        of any motor; a temperature that is not measured (NaN) is ignored
     tracking_rad         distance of a joint from everything it was told within the last `tracking_window_s`: a servo
                          that lags is none, one that is blocked or fell off is
     patience_s           velocity and tracking must be wrong for so long; position, temperature and NaN count at once
@@ -59,12 +59,12 @@ class Watch:
         self._since: dict[str, float] = {}
 
     def told(self, target_pos: FloatArray) -> None:
-        """Remember what was sent."""
+        """Record the sent command."""
         self._told[self._sent % len(self._told)] = target_pos
         self._sent += 1
 
     def check(self, state: RobotState) -> str | None:
-        """What is wrong with this state, in words that name the joint and the numbers."""
+        """The fault of a state, naming the joint and the numbers; None without one."""
         cfg, pos, vel = self._cfg, state.joint_pos, state.joint_vel
         for name, values in (("position", pos), ("velocity", vel)):
             if not np.isfinite(values).all():

@@ -47,21 +47,21 @@ IMU_NUMBERS = 10  # quaternion 4, gyro 3, accelerometer 3
 
 
 class Kind(enum.IntEnum):
-    """What a frame is."""
+    """Kind of a frame."""
 
     HELLO = 1  # driver: here I am
     WELCOME = 2  # robot: what I am
     COMMAND = 3
     STATE = 4
     TICK = 5  # driver, lock-step: let one command period pass without a command
-    TAP = 6  # driver: what reached the motors?
+    TAP = 6  # driver: request the counts at the motors
     TAP_COUNTS = 7
     BYE = 8  # driver: I let go
     REFUSAL = 9  # robot: no, because (text)
-    STATUS = 10  # motor guard: how it stands (hardware/guard)
+    STATUS = 10  # motor guard: status (hardware/guard)
     SUMMARY = 11  # motor guard: how it went
     DAMP = 12  # policy: damp, for good
-    LISTEN = 13  # somebody who only looks on: tell me states and commands (again within a second)
+    LISTEN = 13  # listener: subscribe to states and commands (renewed within a second)
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -78,7 +78,7 @@ class WirePacket(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Welcome:
-    """What a robot says of itself."""
+    """A robot's description of itself."""
 
     joint_names: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MAX_JOINTS)]
     name: str  # of this very robot
@@ -91,7 +91,7 @@ class Welcome:
 
 @dataclass(frozen=True, kw_only=True)
 class TapCounts:
-    """What was counted at the motors since the robot was switched on."""
+    """Counts at the motors since the robot was switched on."""
 
     commands: int = 0  # command frames whose envelope was sound
     accepted: int = 0
@@ -115,7 +115,7 @@ def encode(kind: Kind, sequence: int, time_s: float, payload: bytes = b"") -> by
 
 
 def decode(data: bytes) -> WirePacket:
-    """Return the frame in `data`; anything else than exactly one sound frame is a TrueupError."""
+    """Return the frame in `data`; anything but exactly one valid frame is a TrueupError."""
     size = len(data)
     if size < _HEADER.size + _CRC.size:
         raise TrueupError(f"a frame has at least {_HEADER.size + _CRC.size} bytes, found {size}", place="frame")
@@ -185,7 +185,7 @@ class StateReport(NamedTuple):
         if self.has_imu:
             imu = numbers[4 * n :]
             fields |= {"imu_quat": imu[:4], "imu_gyro": imu[4:7], "imu_acc": imu[7:]}
-        state = object.__new__(RobotState)  # the frozen class sets field by field, which takes as long as the rest
+        state = object.__new__(RobotState)  # setting fields of a frozen class one by one would double the time
         vars(state).update(fields)
         return state
 
@@ -216,7 +216,7 @@ def encode_welcome(sequence: int, time_s: float, welcome: Welcome) -> bytes:
 
 
 def parse_welcome(frame: WirePacket) -> Welcome:
-    """Return what the robot said of itself."""
+    """Return the robot's description of itself."""
     return parse_message(frame, Kind.WELCOME, Welcome)
 
 
@@ -231,12 +231,12 @@ def parse_tap(frame: WirePacket) -> TapCounts:
 
 
 def encode_refusal(sequence: int, time_s: float, reason: str) -> bytes:
-    """Return the frame by which a robot says no."""
+    """Return the frame of a refusal."""
     return encode(Kind.REFUSAL, sequence, time_s, reason.encode()[:1000])
 
 
 def parse_refusal(frame: WirePacket) -> str:
-    """Return why the robot said no."""
+    """Return the reason of a refusal."""
     _expect(frame, Kind.REFUSAL)
     return frame.payload.decode(errors="replace")
 

@@ -4,13 +4,16 @@ Columns are (joint, simulation), group by group, padded to whole blocks. History
 signal, contiguous, and the first layer's columns are turned instead of the data. Ones and contexts are rows too, so
 biases cost no pass of their own. Everything is done block by block, which stays in the cache and can be shared among
 threads; every product has the same shape, so that a column's result depends neither on its neighbours nor on how many
-there are. ELU is computed as elu(x) + 1 = exp(min(x, 0)) + max(x, 0); the one is taken back in the next layer's bias.
+there are. Some kernels of BLAS sum the outer columns of a product in another order than those between: there, products
+are made narrower until all columns of one are computed alike (`product_width`).
+ELU is computed as elu(x) + 1 = exp(min(x, 0)) + max(x, 0); the one is taken back in the next layer's bias.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -20,6 +23,7 @@ from trueup.core.arrays import FloatArray, Ids
 from trueup.models.actuator_net import ActuatorNet, Float32
 
 BLOCK = 128  # columns: a hidden layer's block fits the second-level cache
+_WIDTHS = (BLOCK, 16, 8, 1)  # columns of a product; narrower ones take up to a quarter longer
 
 
 class _Group(NamedTuple):
@@ -62,7 +66,8 @@ class NetForward:
         self._out: Float32 = np.zeros(start, np.float32)
         self._fill_constants(rows)
         sizes = (*net.hidden, 1)
-        self._scratch = [_Scratch(sizes) for _ in range(self.threads)]
+        self._width = product_width(tuple(w.shape for g in self._groups[:1] for w in (g.first, *g.rest)))
+        self._scratch = [_Scratch(sizes, self._width) for _ in range(self.threads)]
         self._shares = self._share_out()
         self._pool = ThreadPoolExecutor(len(self._shares) - 1) if len(self._shares) > 1 else None
         _one_thread_a_product()
@@ -119,8 +124,8 @@ class NetForward:
             if self._pool is not None
         ]
         self._run(self._shares[0], self._scratch[0])
-        for one in waiting:
-            one.result()
+        for future in waiting:
+            future.result()
         self._collect(out)
 
     def _share_out(self) -> list[list[_Chunk]]:
@@ -147,8 +152,9 @@ class NetForward:
         """Layer by layer; a product over blocks is one of the same shape for each."""
         activate = _elu if self.net.spec.activation == "elu" else _softsign
         for chunk in chunks:
-            group, n, end = self._groups[chunk.group], chunk.blocks, chunk.start + chunk.blocks * BLOCK
-            x = self.ring[:, chunk.start : end].reshape(-1, n, BLOCK).swapaxes(0, 1)
+            group, end = self._groups[chunk.group], chunk.start + chunk.blocks * BLOCK
+            n = chunk.blocks * BLOCK // self._width
+            x = self.ring[:, chunk.start : end].reshape(-1, n, self._width).swapaxes(0, 1)
             for k, weight in enumerate((group.first, *group.rest)):
                 layer = scratch.layer[k][:n]
                 value = np.matmul(weight, x, out=layer[:, :-1])
@@ -170,9 +176,24 @@ class NetForward:
 class _Scratch:
     """Buffers of one thread: a layer's blocks, each with a row of ones below it for the next layer's bias."""
 
-    def __init__(self, sizes: tuple[int, ...]) -> None:
-        self.layer: list[Float32] = [np.ones((_MOST_BLOCKS, size + 1, BLOCK), np.float32) for size in sizes]
-        self.spare: Float32 = np.empty((_MOST_BLOCKS, max(sizes), BLOCK), np.float32)
+    def __init__(self, sizes: tuple[int, ...], width: int) -> None:
+        n = _MOST_BLOCKS * BLOCK // width
+        self.layer: list[Float32] = [np.ones((n, size + 1, width), np.float32) for size in sizes]
+        self.spare: Float32 = np.empty((n, max(sizes), width), np.float32)
+
+
+@cache
+def product_width(shapes: tuple[tuple[int, int], ...]) -> int:
+    """Columns of a product such that this computer's BLAS sums all of them alike, for weights of these shapes."""
+    return next(width for width in _WIDTHS if all(_alike(shape, width) for shape in shapes))
+
+
+def _alike(shape: tuple[int, int], width: int) -> bool:
+    """Whether equal columns come out equal, bit for bit."""
+    weight = np.sin(np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32)).reshape(shape)
+    column = np.cos(np.arange(shape[1], dtype=np.float32))
+    out = np.matmul(weight, np.repeat(column[None, :, None], width, axis=2))[0]
+    return bool((out == out[:, :1]).all())
 
 
 def _elu(x: Float32, spare: Float32) -> None:

@@ -1,4 +1,4 @@
-"""What `trueup data` and `trueup record` show of a log: findings, a page of traces, what was written."""
+"""Output of `trueup data` and `trueup record` on a log: findings, a page of traces, files written."""
 
 from __future__ import annotations
 
@@ -61,13 +61,18 @@ def _recordings(verb: ImportLogVerb) -> Iterator[tuple[str, Log]]:
     """Recordings by a mapping, or episodes of a LeRobot dataset."""
     if not verb.files:
         raise TrueupError("no file given to import")
+    for path in verb.files:
+        if not path.exists():
+            raise TrueupError("no such file or folder: what is to be imported?", file=path)
     mapping = None if verb.mapping is None else find_mapping(verb.mapping)
     datasets = [path for path in verb.files if is_dataset(path)]
     if not datasets:
         if mapping is None and verb.files[0].suffix == ".mcap":
             raise TrueupError("this is a log already: every verb reads it as it is", file=verb.files[0])
         if mapping is None:
-            raise TrueupError("tables need a mapping: --mapping NAME or FILE.toml (docs/data.md)", file=verb.files[0])
+            folder = "no LeRobot dataset (meta/info.json is missing), and " if verb.files[0].is_dir() else ""
+            text = f"{folder}tables need a mapping: --mapping NAME or FILE.toml (docs/data.md)"
+            raise TrueupError(text, file=verb.files[0])
         yield from import_logs(verb.files, mapping)
     elif len(verb.files) > 1:
         raise TrueupError("a dataset is imported alone: name no other files", file=datasets[0])
@@ -98,7 +103,7 @@ def _write(log: Log, path: Path) -> None:
 
 
 def run_recover(verb: RecoverVerb) -> int:
-    """Save what can be saved, and print what was lost."""
+    """Recover a log, and print the losses."""
     result, console = recover(verb.log, verb.out), Console()
     console.print(f"{result.out_path}   {result.messages} messages saved, about {result.lost_estimate} lost")
     for damage in result.damage:

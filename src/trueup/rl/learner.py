@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.core.errors import TrueupError
 from trueup.policy.net import PolicyNet
 from trueup.policy.normalizer import Normalizer, read_normalizer
 from trueup.rl.env import Env, State
@@ -85,10 +86,12 @@ class Learner(ABC):
         A critic that sees other simulator parameters than this one (another calibration) is left out here.
         """
         found = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
-        others = [name for name, one in found.items() if len(one.mean) != len(self.normalizers[name].mean)]
+        others = [
+            name for name, normalizer in found.items() if len(normalizer.mean) != len(self.normalizers[name].mean)
+        ]
         if set(others) - {"critic", "privileged"}:
             raise ValueError(f"{', '.join(others)}: observations of another width")
-        self.normalizers.update({name: one for name, one in found.items() if name not in others})
+        self.normalizers.update({name: normalizer for name, normalizer in found.items() if name not in others})
         for name, adam in self.adams.items():
             if not name.startswith(tuple(others)):
                 adam.restore(name, state)
@@ -103,8 +106,12 @@ class Learner(ABC):
 
 def learner_class(cfg: LearnerCfg) -> Callable[..., Learner]:
     """The class that these settings name; it is called with (env, cfg, seed), a student also with its teacher."""
-    if not isinstance(cfg.learner, str):
-        return cfg.learner
-    module, _, name = cfg.learner.partition(":")
+    learner = getattr(cfg, "learner", None)
+    if learner is None:
+        raise TrueupError(f"no learner has settings of type {type(cfg).__name__}: name one in its `learner`")
+    if not isinstance(learner, str):
+        made: Callable[..., Learner] = learner
+        return made
+    module, _, name = learner.partition(":")
     found: Callable[..., Learner] = getattr(import_module(module), name)
     return found

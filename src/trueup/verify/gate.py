@@ -17,6 +17,7 @@ from trueup.evaluate.scenarios.scenario import Scenario
 from trueup.evaluate.score import ScenarioResult
 from trueup.policy.bundle.bundle import PolicyBundle
 from trueup.policy.bundle.certificate import GateCheck
+from trueup.policy.bundle.golden import action_distance
 from trueup.policy.bundle.robot_check import check_against_robot
 from trueup.robot.load import Robot
 from trueup.tasks.task import Task
@@ -39,16 +40,19 @@ def is_required(scenario: Scenario, task: Task) -> bool:
 
 def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engine: str) -> GateCheck:
     """Success rate against what the scenario asks; a scenario whose own change an engine does not know is not asked."""
-    name, asked = f"{engine}/{result.name}", f"{result.title}: success at least {result.least:.0%} at 95 % confidence"
+    name, requirement = (
+        f"{engine}/{result.name}",
+        f"{result.title}: success at least {result.least:.0%} at 95 % confidence",
+    )
     own = {part for changed in scenario.params for part in parts_of(changed)} | {"carpet"}
     lost = sorted(set(result.not_honoured) & own)
     if lost:
-        return GateCheck(name=name, state="skipped", asked=asked, found=f"this engine has no {', '.join(lost)}")
+        return GateCheck(name=name, state="skipped", asked=requirement, found=f"this engine has no {', '.join(lost)}")
     rate, reasons = result.rate, ", ".join(f"{count} {why}" for why, count in result.reasons.items())
     return GateCheck(
         name=name,
         state="pass" if result.passed else "fail" if is_required(scenario, task) else "warn",
-        asked=asked,
+        asked=requirement,
         found=f"{rate.share:.0%} [{rate.low:.0%}, {rate.high:.0%}]" + (f" ({reasons})" if reasons else ""),
         value=rate.share,
         low=rate.low,
@@ -92,7 +96,7 @@ def parity_check(bundle: PolicyBundle) -> GateCheck:
         runners.append("ONNX Runtime")
         for _ in range(3):  # a memory must agree after it was used
             a, b = ours(rows), theirs(rows)
-            worst = max(worst, float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)))))
+            worst = max(worst, action_distance(a, b))
     return GateCheck(
         name="parity",
         state="pass" if worst <= PARITY else "fail",
@@ -138,7 +142,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
     yield _bounded(results, "outside", OUTSIDE, "observations outside the training range", "train with wider ranges")
     yield _bounded(results, "at_limit", AT_LIMIT, "torques at the limit", "raise the cost of energy or torque")
     yield _bounded(results, "thermal", 1.0, "mean square torque over the continuous one", "raise the cost of torque")
-    margins = [one.metrics["joint_margin"].low for one in results if "joint_margin" in one.metrics]
+    margins = [result.metrics["joint_margin"].low for result in results if "joint_margin" in result.metrics]
     least = min(margins, default=None)
     yield GateCheck(
         name="joint_margin",
@@ -152,7 +156,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
 
 def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str, mend: str) -> GateCheck:
     """The mean over trials of the worst scenario must not exceed a bound."""
-    known = {one.name: mean for one in results if (mean := one.mean(key)) is not None}
+    known = {result.name: mean for result in results if (mean := result.mean(key)) is not None}
     if not known:
         return GateCheck(name=key, state="skipped", asked=f"{what}: at most {most:g}", found="not measured")
     worst = max(known, key=lambda name: known[name])

@@ -295,8 +295,10 @@ def test_command_writes_a_log_for_each_episode(tmp_path: Path, capsys: pytest.Ca
 
 def test_tables_without_a_mapping_are_refused(tmp_path: Path) -> None:
     assert not is_dataset(tmp_path)
-    with pytest.raises(TrueupError, match="tables need a mapping"):
+    with pytest.raises(TrueupError, match=r"meta/info.json is missing.*tables need a mapping"):
         run_import(ImportLogVerb(files=(tmp_path,), out=tmp_path / "x.mcap"))
+    with pytest.raises(TrueupError, match=r"nowhere: no such file or folder"):
+        run_import(ImportLogVerb(files=(tmp_path / "nowhere",), robot="so101", out=tmp_path / "x.mcap"))
     with pytest.raises(TrueupError, match="no file given"):
         run_import(ImportLogVerb(files=(), out=tmp_path / "x.mcap"))
 

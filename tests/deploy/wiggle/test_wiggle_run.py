@@ -1,17 +1,19 @@
 """The wiggle test on twins with planted mistakes: what it finds, and what it does to the robot meanwhile."""
 
+import io
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from miswired import Miswired, Miswiring
+from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.deploy.wiggle.analysis.finding import WiggleResult
 from trueup.deploy.wiggle.analysis.limb_model import read_limbs
 from trueup.deploy.wiggle.cfg import WiggleCfg
-from trueup.deploy.wiggle.miswired import Miswired, Miswiring
 from trueup.deploy.wiggle.motion.program import sweep_groups, sweep_poses
 from trueup.deploy.wiggle.verbs import WiggleVerb
 from trueup.deploy.wiggle.wiggle import run_wiggle
@@ -164,6 +166,11 @@ def test_a_trip_of_the_motor_guard_ends_the_test_and_is_told():
     result = run_wiggle(GO2, Guarded(GO2, ServeCfg(preset="ideal", lockstep=True, command_hz=100.0)), SHORT)
     assert [finding.kind for finding in result.findings] == ["aborted"]
     assert "it leans by 1.2 rad" in result.findings[0].text
+    assert result.unseen == ()  # of half a test
+    assert (result.nwrong, result.is_aborted) == (0, True)
+    console = Console(file=io.StringIO(), width=100)
+    print_wiggle(result, console)
+    assert "given up, 0 wrong so far: run it again" in console.file.getvalue()
 
 
 def test_another_robots_driver_is_refused():

@@ -1,5 +1,7 @@
 """A guard that was not run for a while notices, wherever in its loop that was, and says so to its checks."""
 
+import contextlib
+import math
 import os
 import socket
 import threading
@@ -8,15 +10,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guard_doubles import SPEC, reference
+from guard_doubles import SPEC, reference, rows, state
 
+from trueup.hardware import wire
+from trueup.hardware.driver import damping
+from trueup.hardware.guard.cfg import GuardCfg
 from trueup.hardware.guard.driver import GuardDriver
-from trueup.hardware.guard.link import Lateness
+from trueup.hardware.guard.link import GuardLink, Lateness
 from trueup.hardware.guard.loop import RealtimeLoop
+from trueup.hardware.guard.motor_guard import MotorGuard
+from trueup.hardware.guard.recorder import GuardRecorder
 from trueup.hardware.realtime import GUARD, raise_priority, restore_priority
 from trueup.robot.load import Robot
 
 PERIOD, STALL_S = 0.01, 0.08
+GUARD_PERIOD = 0.002
 
 
 class SilentDriver:
@@ -36,6 +44,7 @@ class StallingLink:
 
     def __init__(self, place):
         self.guard, self.excused, self.missed, self.place = self, [], 0, place
+        self.driver_s, self.hint = 0.0, ""
         self.channel, self._other = socket.socketpair()
         self.lateness, self.ticks, self.trip, self.phase = Lateness(), 0, None, "active"
 
@@ -54,9 +63,17 @@ class StallingLink:
         self._stall("inside")
 
     def _stall(self, place):
-        if self.place == place and self.ticks == 5:
-            self.place = ""
-            time.sleep(STALL_S)
+        if not self.place.startswith(place) or self.ticks != 5:
+            return
+        began, how, self.place = time.monotonic(), self.place, "nowhere"
+        while how.endswith("busy") and time.monotonic() < began + STALL_S:
+            pass
+        time.sleep(max(0.0, began + STALL_S - time.monotonic()))
+        if how.endswith("driver"):
+            self.driver_s += time.monotonic() - began
+
+    def damp(self):
+        return
 
     def look_for_policy(self, now):
         return
@@ -65,13 +82,94 @@ class StallingLink:
 
 
 @pytest.mark.flaky(reruns=1)
-@pytest.mark.parametrize("place", ["before", "inside", "nowhere"])
+@pytest.mark.parametrize("place", ["before", "inside", "inside, driver", "inside, busy", "nowhere"])
 def test_time_that_the_loop_was_not_run_is_excused_once(place):
+    """What a slow driver or the guard's own work takes is not: the guard did run."""
     link = StallingLink(place)
     RealtimeLoop(link, SilentDriver(), PERIOD).run(threading.Event())
     stalls = np.array([one for one in link.excused if one > 0.5 * STALL_S])
-    assert len(stalls) == (place != "nowhere")
+    assert len(stalls) == (place in ("before", "inside"))
     assert ((stalls > STALL_S - 2 * PERIOD) & (stalls < STALL_S + 0.05)).all()
+
+
+class SlowDriver:
+    """A robot that reports at 500 Hz, or is silent, and takes 15 ms for every command."""
+
+    realtime, other_commander = True, None
+
+    def __init__(self):
+        self.began, self.damped_s, self.is_silent = time.monotonic(), math.nan, False
+
+    def read(self):
+        time.sleep(0.3 if self.is_silent else 0.002)
+        return state(int((time.monotonic() - self.began) / GUARD_PERIOD))
+
+    def write(self, command):
+        time.sleep(0.015)
+        return command
+
+    def damp(self):
+        if math.isnan(self.damped_s):
+            self.damped_s = time.monotonic()
+        return damping(SPEC.default_pose, SPEC.kd)
+
+
+@pytest.mark.flaky(reruns=1)
+def test_a_slow_driver_gives_a_hung_policy_no_more_time():
+    """The guard runs 8 points late again and again, and that is not the computer standing still."""
+    policy, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    guard, driver = MotorGuard(SPEC, GuardCfg(), control_hz=50.0, period_s=GUARD_PERIOD), SlowDriver()
+    link = GuardLink(guard, driver, channel, GuardRecorder(None, SPEC.joint_names, {}))
+    guard.observe(driver.read(), time.monotonic())
+    stop, sent_s = threading.Event(), time.monotonic()
+    guard.command(rows(), sent_s)  # and no more
+    loop = threading.Thread(target=RealtimeLoop(link, driver, GUARD_PERIOD).run, args=(stop,))
+    loop.start()
+    time.sleep(0.2)
+    stop.set()
+    loop.join()
+    policy.close()
+    assert guard.trip is not None
+    assert guard.trip.guard == "silence"
+    assert driver.damped_s - sent_s < 0.04 + 0.015 + 0.01  # two periods, a write in hand, waking up
+
+
+@pytest.mark.flaky(reruns=1)
+def test_a_guard_that_is_told_to_end_damps_before_it_waits_for_a_silent_robot():
+    policy, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    cfg = GuardCfg(stale_s=0.1, silence_s=1.0)
+    guard, driver = MotorGuard(SPEC, cfg, control_hz=50.0, period_s=GUARD_PERIOD), SlowDriver()
+    link = GuardLink(guard, driver, channel, GuardRecorder(None, SPEC.joint_names, {}))
+    guard.observe(driver.read(), time.monotonic())
+    guard.command(rows(), time.monotonic())
+    stop, driver.is_silent = threading.Event(), True
+    loop = threading.Thread(target=RealtimeLoop(link, driver, GUARD_PERIOD).run, args=(stop,))
+    loop.start()
+    time.sleep(0.05)
+    assert math.isnan(driver.damped_s)
+    stopped_s = time.monotonic()
+    stop.set()
+    loop.join()
+    policy.close()
+    assert driver.damped_s - stopped_s < 0.015 + 0.015 + 0.01  # a write in hand, the damping's own, waking up
+
+
+def test_a_policy_that_sends_without_end_does_not_hold_up_the_guard():
+    policy, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    guard = MotorGuard(SPEC, GuardCfg(), control_hz=50.0, period_s=GUARD_PERIOD)
+    link, seen = GuardLink(guard, SlowDriver(), channel, GuardRecorder(None, SPEC.joint_names, {})), []
+    guard.observe(state(0), 0.0)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            policy.send(wire.encode_rows(1, 0.0, rows()), socket.MSG_DONTWAIT)
+            seen.append(1)
+    assert link.take_frames(0.0)
+    policy.send(wire.encode_rows(1, 0.0, rows()), socket.MSG_DONTWAIT)  # there is room, but not for all
+    left = 0
+    with contextlib.suppress(BlockingIOError):
+        while channel.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT):
+            left += 1
+    assert len(seen) // 2 < left < len(seen)
 
 
 @pytest.mark.flaky(reruns=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,6 +186,53 @@ def test_a_command_and_a_state_end_what_was_excused(runner: Runner) -> None:
     assert runner.tripped == "silence"
     assert runner.guard.trip is not None
     assert runner.k * PERIOD - runner.guard.trip.time_s < 0.041
+
+
+def test_a_command_that_waited_while_the_guard_was_not_run_is_as_old_as_it_is() -> None:
+    """A policy that hung meanwhile gets two control periods from when it last spoke, not from when it was heard."""
+    for sent_s, silent_s in ((0.01, 0.04), (0.0, 0.05), (0.2, 0.0)):  # the last cannot be: counts as sent now
+        guard = MotorGuard(SPEC, GuardCfg(), control_hz=50.0, period_s=PERIOD)
+        guard.observe(state(0), 0.0)
+        guard.command(rows(), 0.0)
+        guard.excuse(0.045)
+        guard.observe(state(25), 0.05)
+        guard.command(rows(), 0.05, sent_s=sent_s)
+        assert guard.tick(0.05) is not None
+        last = 0.05 - silent_s + 0.04 + min(silent_s, 0.04)  # sent, two periods, what is excused of the wait
+        guard.observe(state(25 + round((last - 0.05) / PERIOD)), last)
+        assert guard.tick(last - 0.006) is not None
+        assert guard.tick(last) is None
+        assert guard.trip is not None
+        assert guard.trip.guard == "silence"
+
+
+def test_a_robots_clock_that_runs_ahead_of_ours_trips(runner: Runner) -> None:
+    """As after a computer slept: its own clock stood still, the robot's did not."""
+    now = runner.k * PERIOD
+    runner.guard.observe(replace(state(runner.k), time_s=now + 0.09), now)
+    assert not runner.tripped
+    runner.guard.observe(replace(state(runner.k + 1), time_s=now + 1.0), now + PERIOD)
+    assert runner.tripped == "clock"
+    assert "advanced by 0.9" in runner.reason
+
+
+@pytest.mark.parametrize("at_s", [0.0, 5000.0])
+def test_a_robot_switched_off_and_on_before_the_start_may_start(at_s: float) -> None:
+    """Its clock begins anew, or is set."""
+    runner = Runner(start=False)
+    for k in range(20):
+        runner.guard.observe(replace(state(k), time_s=1000.0 + k * PERIOD), k * PERIOD)
+    for k in range(20, 40):
+        runner.guard.observe(replace(state(k), time_s=at_s + k * PERIOD), k * PERIOD)
+    assert runner.guard.not_ready(39 * PERIOD) == ""
+    runner.guard.command(rows(), 39 * PERIOD)
+    assert runner.guard.tick(39 * PERIOD) is not None
+
+
+def test_a_trip_for_want_of_states_repeats_what_the_driver_says(runner: Runner) -> None:
+    runner.guard.hint = "connection refused"
+    assert runner.guard.tick(runner.k * PERIOD + 0.05) is None
+    assert runner.reason.endswith("; the driver says: connection refused")
 
 
 # --- numbers ---

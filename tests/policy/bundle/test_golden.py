@@ -11,7 +11,15 @@ from made_bundles import JOINTS, POSE, edit_spec, make_bundle, make_net, make_pa
 
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import load_bundle
-from trueup.policy.bundle.golden import check_golden, decode_golden, distance, encode_golden, make_golden, respond
+from trueup.policy.bundle.golden import (
+    action_distance,
+    check_golden,
+    decode_golden,
+    distance,
+    encode_golden,
+    make_golden,
+    respond,
+)
 from trueup.policy.bundle.manifest import GOLDEN, read_files, write_files
 from trueup.policy.graph.net import GraphNet
 from trueup.policy.graph.onnx_file import parse_onnx
@@ -229,3 +237,13 @@ def test_targets_that_move_from_the_last_begin_at_the_joints(golden):
     place = [JOINTS.index(name) for name in SORTED]
     expected = np.clip(start + 0.25 * found["walk/action"][0, 0][place], -1, 1)
     np.testing.assert_allclose(found["walk/target"][0, 0], expected, atol=1e-6)
+
+
+def test_outputs_of_two_engines_are_compared_at_the_size_of_the_largest():
+    actions = np.array([[8.0, 0.5], [0.25, 0.0]])
+    other = actions.copy()
+    other[1, 1] += 4e-5
+    assert action_distance(other, actions) == pytest.approx(5e-6)
+    assert distance(other, actions) == pytest.approx(4e-5)
+    assert action_distance(actions[1:] + 2e-5, actions[1:]) == pytest.approx(2e-5)  # below one: absolute
+    assert np.isnan(action_distance(np.full((1, 2), np.nan), actions[:1]))

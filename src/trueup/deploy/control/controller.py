@@ -1,11 +1,11 @@
-"""Controller: a robot's state and what is asked of it become joint targets, by the bundle's own code.
+"""Controller: from a robot state and a command to joint targets, by the bundle's own code.
 
-    observation  o_k = builder(state_k, asked_k, observed(a_{k-1}))       as in training; a is the policy's own output
+    observation  o_k = builder(state_k, command_k, observed(a_{k-1}))     as in training; a is the policy's own output
     raw action   a_k = net(o_k)
     smoothing    s_k = c a_k + (1 - c) s_{k-1},  s_{-1} = 0               c = 1: none
     target       t_k = t_{k-1} + clip(map(s_k) - t_{k-1}, -b, b)          b = `target_step`; map is the ActionMap
 
-The policy's next observation holds its raw action (or the clipped one, as its ActionSpec says), never the smoothed one:
+The next observation holds the policy's raw action (or the clipped one, as its ActionSpec says), never the smoothed one:
 that is what it saw in training. With c = 1 and no bound, targets are bit for bit those of the evaluation loop.
 
 NumPy alone; no clock, no I/O: the same states give the same targets, which is what `replay` checks.
@@ -29,13 +29,13 @@ from trueup.policy.bundle.passport import Passport, column_names
 from trueup.policy.observation import ObservationBuilder
 from trueup.policy.reading import Float32, Reading, gravity_in_body
 
-DEFAULT_TARGET_STEP_RAD = 0.1  # of a bundle that does not know what its targets did in training
+DEFAULT_TARGET_STEP_RAD = 0.1  # bundles without statistics of their targets in training
 Others = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlCfg:
-    """What stands between the policy's output and the joint targets.
+    """Smoothing and bounds between the policy's output and the joint targets.
 
     smoothing    share of the new action in the moving average, 0 < smoothing <= 1; 1: no smoothing
     target_step  largest change of a target in one control step, rad; None: as the bundle says (`bundle_target_step`);
@@ -62,7 +62,7 @@ class ControlStep(NamedTuple):
     """Everything that one control step computed; joints of `target` and `wanted` in the robot's order.
 
     wanted    targets before the bound on their change
-    command   what the policy saw of what was asked: a bundle may let it follow at a pace
+    command   as the policy observed it: a bundle may limit how fast it follows the operator's command
     """
 
     observation: Float32
@@ -75,7 +75,7 @@ class ControlStep(NamedTuple):
 
 @dataclass(kw_only=True)
 class _Past:
-    """What a step needs of the one before; None at the start of an episode."""
+    """State carried from one control step to the next; None at the start of an episode."""
 
     seen_action: Float32 | None = None
     smoothed: NDArray[np.floating] = field(default_factory=lambda: np.zeros(0))
@@ -103,12 +103,12 @@ class Controller:
         self._past = _Past()
 
     def restart(self, target: FloatArray | None = None) -> None:
-        """Begin an episode; `target` (robot's order) is in force now, which the first change is bounded from."""
+        """Begin an episode; `target` (robot's order) is the last one sent: the first change is bounded from it."""
         self._net.restart(np.arange(1))
         self._past = _Past(target=None if target is None else np.array(target, np.float64))
 
     def step(self, state: RobotState, asked: Float32, others: Others | None = None) -> ControlStep:
-        """Targets of a state and of what is asked, (ncommand,); a PolicyError names what is not finite."""
+        """Targets for a state and the operator's command (ncommand,); a PolicyError names what is not finite."""
         reading, goal = self._reading(state, others or {}), np.asarray(asked, np.float32)[None]
         past, naction = self._past, self._map.naction
         first = past.seen_action is None
@@ -147,7 +147,7 @@ class Controller:
             raise PolicyError(f"the policy {error.message}") from None
 
     def _check(self, actor: Float32) -> None:
-        """Refuse what is not a number before a network turns it into one."""
+        """Refuse a NaN before the network hides it."""
         if np.isfinite(actor).all():
             return
         column = self._columns[int(np.argmin(np.isfinite(actor[0])))]
@@ -169,7 +169,7 @@ def bundle_target_step(passport: Passport) -> FloatArray:
 
     A target cannot change by more than the span that its action had in training (0.1 % to 99.9 %) times its scale; the
     bound never disturbs what was trained, and stops an output that was never seen. A bundle whose observation does not
-    hold its action, or that was never run, says nothing: 0.1 rad.
+    hold its action, or that was never run, has no such span: 0.1 rad.
     """
     out = np.full(len(passport.joint_names), DEFAULT_TARGET_STEP_RAD)
     if passport.ranges is not None and action_columns(passport) is not None:
@@ -192,7 +192,7 @@ def bundle_target_reach(passport: Passport) -> tuple[FloatArray, FloatArray] | N
 
 
 def _target_offsets(passport: Passport, observation: tuple[float, ...]) -> FloatArray:
-    """By how much the newest action in an observation moves each target, rad; joints that are not moved: 0."""
+    """Offset that the newest action in an observation adds to each target, rad; joints without an action: 0."""
     action, columns = passport.policy.action, action_columns(passport)
     assert columns is not None
     term = next(term for term in passport.policy.observation.terms if term.signal == "action")

@@ -1,4 +1,4 @@
-"""What is asked of the policy: by name within the trained range, limited at first, changed by keys or a gamepad."""
+"""The operator's command: columns by name within the trained range, changed by keys or a gamepad."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trueup.policy.bundle.passport import GoalFacts
 from trueup.policy.reading import Float32
 
 _SPEEDS = ("m/s", "rad/s")
-KEY_STEP = 0.1  # of a key, in the column's unit; no more than a tenth of its range
+KEY_STEP = 0.1  # step of one key press, in the column's unit; no more than a tenth of its range
 
 
 class AskedGoal:
-    """The command that is asked for, (ncommand,); every value lies within `low` and `high`.
+    """The operator's command (ncommand,); every value lies within `low` and `high`.
 
     speed   columns in m/s and rad/s go no farther than this from zero; None: the whole trained range
     """
@@ -42,7 +42,7 @@ class AskedGoal:
         return dict(zip(self.columns, self._values.tolist(), strict=True))
 
     def set(self, texts: Sequence[str]) -> None:
-        """Take `forward=0.3 turn=-0.2`; what is not named is at rest. Outside the limits is refused."""
+        """Parse `forward=0.3 turn=-0.2`; columns that are not named rest. Values outside the limits are refused."""
         values = self._rest.copy()
         for text in texts:
             name, equals, number = text.partition("=")
@@ -53,7 +53,7 @@ class AskedGoal:
         self._values = values
 
     def rest(self) -> None:
-        """Ask for standing still: zero speeds, the middle of everything else."""
+        """Command standing still: zero speeds, the middle of every other column's range."""
         self._values = self._rest.copy()
 
     def nudge(self, name: str, sign: int) -> None:
@@ -65,7 +65,7 @@ class AskedGoal:
             self._values[k] = float(np.clip(wanted, self.low[k], self.high[k]))
 
     def steer(self, name: str, share: float) -> None:
-        """A stick: -1 to 1 of a column's limits; its middle asks for rest."""
+        """Set a column from a stick: -1 to 1 of its limits; the middle means rest."""
         if name in self.columns and math.isfinite(share):
             k = self.columns.index(name)
             share = min(max(share, -1.0), 1.0)

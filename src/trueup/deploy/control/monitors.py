@@ -1,14 +1,14 @@
-"""Monitors of a running policy: is what it sees and says like training, and is the loop in time?
+"""Monitors of a running policy: observations and actions as in training, and the loop on schedule.
 
-The motor guard watches the robot (limits, sensors, tilt, silence); this watches the policy. A monitor warns at once and
-trips when it has been wrong for longer than its patience, which a leaky clock counts: it rises while something is wrong
-and falls while it is not, so that a state which comes and goes trips too.
+The motor guard checks the robot (limits, sensors, tilt, silence); this checks the policy. A monitor warns at once and
+trips when its condition has held for longer than its patience, counted by a leaky clock: it rises while the condition
+holds and falls while it does not, so that an intermittent condition trips too.
 
     range      columns of the observation outside what training saw (least to largest, widened by `range_margin` of the
                span), term by term; the command is the operator's and is limited elsewhere
     distance   RMS over columns of (o - mean) / (std + 0.01): 1 in ordinary running, whatever the policy
     action     outputs beyond `action_factor` times the largest of training: at once
-    deadline   steps that began or ended later than the next one was due, in a row
+    deadline   successive steps that began or ended after the next step was due
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _STD_FLOOR = 1e-2
 
 @dataclass(frozen=True, kw_only=True)
 class MonitorCfg:
-    """When the policy is stopped.
+    """Thresholds of the monitors.
 
     range_margin    share of the training span by which it is widened
-    range_s         a term may be outside for so long
+    range_s         longest time that a term may be outside
     distance        RMS z-score allowed; `distance_s` for how long it may be above
     action_factor   times the largest action of training
     misses          missed deadlines in a row
@@ -54,9 +54,9 @@ class MonitorCfg:
 
 
 class Watched(NamedTuple):
-    """What the monitors say of one control step.
+    """Result of the monitors for one control step.
 
-    flags     bit k set: NAMES[k] is wrong now
+    flags     bit k set: the condition of monitor NAMES[k] holds in this step
     distance  RMS z-score; NaN where training's statistics are not known
     outside   terms that have a column outside the training range, each with its worst column and value
     reason    why to stop, "" to go on
@@ -90,7 +90,7 @@ class Monitors:
         self._misses = 0
 
     def watch(self, step: ControlStep, *, missed: bool = False) -> Watched:
-        """Judge a control step; `missed`: it or the one before did not keep the schedule."""
+        """Check a control step; `missed`: it or the one before did not keep the schedule."""
         outside, reason = self._range(step)
         distance, far = self._distance(step)
         odd = self._action(step)
@@ -146,7 +146,7 @@ class Monitors:
         return f"{self._misses} control steps in a row missed their deadline of {1e3 * self._dt:g} ms"
 
     def _persists(self, name: str, is_wrong: bool, patience_s: float) -> bool:
-        """Leaky clock: whether `name` has been wrong for its patience, on balance."""
+        """Leaky clock: whether the condition of `name` has held longer than its patience."""
         self._wrong_s[name] = max(0.0, self._wrong_s.get(name, 0.0) + (self._dt if is_wrong else -self._dt))
         return is_wrong and self._wrong_s[name] >= patience_s - 1e-9
 
@@ -168,7 +168,7 @@ def _statistics(passport: Passport) -> tuple[NDArray[np.floating], NDArray[np.fl
 
 
 def _most_action(passport: Passport, factor: float) -> NDArray[np.floating] | None:
-    """Largest |action| that is let through, where training's is known."""
+    """Largest |action| allowed; none where the largest of training is not known."""
     columns = action_columns(passport)
     if passport.ranges is None or columns is None:
         return None

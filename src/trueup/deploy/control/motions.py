@@ -1,9 +1,9 @@
-"""Ways before and after the policy: from where the robot is to the default pose, and down again.
+"""Motions before and after the policy: from the measured pose to the default pose, and lowering the robot.
 
 Ramp: the target goes from the measured pose to the default pose along 10 u^3 - 15 u^4 + 6 u^5 (no speed and no
 acceleration at both ends) while the stiffness grows from a tenth to its full size over the first half, so that a wrong
 pose is felt before it is forced; damping is there in full from the beginning. Fade: the target stays and the stiffness
-falls to nothing under full damping.
+falls to zero under full damping.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _PEAK = 1.875  # largest slope of the blend
 class Ramp(NamedTuple):
     """From `start` to `end` (robot's order, rad) in `steps` control steps, then `rest` steps in the end pose.
 
-    stiffness  of the policy's gains on the way: a policy's own gains are often too soft to stand up with. During the
+    stiffness  multiple of the policy's gains during the ramp: a policy's own are often too soft to stand up with.
+               During the
                rest they come back to those of the policy.
     """
 

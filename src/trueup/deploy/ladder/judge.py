@@ -1,4 +1,4 @@
-"""What a rung asks of a run: each question with what was asked and what was found."""
+"""Criteria of a rung: each with the required and the measured value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trueup.deploy.session.outcome import RunOutcome
 from trueup.deploy.session.recording import Written
 
 MOST_OUTSIDE = 0.05  # share of steps with a term outside its training range
-MOST_OUTSIDE_SHADOW = 0.5  # somebody else moves the robot, in their way
+MOST_OUTSIDE_SHADOW = 0.5  # another program moves the robot, by another policy perhaps
 MOST_DISTANCE = 2.0  # median RMS z-score
 MOST_MISSES = 0.01  # share of control steps
 FALLEN_RAD = 1.0
@@ -21,7 +21,7 @@ _MOTORS = ("nonfinite", "negative_gain", "malformed", "beyond_limits")
 
 
 def judge_replay(difference: float, log: LogReplay | None) -> list[RungAnswer]:
-    """Golden sequences through the controller; a log adds whether the policy sees there what training saw."""
+    """Golden sequences through the controller; with a log also whether its observations lie in the training range."""
     out = [
         _judged(
             "golden", difference <= TOLERANCE, f"targets within {TOLERANCE:g}", f"largest difference {difference:.2g}"
@@ -35,7 +35,7 @@ def judge_replay(difference: float, log: LogReplay | None) -> list[RungAnswer]:
 
 
 def judge_shadow(found: Shadowed, written: Written | None) -> list[RungAnswer]:
-    """Sensible numbers in time; where somebody commands, also what training saw."""
+    """Plausible targets on schedule; if another program commands the robot, observations in the training range too."""
     run = found.outcome
     out = [_ended("shadow", run), _deadline(run)]
     if found.compared:
@@ -46,7 +46,7 @@ def judge_shadow(found: Shadowed, written: Written | None) -> list[RungAnswer]:
 def judge_run(
     rung: Rung, run: RunOutcome, written: Written | None, *, floating: bool, tap: Mapping[str, int] | None = None
 ) -> list[RungAnswer]:
-    """A run on the robot or twin; `tap`: what was counted at a twin's motors."""
+    """A run on the robot or twin; `tap`: counts at a twin's motors."""
     out = [_ended(rung, run), _deadline(run)]
     if rung in ("ground", "full"):
         out.append(_range(run, MOST_OUTSIDE))

@@ -2,7 +2,7 @@
 
 A record is a JSON file beside the bundle (NAME.bundle.ladder/...), bound to the bundle's hash, to the robot's model and
 to the robot or twin that the driver names. It holds a hash of its own content, so that an edited one is refused, and
-that of the record below as it was then. A lower rung that is climbed again and fails takes away those above.
+that of the record below as it was then. When a lower rung is run again and fails, the records above it are deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RungCfg:
 
     gain    of the policy's gains; torque: of the robot's torque limits; speed: m/s and rad/s, None: as trained
     seconds  default length; least_s that the policy must have run to be judged
-    trips    whether what the policy sees may stop it: a hanging robot sees what training never saw
+    trips    whether the monitors may stop the policy: the observations of a hanging robot are outside training
     """
 
     about: str
@@ -56,7 +56,7 @@ RUNG_CFGS: dict[Rung, RungCfg] = {
 
 
 class RungAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One question that a rung was asked."""
+    """One criterion of a rung: required and measured."""
 
     name: str
     passed: bool
@@ -65,7 +65,7 @@ class RungAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RungRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rung has shown.
+    """Record of a rung.
 
     identity     of the robot or twin, see `identity`; empty for replay
     below        hash of the record of the rung below, "" for the first
@@ -96,13 +96,13 @@ class RungRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return bool(self.judged) and all(one.passed for one in self.judged)
 
     def sealed(self) -> RungRecord:
-        """The same with the hash of its content."""
+        """The record with the hash of its content."""
         return msgspec.structs.replace(self, sha256=_content_hash(self))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Climber:
-    """Whose ladder it is."""
+    """Bundle, robot and driver that a ladder belongs to."""
 
     path: Path
     bundle: str  # hash
@@ -124,9 +124,9 @@ class Climber:
 
 
 def identity(reference: str) -> str:
-    """Which robot a driver's reference means, without options that only say how it is spoken to or held.
+    """The robot that a driver's reference means, without options of connection or mounting.
 
-    A twin is its preset, seed and fit, held in the air or not; other drivers are what stands before the question mark.
+    For a twin: preset, seed and fit, whatever its base; for other drivers: the part before the question mark.
     """
     twin = same_twin(reference)
     if twin:
@@ -154,12 +154,12 @@ def require_below(climber: Climber, rung: Rung) -> str:
 
 
 def write_record(climber: Climber, record: RungRecord) -> Path:
-    """Seal and write a record."""
+    """Write a record with the hash of its content."""
     return write_json(climber.place(record.rung), record.sealed())
 
 
 def read_record(path: str | Path) -> RungRecord:
-    """Read a record whose hash fits; every failure names the file."""
+    """Read a record and verify its hash; every failure names the file."""
     file = Path(path)
     found = read_json(file, RungRecord, "record of a rung", schema=SCHEMA, most_bytes=_MAX_BYTES)
     if found.sha256 != _content_hash(found):

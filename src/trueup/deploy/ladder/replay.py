@@ -2,7 +2,7 @@
 
 golden     the bundle's own sequences, from readings to joint targets: deploy's path must give what was kept at export
 recording  policy.rows of an earlier run: the same states must give the same commands, bit for bit
-log        any log of the robot: what the policy would have done, and whether it saw what training saw
+log        any log of the robot: the policy's targets, and whether its observations lie in the training range
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARED = ("observation", "raw", "smoothed", "wanted", "target")
 
 
 def golden_difference(bundle: PolicyBundle, joint_names: tuple[str, ...], cfg: ControlCfg | None = None) -> float:
-    """Largest difference between the controller's targets and the golden ones, absolute, relative above one.
+    """Largest difference between the controller's and the golden targets: absolute below one, relative above.
 
     The controller gets whole robot states (joints in the robot's order, an IMU quaternion), without smoothing or bound.
     """
@@ -76,7 +76,7 @@ def quat_of_gravity(down: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """A recording through the controller again.
+    """Result of replaying a recording through the controller.
 
     rows       steps of the policy that were computed again; `damaged` rows of the file were left out
     different  of them, not the same to the last bit; `worst`: largest difference; `first`: row and column of the first
@@ -95,7 +95,7 @@ class Replayed:
 
 
 def replay_recording(path: str | Path, bundle: str | Path | None = None) -> Replayed:
-    """Compute a recording's commands again from its states; `bundle` where the one it names was moved."""
+    """Compute a recording's commands again from its states; `bundle`: where the recorded one has moved to."""
     file = Path(path) / FILE if Path(path).is_dir() else Path(path)
     recorded = read_rows(file)
     opened = load_bundle(recorded.header.bundle if bundle is None else bundle)
@@ -138,7 +138,7 @@ def _compare(file: Path, recorded: RecordedRows, controller: Controller) -> Repl
 
 @dataclass(frozen=True, kw_only=True)
 class LogReplay:
-    """What the policy would have done on a log: share of steps in range, and targets against those that were sent.
+    """The policy run on a log: share of steps in the training range, and its targets against those of the log.
 
     agreement  RMS difference to the log's targets, rad; NaN where it has none
     """

@@ -1,9 +1,9 @@
-"""Rung shadow: the policy looks on while somebody else has the robot; nothing is sent.
+"""Rung shadow: the policy runs on live states while another program commands the robot; nothing is sent.
 
-The controller gets the live states at the control rate and computes what it would have sent. Where the driver can tell
+The controller gets the live states at the control rate and computes its targets. Where the driver can tell
 what another commander sends (`observe`), both are compared; the difference is small where the other runs the same
-policy and as large as their opinions differ elsewhere. Where nobody commands, what is left to see is whether the policy
-sees what training saw and says plausible things.
+policy, and large where the two policies differ. Where no other program commands, only the policy's own observations
+and targets are checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _POLICY = PHASES.index("policy")
 
 @dataclass(frozen=True, kw_only=True)
 class Shadowed:
-    """What looking on has shown.
+    """Result of the shadow rung.
 
     compared    steps in which another command was in force
     agreement   RMS difference of targets, rad, over those steps; per joint in `by_joint`
@@ -55,7 +55,7 @@ class Shadowed:
 
 
 def listening_driver(reference: str, robot: Robot, control_hz: float) -> Driver:
-    """A driver that only listens, where its kind can; else the driver itself, which nothing is written to."""
+    """The driver's listening variant where there is one; else the driver itself, to which nothing is written."""
     if reference.startswith("twin@"):
         host, _, port = reference.removeprefix("twin@").partition("?")[0].rpartition(":")
         if not host or not port.isdecimal():
@@ -71,7 +71,7 @@ def listening_driver(reference: str, robot: Robot, control_hz: float) -> Driver:
 
 
 def observe(driver: Driver) -> tuple[RobotState, Command | None]:
-    """The newest state and the command that somebody else has in force, None where the driver cannot tell."""
+    """The newest state and the command of another program; None where the driver cannot tell."""
     look: Callable[[], Any] | None = getattr(driver, "observe", None)
     if look is None:
         return driver.read(), None
@@ -87,7 +87,7 @@ def shadow(
     seconds: float,
     writer: RowWriter | None = None,
 ) -> Shadowed:
-    """Look on for so long; the driver must be connected, and nothing is written to it."""
+    """Run the policy on live states for `seconds`; the driver must be connected, and nothing is written to it."""
     controller.restart(controller.default_pose)
     run = _Shadow(controller, driver, robot.spec, goal, max(1, round(seconds * controller.control_hz)), writer)
     with stop_on_signal() as stop, undisturbed(realtime=driver.realtime):

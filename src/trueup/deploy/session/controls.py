@@ -1,11 +1,11 @@
-"""The operator's hands: keys of the terminal and a gamepad, looked at once a control step without waiting.
+"""Operator input: keys of the terminal and a gamepad, polled once a control step without waiting.
 
     W or up, S or down      forward faster, slower         A or left, D or right   turn left, right
     Q, E                    sideways left, right           X or 0                  stand still
     space                   emergency stop                 Esc                     end in order
 
 A gamepad is read from Linux' joydev (/dev/input/js0): left stick forward and sideways, right stick turn, any button is
-the emergency stop, and so is a gamepad that disappears: its button disappeared with it.
+the emergency stop. A gamepad that disappears is an emergency stop too, since its button is gone.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _DEAD_ZONE = 0.08
 
 
 class Controls(Protocol):
-    """Something that an operator holds."""
+    """An input device of the operator."""
 
     def poll(self, goal: AskedGoal) -> str:
-        """Change the goal as asked; "" to go on, "end" in order, else the reason of an emergency stop."""
+        """Change the goal by the input; returns "", "end" for an orderly end, or the reason of an emergency stop."""
         ...
 
     def close(self) -> None: ...
@@ -117,7 +117,7 @@ class Gamepad:
             self._file = None
 
     def _read(self) -> bytes | None:
-        """What has come; None when nothing ever will again."""
+        """Waiting input; None when the device is gone."""
         if self._file is None:
             return None
         try:
@@ -132,7 +132,7 @@ class Gamepad:
 
 
 def open_controls(gamepad: str | None, *, keys: bool) -> list[Controls]:
-    """What the operator has: a gamepad if one was named, keys if this is a terminal."""
+    """The operator's devices: a gamepad if one was named, keys if this is a terminal."""
     found: list[Controls] = [] if gamepad is None else [Gamepad(gamepad)]
     if keys and sys.stdin is not None and sys.stdin.isatty():
         found.append(Keys())

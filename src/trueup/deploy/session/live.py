@@ -1,4 +1,4 @@
-"""LivePage: tells live pages how a run stands, and passes on their emergency stop."""
+"""LivePage: publishes a run's state to live pages, and passes on their emergency stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trueup.robot.load import Robot
 
 
 class LivePage:
-    """What a session shows to live pages; never blocks."""
+    """Publishes a session's state to live pages; never blocks."""
 
     def __init__(self, robot: Robot, driver: Driver | None = None) -> None:
         self._telemetry, self._driver = Telemetry.open(robot), driver
@@ -22,7 +22,7 @@ class LivePage:
         return self._telemetry.stop_requested
 
     def show(self, time_s: float, state: RobotState, command: Command, goal: AskedGoal, phase: str) -> None:
-        """One control step."""
+        """Publish one control step."""
         status = getattr(self._driver, "status", None)
         margins = {name: _room(one.value, one.limit) for name, one in getattr(status, "margins", {}).items()}
         trip = getattr(self._driver, "trip", None)
@@ -34,5 +34,5 @@ class LivePage:
 
 
 def _room(value: float, limit: float) -> float:
-    """Room left: 1 far from the limit, 0 at it."""
+    """Remaining margin: 1 far from the limit, 0 at it."""
     return 1.0 - value / limit if math.isfinite(value) and limit > 0.0 else 1.0

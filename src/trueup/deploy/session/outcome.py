@@ -1,4 +1,4 @@
-"""How a run went: how it ended, and the figures that a rung is judged by."""
+"""Outcome of a run: how it ended, and the figures that a rung checks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Ended = Literal["done", "interrupted", "estop", "tripped"]
 class RunOutcome:
     """One run.
 
-    ended      "done": its time was over or the operator ended it; "interrupted": Ctrl-C or SIGTERM; "estop"; "tripped"
+    ended      "done": time over or ended by the operator; "interrupted": Ctrl-C or SIGTERM; "estop"; "tripped"
     guard      which guard or monitor tripped; `reason` in words
     seconds    that the policy ran, `steps` its control steps
-    outside    share of steps with each term outside its training range; `first_outside`: what was seen first of each
+    outside    share of steps with each term outside its training range; `first_outside`: first such value of each
     distance_* RMS z-score of the observations: median and largest; NaN where training's statistics are not known
     tilt_rad   largest angle between the IMU's vertical and its upright; NaN without IMU
     late_*, step_*  ms: from due time to the start of a step, and that a step took: median, 99.9 % and largest

@@ -38,7 +38,7 @@ _NOTHING = Watched(0, float("nan"), (), "")
 
 @dataclass(frozen=True, kw_only=True)
 class DeploySessionCfg:
-    """How a run is carried out.
+    """Options of a run.
 
     seconds     that the policy runs; None: until the operator ends it
     ramp_s      least time of the ramp; rest_s: in the default pose after it
@@ -68,7 +68,7 @@ class DeploySessionCfg:
 
 
 class Live(Protocol):
-    """A live page that looks on, and whose operator may stop (`deploy.telemetry`)."""
+    """Live pages of a run, whose operator may stop it (`deploy.telemetry`)."""
 
     @property
     def stop_requested(self) -> bool: ...
@@ -105,7 +105,7 @@ class DeploySession:
         self._ahead: RobotState | None = None
 
     def run(self) -> RunOutcome:
-        """Carry the run out; whatever happens, damp."""
+        """Execute the run; damps at every exit."""
         loop: LoopReport | None = None
         with stop_on_signal() as stop, undisturbed(realtime=self._driver.realtime):
             try:
@@ -121,7 +121,7 @@ class DeploySession:
 
     # --- ticks ---
     def _align(self) -> None:
-        """Begin right after a new state, so that every state is fresh when it is used."""
+        """Start the schedule right after a new state, so that states are fresh when they are used."""
         self._ahead = self._driver.read()
         if self._driver.realtime:
             self._ahead = self._driver.read()
@@ -152,11 +152,8 @@ class DeploySession:
             else:
                 self._policy_tick(k, state, began, late, missed)
             self._operator()
-        except PolicyError as error:
-            self._end("tripped", "policy", str(error))
         except TrueupError as error:
-            trip = getattr(error, "trip", None) or getattr(self._driver, "trip", None)
-            self._end("tripped", getattr(trip, "guard", "driver"), getattr(trip, "reason", str(error)))
+            self._fail(error)
         return self._ended is None
 
     def _ramp_tick(self, k: int, state: RobotState, began: float, late: float) -> None:
@@ -197,32 +194,43 @@ class DeploySession:
         if self._most_steps is not None and self._figures.steps >= self._most_steps:
             self._end("done", "", "")
 
-    def _operator(self) -> None:
-        """Keys, gamepad, live page."""
+    def _operator(self, *, sits: bool = False) -> None:
+        """Keys, gamepad, live page; once it sits down, all that is left to ask for is the emergency stop."""
         for controls in self._controls:
             wish = controls.poll(self._goal)
-            if wish == "end":
+            if wish == "end" and not sits:
                 self._end("done", "", "ended by the operator")
-            elif wish:
+            elif wish and wish != "end":
                 self._end("estop", "operator", wish)
         if self._live is not None and self._live.stop_requested:
             self._end("estop", "operator", "emergency stop on the live page")
 
     # --- leaving ---
     def _sit(self) -> None:
-        """Stand still, go back to the default pose, then softly down; a trip or an error ends it at once."""
-        self._goal.rest()
+        """Stand still, go back to the default pose, then softly down; a trip, an error or the emergency stop ends it.
+
+        Those are then how the run ended.
+        """
+        ended, self._ended = self._ended, None
         first = self._last_tick + 1
         still = round(self.cfg.still_s / self._dt) if self._policy_from >= 0 else 0
         steps, ramps = max(1, round(self.cfg.sit_s / self._dt)), list[Ramp]()
 
         def tick(k: int) -> bool:
             state, began = self._driver.read(), time.perf_counter()
+            self._operator(sits=True)
+            self._goal.rest()
+            if self._ended is not None:
+                return False
             if k < still:
                 step = self._controller.step(state, self._goal.values)
+                watched = self._monitors.watch(step)
+                if watched.reason:
+                    self._end("tripped", "monitor", watched.reason)
+                    return False
                 sent = self._send(self._controller.command(step.target, self.cfg.gain))
                 self._target = step.target
-                self._record(first + k, "policy", state, sent, step, began=began, late=0.0)
+                self._record(first + k, "policy", state, sent, step, watched, began=began, late=0.0)
                 return True
             if not ramps:
                 start = self._target if still else state.joint_pos
@@ -239,9 +247,20 @@ class DeploySession:
             run_ticks(tick, threading.Event(), self._dt if self._driver.realtime else 0.0)
         except TrueupError as error:
             _log.warning("sitting down was cut short: %s", error)
+            self._fail(error)
+        if ended is not None:
+            self._end(*ended)
+
+    def _fail(self, error: TrueupError) -> None:
+        """Policy, guard or driver stopped it."""
+        trip = getattr(error, "trip", None) or getattr(self._driver, "trip", None)
+        if isinstance(error, PolicyError):
+            self._end("tripped", "policy", str(error))
+        else:
+            self._end("tripped", getattr(trip, "guard", "driver"), getattr(trip, "reason", str(error)))
 
     def _end(self, ended: Ended, guard: str, reason: str) -> None:
-        """Note how it ended; the first reason stays."""
+        """Record why the run ended; the first reason is kept."""
         if self._ended is None:
             self._ended = (ended, guard, reason)
 

@@ -1,4 +1,4 @@
-"""Undisturbed: what a computer can do for a timed loop while it runs, undone afterwards."""
+"""Settings of the process for a timed loop (garbage collector, priority, locked memory), restored afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRIORITY = POLICY
 
 @contextlib.contextmanager
 def undisturbed(*, realtime: bool) -> Iterator[None]:
-    """Keep the garbage collector out; in real time go before ordinary programs, memory locked, where allowed."""
+    """Disable the garbage collector; in real time also raise the priority and lock memory, where allowed."""
     was_on, switch_s = gc.isenabled(), sys.getswitchinterval()
     gc.freeze()
     gc.disable()

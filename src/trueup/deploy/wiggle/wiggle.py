@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueup.core.errors import TrueupError
+from trueup.deploy.session.undisturbed import undisturbed
 from trueup.deploy.wiggle.analysis.conclude import Conclusion, conclude, outside_findings
 from trueup.deploy.wiggle.analysis.finding import JointResult, WiggleResult, WiringFinding
 from trueup.deploy.wiggle.analysis.limb_model import LimbModel, read_limbs
@@ -58,13 +59,7 @@ class _WiggleRun:
         return True
 
 
-def run_wiggle(
-    robot: Robot,
-    driver: Driver,
-    cfg: WiggleCfg | None = None,
-    *,
-    reference: str = "",
-) -> WiggleResult:
+def run_wiggle(robot: Robot, driver: Driver, cfg: WiggleCfg | None = None, *, reference: str = "") -> WiggleResult:
     """Test a robot that is held in the air (an arm: with room all around). The driver is damped and closed after."""
     cfg, limbs = cfg or WiggleCfg(), read_limbs(robot)
     try:
@@ -78,7 +73,8 @@ def run_wiggle(
         if outside:
             return _untouched(robot, reference, outside)
         run = _WiggleRun(robot, driver, Moves(robot.spec, cfg, first), limbs)
-        report = run_loop(driver, run.tick, rate_hz=cfg.rate_hz)
+        with undisturbed(realtime=driver.realtime):
+            report = run_loop(driver, run.tick, rate_hz=cfg.rate_hz)
         if report.ended == "interrupted":
             run.fault = "stopped by the user"
     finally:
@@ -124,7 +120,7 @@ def _result(robot: Robot, reference: str, found: Conclusion, run: _WiggleRun) ->
         driver=reference,
         findings=tuple(findings),
         joints=found.joints,
-        unseen=tuple(found.unseen),
+        unseen=() if run.fault else tuple(found.unseen),  # a part of the test shows a part only
         notes=tuple(found.notes),
         seconds=run.moves.trace.seconds,
     )

@@ -1,7 +1,7 @@
 """DDS: participants, readers and writers of CycloneDDS, for Unitree's robots and for ROS 2.
 
-A DDS domain has one set-up in a process: the first who joins names the network interface, all others must name the
-same, and it goes when its last user closes. So drivers and twins of both kinds share a domain.
+A DDS domain has one configuration per process: its first user names the network interface, all later ones must name the
+same, and it is released when its last user closes. So drivers and twins of both kinds share a domain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Joined:
 
 
 class Inbox:
-    """Messages of one topic as they come. Safe to use beside other threads' writers."""
+    """Received messages of one topic. Safe to use while other threads write."""
 
     def __init__(
         self, participant: Any, topic: str, kind: type[Any], qos: tuple[Any, ...], *, depth: int, others_only: bool
@@ -53,7 +53,7 @@ class Inbox:
         """Messages that came since the last call, oldest first, at most as many as the inbox keeps."""
         try:
             return [sample for sample in self._reader.take(self._depth) if sample.sample_info.valid_data]
-        except Exception as error:  # texts in messages of strangers may be anything
+        except Exception as error:  # strings in received messages may be any bytes
             raise TrueupError(f"{self.topic} cannot be read: {error}") from None
 
     def wait(self, seconds: float) -> bool:
@@ -67,13 +67,13 @@ class Inbox:
 
     @property
     def senders(self) -> int:
-        """How many writers this inbox hears."""
+        """Number of matched writers."""
         return len(self._reader.get_matched_publications())
 
     def sender(self, sample: Any) -> str:
-        """Who wrote a sample: the id of the DDS participant, or of the writer when that has gone."""
+        """Source of a sample: the id of its DDS participant, or of the writer when the participant is gone."""
         handle = sample.sample_info.publication_handle
-        with contextlib.suppress(Exception):  # whoever wrote it may be gone: the handle still tells writers apart
+        with contextlib.suppress(Exception):  # the writer may be gone: the handle still tells writers apart
             return f"DDS participant {self._reader.get_matched_publication_data(handle).participant_key}"
         return f"DDS writer {handle:x}"
 
@@ -100,7 +100,7 @@ class Outbox:
 
     @property
     def listeners(self) -> int:
-        """How many readers hear this."""
+        """Number of matched readers."""
         return len(self._writer.get_matched_subscriptions())
 
 
@@ -150,15 +150,15 @@ class DdsBus:
         return waiting
 
     def close(self) -> None:
-        """Leave at once; readers and writers go with it. Safe to call twice."""
+        """Delete the participant with its readers and writers at once. Safe to call twice."""
         if self._participant is not None:
-            self._participant.__del__()  # cyclonedds deletes when Python collects: too late for those who listen
+            self._participant.__del__()  # cyclonedds deletes on garbage collection: too late for matched readers
             self._participant = None
             _leave(self._domain)
 
 
 def require_cyclonedds(extra: str) -> None:
-    """A TrueupError where cyclonedds is missing: `extra` is what to install."""
+    """Raise a TrueupError if cyclonedds is missing; `extra` names the extra to install."""
     try:
         import cyclonedds.domain  # noqa: F401
     except ImportError as error:

@@ -45,7 +45,7 @@ def make_driver(
     max_relative_target: str = "",
     damp: str = "hold",
 ) -> LerobotDriver:
-    """A driver from what a user types; options that are empty are left to the class's own config."""
+    """A driver from a reference's options; empty options are left to the class's own config."""
     if damp not in _DAMP:
         raise TrueupError(f"no damp {damp!r}{did_you_mean(damp, _DAMP)}", place=f"lerobot:{place}")
     given = {"port": port, "id": id, "calibration_dir": calibration_dir, "max_relative_target": max_relative_target}
@@ -121,11 +121,11 @@ class LerobotDriver(ConnectedWithin):
         return self._newest
 
     def write(self, command: Command) -> Command:
-        """Send target positions; returns what LeRobot says it sent, with the gains of the robot's spec."""
+        """Send target positions; returns those that LeRobot reports as sent, with the gains of the robot's spec."""
         target, _, kp, _, _ = command.finite_rows(self.joint_names)
         self._held = None
         free = kp == 0.0
-        if free.any():  # no stiffness cannot be said: such a joint is asked to stay where it is
+        if free.any():  # "no stiffness" cannot be sent: such a joint gets its measured position
             target = np.where(free, self._position(), target)
         return self._send(target)
 
@@ -203,10 +203,10 @@ class LerobotDriver(ConnectedWithin):
         found = getattr(self._robot, "calibration", None)
         if not isinstance(found, dict) or not found:
             return None
-        return {joint_of(name): MotorRange(int(one.range_min), int(one.range_max)) for name, one in found.items()}
+        return {joint_of(name): MotorRange(int(item.range_min), int(item.range_max)) for name, item in found.items()}
 
     def _call(self, what: str, function: Callable[[], Any]) -> Any:
-        """Call their code; whatever it raises is a TrueupError."""
+        """Call LeRobot's code; any exception becomes a TrueupError."""
         try:
             with self._lock:
                 return function()
@@ -219,6 +219,6 @@ class LerobotDriver(ConnectedWithin):
     def _let_go(self) -> None:
         self._scale = self._newest = self._held = None
         self._is_limp = self._has_sent = False
-        with contextlib.suppress(Exception):  # what is gone cannot be told to go
+        with contextlib.suppress(Exception):  # the connection is already gone
             if self._robot.is_connected:
                 self._call("disconnect", self._robot.disconnect)

@@ -41,7 +41,7 @@ def make_robot(place: str, options: dict[str, str], units: str) -> tuple[Any, st
         if "calibration_dir" in given:
             given["calibration_dir"] = Path(given["calibration_dir"])
         made = robot_class(config_class(**given))
-    except Exception as error:  # code of others: anything may come
+    except Exception as error:  # foreign code: any exception is possible
         raise TrueupError(f"{place} cannot be made: {type(error).__name__}: {error}", place="lerobot") from error
     missing = [part for part in _METHODS + _PROPERTIES if not hasattr(type(made), part)]
     if missing:
@@ -65,10 +65,10 @@ def _lerobot_class(name: str) -> tuple[Any, Any]:
     except Exception as error:  # its imports reach far
         text = f"LeRobot cannot be imported here ({type(error).__name__}: {error})"
         raise TrueupError(f"{text}; install it as its own page says: pip install 'lerobot[feetech]'") from error
-    # a type registers itself when its folder is imported; folders that need packages which are not here are passed over
+    # a type registers itself on import; folders whose packages are not installed are skipped
     folders = [found.name for found in pkgutil.iter_modules(robots.__path__) if found.ispkg]
     reasons = []
-    for folder in sorted(folders, key=lambda one: -difflib.SequenceMatcher(None, one, name).ratio()):
+    for folder in sorted(folders, key=lambda path: -difflib.SequenceMatcher(None, path, name).ratio()):
         if name in robots.RobotConfig.get_known_choices():
             break
         try:

@@ -1,14 +1,14 @@
-"""From what a user types after --driver to a Driver.
+"""Opens the driver that a reference after --driver names.
 
 twin:harmonic                      start a twin in the background, in real time
 twin:harmonic?seed=7&lockstep=1    options after a question mark (see TWIN_OPTIONS)
 twin:ideal?seed=3&params=fit/      a twin of a calibrated robot: drawn from the fit's posterior
-twin:my/preset.toml                one's own preset
+twin:my/preset.toml                a preset of your own
 twin@127.0.0.1:7000                a twin that is running
 unitree:eth0                       a go2, b2 or g1 over DDS; others of SCHEMES likewise
-my_robot.py:make_driver?port=x     one's own driver; or my_package.robot:make_driver
+my_robot.py:make_driver?port=x     a driver of your own; or my_package.robot:make_driver
 
-A driver of one's own comes from a function that is called as make_driver(robot, command_hz, **options), options being
+A driver of your own comes from a function that is called as make_driver(robot, command_hz, **options), options being
 strings, and returns a `Driver`, not yet connected. Naming it on the command line is what allows it to run.
 """
 
@@ -67,7 +67,7 @@ def open_driver(
 ) -> Driver:
     """Return the driver that `reference` names, not yet connected.
 
-    `command_hz` and `lockstep` are what a twin started here gets unless the reference says otherwise.
+    `command_hz` and `lockstep` are the defaults of a twin started here; options of the reference override them.
     """
     check_reference(reference)
     if reference.startswith("twin:"):
@@ -83,7 +83,7 @@ def open_driver(
 
 
 def check_reference(reference: str) -> None:
-    """Refuse what no driver can be: an unknown kind, a twin's option that there is not. Imports and opens nothing."""
+    """Refuse an unknown kind of driver or an unknown option of a twin. Imports and opens nothing."""
     if reference.startswith("twin:"):
         twin_options(reference.removeprefix("twin:"))
     elif reference.startswith("twin@"):
@@ -97,7 +97,7 @@ def check_reference(reference: str) -> None:
 
 
 def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:
-    """Read `PRESET?key=value&...`; what it does not say stays as in `wanted`."""
+    """Parse `PRESET?key=value&...`; fields without a key stay as in `wanted`."""
     wanted = wanted or ServeCfg()
     preset, _, query = text.partition("?")
     if not preset:
@@ -117,7 +117,7 @@ def twin_options(text: str, wanted: ServeCfg | None = None) -> ServeCfg:
 
 
 def same_twin(reference: str) -> str:
-    """Return a twin's reference with only what makes it the robot that it is; "" for drivers that start no twin."""
+    """Return a twin's reference reduced to the options that define its robot; "" for drivers that start no twin."""
     if not reference.startswith("twin:"):
         return ""
     try:
@@ -145,7 +145,7 @@ def _known_driver(reference: str, robot: Robot, command_hz: float) -> Driver:
 
 
 def _own_driver(reference: str, robot: Robot, command_hz: float) -> Driver:
-    """Call the user's function and check that what it returns is a driver."""
+    """Call the user's function and check that its result is a driver."""
     name, _, query = reference.partition("?")
     place, _, function = name.rpartition(":")
     make = own_function(name)

@@ -1,7 +1,7 @@
 """TwinDriver: a twin over UDP, started in the background or already running somewhere.
 
-In real time states stream in and commands go out. In lock-step every command lets one command period of the twin pass;
-a packet that is lost either way is sent again, and the twin moves once all the same.
+In real time states and commands are sent as they come. In lock-step every command advances the twin by one period;
+a lost packet is sent again, and the twin still advances once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TwinDriver(ConnectedWithin):
 
     # --- Driver ---
     def connect(self) -> None:
-        """Start the twin if asked to, and say hello; nothing moves."""
+        """Start the twin if the reference says so, and connect; nothing moves."""
         if self._socket is not None:
             raise TrueupError("this driver is connected already")
         if self._options is not None:
@@ -78,7 +78,7 @@ class TwinDriver(ConnectedWithin):
     def read(self) -> RobotState:
         """Return the newest state, waiting for one if none has come since the last call.
 
-        In lock-step, where no time passes by itself, a second call without a command returns the same state again.
+        In lock-step, time passes only with commands: a second call without a command returns the same state.
         """
         sock = connected(self._socket)
         if self._pending:
@@ -92,18 +92,17 @@ class TwinDriver(ConnectedWithin):
         return self._newest
 
     def write(self, command: Command) -> Command:
-        """Send a command; returns it as it was sent. Limits are the twin's own business, as on a robot."""
+        """Send a command; returns it as sent. The twin enforces its own limits, as a robot does."""
         rows = command.rows(len(self.joint_names))
         self._sequence += 1
         self._send(wire.encode_rows(self._sequence, time.monotonic(), rows))
         return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
-        """Let the joints give way against damping."""
         return self.write(damping(self._robot.spec.default_pose, self._robot.spec.kd))
 
     def close(self) -> None:
-        """Damp, say goodbye, end the twin if this driver started it. Safe to call twice."""
+        """Damp, disconnect, end the twin if this driver started it. Safe to call twice."""
         if self._socket is not None:
             with contextlib.suppress(TrueupError, OSError):
                 if self._process is None or self._process.is_running:
@@ -111,7 +110,7 @@ class TwinDriver(ConnectedWithin):
                     self._socket.send(wire.encode(Kind.BYE, self._sequence + 1, time.monotonic()))
         self._let_go()
 
-    # --- what only twins can do ---
+    # --- twins only ---
     @property
     def twin_pid(self) -> int:
         """Process id of the twin that this driver started."""
@@ -127,7 +126,7 @@ class TwinDriver(ConnectedWithin):
         self._send(wire.encode(Kind.TICK, self._sequence, time.monotonic()))
 
     def tap(self) -> TapCounts:
-        """Return what was counted at the twin's motors so far."""
+        """Return the counts at the twin's motors so far."""
         connected(self._socket)
         if self._pending:
             self._await_answer()
@@ -144,7 +143,7 @@ class TwinDriver(ConnectedWithin):
             raise TrueupError(f"cannot reach {self._place()}: {error}") from None
 
     def _send(self, packet: bytes) -> None:
-        """Send a frame that the twin acts on; lock-step: after the one before was answered."""
+        """Send a frame that the twin executes; lock-step: after the answer to the last one."""
         sock = connected(self._socket)
         if self._pending:
             self._await_answer()
@@ -179,7 +178,7 @@ class TwinDriver(ConnectedWithin):
                 self._note(frame)
 
     def _ask(self, packet: bytes, kind: Kind) -> WirePacket:
-        """Send a question until it is answered."""
+        """Send a request until it is answered."""
         deadline = time.monotonic() + self._timeout
         while True:
             with contextlib.suppress(ConnectionRefusedError):
@@ -191,7 +190,7 @@ class TwinDriver(ConnectedWithin):
             self._look_alive(deadline)
 
     def _note(self, frame: WirePacket) -> int:
-        """Keep a state if it is newer than what is kept; returns the sequence of the command it acknowledges."""
+        """Keep a state if it is newer than the kept one; returns the sequence of the command it acknowledges."""
         if frame.kind is Kind.REFUSAL:
             raise TrueupError(f"the twin at {self._place()} refuses: {wire.parse_refusal(frame)}")
         if frame.kind is not Kind.STATE:
@@ -204,18 +203,18 @@ class TwinDriver(ConnectedWithin):
         return acknowledged
 
     def _receive(self) -> WirePacket | None:
-        """Return the next sound frame, None when none comes within a short while."""
+        """Return the next valid frame, None when none comes within a short while."""
         sock = connected(self._socket)
         while True:
             try:
                 return wire.decode(sock.recv(wire.MAX_FRAME_BYTES))
             except (BlockingIOError, ConnectionRefusedError):
                 return None
-            except TrueupError:  # damaged on its way: as good as lost
+            except TrueupError:  # damaged: treated as lost
                 continue
 
     def _drain(self, sock: socket.socket) -> None:
-        """Take in everything that has come."""
+        """Receive all waiting frames."""
         with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
             while True:
                 data = sock.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)

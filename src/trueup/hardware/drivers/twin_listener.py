@@ -1,7 +1,7 @@
-"""TwinListener: looks on while another driver commands a twin; sends nothing that moves it.
+"""TwinListener: reads states and commands of a twin that another driver commands; sends no commands.
 
-Drivers that can listen have `observe`, which returns the newest state and the command that somebody else has in force
-(None: nobody commands). `deploy --rung shadow` compares a policy with it.
+Drivers that can listen have `observe`, which returns the newest state and the command of another program
+(None: no other program commands). `deploy --rung shadow` compares a policy with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trueup.robot.load import Robot
 
 _WAIT_S = 0.02
 _ASK_S = 0.3  # between requests; the twin forgets a listener after a second
-_RECENT_S = 0.5  # a command older than this is in force no more
+_RECENT_S = 0.5  # a command older than this is no longer in force
 _FIELDS = ("target_pos", "target_vel", "kp", "kd", "torque")
 
 
@@ -36,7 +36,7 @@ class TwinListener:
         self._command: tuple[float, Command] | None = None
 
     def connect(self) -> None:
-        """Ask to be told; another robot than this one is refused."""
+        """Subscribe to the twin; another robot than this one is refused."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(_WAIT_S * 1e6)))
         try:
@@ -47,7 +47,6 @@ class TwinListener:
         self._await(lambda: bool(self.name) and self._newest is not None)
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         self._take_in(wait=False)
         self._await(lambda: self._newest is not None and self._newest.sequence != self._read_sequence)
         assert self._newest is not None
@@ -55,14 +54,14 @@ class TwinListener:
         return self._newest
 
     def observe(self) -> tuple[RobotState, Command | None]:
-        """The newest state, and the command of the driver that has the twin; None when none came lately."""
+        """The newest state, and the command of the driver that commands the twin; None when none came lately."""
         state = self.read()
         if self._command is None or time.monotonic() - self._command[0] > _RECENT_S:
             return state, None
         return state, self._command[1]
 
     def write(self, command: Command) -> Command:
-        """Refused: whoever listens commands nothing."""
+        """Refused: a listener sends no commands."""
         raise TrueupError(f"this driver only listens to {self._place()}: nothing can be sent")
 
     def damp(self) -> Command:
@@ -84,7 +83,7 @@ class TwinListener:
             self._take_in(wait=True)
 
     def _take_in(self, *, wait: bool) -> None:
-        """Ask again when it is time, then take in everything that has come."""
+        """Renew the subscription when due, then receive all waiting frames."""
         if self._socket is None:
             raise TrueupError("this driver is not connected: call connect() first")
         now = time.monotonic()
@@ -128,4 +127,4 @@ class TwinListener:
 
 
 class _OtherRobotError(TrueupError):
-    """Not to be passed over as a damaged frame."""
+    """Another robot answered; not to be ignored as a damaged frame is."""

@@ -18,7 +18,7 @@ from trueup.core.errors import TrueupError
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 
-START_S = 60.0  # imports and model on a busy machine
+START_S = 60.0  # longest start on a busy machine: imports, model
 END_S = 3.0
 
 
@@ -53,7 +53,7 @@ class TwinProcess:
         return self._errors.read().decode(errors="replace").strip()
 
     def end(self) -> None:
-        """Let the child go, and see that it is gone."""
+        """End the child and wait until it is gone."""
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ class TwinProcess:
     def _start(self, order: bytes) -> int:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # a child that died at once says why below
+        with contextlib.suppress(BrokenPipeError):  # a child that died at once is reported below
             self._child.stdin.write(order + b"\n")
             self._child.stdin.flush()
         if not select.select([self._child.stdout], [], [], START_S)[0]:
@@ -90,7 +90,7 @@ def _order(robot: Robot, cfg: ServeCfg) -> bytes:
 
 
 def _environment() -> dict[str, str]:
-    """The child finds this very package, and does not start threads for arrays of a dozen numbers."""
+    """Environment of the child: the same package, and no BLAS threads for its small arrays."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     python_path = os.pathsep.join(path for path in paths if path)
     return {**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Checks of what a report means: limits of the joints, blocked joints, falls, heat, battery."""
+"""Checks of a report's physical content: joint limits, blocked joints, falls, heat, battery."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BodyChecks:
         self._kp = rows[2]
 
     def check(self, state: RobotState) -> GuardFault | None:
-        """Judge a new state."""
+        """Check a new state."""
         reason = self._watch.position_fault(state)
         if reason is not None:
             return GuardFault("position", reason)
@@ -63,7 +63,7 @@ class BodyChecks:
         return GuardFault("torque", f"{joint} reports {found:.1f} N m, more than {most:g} times its limit {limit:.1f}")
 
     def _tracking(self, state: RobotState) -> GuardFault | None:
-        """A joint that is further off than the allowed torque pulls a spring of stiffness kp."""
+        """Trip on a joint farther from its target than the allowed torque deflects a spring of stiffness kp."""
         cfg = self._cfg
         if cfg.tracking_rad is None:
             return None
@@ -95,7 +95,7 @@ class BodyChecks:
 
 
 class HealthChecks:
-    """Heat and battery: `derate` is the share of torque they leave; three reports beyond the stop are a trip."""
+    """Heat and battery: `derate` is the share of torque they allow; three reports beyond the stop are a trip."""
 
     def __init__(self, spec: RobotSpec, cfg: GuardCfg) -> None:
         self._spec, self._cfg = spec, cfg
@@ -103,7 +103,7 @@ class HealthChecks:
         self.derate = 1.0
 
     def check(self, state: RobotState) -> GuardFault | None:
-        """Judge a new state and set `derate`."""
+        """Check a new state and set `derate`."""
         cfg, volt = self._cfg, state.voltage
         hot = float(np.fmax.reduce(state.joint_temperature))  # NaN if none is measured
         first, stop = cfg.temperature_derate_c, cfg.temperature_stop_c

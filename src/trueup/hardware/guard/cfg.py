@@ -14,7 +14,7 @@ LONGEST_STALE_S = 0.1  # a robot's state is never trusted for longer
 class GuardCfg:
     """When the guard changes a command, and when it stops the robot. SI units."""
 
-    # --- what a command may ask for ---
+    # --- limits of a command ---
     torque_fraction: float = 0.8
     """Share of each torque limit that kp (target - q) + kd (target_vel - dq) + torque may ask for."""
     max_step_rad: float = 0.1

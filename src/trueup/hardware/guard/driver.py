@@ -1,4 +1,4 @@
-"""GuardDriver: a `Driver` whose every command passes the motor guard, a process of its own that outlives this one."""
+"""GuardDriver: a `Driver` behind the motor guard, a separate process that survives a crash of this one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from trueup.hardware.guard.trip import GuardStatus, GuardSummary, GuardTripped, 
 from trueup.hardware.wire import Kind
 from trueup.robot.load import Robot
 
-_START_S = 90.0  # a twin's imports and model on a busy machine
-_ANSWER_S = 0.004  # real time: how long `write` waits to hear what was sent
+_START_S = 90.0  # longest start of a twin on a busy machine
+_ANSWER_S = 0.004  # real time: longest wait of `write` for the guard's answer
 _STEP_S = 10.0  # lock-step: a control step of a twin
 _SILENCE_S, _END_S = 2.0, 8.0
 
@@ -33,7 +33,7 @@ _SILENCE_S, _END_S = 2.0, 8.0
 class GuardDriver(ConnectedWithin):
     """A `Driver` behind the motor guard.
 
-    reference   what a user types after --driver; the guard's process opens it
+    reference   of the driver, as after --driver; the guard's process opens it
     out         folder for robot.mcap (every state and the command that followed it, at the robot's rate) and
                 events.jsonl (trips, clips, derating); None: nothing is recorded
     command_hz  rate of the driver (a twin that is started gets it); None: the driver's own
@@ -76,7 +76,7 @@ class GuardDriver(ConnectedWithin):
 
     # --- Driver ---
     def start(self) -> None:
-        """Start the guard's process without waiting for it; `connect` does the rest. To be called early, if at all."""
+        """Start the guard's process without waiting; optional, so that it starts up while other work is done."""
         if self._channel is not None:
             raise TrueupError("this driver is connected already")
         if self._out is not None:
@@ -102,7 +102,7 @@ class GuardDriver(ConnectedWithin):
         """Return the newest state that passed the guard's checks, waiting for one if none came since the last call.
 
         In real time it waits for half a control period at most and then returns the same one again: a policy that waits
-        for a robot would fall silent itself. How old a state may be is the guard's business.
+        for a robot would fall silent itself. The guard checks the age of states.
         """
         self.poll()
         self._raise_trip()
@@ -116,7 +116,7 @@ class GuardDriver(ConnectedWithin):
         return self.newest
 
     def write(self, command: Command) -> Command:
-        """Hand a command to the guard; return what was really sent after its limits.
+        """Send a command to the guard; return the command really sent after its limits.
 
         In real time that is known after the guard's answer, within milliseconds; if it does not come in time, what is
         returned is the one before.
@@ -133,7 +133,7 @@ class GuardDriver(ConnectedWithin):
         return self._sent or command
 
     def poll(self) -> GuardStatus:
-        """Take in what the guard has sent, without waiting and without raising after a trip."""
+        """Receive waiting frames of the guard, without raising after a trip."""
         self._await(lambda: False, 0.0)
         return self.status
 
@@ -145,7 +145,7 @@ class GuardDriver(ConnectedWithin):
         return damping(self._robot.spec.default_pose, self._robot.spec.kd)
 
     def close(self) -> None:
-        """Damp, let the guard end, fetch its summary. Safe to call twice."""
+        """Damp, end the guard, fetch its summary. Safe to call twice."""
         if self._channel is not None:
             with contextlib.suppress(TrueupError, OSError):
                 self._send(wire.encode(Kind.BYE, self._sequence, time.monotonic()))
@@ -224,7 +224,7 @@ class GuardDriver(ConnectedWithin):
             raise self._gone() from None
 
     def _await(self, is_there: Callable[[], bool], timeout_s: float) -> bool:
-        """Take in frames until something is there; at least everything that has come already."""
+        """Receive all waiting frames, then wait until the condition holds."""
         channel, deadline = connected(self._channel), time.monotonic() + timeout_s
         while True:
             with contextlib.suppress(BlockingIOError):
@@ -267,7 +267,7 @@ class GuardDriver(ConnectedWithin):
 
 
 def _environment() -> dict[str, str]:
-    """The child finds this very package, and does not start threads for arrays of a dozen numbers."""
+    """Environment of the child: the same package, and no BLAS threads for its small arrays."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     python_path = os.pathsep.join(path for path in paths if path)
     return {**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,16 +1,17 @@
-"""Frozen sensors: readings that stay the same to the last bit although the robot must be moving.
+"""Frozen sensors: readings that stay identical to the last bit although the robot must be moving.
 
-A quantised encoder at rest repeats itself, and so does a whole report of a robot without noise: sameness alone proves
-nothing. What does:
+A quantised encoder at rest repeats itself, and so does a whole report of a robot without noise: repetition alone proves
+nothing. Evidence is one of:
 
-    said      the readings themselves say that it moves: velocity above what rest can show, or for one joint so long
+    said      the readings themselves report motion: velocity above what rest can show, or for one joint so long
               that its position would have changed
-    told      the push that was sent to the servo has changed, since the readings froze, by a share of the torque limit
+    told      the torque commanded at zero velocity has changed, since the readings froze, by a share of the torque
+              limit
               that no friction holds
     lively    the IMU of a floating base, whose readings changed by more than rounding again and again, and then not at
               all (a simulation without noise that comes to rest does so little by little)
 
-and one of them for `frozen_report_s` (whole report, IMU) or `frozen_joint_s` (position of one joint). Under "told" a
+for `frozen_report_s` (whole report, IMU) or `frozen_joint_s` (position of one joint). Under "told" a
 joint blocked hard and one with a dead encoder look the same.
 """
 
@@ -63,7 +64,7 @@ class FrozenCheck:
         np.maximum(self._most, push, out=self._most)
 
     def check(self, state: RobotState) -> GuardFault | None:
-        """Judge a new state."""
+        """Check a new state."""
         dt = state.time_s - self._time if state.time_s > self._time else 0.0
         self._time = state.time_s
         return self._check_imu(state) or self._check_report(state) or self._check_joints(state, dt)

@@ -1,4 +1,4 @@
-"""The limiter: what a command may ask for, whatever the policy says. Functions on arrays, idempotent; `CommandChecks`.
+"""The limiter: bounds of a command, whatever the policy outputs. Idempotent functions on arrays; `CommandChecks`.
 
 A command is rows (5, n): target_pos, target_vel, kp, kd, torque, and asks the servos for
 
@@ -21,16 +21,16 @@ from trueup.robot.spec import RobotSpec
 _TINY = 1e-12
 _ROWS = ("target_pos", "target_vel", "kp", "kd", "torque")
 _FAR = 3.0  # times the largest velocity, gain or torque that is allowed: no command of a sane policy
-_STORE = 1.5  # steps that may be saved up, so that a command that comes a little early is not cut
+_STORE = 1.5  # steps that can be saved up, so that a slightly early command is not cut
 _SLACK = 1e-9  # of the torque limit: rounding that is no violation, so that a limited command stays as it is
 _ROW_CLIPS = ("position", "target_vel", "gain", "gain", "torque")
 
 
 class Limits(NamedTuple):
-    """What each joint may be told, (n,) each.
+    """Limits of the commands to each joint, (n,) each.
 
     least, most  (5, n) limits of the rows of a command
-    torque       the robot's limit, N m; `allowed` is the share that a command may ask for
+    torque       the robot's limit, N m; `allowed` is the largest torque of a command
     """
 
     low: FloatArray
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """Rows that may be sent, push (n,) they ask for, and what was changed to get there."""
+    """Rows after limiting, their push (n,), and which limits were applied."""
 
     rows: FloatArray
     push: FloatArray
@@ -147,7 +147,7 @@ class CommandChecks:
         self._time_s = now_s
 
     def accept(self, rows: FloatArray, pos: FloatArray, now_s: float) -> Limited | GuardFault:
-        """Return what may be sent of a command (5, n), or why it is refused."""
+        """Return the limited command (5, n), or why it is refused."""
         fault = self._fault(rows)
         if fault is not None:
             return fault

@@ -1,4 +1,4 @@
-"""Link: one guard between its channel to the policy and its driver. What both loops (real time, lock-step) do."""
+"""Link: one guard between its channel to the policy and its driver; the common part of both loops."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -22,6 +23,7 @@ from trueup.hardware.guard.trip import GuardStatus, GuardSummary
 from trueup.hardware.wire import Kind, StateReport
 
 _BIN_S, _BINS = 1e-5, 5000
+_MOST_FRAMES = 16  # taken in at a time: a policy that never stops sending must not hold up the schedule
 
 
 class Lateness:
@@ -53,7 +55,7 @@ class GuardLink:
         self.is_deaf = False  # the policy's end of the channel is closed
         self.said_goodbye = False
         self.lateness, self.missed, self.ticks, self.states = Lateness(), 0, 0, 0
-        self._write_max_s = 0.0
+        self.driver_s = self._write_max_s = 0.0  # in the driver's write and damp: all of it, the longest
         self._end_s = math.inf
         self._sequence = 0  # of the policy's newest command
         self._answered = 0
@@ -63,14 +65,14 @@ class GuardLink:
         self._derate, self._phase, self._damped_s = 1.0, "", 0.0
 
     def is_over(self, now: float) -> bool:
-        """Whether the policy has said goodbye, or its process ended long enough ago."""
+        """Whether the policy has disconnected, or its process ended long enough ago."""
         return self.said_goodbye or now >= self._end_s
 
     # --- from the policy ---
     def take_frames(self, now: float) -> bool:
-        """Take in what the policy sent; True if there was a command to carry out or a wish to damp."""
+        """Receive waiting frames of the policy; True if there was a command or a request to damp."""
         has_come = False
-        while not self.is_deaf:
+        for _ in range(0 if self.is_deaf else _MOST_FRAMES):
             try:
                 data = self.channel.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)
             except BlockingIOError:
@@ -84,13 +86,13 @@ class GuardLink:
         return has_come
 
     def take(self, data: bytes, now: float) -> bool:
-        """Take in one frame."""
+        """Handle one frame."""
         try:
             frame = wire.decode(data)
             if frame.kind is Kind.COMMAND:
                 rows = wire.command_rows(frame)
                 self._sequence = frame.sequence
-                self.guard.command(rows, now)
+                self.guard.command(rows, now, sent_s=frame.time_s)
             elif frame.kind is Kind.DAMP:
                 self.guard.stop(GuardFault("stop", "damping was asked for"), now)
             elif frame.kind is Kind.BYE:
@@ -103,7 +105,7 @@ class GuardLink:
         return True
 
     def look_for_policy(self, now: float) -> None:
-        """Notice a policy that is gone while something it started holds its end of the channel."""
+        """Detect that the policy's process has ended while a child of it keeps the channel open."""
         if os.getppid() != self._parent and not self.is_deaf:
             self._lose_policy(now)
 
@@ -115,14 +117,12 @@ class GuardLink:
 
     # --- to the robot ---
     def send(self, now: float) -> None:
-        """Send what may be sent now, or damping; whatever the driver raises is a trip."""
+        """Send the limited command or damping; any exception of the driver is a trip."""
         self.ticks += 1
         rows = self.guard.tick(now)
         if rows is not None:
             try:
-                began = time.monotonic()
-                self._note(self.driver.write(wire.command_of(rows)))
-                self._write_max_s = max(self._write_max_s, time.monotonic() - began)
+                self._drive(self.driver.write, wire.command_of(rows))
             except Exception as error:
                 self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), now)
                 rows = None
@@ -140,18 +140,26 @@ class GuardLink:
     def damp(self) -> None:
         """Send damping once."""
         try:
-            self._note(self.driver.damp())
+            self._drive(self.driver.damp)
             if self.guard.trip is not None and not self._damped_s:
                 self._damped_s = time.monotonic()
         except Exception as error:
             self.guard.stop(GuardFault("driver", f"the driver failed: {error}"), time.monotonic())
 
-    def _note(self, sent: Command) -> None:
+    def _drive(self, send: Callable[..., Command], *what: Command) -> None:
+        """Let the driver send; note what was sent and how long it held us."""
+        began = time.monotonic()
+        try:
+            sent = send(*what)
+        finally:
+            took = time.monotonic() - began
+            self.driver_s += took
+            self._write_max_s = max(self._write_max_s, took)
         self._sent = np.stack([sent.target_pos, sent.target_vel, sent.kp, sent.kd, sent.torque])
 
     # --- from the robot ---
     def observe(self, state: RobotState, arrived: float) -> bool:
-        """Check a state, record it, hand it on if it is sound; True if it is."""
+        """Check a state, record it, pass it to the policy if it is valid; True if it is."""
         self.states += 1
         if self._pending is not None:
             self.recorder.row(self._pending, self._sent)
@@ -167,7 +175,7 @@ class GuardLink:
 
     # --- to the policy ---
     def report(self, now: float) -> None:
-        """Tell the policy how the guard stands, and record what changed."""
+        """Send the guard's status to the policy, and record changes."""
         guard = self.guard
         self._tell(wire.encode_message(Kind.STATUS, self._sequence, now, self.status(now)))
         clips = guard.clips - self._told
@@ -185,14 +193,14 @@ class GuardLink:
                 self.recorder.event("trip", trip.time_s, guard=trip.guard, reason=trip.reason, damped_s=self._damped_s)
 
     def status(self, now: float) -> GuardStatus:
-        """How the guard and this link stand."""
+        """Status of the guard and of this link."""
         latency = {f"late_{name}": value for name, value in self.lateness.milliseconds().items()}
         latency |= {"write_max": 1e3 * self._write_max_s, "missed": float(self.missed)}
         status = self.guard.status(now)
         return msgspec.structs.replace(status, latency=latency, unrecorded=self.recorder.dropped)
 
     def finish(self, now: float, tap: dict[str, int]) -> None:
-        """Record and tell how it went; the last that is sent."""
+        """Record and send the summary, the last frame."""
         self.report(now)
         status, rows = self.status(now), self.recorder.rows
         summary = GuardSummary(status=status, ticks=self.ticks, states=self.states, rows=rows, tap=tap)
@@ -202,7 +210,7 @@ class GuardLink:
         self._tell(wire.encode_message(Kind.SUMMARY, self._sequence, now, summary))
 
     def welcome(self, name: str, command_hz: float) -> None:
-        """Tell the policy what there is."""
+        """Describe the robot to the policy."""
         welcome = wire.Welcome(
             joint_names=self.guard.spec.joint_names,
             name=name,
@@ -215,7 +223,7 @@ class GuardLink:
         self._tell(wire.encode_welcome(0, time.monotonic(), welcome))
 
     def _tell(self, frame: bytes) -> None:
-        """Send without waiting; what a policy does not fetch is lost."""
+        """Send without waiting; frames that the policy does not receive are lost."""
         if not self.is_deaf:
             with contextlib.suppress(OSError):
                 self.channel.send(frame, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)

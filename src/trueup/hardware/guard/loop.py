@@ -1,7 +1,7 @@
 """The guard's loop in real time: an absolute schedule, a thread that reads the robot, a channel to the policy.
 
-A command of the policy is checked and sent when it comes; between, the newest one is limited anew with the newest state
-and sent again at every point of the schedule. A state is checked and handed on when it comes.
+A command of the policy is checked and sent at once; in between, the newest one is limited again with the newest state
+and sent again at every point of the schedule. A state is checked and passed on at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATUS_S = 0.05
 _RETRY_S = 0.005
 _SPIN_S = 0.0003
 _STALL_S, _CATCH_UP_S = 0.005, 0.001
-_SPIN_FROM_HZ = 200.0  # slower loops gain nothing from it
+_SPIN_FROM_HZ = 200.0  # slower loops do not need it
 
 
 class Reader:
@@ -39,7 +39,7 @@ class Reader:
         self._thread.start()
 
     def stop(self, wait_s: float = 0.5) -> bool:
-        """Let the thread end; False if the driver holds it."""
+        """End the thread; False if the driver blocks it."""
         self._is_over = True
         self._thread.join(wait_s)
         return not self._thread.is_alive()
@@ -54,6 +54,7 @@ class Reader:
                 self.error = str(error)
                 time.sleep(_RETRY_S)
                 continue
+            self.error = ""
             self.states.append((state, arrived))
             with contextlib.suppress(BlockingIOError):
                 os.write(self._wake_end, b"x")
@@ -63,7 +64,7 @@ class Reader:
 
 
 class RealtimeLoop:
-    """Runs until the policy says goodbye or its process has been gone for `linger_s`."""
+    """Runs until the policy disconnects or its process has been gone for `linger_s`."""
 
     def __init__(self, link: GuardLink, driver: Driver, period_s: float) -> None:
         self._link, self._driver, self._period = link, driver, period_s
@@ -73,23 +74,33 @@ class RealtimeLoop:
         self._has_tripped = False
 
     def run(self, stop: threading.Event) -> bool:
-        """Tick on schedule; returns whether nobody reads the driver any more."""
+        """Tick on schedule; returns whether the reader's thread has ended."""
         link, period, k = self._link, self._period, 0
         start = last = time.monotonic()
+        busy = self._busy_s()
         while not link.is_over(time.monotonic()) and not stop.is_set():
             due = start + k * period
             self._wait(due)
             now = time.monotonic()
             link.lateness.add(now - due)
-            stalled, last = now - last - period, now
-            if stalled > _STALL_S:  # this process was not run: others have to catch up before anything is called stale
+            before, last, was_busy, busy = last, now, busy, self._busy_s()
+            stalled = now - before - period - (busy - was_busy)
+            if stalled > _STALL_S:  # not scheduled itself: late states and commands may be no fault
                 link.guard.excuse(stalled)
                 time.sleep(_CATCH_UP_S)
             self._tick(time.monotonic())
             passed = int((time.monotonic() - start) / period)
             link.missed += max(0, passed - k)
             k = max(k, passed) + 1
+        link.damp()  # before the reader is waited for: a silent robot may hold it
         return self._reader.stop()
+
+    def _busy_s(self) -> float:
+        """Time in which this process did run: its own, and that in which the driver held it.
+
+        A slow driver is no reason to wait longer for a policy that hangs.
+        """
+        return time.process_time() + self._link.driver_s
 
     def _tick(self, now: float) -> None:
         self._take_states()
@@ -105,7 +116,7 @@ class RealtimeLoop:
         return self._has_tripped and not tripped
 
     def _wait(self, due: float) -> None:
-        """Wait for the schedule, doing at once what comes in between."""
+        """Wait for the next point of the schedule, handling states and commands at once."""
         channel, wake = self._link.channel, self._reader.wake
         inputs = [channel.fileno(), wake]
         while (left := due - self._spin_s - time.monotonic()) > 0.0:
@@ -128,20 +139,21 @@ class RealtimeLoop:
         while self._reader.states:
             state, arrived = self._reader.states.popleft()
             self._link.observe(state, arrived)
+        guard.hint = self._reader.error
         other = getattr(self._driver, "other_commander", None)
         if other and guard.phase == "active":
             guard.stop(GuardFault("commander", f"somebody else commands this robot: {other}"), time.monotonic())
 
 
 class LockstepLoop:
-    """Every command of the policy lets `substeps` command periods of the robot pass, each checked and limited."""
+    """Every command of the policy advances the robot by `substeps` command periods, each checked and limited."""
 
     def __init__(self, link: GuardLink, driver: Driver, substeps: int) -> None:
         self._link, self._driver, self._substeps = link, driver, substeps
         self._time_s = 0.0
 
     def run(self, stop: threading.Event) -> bool:
-        """Answer commands until the policy says goodbye or is gone."""
+        """Answer commands until the policy disconnects or is gone."""
         link = self._link
         self._read()
         link.report(self._time_s)

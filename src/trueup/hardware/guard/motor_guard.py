@@ -1,4 +1,4 @@
-"""MotorGuard: states and commands in, the command that may be sent out. No input or output, no clock of its own.
+"""MotorGuard: from states and commands to the limited command. No I/O, no clock of its own.
 
     idle     no command yet: damping. Faults of the state are kept as `not_ready`
     active   from the first command on: every fault of a state or a command is a trip
@@ -43,6 +43,7 @@ class MotorGuard:
         self.trip: Trip | None = None
         self.newest: RobotState | None = None  # that passed the checks
         self.clips: Counter[str] = Counter()
+        self.hint = ""  # why no state comes, in the driver's words
         self.stale_s, self.silence_s = cfg.stale_limit_s(control_hz), cfg.silence_limit_s(control_hz)
         self._limits = limits_of(spec, cfg)
         self._commands = CommandChecks(spec, cfg, self._limits, control_hz)
@@ -53,7 +54,7 @@ class MotorGuard:
         self._accepted: FloatArray | None = None
         self._arrived_s = self._commanded_s = -math.inf
         self._offset_s = math.inf  # smallest arrival time minus robot time so far
-        self._late_s = 0.0
+        self._late_s = self._clock_s = 0.0  # how late the newest report came; the robot's clock in it
         self._most_excused = [
             min(2.0 / control_hz, max(0.0, LONGEST_STALE_S - limit)) for limit in (self.stale_s, self.silence_s)
         ]
@@ -62,17 +63,18 @@ class MotorGuard:
 
     # --- in ---
     def observe(self, state: RobotState, arrived_s: float) -> bool:
-        """Take a report; True if it passed the checks and is the newest."""
+        """Check a report; True if it passed and is the newest."""
         verdict = self._readings.check(state)
+        if verdict in ("new", "bridged"):
+            verdict = self._time(state, arrived_s) or verdict
         if isinstance(verdict, GuardFault):
             self._find(verdict, arrived_s)
             if self.trip is None and verdict.guard in ("clock", "jump"):
-                self._readings.restart()  # idle: it was moved by hand, or switched off and on
+                self._restart()
             return False
         if verdict == "repeated":
             self.clips["repeated"] += 1
             return False
-        self._time(state, arrived_s)
         if verdict == "bridged":
             self.clips["bridged"] += 1
             return False
@@ -83,11 +85,16 @@ class MotorGuard:
         self._find(fault, arrived_s)
         return True
 
-    def command(self, rows: FloatArray, now_s: float) -> None:
-        """Take a command (5, n) of the policy; the first one makes the guard active."""
+    def command(self, rows: FloatArray, now_s: float, *, sent_s: float = math.inf) -> None:
+        """Take a command (5, n) of the policy; the first one makes the guard active.
+
+        sent_s  when the policy sent it, on the clock of `now_s`: one that waited here while this process was not run is
+                as old as it is. What cannot be (in lock-step: the policy's clock is another) counts as sent now
+        """
         if self.trip is not None:
             return
-        self._commanded_s, self._command_excused_s = now_s, 0.0
+        self._commanded_s = sent_s if self._commanded_s <= sent_s <= now_s else now_s
+        self._command_excused_s = min(self._command_excused_s, now_s - self._commanded_s)
         if self._accepted is None:
             if self._fault is not None or self.newest is None:
                 self.stop(self._fault or GuardFault("stale", "no state"), now_s)
@@ -104,7 +111,7 @@ class MotorGuard:
         self.clips.update(accepted.clips)
 
     def stop(self, fault: GuardFault, now_s: float) -> None:
-        """Trip; the first reason stays."""
+        """Trip; the first reason is kept."""
         if self.trip is None:
             self.trip = Trip(guard=fault.guard, reason=fault.reason, time_s=now_s)
 
@@ -120,7 +127,7 @@ class MotorGuard:
 
     # --- out ---
     def tick(self, now_s: float) -> FloatArray | None:
-        """Return the rows (5, n) that may be sent now, None for damping."""
+        """Return the limited rows (5, n) to send now, None for damping."""
         if self._accepted is None or self.trip is not None:
             return None
         fault = self._age(now_s)
@@ -142,7 +149,7 @@ class MotorGuard:
         return "tripped" if self.trip is not None else "idle" if self._accepted is None else "active"
 
     def not_ready(self, now_s: float) -> str:
-        """Why a first command would trip now; "" if nothing speaks against it."""
+        """Why a first command would trip now; "" if it would not."""
         fault = self._fault or self._age(now_s)
         return "" if fault is None or self.phase != "idle" else fault.reason
 
@@ -151,7 +158,7 @@ class MotorGuard:
         return self._health.derate
 
     def status(self, now_s: float) -> GuardStatus:
-        """How the guard stands."""
+        """The guard's status."""
         return GuardStatus(
             phase=self.phase,
             trip=self.trip,
@@ -162,13 +169,26 @@ class MotorGuard:
         )
 
     # --- age ---
-    def _time(self, state: RobotState, arrived_s: float) -> None:
-        """Note when a new report came, and how much later than the fastest one came after it was measured."""
+    def _restart(self) -> None:
+        """Forget the reports so far: a robot at rest was moved by hand, or switched off and on."""
+        self._readings.restart()
+        self._arrived_s, self._offset_s = -math.inf, math.inf
+
+    def _time(self, state: RobotState, arrived_s: float) -> GuardFault | None:
+        """Record when a new report came, and its delay beyond that of the fastest report.
+
+        A robot's clock that advances by far more than ours is broken, or this computer was suspended.
+        """
         offset = arrived_s - state.time_s
         waited = arrived_s - self._arrived_s if self._arrived_s > -math.inf else 0.0
+        skipped = self._arrived_s - self._clock_s - offset  # its clock's advance beyond ours since the last report
+        self._clock_s = state.time_s
+        if self._realtime and skipped > LONGEST_STALE_S:
+            return GuardFault("clock", f"the robot's clock advanced by {skipped:.3f} s more than ours between reports")
         self._offset_s = min(self._offset_s + _CLOCK_LEAK * waited, offset)
         self._arrived_s, self._late_s = arrived_s, offset - self._offset_s
-        self._state_excused_s = min(self._state_excused_s, self._late_s)  # what waited meanwhile comes late
+        self._state_excused_s = min(self._state_excused_s, self._late_s)  # waiting frames come late
+        return None
 
     def _age(self, now_s: float) -> GuardFault | None:
         if not self._realtime:
@@ -178,7 +198,10 @@ class MotorGuard:
         if waited + late + ahead > self.stale_s:
             came = f", which came {1e3 * late:.0f} ms late" if late > 1e-3 else ""
             allowed = f"(allowed until damping: {1e3 * self.stale_s:.0f} ms in all)"
-            return GuardFault("stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}")
+            why = f"; the driver says: {self.hint}" if self.hint else ""
+            return GuardFault(
+                "stale", f"no new state for {1e3 * waited:.0f} ms since the last one{came} {allowed}{why}"
+            )
         silent = now_s - self._commanded_s
         ahead = min(self._period_s, _AHEAD * self.silence_s) - self._command_excused_s
         if self._accepted is not None and silent + ahead > self.silence_s:
@@ -187,7 +210,7 @@ class MotorGuard:
         return None
 
     def _find(self, fault: GuardFault | None, now_s: float) -> None:
-        """A fault stops an active guard and keeps an idle one from starting."""
+        """Record a fault: an active guard trips, an idle one is not ready."""
         self._fault = fault
         if fault is not None and self._accepted is not None:
             self.stop(fault, now_s)

@@ -3,11 +3,12 @@
     in   one line of JSON on standard input (`Order`), then frames of `hardware.wire` on an inherited socket
     out  WELCOME (or REFUSAL), STATE, COMMAND (what was really sent), STATUS, SUMMARY on the same socket
 
-It owns the driver. Whatever ends it ends in damping: goodbye or death of the policy, a signal, an exception.
+It owns the driver. Every end is damping: the policy's disconnect or death, a signal, an exception.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import signal
@@ -36,13 +37,13 @@ from trueup.robot.spec import RobotSpec
 
 _log = logging.getLogger(__name__)
 FASTEST_HZ = 500.0
-_DAMPINGS = 5
+_DAMPINGS, _DAMPING_APART_S = 5, 0.005
 _READY_S = 3.0
-_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no other and import little
+_IN_THIS_PROCESS = ("unitree:", "ros2:", "feetech:", "dynamixel:")  # drivers that start no process and import little
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the guard is started with; `channel` is the inherited socket's number."""
+    """Arguments of the guard's process; `channel` is the inherited socket's number."""
 
     channel: int
     reference: str
@@ -58,14 +59,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     out: str | None = None
 
     def robot(self) -> Robot:
-        """The robot as it was described."""
+        """The robot of the order."""
         root = None if self.root is None else Path(self.root)
         path, options = Path(self.model_path), dict(self.options)
         return Robot(spec=self.spec, model_path=path, root=root, built_in=self.built_in, options=options)
 
 
 def main() -> int:
-    """Guard what standard input orders."""
+    """Run the guard that standard input describes."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     stop = threading.Event()
 
@@ -79,26 +80,30 @@ def main() -> int:
     try:
         _guard(order, channel, stop)
     except TrueupError as error:
-        channel.send(wire.encode_refusal(0, time.monotonic(), str(error)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        refusal = wire.encode_refusal(0, time.monotonic(), str(error))
+        with contextlib.suppress(OSError):  # nobody is there to read it
+            channel.send(refusal, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return 1
     return 0
 
 
 def _guard(order: Order, channel: socket.socket, stop: threading.Event) -> None:
-    """Connect the robot, guard it, let go of it."""
+    """Connect the robot, guard it, disconnect."""
     from trueup.hardware.drivers.open import open_driver
 
     meta = {"robot": order.spec.name, "driver": order.reference, "control_hz": order.control_hz, "what": "motor guard"}
     recorder = GuardRecorder(None if order.out is None else Path(order.out), order.spec.joint_names, meta)
     driver = open_driver(order.reference, order.robot(), command_hz=order.command_hz, lockstep=order.lockstep)
     if order.cfg.realtime_priority and order.reference.startswith(_IN_THIS_PROCESS):
-        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which it must be heard too
+        raise_priority(GUARD, inherited=True)  # taking over a robot takes seconds, in which its states must be read too
     try:
         driver.connect()
         _run(order, driver, channel, recorder, stop)
     finally:
-        recorder.close()
-        driver.close()
+        try:
+            driver.close()  # first: a slow disk is not the robot's business
+        finally:
+            recorder.close()
 
 
 def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRecorder, stop: threading.Event) -> None:
@@ -123,6 +128,8 @@ def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRe
     finally:
         for _ in range(_DAMPINGS):
             link.damp()
+            if driver.realtime:
+                time.sleep(min(period_s, _DAMPING_APART_S))  # one gap of the line does not swallow them all
         link.finish(time.monotonic(), _tap(driver) if is_free else {})
 
 
@@ -137,7 +144,7 @@ def _substeps(command_hz: float, control_hz: float) -> int:
 
 
 def _prepare(cfg: GuardCfg) -> None:
-    """Make this process fit for a schedule; what the system does not allow is left as it is."""
+    """Set up this process for a timed loop, as far as the system allows it."""
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(SWITCH_S)
@@ -147,7 +154,7 @@ def _prepare(cfg: GuardCfg) -> None:
 
 
 def _tap(driver: Driver) -> dict[str, int]:
-    """What a twin counted at its motors."""
+    """Counts at a twin's motors."""
     tap = getattr(driver, "tap", None)
     if tap is None:
         return {}

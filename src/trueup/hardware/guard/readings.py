@@ -1,4 +1,4 @@
-"""Checks of a report as such: numbers that can be, order and clock, jumps. What they mean for the body is in `body`."""
+"""Checks of a report's validity: plausible numbers, order and clock, jumps. Physical limits are in `body`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from trueup.hardware.guard.cfg import GuardCfg
 from trueup.robot.spec import RobotSpec
 
 _OPTIONAL = ("joint_torque", "joint_temperature")  # NaN where a robot does not measure
-# no robot reports more: rad, rad/s, N m, deg C; IMU: quaternion, rad/s, m/s^2; V
+# largest plausible values: rad, rad/s, N m, deg C; IMU: quaternion, rad/s, m/s^2; V
 _MOST_JOINT = {"joint_pos": 1e3, "joint_vel": 1e3, "joint_torque": 1e5, "joint_temperature": 300.0}
 _MOST_IMU = {"imu_quat": 1.1, "imu_gyro": 200.0, "imu_acc": 2e3}
 _IMU_COUNTS = {"imu_quat": 4, "imu_gyro": 3, "imu_acc": 3}
 _MOST_VOLT = 1e3
 _UNIT_SLACK = 0.02  # of a quaternion's length
-_VELOCITY_SHARE = 1.5  # a joint may have moved by so much more than its reported velocity says
+_VELOCITY_SHARE = 1.5  # tolerance of a joint's step beyond what its reported velocity explains
 _SEQUENCES = 1 << 32
 _Verdict = Literal["new", "repeated", "bridged"]
 
 
 class GuardFault(NamedTuple):
-    """What is wrong: the guard that says so, and why in words."""
+    """A fault: the guard that found it, and the reason as text."""
 
     guard: str
     reason: str
@@ -39,9 +39,10 @@ def worst_joint(spec: RobotSpec, badness: NDArray[Any]) -> tuple[int, str]:
 
 
 class ReadingChecks:
-    """Judges each report against the ones before.
+    """Checks each report against earlier ones.
 
-    A torque, temperature or voltage that is NaN in the first report is not measured here; NaN later is a fault.
+    A torque, temperature or voltage that is NaN in the first report is not measured by this robot; NaN later is a
+    fault.
     A report is new if its sequence (modulo 2**32) and its clock are ahead of the newest; else it is repeated.
     A report with a jump is left out (bridged) up to `bridge_reports` times in a row.
     """
@@ -56,7 +57,7 @@ class ReadingChecks:
         self._bridged = 0
 
     def check(self, state: RobotState) -> _Verdict | GuardFault:
-        """Judge a report; it becomes the newest if it is new."""
+        """Check a report; it becomes the newest if it is new."""
         if not self._counts:
             self._learn(state)
         fault = self._shape(state) or self._numbers(state) or self._quaternion(state)
@@ -85,7 +86,7 @@ class ReadingChecks:
         self._last, self._bridged = None, 0
 
     def _learn(self, state: RobotState) -> None:
-        """Note what this robot measures."""
+        """Record which quantities this robot measures."""
         n = self._spec.njoint
         self._has_voltage, self._has_imu = not math.isnan(state.voltage), state.imu_quat is not None
         most = _MOST_JOINT | (_MOST_IMU if self._has_imu else {})

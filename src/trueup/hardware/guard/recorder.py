@@ -1,7 +1,7 @@
-"""Recorder: states and sent commands into robot.mcap, what happened into events.jsonl, by a thread of its own.
+"""Recorder: writes states and sent commands to robot.mcap and events to events.jsonl, in a thread of its own.
 
-The loop only appends to a queue of bounded length. What does not fit, and what a full disk refuses, is counted; control
-goes on. Rows reach the kernel within 30 ms, so that little is lost when the process is killed.
+The loop only appends to a queue of bounded length. Rows that do not fit, and those that a full disk refuses, are
+counted; control goes on. Rows reach the kernel within 30 ms, so that little is lost when the process is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Item = tuple[RobotState, FloatArray] | dict[str, object]
 
 
 class GuardRecorder:
-    """Takes rows and events without ever waiting; `out` None keeps nothing."""
+    """Queues rows and events without waiting; `out` None: records nothing."""
 
     def __init__(self, out: Path | None, joint_names: tuple[str, ...], meta: Mapping[str, object]) -> None:
         self._out, self._names, self._meta = out, joint_names, dict(meta)
@@ -55,7 +55,7 @@ class GuardRecorder:
             self._thread.start()
 
     def row(self, state: RobotState, rows: FloatArray) -> None:
-        """Keep a state and the command rows (5, n) in force from then on; not if its clock stands or goes back."""
+        """Queue a state and the command rows (5, n) that follow it, unless its clock repeats or goes back."""
         if self._out is None or not self._last_s < state.time_s < 2.0**31 or state.time_s < 0.0:
             return
         self._last_s = state.time_s
@@ -65,20 +65,20 @@ class GuardRecorder:
             self._queue.append((state, rows))
 
     def event(self, kind: str, time_s: float, **facts: object) -> None:
-        """Keep an event."""
+        """Queue an event."""
         if self._out is not None and len(self._queue) < 2 * _LONGEST:
             robot_s = self._last_s if math.isfinite(self._last_s) else None
             self._queue.append({"event": kind, "time_s": time_s, "robot_s": robot_s, **facts})
 
     def close(self, meta: Mapping[str, object] | None = None) -> None:
-        """Write out what is there, within a few seconds."""
+        """Write the rest of the queue, within a few seconds."""
         self._meta |= meta or {}
         self._is_over = True
         if self._out is not None:
             self._thread.join(_CLOSE_S)
 
     def wait(self, seconds: float) -> None:
-        """Wait until rows are written as they come."""
+        """Wait until the writer is ready: the first write is slow."""
         if self._out is not None:
             self._is_ready.wait(seconds)
 
@@ -91,7 +91,7 @@ class GuardRecorder:
             try:
                 from trueup.data.mcap.write import LogWriter, Rows
 
-                Rows(io.BytesIO(), self._names, (*_STATES, *_OPTIONAL, *_TARGETS), {})  # what takes long the first time
+                Rows(io.BytesIO(), self._names, (*_STATES, *_OPTIONAL, *_TARGETS), {})  # the first write is slow
                 writer = LogWriter(self._out / LOG_FILE, self._names, self._meta)
             except (TrueupError, OSError, ImportError) as error:
                 self._fail(error)
@@ -144,7 +144,7 @@ class GuardRecorder:
                 target_kd=kd,
             )
             self.rows += 1
-        except Exception as error:  # a full disk, a row that cannot be: never the robot's problem
+        except Exception as error:  # a full disk or an invalid row must not stop the control loop
             self._fail(error)
             self.dropped += 1
 

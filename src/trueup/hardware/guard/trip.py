@@ -1,4 +1,4 @@
-"""What the guard says: why it tripped, how it stands, how it went. Plain data that travels as MessagePack."""
+"""Messages of the guard: trip, status, summary. Plain data, sent as MessagePack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Phase = Literal["idle", "active", "tripped"]
 
 
 class Trip(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the robot was put into damping, for good.
+    """Why the guard put the robot into damping, for good.
 
     guard   which guard tripped: "stale", "clock", "nonfinite", "implausible", "jump", "frozen", "position", "velocity",
             "torque", "tracking", "tilt", "temperature", "voltage", "command", "silence", "commander", "driver", "stop"
@@ -34,7 +34,7 @@ class GuardTripped(TrueupError):  # noqa: N818 - it says what happened
 
 
 class Margin(msgspec.Struct, frozen=True, kw_only=True):
-    """How near a quantity is to its limit: the worst joint, its value, the value that trips."""
+    """Margin of a quantity: the worst joint, its value, the value that trips."""
 
     value: float
     limit: float
@@ -42,15 +42,15 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the guard stands, about 20 times a second and at once when it trips.
+    """Status of the guard, sent about 20 times a second and at once after a trip.
 
-    not_ready  why a first command would trip now, "" if nothing speaks against it (idle only)
+    not_ready  why a first command would trip now, "" if it would not (idle only)
     clips      how often commands were changed, by cause: "position", "step", "target_vel", "torque", "gain",
                "soft_zone"; and "bridged", "repeated" reports, "bad_frames" on the channel
-    derate     share of the allowed torque that heat and battery leave, 1 = all
+    derate     share of the allowed torque after derating for heat and battery, 1 = all
     margins    by guard
     latency    milliseconds: "late_p50", "late_p99", "late_p999", "late_max" of the guard's schedule, "write_max" in the
-               driver's write; "missed": points of the schedule without a tick
+               driver's write or damp; "missed": points of the schedule without a tick
     unrecorded rows of robot.mcap that were dropped because the disk was too slow or full
     """
 
@@ -65,9 +65,9 @@ class GuardStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went, sent when the guard ends.
+    """Summary of the guard's run, sent when it ends.
 
-    tap  what a twin counted at its motors (fields of `wire.TapCounts`); empty for other drivers
+    tap  counts at a twin's motors (fields of `wire.TapCounts`); empty for other drivers
     """
 
     status: GuardStatus

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
 from trueup.policy.bundle.bundle import PolicyBundle
-from trueup.policy.bundle.golden import TOLERANCE, distance
+from trueup.policy.bundle.golden import TOLERANCE, action_distance
 from trueup.policy.normalizer import Float32
 
 _RANDOM_STEPS, _RANDOM_ROWS = 30, 16
@@ -31,7 +31,7 @@ def check_parity(bundle: PolicyBundle, others: Mapping[str, Callable[[int], Rest
     for what, (obs, restart) in sequences.items():
         expected = _play(bundle.runner(restart.shape[1]), obs, restart)
         for name, make in makers.items():
-            found = distance(_play(make(restart.shape[1]), obs, restart), expected)
+            found = action_distance(_play(make(restart.shape[1]), obs, restart), expected)
             worst[name] = max(worst[name], found)
             if not found <= TOLERANCE:
                 raise TrueupError(

@@ -59,3 +59,12 @@ class WiggleResult(Shown):
     @property
     def passed(self) -> bool:
         return not self.findings
+
+    @property
+    def is_aborted(self) -> bool:
+        return any(one.kind == "aborted" for one in self.findings)
+
+    @property
+    def nwrong(self) -> int:
+        """Findings about the robot, not about the test."""
+        return sum(one.kind != "aborted" for one in self.findings)

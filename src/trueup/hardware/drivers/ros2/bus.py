@@ -1,9 +1,9 @@
 """ROS 2 on DDS: topics by their ROS names, with the QoS of ROS 2.
 
 QoS as `rmw` has it: the default profile is reliable, volatile, keep the last 10; sensor data is best effort, volatile,
-keep the last 5. A best-effort reader takes from both kinds of writers, a reliable writer serves both kinds of readers:
+keep the last 5. A best-effort reader matches both kinds of writers, a reliable writer matches both kinds of readers:
 so everything here reads as sensor data and writes with the default profile. How many messages a reader keeps is its own
-affair: here more, so that every state is counted. Data is plain CDR, as ROS writes it.
+choice: here more, so that every state is counted. Data is plain CDR, as ROS writes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trueup.hardware.drivers.ros2.options import topic_on_wire
 
 _MS = 1_000_000  # nanoseconds
 _KEPT = 64
-_BLOCKING_MS = 5  # how long a full queue may hold up a write
+_BLOCKING_MS = 5  # longest time that a full queue may block a write
 
 
 class RosBus:

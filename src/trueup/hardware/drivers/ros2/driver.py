@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trueup.hardware.drivers.ros2.commands import CommandFormat, CommandTargets
     from trueup.hardware.drivers.ros2.feed import Feed
 
-RECENT_S = 1.0  # a commander that was silent for longer is gone
+RECENT_S = 1.0  # a commander that is silent for longer counts as gone
 MATCH_S = 1.0  # for DDS to bring a writer and a reader together
 
 
@@ -52,7 +52,7 @@ def make_driver(
     timeout_s: str = "2",
     listen: str = "0",
 ) -> Ros2Driver:
-    """A driver from what a user types; a robot whose spec names an IMU reads /imu unless told otherwise."""
+    """A driver from a reference's options; a robot whose spec names an IMU reads /imu unless an option changes it."""
     options = {"state": state, "command": command, "kind": kind, "joints": joints, "reach_s": reach_s}
     options |= {"velocity": velocity, "clock": clock, "damp": damp, "damp_topic": damp_topic, "timeout_s": timeout_s}
     options["listen"] = listen
@@ -94,15 +94,14 @@ class Ros2Driver(ConnectedWithin):
         self._link, self._held, self._other, self._has_sent = link, None, None, False
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         return connected(self._link).feed.next()
 
     def write(self, command: Command) -> Command:
-        """Send a command; returns what the message holds, with the gains that the robot's spec says it has."""
+        """Send a command; returns the message's targets with the gains of the robot's spec."""
         link = connected(self._link)
         position, velocity, kp, _, torque = command.finite_rows(self.joint_names)
         is_free = kp == 0.0
-        if is_free.any():  # no stiffness cannot be said: such a joint is asked to stay where it is
+        if is_free.any():  # "no stiffness" cannot be sent: such a joint gets its measured position
             position = np.where(is_free, link.feed.position(), position)
         self._held = None
         return self._send(link, np.stack([position, velocity, torque]))
@@ -137,7 +136,7 @@ class Ros2Driver(ConnectedWithin):
         return f"{count or 'an'} other publisher{'s' * (count > 1)} on {self.cfg.command}, {link.bus.place}"
 
     def observe(self) -> tuple[RobotState, Command | None]:
-        """Return the newest state and what another publisher commands, None when it was silent for a second."""
+        """Return the newest state and the command of another publisher, None when it was silent for a second."""
         link = connected(self._link)
         state, message = link.feed.next(), self._look_at_others()
         return state, None if message is None else self._command(*link.format.unpack(message))
@@ -149,22 +148,22 @@ class Ros2Driver(ConnectedWithin):
         return self._other[1] if self._other is not None and now - self._other[0] < RECENT_S else None
 
     # --- commands ---
-    def _send(self, link: _Link, asked: FloatArray) -> Command:
+    def _send(self, link: _Link, targets: FloatArray) -> Command:
         """Send (3, n) targets; a robot that does not listen is an error, at the first command after a while."""
         if self.cfg.listen:
             raise TrueupError(f"this driver listens only (listen=1): nothing is sent on {self.cfg.command}")
         link.await_listener(0.0 if self._has_sent else MATCH_S, self.cfg.command)
-        sent = link.send(asked)
+        sent = link.send(targets)
         self._has_sent = True
         return self._command(*sent)
 
     def _command(self, position: FloatArray, velocity: FloatArray, effort: FloatArray) -> Command:
-        """Targets together with the gains that the robot has by its spec."""
+        """Targets with the gains of the robot's spec."""
         return Command(target_pos=position, target_vel=velocity, kp=self._spec.kp, kd=self._spec.kd, torque=effort)
 
 
 class _Link(NamedTuple):
-    """Everything that is open while a driver is connected."""
+    """Resources of a connected driver."""
 
     bus: RosBus
     feed: Feed
@@ -194,7 +193,7 @@ class _Link(NamedTuple):
         )
 
     def await_listener(self, seconds: float, topic: str) -> None:
-        """Wait until somebody reads the commands."""
+        """Wait until a reader of the commands is matched."""
         end = time.monotonic() + seconds
         while not self.commands.listeners:
             if time.monotonic() >= end:
@@ -203,11 +202,11 @@ class _Link(NamedTuple):
                 raise TrueupError(f"{found}: is the controller running, and is it one of this kind?")
             time.sleep(0.005)
 
-    def send(self, asked: FloatArray) -> CommandTargets:
-        """Send (3, n) targets; returns what the message holds."""
+    def send(self, targets: FloatArray) -> CommandTargets:
+        """Send (3, n) targets; returns those in the message."""
         from trueup.hardware.drivers.ros2.commands import CommandTargets
 
-        message, sent = self.format.pack(CommandTargets(*asked), time.time())
+        message, sent = self.format.pack(CommandTargets(*targets), time.time())
         self.commands.send(message)
         return sent
 

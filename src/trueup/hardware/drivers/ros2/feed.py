@@ -1,4 +1,4 @@
-"""What the robot reports: JointState and Imu topics as one stream of RobotState."""
+"""State feed: JointState and Imu topics as one stream of RobotState."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Feed:
         self._states = bus.inbox(cfg.state, messages.JointState)
         self._imus = bus.inbox(cfg.imu, messages.Imu) if cfg.imu else None
         self._newest: Joints | None = None
-        self._inertial: tuple[float, Inertial] | None = None  # when it came, and what it said
+        self._inertial: tuple[float, Inertial] | None = None  # arrival time and content
         self._returned = 0
         self.sequence = 0
 
     def await_first(self) -> None:
-        """Wait until joints and IMU have spoken."""
+        """Wait for the first messages of joints and IMU."""
         deadline = time.monotonic() + max(self._cfg.timeout_s, FIRST_S)
         while self._newest is None or (self._imus is not None and self._inertial is None):
             if time.monotonic() > deadline:
@@ -64,7 +64,7 @@ class Feed:
         return self._newest.position
 
     def _take_in(self) -> None:
-        """Take in what has come; the newest message counts, every state that came is counted."""
+        """Receive waiting messages: the newest is used, all are counted."""
         now = time.monotonic()
         self._take_imu()
         for message in self._states.take():
@@ -78,7 +78,7 @@ class Feed:
             self._inertial = time.monotonic(), read_imu(imus[-1])
 
     def _fresh_imu(self) -> Inertial:
-        """What the IMU said; when that is old it is given a moment: a robot that paused sends its joints first."""
+        """The newest IMU message; waits briefly for a fresh one, since after a pause joints arrive first."""
         if self._imus is None or self._inertial is None:
             return Inertial(None, None, None)
         limit = IMU_SHARE * self._cfg.timeout_s
@@ -107,7 +107,7 @@ class Feed:
         )
 
     def _heard(self, silent: str) -> str:
-        """What is heard instead, for a message to the user."""
+        """Topics that are received instead, for an error message."""
         topics = self._bus.topics()
         found = topics.get(topic_on_wire(silent))
         if found is not None:

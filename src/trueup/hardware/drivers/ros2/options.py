@@ -29,12 +29,12 @@ class Ros2Cfg:
     state, imu  topics to read; imu "" when the robot has none
     command     topic to write, messages of `kind`
     joints      order of the numbers in a float64 command, which carries no names; (): the robot spec's order
-    reach_s     trajectory: time in which a target is to be reached; 0: one command period
+    reach_s     trajectory: time to reach a target; 0: one command period
     velocity    measured: the state must carry velocities; difference: positions are differentiated
     clock       stamp: the header's; arrival: the time at which a message came (for senders that leave stamps at zero)
     damp        hold: the position at the first `damp` is sent; follow: the position just measured, each time
-    damp_topic  std_msgs/Bool topic that is also told `true` by every `damp`
-    timeout_s   silence of the state after which reading fails; the IMU may be silent for a tenth of it
+    damp_topic  std_msgs/Bool topic to which every `damp` also publishes `true`
+    timeout_s   time without a state after which reading fails; a tenth of it for the IMU
     listen      read what the robot reports and what others command; commands are refused
     """
 
@@ -76,7 +76,7 @@ def topic_on_wire(name: str) -> str:
 
 
 def read_options(place: str, options: dict[str, str], *, imu: str = "") -> Ros2Cfg:
-    """Options as a user types them; a domain that is not said is ROS_DOMAIN_ID's, else 0.
+    """Parse options; the default domain is ROS_DOMAIN_ID's, else 0.
 
     `imu` is the topic to read when the options name none.
     """

@@ -1,6 +1,6 @@
 """JointState and Imu messages as numbers in the robot's own joint order. Pure: messages in, arrays out.
 
-Joints are matched by name: any order, joints of others are passed over, a joint of ours that is absent is refused.
+Joints are matched by name in any order; other joints are ignored, a missing joint of ours is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_JOINTS = 4096
 
 
 class Joints(NamedTuple):
-    """What one JointState says, in spec order: seconds, rad, rad/s, N m (NaN where the robot measures no effort)."""
+    """One JointState in spec order: seconds, rad, rad/s, N m (NaN where the robot measures no effort)."""
 
     time_s: float
     position: FloatArray
@@ -70,7 +70,7 @@ class StateReader:
         self._last: tuple[float, FloatArray] | None = None
 
     def read(self, message: Any, arrived_s: float) -> Joints | None:
-        """The state in a message that came at `arrived_s`; None when it is about joints of others only."""
+        """The state in a message received at `arrived_s`; None if it has none of our joints."""
         order = self._order.find(message.name)
         if order is None:
             return None
@@ -106,7 +106,7 @@ class StateReader:
 
 
 class Inertial(NamedTuple):
-    """What one Imu message says: quaternion w x y z, rad/s, m/s^2; None where it says that it does not measure."""
+    """One Imu message: quaternion w x y z, rad/s, m/s^2; None for parts marked as not measured."""
 
     quat: FloatArray | None
     gyro: FloatArray | None

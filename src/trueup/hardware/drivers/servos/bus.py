@@ -1,8 +1,8 @@
-"""A servo bus: questions and answers on one wire, with what is lost, damaged or out of step mended or named.
+"""A servo bus: requests and answers on one wire; lost, damaged or late answers are requested again or reported.
 
-Only one question is under way at a time. Reading yields to writing: whoever writes waits for one question at most, also
-when another thread asks without pause. An answer that is damaged or does not come in time is asked for again; before
-that the line must have been quiet, so that late bytes are not taken for the next answer. Everything is sent to the
+Only one request is pending at a time. Reading yields to writing: a writer waits for one request at most, also
+when another thread reads without pause. A damaged or late answer is requested again; before
+that the line must be silent, so that late bytes are not taken for the next answer. Everything is sent to the
 broadcast id (sync read, sync write), so an adapter that echoes what is sent cannot be mistaken for a servo.
 """
 
@@ -24,11 +24,11 @@ _SET_TRIES = 3  # of values that are read back
 
 
 class NoAnswerError(TrueupError):
-    """Servos that were asked did not answer."""
+    """Some servos did not answer a request."""
 
 
 class NotTakenError(TrueupError):
-    """A servo answers, but does not hold what was written."""
+    """A servo answers, but its register does not hold the value written."""
 
 
 class ServoBus:
@@ -37,8 +37,8 @@ class ServoBus:
     names      joint of each id, for messages
     timeout_s  for an answer, beyond the time its bytes need on the wire
 
-    `asked` counts questions, `lost` those that somebody did not answer soundly, `written` packets that nobody answers;
-    `sent_at` is when bytes last went out, `trouble` who did not answer the newest question.
+    `asked` counts requests, `lost` those without a valid answer of every servo, `written` packets without an answer;
+    `sent_at` is when bytes were last sent, `trouble` lists the servos that did not answer the newest request.
     """
 
     def __init__(self, port: SerialPort, codec: Codec, names: Mapping[int, str], *, timeout_s: float) -> None:
@@ -49,7 +49,7 @@ class ServoBus:
         self._turn, self._next, self._line = threading.Lock(), threading.Lock(), threading.Lock()
 
     def find(self, address: int, bauds: tuple[int, ...]) -> dict[int, int]:
-        """Ask each servo for its model number, two bytes at `address`; those that do not answer are named."""
+        """Read each servo's model number, two bytes at `address`; servos that do not answer are named."""
         with self._held(is_urgent=False):
             found = self._models(address)
             missing = [servo for servo in self.names if servo not in found]
@@ -69,7 +69,7 @@ class ServoBus:
     def read_all(
         self, address: int, length: int, *, patience_s: float = 0.05, is_urgent: bool = False
     ) -> dict[int, Reply]:
-        """The same registers of every servo; those that do not answer are asked once more, and until `patience_s`.
+        """Read the same registers of every servo; those that do not answer are read once more, then until `patience_s`.
 
         Raises NoAnswerError with the names of those that stay silent.
         """
@@ -88,7 +88,7 @@ class ServoBus:
             is_last = time.monotonic() - begun >= patience_s
 
     def write_all(self, address: int, rows: Mapping[int, bytes]) -> None:
-        """Write registers of servos at once; nobody answers."""
+        """Write registers of several servos at once, without answers."""
         with self._held(is_urgent=True):
             self._send(self.codec.sync_write(address, rows))
             self.written += 1
@@ -108,14 +108,14 @@ class ServoBus:
         raise NotTakenError(f"servo {servo} ({self.names[servo]}) {message}", file=self.port.place)
 
     def close(self) -> None:
-        """Let go of the port, once what is under way is done."""
+        """Close the port after the pending request."""
         with self._held(is_urgent=True):
             self.port.close()
 
     # --- one question ---
     @contextlib.contextmanager
     def _held(self, *, is_urgent: bool) -> Iterator[None]:
-        """The line for oneself; of those who wait, one who is urgent comes next."""
+        """Exclusive use of the line; urgent waiters come first."""
         with contextlib.nullcontext() if is_urgent else self._turn:
             with self._next:
                 self._line.acquire()
@@ -129,7 +129,7 @@ class ServoBus:
         self.sent_at = time.monotonic()
 
     def _ask(self, address: int, length: int, ids: Sequence[int], timeout_s: float) -> dict[int, Reply]:
-        """Ask once; the sound answers that came in time."""
+        """Send one request; returns the valid answers that came in time."""
         question = self.codec.sync_read(address, length, ids)
         size = self.codec.overhead + length
         self.port.settle(0.0)
@@ -150,7 +150,7 @@ class ServoBus:
         return replies
 
     def _replies(self, buffer: bytes, ids: Sequence[int], length: int) -> dict[int, Reply]:
-        """Answers of the asked length by the servos that were asked; of two by one servo the newer counts."""
+        """Answers of the requested length from the requested servos; the newer of two from one servo is used."""
         found = (self.codec.reply(packet) for packet in self.codec.scan(buffer).packets)
         return {reply.id: reply for reply in found if reply and reply.id in ids and len(reply.data) == length}
 
@@ -163,7 +163,7 @@ class ServoBus:
         return {servo: int.from_bytes(reply.data, "little") for servo, reply in replies.items()}
 
     def _answers_at(self, baud: int, address: int) -> bool:
-        """Whether some servo answers at another speed of the line."""
+        """Whether a servo answers at another baud rate."""
         before = self.port.baud
         try:
             self.port.set_baud(baud)

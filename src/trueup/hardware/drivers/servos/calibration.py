@@ -1,7 +1,7 @@
-"""Servo maps: which servo moves which joint, in which direction, from which tick on, and what its counts mean in SI.
+"""Servo maps: the servo of each joint, its direction and zero tick, and the SI units of its counts.
 
 A map is a TOML file beside the robot's spec (`feetech.toml`, `dynamixel.toml`). LeRobot's calibration of one's own arm
-(a JSON file: id, drive_mode, homing_offset, range_min, range_max per motor) can be laid over it.
+(a JSON file: id, drive_mode, homing_offset, range_min, range_max per motor) can override it.
 
     joint position = sign (tick - zero) 2 pi / ticks_per_turn
 """
@@ -29,7 +29,7 @@ MOST_TICKS = 1 << 20
 
 
 class CountScale(Strict, frozen=True, kw_only=True):
-    """What one count of a register is in SI; None: not known, then the register is left alone (NaN is reported).
+    """SI value of one count of a register; None: not known, then the register is not written (NaN is reported).
 
     kp      N m/rad of the position loop's P
     kd      N m s/rad of its D
@@ -69,7 +69,7 @@ class MappedServo(Strict, frozen=True, kw_only=True):
 
 
 class ServoFile(Strict, frozen=True, kw_only=True, rename={"servos": "servo"}):
-    """A servo map as it stands in its file. `voltage` is the supply's, for twins without a battery."""
+    """Content of a servo map's file. `voltage` is the supply's, for twins without a battery."""
 
     schema: Literal[1]
     protocol: Literal["feetech", "dynamixel"]
@@ -142,7 +142,7 @@ def read_servo_map(robot: Robot, protocol: str, file: str = "", calibration: str
 
 
 def with_baud(servos: ServoMap, baud: str) -> ServoMap:
-    """The map with another speed of the line, if one is asked for."""
+    """The map with another baud rate, if one is given."""
     if baud:
         if not baud.isdecimal() or not 9600 <= int(baud) <= 10_000_000:
             raise TrueupError(f"baud is a whole number such as 1000000, found {baud!r}", place="baud")

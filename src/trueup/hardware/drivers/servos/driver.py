@@ -7,8 +7,8 @@ A servo has its own position loop, so of a command it takes the target position 
                  times when they change
     target_vel, torque   cannot be sent; what `write` returns has zeros there
 
-`write` returns what was sent in SI, after rounding to ticks and counts. A command whose kp is zero everywhere is
-damping, the same as `damp`. Nothing is written before the first command: `connect` only looks. The two threads of a
+`write` returns the sent command in SI, after rounding to ticks and counts. A command whose kp is zero everywhere is
+damping, the same as `damp`. Nothing is written before the first command: `connect` only reads. The two threads of a
 motor guard may read and write at the same time.
 """
 
@@ -40,7 +40,7 @@ from trueup.robot.spec import RobotSpec
 _log = logging.getLogger(__name__)
 LEAST_HZ, MOST_READ_HZ = 100.0, 250.0  # of commands for a guard; of states, unless asked otherwise
 PATIENCE_S = 0.1  # of `read`, which asks silent servos again until then
-_RESENDS = 2  # of changed gains: nobody answers, so they go out with the next goals too
+_RESENDS = 2  # repetitions of changed gains: sync writes have no answer
 Family = Callable[[ServoBus], Servos]
 
 
@@ -51,7 +51,8 @@ class ServoDriver(ConnectedWithin):
     read_hz     highest rate of states: `read` waits for its turn, so that a loop of reads leaves room for commands
     timeout_s   for an answer, beyond the time its bytes need on the wire
 
-    After `connect`, `bus.asked` and `bus.lost` count questions and lost answers; `trouble` says who is silent just now.
+    After `connect`, `bus.asked` and `bus.lost` count requests and lost answers; `trouble` names servos that are silent
+    now.
     """
 
     realtime = True
@@ -87,7 +88,7 @@ class ServoDriver(ConnectedWithin):
 
     @property
     def trouble(self) -> str:
-        """Servos that did not answer the newest question, in words; "" when all did."""
+        """Servos that did not answer the newest request, as text; "" when all did."""
         error = self.bus.trouble if self.bus is not None else None
         return str(error) if error is not None else ""
 
@@ -107,7 +108,7 @@ class ServoDriver(ConnectedWithin):
             raise
 
     def read(self) -> RobotState:
-        """Return the next state; servos whose answer is lost are asked again, and named when they stay silent.
+        """Return the next state; lost answers are requested again, servos that stay silent are named.
 
         `time_s` is when the last answer came; after a loss the first ones are older by the time that took, some 10 ms.
         """
@@ -118,7 +119,7 @@ class ServoDriver(ConnectedWithin):
         return self._state(servos.read(PATIENCE_S))
 
     def write(self, command: Command) -> Command:
-        """Send a command; return what was sent."""
+        """Send a command; return it as sent."""
         target, kp, kd = sendable(command, self.joint_names)
         self._warn_of_what_is_left_out(command)
         if not kp.any():
@@ -140,7 +141,7 @@ class ServoDriver(ConnectedWithin):
         return Command(target_pos=pos, target_vel=zero, kp=p * self._map.kp, kd=sent_kd, torque=zero.copy())
 
     def damp(self) -> Command:
-        """The safe state: brake, hold softly or go limp, as the option `safe` says."""
+        """The safe state of the option `safe`: brake, hold softly or go limp."""
         servos = connected(self._servos)
         with self._writing:
             is_first = self._mode != "safe"
@@ -158,7 +159,7 @@ class ServoDriver(ConnectedWithin):
         )
 
     def close(self) -> None:
-        """Damp (unless nothing was ever written), and let go. Safe to call twice."""
+        """Damp (unless nothing was ever written) and close the port. Safe to call twice."""
         if self._servos is not None and self._mode != "idle":
             try:
                 self.damp()

@@ -1,8 +1,8 @@
 """Dynamixel X servos: registers of state, goals, gains and torque, and their safe state.
 
 In the safe state "damp" the torque stays on with P = I = 0: of the position loop only D is left, which brakes. While
-the torque is on, the servo's own Bus Watchdog stops it when no packet comes for a while (a host that died); after a
-pause of our own it is cleared before the next goal, because a servo that it has stopped takes none.
+the torque is on, the servo's own Bus Watchdog stops it when no packet comes for a while (the host died); after a
+pause of our own it is cleared before the next goal, because a servo stopped by it accepts none.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ class DynamixelServos:
         self._write(X.GOAL_POSITION, goals)
 
     def damp(self, here: Ticks, d: Ticks, *, is_first: bool) -> None:
-        """The safe state of the options; see the module."""
         if self._cfg.safe == "limp":
             rows = self._rows(X.TORQUE_ENABLE, np.zeros_like(here))
             self._settled(X.TORQUE_ENABLE.address, rows, is_first)

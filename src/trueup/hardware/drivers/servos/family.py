@@ -1,4 +1,4 @@
-"""What a driver needs of servos, whatever their protocol: options, readings, and the steps of taking and leaving."""
+"""Interface of servos of any protocol: options, readings, and the steps from `check` to `release`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServoCfg:
 
     safe          what `damp` does. "damp": no torque but that of braking; "hold": hold where it is with `soft_torque`;
                   "limp": torque off, which drops an arm
-    torque        share of each joint's torque limit that the servo may use
+    torque        largest share of each joint's torque limit
     soft_torque   share of the servo's full torque in the safe state
     acceleration  Feetech: of moves to a goal, in 8.7 deg/s^2; 0: none
     watchdog_s    Dynamixel: silence after which the servo itself stops (Bus Watchdog); 0: never
@@ -45,7 +45,7 @@ class ServoCfg:
 
 
 def servo_cfg(safe: str, **numbers: str) -> ServoCfg:
-    """Options as they were typed."""
+    """Parse the options of a reference."""
     values: dict[str, Any] = {name: number(name, text) for name, text in numbers.items()}
     if "acceleration" in values:
         values["acceleration"] = round(values["acceleration"])
@@ -64,7 +64,7 @@ def number(name: str, text: str) -> float:
 
 
 def sendable(command: Command, joint_names: tuple[str, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Target, kp and kd of a command; one with a number that cannot be sent is refused before anything is."""
+    """Target, kp and kd of a command; numbers that cannot be sent are refused first."""
     target, _, kp, kd, _ = command.finite_rows(joint_names)
     if (kp < 0.0).any() or (kd < 0.0).any():
         raise TrueupError("gains must not be negative: nothing was sent", place="kp, kd")
@@ -88,13 +88,13 @@ class Servos(Protocol):
     most_gain: int
 
     def check(self) -> None:
-        """Find every servo and refuse those that are set up for something else. Writes nothing."""
+        """Find every servo and refuse those in another operating mode. Writes nothing."""
 
     def read(self, patience_s: float) -> ServoReadings:
-        """Ask all servos for their state; those that do not answer again, twice at least and for `patience_s`."""
+        """Read the state of all servos; silent ones are read again, at least twice and until `patience_s`."""
 
     def enable(self, goals: Ticks, p: Ticks, d: Ticks) -> None:
-        """Give torque, at these goals and gains; read back."""
+        """Enable torque at these goals and gains; values are read back."""
 
     def set_gains(self, p: Ticks, d: Ticks) -> None:
         """Send gains."""
@@ -103,7 +103,7 @@ class Servos(Protocol):
         """Send goals."""
 
     def damp(self, here: Ticks, d: Ticks, *, is_first: bool) -> None:
-        """The safe state; `here` are the present positions. Read back when it is the first time."""
+        """Enter the safe state at the present positions `here`. The first call reads values back."""
 
     def release(self) -> None:
-        """Leave servos that are in the safe state as another program expects them."""
+        """Restore servos in the safe state to what other programs expect."""

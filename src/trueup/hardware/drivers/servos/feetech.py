@@ -1,7 +1,7 @@
 """Feetech STS servos: registers of state, goals, gains and torque, and their safe state.
 
 In the safe state "damp" the servo's own damping output (Torque_Enable 2) brakes the motor by its windings. Before that
-the goal is set to where the servo is and the torque limit lowered, so that firmware that does not know the value 2
+the goal is set to the present position and the torque limit lowered, so that firmware that does not know the value 2
 holds softly instead. Gains lie in memory that survives power-off unless the lock is on; it is put on first.
 """
 
@@ -83,12 +83,10 @@ class FeetechServos:
         self._bus.write_all(STS.P_GAIN.address, self._gain_rows(p, d))
 
     def set_goals(self, goals: Ticks) -> None:
-        """Send goals."""
         rows = {servo: STS.GOAL_POSITION.encode(int(goal)) for servo, goal in zip(self._map.ids, goals, strict=True)}
         self._bus.write_all(STS.GOAL_POSITION.address, rows)
 
     def damp(self, here: Ticks, d: Ticks, *, is_first: bool) -> None:
-        """The safe state of the options; see the module."""
         wanted = {"damp": STS.DAMP, "hold": STS.HOLD, "limp": STS.FREE}[self._cfg.safe]
         if wanted != STS.FREE and is_first:
             self._drive(here, np.full(len(here), round(self._cfg.soft_torque * STS.FULL)))
@@ -103,7 +101,7 @@ class FeetechServos:
                 _log.warning("%s; it holds with %g of its torque instead", error, self._cfg.soft_torque)
 
     def release(self) -> None:
-        """Nothing: a servo that brakes or holds goes on doing so."""
+        """Does nothing: a servo keeps braking or holding."""
 
     def _drive(self, goals: Ticks, torque: Ticks) -> None:
         """Acceleration, goal, no time, full speed and torque limit in one packet."""

@@ -1,4 +1,4 @@
-"""LeRobot's calibration of an arm, laid over a servo map: ids, directions, ranges, homing offsets and zeros."""
+"""Overrides a servo map by LeRobot's calibration of an arm: ids, directions, ranges, homing offsets and zeros."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Motor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def laid_over(table: ServoFile, path: str, spec: RobotSpec) -> ServoFile:
-    """The map with what a LeRobot calibration says about the same joints.
+    """The map with the values of a LeRobot calibration for its joints.
 
-    LeRobot records where the travel of a joint ends, not where its zero is: the middle (or the low end, as the map's
-    `align` says) of the recorded travel is laid on that of the joint's position limits.
+    LeRobot records the ends of a joint's travel, not its zero: the middle (or the low end, as the map's
+    `align` says) of the recorded travel is matched to that of the joint's position limits.
     """
     motors, joints = _read(path), {joint.name: joint for joint in spec.joints}
     for servo in table.servos:

@@ -1,8 +1,8 @@
-"""Packets of a servo bus: what both protocols have in common.
+"""Packets of a servo bus: the common part of both protocols.
 
-One master asks, servos answer, all on one wire (half duplex). A packet carries a servo's id, a code (the instruction,
-or in an answer the servo's error) and data. A codec turns packets into bytes and finds packets in bytes that may also
-hold garbage.
+One master sends requests, servos answer, all on one wire (half duplex). A packet carries a servo's id, a code (the
+instruction, or in an answer the servo's error) and data. A codec turns packets into bytes and finds packets in bytes
+that may also hold garbage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PING, READ, WRITE, REG_WRITE, ACTION, SYNC_READ, SYNC_WRITE = 0x01, 0x02, 0x03, 
 
 
 class ServoPacket(NamedTuple):
-    """A packet as it stands on the wire, without header, length and checksum."""
+    """Content of a packet, without header, length and checksum."""
 
     id: int
     code: int
@@ -48,13 +48,13 @@ class Codec(Protocol):
         """The bytes of one packet."""
 
     def scan(self, buffer: bytes) -> Scan:
-        """Every sound packet in a buffer; bytes that belong to none are passed over."""
+        """Every valid packet in a buffer; other bytes are skipped."""
 
     def sync_read(self, address: int, length: int, ids: Sequence[int]) -> bytes:
         """Ask several servos for the same registers; each answers in turn."""
 
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
-        """Write registers of several servos at once; nobody answers."""
+        """Write registers of several servos at once, without answers."""
 
     def reply(self, packet: ServoPacket) -> Reply | None:
         """The packet as a servo's answer, or None when it is none."""
@@ -63,4 +63,4 @@ class Codec(Protocol):
         """The bytes of a servo's answer."""
 
     def errors(self, error: int) -> str:
-        """What an error byte says, in words; "" when all is well."""
+        """Text of an error byte; "" for no error."""

@@ -1,4 +1,4 @@
-"""A serial port: opened with errors that say what to do, read against a deadline, noticed when it is pulled out."""
+"""A serial port: opened exclusively, read against a deadline, with an error when it is unplugged."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GONE = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADF)
 
 
 class PortGoneError(TrueupError):
-    """The port does not exist any more: unplugged, or its other end has closed."""
+    """The port is gone: unplugged, or its other end has closed."""
 
 
 class SerialPort:
-    """A line of 8 data bits, no parity, one stop bit, that no other program of this kind can open meanwhile."""
+    """A port of 8 data bits, no parity, one stop bit, locked against other programs."""
 
     def __init__(self, place: str, baud: int) -> None:
         self.place, self.baud = place, baud
@@ -30,7 +30,7 @@ class SerialPort:
         self._fd: int = self._serial.fileno()
 
     def set_baud(self, baud: int) -> None:
-        """Change the line's speed."""
+        """Change the baud rate."""
         self._serial.baudrate = self.baud = baud
 
     def write(self, data: bytes) -> None:
@@ -46,7 +46,7 @@ class SerialPort:
                 raise self._gone(error) from None
 
     def read(self, deadline: float) -> bytes:
-        """What has come, waiting for it until `deadline` (time.monotonic); b"" if nothing has."""
+        """Received bytes, waited for until `deadline` (time.monotonic); b"" if there are none."""
         try:
             if not select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return b""
@@ -60,13 +60,13 @@ class SerialPort:
         return data
 
     def settle(self, quiet_s: float, most_s: float = 0.05) -> None:
-        """Throw away what has come and still comes, until nothing has come for `quiet_s` seconds."""
+        """Discard received bytes until the line is silent for `quiet_s` seconds."""
         end = time.monotonic() + most_s
         while time.monotonic() < end and self.read(min(end, time.monotonic() + quiet_s)):
             pass
 
     def close(self) -> None:
-        """Let go of the port. Safe to call twice."""
+        """Close the port. Safe to call twice."""
         self._fd = -1
         with contextlib.suppress(OSError):
             self._serial.close()
@@ -93,7 +93,7 @@ def _open(place: str, baud: int) -> Any:
 
 
 def _reason(error: Exception, baud: int) -> str:
-    """Why a port did not open, and what to do."""
+    """Text why a port did not open, and what to do."""
     number = getattr(error, "errno", None)
     if number == errno.ENOENT:
         ports = sorted(glob("/dev/ttyACM*") + glob("/dev/ttyUSB*"))

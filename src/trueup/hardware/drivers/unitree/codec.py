@@ -1,4 +1,4 @@
-"""Commands and states in and out of LowCmd and LowState; both ends use this, driver and twin."""
+"""Conversion of commands and states to LowCmd and LowState and back, used by driver and twin."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FIELDS = ("q", "dq", "kp", "kd", "tau")  # in the order of `Command`
 
 
 class TakenCommand(NamedTuple):
-    """A command as a motor takes it: rows (5, njoint) as in `Command`, and where no position is controlled.
+    """A command as a motor interprets it: rows (5, njoint) as in `Command`, and the joints without position control.
 
-    There, kp is 0 and the position means nothing.
+    For those, kp is 0 and the position has no meaning.
     """
 
     rows: FloatArray
@@ -31,7 +31,7 @@ class TakenCommand(NamedTuple):
 
 
 def sent_rows(command: Command, joint_names: tuple[str, ...]) -> FloatArray:
-    """The command as (5, n) numbers that float32 holds exactly, rounded towards zero: limits stay kept."""
+    """The command as (5, n) numbers exact in float32, rounded towards zero so that limits still hold."""
     rows = command.finite_rows(joint_names)
     with np.errstate(over="ignore"):
         near = rows.astype(np.float32)
@@ -60,7 +60,7 @@ def encode_command(wiring: MotorWiring, rows: FloatArray, mode_machine: int) -> 
 
 
 def decode_command(wiring: MotorWiring, record: Record) -> TakenCommand:
-    """What the motors make of a LowCmd: gains are 0 where position or velocity is stopped or the motor is off."""
+    """A LowCmd as the motors interpret it: gains are 0 where position or velocity is stopped or the motor is off."""
     motors: Any = record["motor_cmd"][0][wiring.motor]
     rows = np.array([motors[field] for field in _FIELDS], np.float64)
     off = motors["mode"] == _OFF
@@ -82,7 +82,7 @@ def observed_command(taken: TakenCommand) -> Command:
 def decode_state(
     wiring: MotorWiring, record: Record, *, sequence: int, time_s: float, battery_v: float = np.nan
 ) -> RobotState:
-    """RobotState of a LowState; `battery_v` is the voltage on a robot whose LowState has none. 0 V is: not measured."""
+    """RobotState of a LowState; `battery_v` is used where LowState has no voltage. 0 V means not measured."""
     motors: Any = record["motor_state"][0][wiring.motor]
     voltage = float(record["power_v"][0]) if wiring.family is GO else battery_v
     temperature = np.asarray(motors["temperature"], np.float64)

@@ -2,7 +2,7 @@
 
 unitree:eth0                    the network interface that the robot is wired to
 unitree:lo?domain=7             a twin: `trueup twin serve go2 --speak unitree --place lo?domain=7`
-unitree:eth0?listen=1           reads states and what others command, sends nothing
+unitree:eth0?listen=1           reads states and other programs' commands, sends nothing
 
 Reading and writing may go on in two threads. States with a wrong checksum are dropped (`bad_states`).
 """
@@ -91,7 +91,6 @@ class UnitreeDriver(ConnectedWithin):
             raise
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         connected(self._bus)
         with self._reading:
             state = self._states.next(self._cfg.timeout)
@@ -111,11 +110,10 @@ class UnitreeDriver(ConnectedWithin):
         return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
-        """Let the joints give way against damping."""
         return self.write(damping(self._spec.default_pose, self._spec.kd))
 
     def close(self) -> None:
-        """Damp for a few periods and leave; sport mode stays ended. Safe to call twice."""
+        """Damp for a few periods and disconnect; sport mode stays ended. Safe to call twice."""
         if self._out is not None:
             with contextlib.suppress(TrueupError):
                 for _ in range(_LAST_DAMPINGS):
@@ -125,9 +123,9 @@ class UnitreeDriver(ConnectedWithin):
 
     # --- beyond the protocol ---
     def observe(self) -> tuple[RobotState, Command | None]:
-        """Return the newest state and what someone else commands right now, None when nobody does.
+        """Return the newest state and another program's present command, None when there is none.
 
-        A target position is NaN where the other controls none.
+        A target position is NaN for joints without position control.
         """
         state = self.read()
         return state, self._others.in_force()
@@ -154,7 +152,7 @@ class UnitreeDriver(ConnectedWithin):
 
     # --- parts of connect ---
     def _take_over(self, bus: DdsBus) -> None:
-        """Become the one who commands."""
+        """Take over control of the motors."""
         out = bus.outbox(LOW_CMD, self._wiring.family.low_cmd.sample)
         if self._cfg.release:
             folds = self._wiring.family.legs_fold and self._cfg.stand_down
@@ -174,7 +172,7 @@ class UnitreeDriver(ConnectedWithin):
         self._out = out
 
     def _wait_until_still(self) -> None:
-        """Wait until no joint turns, or long enough for lying down."""
+        """Wait until no joint moves, or the time of lying down has passed."""
         end = since = time.monotonic()
         end += _LIE_DOWN_S
         time.sleep(_STILL_S)  # for it to begin

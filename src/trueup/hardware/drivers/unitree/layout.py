@@ -46,8 +46,8 @@ class Struct:
         """The C structure: natural alignment, little-endian."""
         formats: list[Any] = []
         for _, kind, count in self.fields:
-            one = kind.dtype if isinstance(kind, Struct) else np.dtype(f"<{kind}")
-            formats.append((one, (count,)) if count else one)
+            item = kind.dtype if isinstance(kind, Struct) else np.dtype(f"<{kind}")
+            formats.append((item, (count,)) if count else item)
         return np.dtype({"names": [name for name, _, _ in self.fields], "formats": formats}, align=True)
 
     @cached_property
@@ -101,11 +101,11 @@ class Struct:
         from cyclonedds.idl import make_idl_struct
         from cyclonedds.idl import types as idl_types
 
-        types: Any = idl_types  # builds array types by indexing, which no checker follows
+        types: Any = idl_types  # array types are built by indexing, which type checkers do not follow
         fields: dict[str, Any] = {}
         for name, kind, count in self.fields:
-            one = kind.idl if isinstance(kind, Struct) else getattr(types, _IDL_NAMES[kind])
-            fields[name] = types.array[one, count] if count else one
+            item = kind.idl if isinstance(kind, Struct) else getattr(types, _IDL_NAMES[kind])
+            fields[name] = types.array[item, count] if count else item
         made: type[Any] = make_idl_struct(self.typename.rpartition(".")[2], self.typename, fields)
         return made
 
@@ -125,7 +125,7 @@ class Struct:
 
 
 class _Bytes:
-    """What a sample of bytes does instead of walking through its fields."""
+    """A sample that carries bytes instead of fields."""
 
     def __init__(self, cdr: bytes) -> None:
         self.cdr = cdr

@@ -1,4 +1,4 @@
-"""Which motor of a Unitree robot is which joint, and which family of messages the robot speaks."""
+"""Motor numbers of a Unitree robot's joints, and its family of messages."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.dds import DdsBus
 
 NOT_IMPLEMENTED = 3203  # the code of a function that a service does not have
-_AGAIN_S = 0.25  # between repetitions: the other side may not have found us yet
+_AGAIN_S = 0.25  # between repetitions: the other side may not have discovered us yet
 
 
 class ServiceReply(NamedTuple):
-    """What a service says."""
+    """A service's answer."""
 
     code: int
     data: str
@@ -35,17 +35,17 @@ class Client:
         self._answers = bus.inbox(f"rt/api/{service}/response", api["Response_"])
 
     def call(self, api_id: int, parameter: str = "{}", *, timeout_s: float) -> ServiceReply:
-        """Ask until there is an answer; functions that are called twice do the same as once."""
-        end, asked = time.monotonic() + timeout_s, set()
+        """Send a request until it is answered; all functions are idempotent."""
+        end, ids = time.monotonic() + timeout_s, set()
         while (left := end - time.monotonic()) > 0.0:
             number = time.monotonic_ns()
-            asked.add(number)
+            ids.add(number)
             self._requests.send(self._request(number, api_id, parameter))
             again = time.monotonic() + min(left, _AGAIN_S)
             while (left := again - time.monotonic()) > 0.0:
                 self._answers.wait(left)
                 for answer in self._answers.take():
-                    if answer.header.identity.id in asked:
+                    if answer.header.identity.id in ids:
                         return ServiceReply(int(answer.header.status.code), str(answer.data))
         raise TrueupError(
             f"the robot's service {self._service!r} did not answer within {timeout_s:g} s on {self._place}"
@@ -60,7 +60,7 @@ class Client:
 
 
 class Service:
-    """Answers calls: what a robot's computer does; `answer(api_id, parameter)` returns an `ServiceReply`."""
+    """Answers calls, as a robot's computer does; `answer(api_id, parameter)` returns a `ServiceReply`."""
 
     def __init__(self, bus: DdsBus, service: str, answer: Callable[[int, str], ServiceReply]) -> None:
         self._api, self._answer = api_types(), answer
@@ -68,7 +68,7 @@ class Service:
         self._answers = bus.outbox(f"rt/api/{service}/response", self._api["Response_"])
 
     def serve(self) -> None:
-        """Answer what has been asked since the last call."""
+        """Answer the requests since the last call."""
         api = self._api
         for request in self.requests.take():
             code, data = self._answer(int(request.header.identity.api_id), request.parameter)
@@ -84,7 +84,7 @@ def api_types() -> dict[str, type[Any]]:
     from cyclonedds.idl import make_idl_struct
     from cyclonedds.idl import types as idl_types
 
-    types: Any = idl_types  # builds sequence types by indexing, which no checker follows
+    types: Any = idl_types  # sequence types are built by indexing, which type checkers do not follow
     made: dict[str, type[Any]] = {}
 
     def struct(name: str, **fields: Any) -> None:

@@ -1,4 +1,4 @@
-"""What comes in over DDS: states with their clock, and commands that others send."""
+"""Received messages: states with their clock, and commands of other programs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class StateStream:
 
 
 class CommandStream:
-    """LowCmd that someone else sends."""
+    """LowCmd of other programs."""
 
     def __init__(self, bus: DdsBus, wiring: MotorWiring) -> None:
         self._wiring = wiring
@@ -108,7 +108,7 @@ class CommandStream:
         self.count, self.bad = 0, 0
 
     def look(self) -> bool:
-        """Take in what has come; True when there was something, sound or not."""
+        """Receive waiting messages; True if there were any, valid or not."""
         samples = self._inbox.take()
         self.count += len(samples)
         for sample in samples:
@@ -127,7 +127,7 @@ class CommandStream:
         return bool(samples)
 
     def wait_for_quiet(self, quiet_s: float, timeout_s: float) -> bool:
-        """Wait until nobody has sent anything for a while; False when that does not happen."""
+        """Wait until no command has come for a while; False if they keep coming."""
         end, since = time.monotonic() + timeout_s, time.monotonic()
         while time.monotonic() - since < quiet_s:
             if self.look():
@@ -138,5 +138,5 @@ class CommandStream:
         return True
 
     def in_force(self) -> Command | None:
-        """The newest command of others, None when none came lately."""
+        """The newest command of other programs, None when none came lately."""
         return self._newest if time.monotonic() - self._came_at < _FRESH_S else None

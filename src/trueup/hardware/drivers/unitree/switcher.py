@@ -33,7 +33,7 @@ def release_sport_mode(
 ) -> str:
     """End the motion service; returns its name, "" when none ran.
 
-    `lie_down` waits until a robot that was told to lie down rests; None: it is released as it is.
+    `lie_down` waits until a robot has lain down; None: it is released as it is.
     """
     switcher = Client(bus, SWITCHER)
     end = time.monotonic() + timeout_s
