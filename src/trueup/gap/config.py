@@ -12,7 +12,7 @@ from trueup.core.errors import TrueupError
 
 @dataclass(frozen=True, kw_only=True)
 class GapCfg:
-    """How logs are cut and causes are judged."""
+    """How logs are cut and causes are tested."""
 
     base: Literal["auto", "fixed", "free"] = "auto"
     """fixed: held in the air or bolted down; free: on the ground; auto: by what IMU and odometry say."""

@@ -1,7 +1,7 @@
 """The decision: which change explains most of the mismatch on windows it was not estimated on.
 
 A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows in which
-it changes anything) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that
+it has an effect) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that
 explain as much as the first within what the windows can tell are tied; of tied ones the one with fewer numbers comes
 first.
 """
@@ -20,14 +20,14 @@ from trueup.gap.causes.search import Tested
 Rows = NDArray[np.intp]
 LEAST = 0.06  # of the mismatch that a cause must explain at least
 _DRAWS = 500
-_FEWEST = 3  # blocks of held-out windows in which a cause must change anything
-_TIE = 0.02  # of the mismatch: explanations that differ by less are told as equal
+_FEWEST = 3  # blocks of held-out windows in which a cause must have an effect
+_TIE = 0.02  # of the mismatch: explanations that differ by less count as equal
 _STEP_PRICE = 0.004  # per number, in the order only
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A tested cause with what the bootstrap says about it."""
+    """A tested cause with its bootstrap interval and confidence."""
 
     tested: Tested
     explained: float
@@ -61,9 +61,9 @@ def blocks_of(held: Mask) -> Rows:
 
 
 def least(one: Tested, held: Mask, seed: int) -> float:
-    """What a cause explains at least (5 %) of the held-out windows in which it changes anything.
+    """Lower end (5 %) of what a cause explains of the held-out windows in which it has an effect.
 
-    The others say nothing about it: of heat that comes in the last third of a log, two thirds are silent.
+    The others carry no information on it: heat in the last third of a log leaves two thirds unchanged.
     """
     block, acts = blocks_of(held), one.acts[held]
     before, after = (np.bincount(block, np.where(acts, each[held], 0.0)) for each in (one.before, one.after))
@@ -108,7 +108,7 @@ def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed
 
 
 def rank_alone(one: Tested, held: Mask, seed: int) -> Ranked:
-    """A cause that was decided by itself: with the interval of what it explains."""
+    """A cause tested on its own, with the interval of what it explains."""
     drawn = draws([one], held, seed)[:, 0]
     low, high = (float(value) for value in np.quantile(drawn, (0.05, 0.95)))
     return Ranked(

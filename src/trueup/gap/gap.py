@@ -1,4 +1,4 @@
-"""`gap`: from logs to ranked causes of what simulator and robot do differently.
+"""`gap`: from logs to ranked causes of the difference between simulator and robot.
 
 Commands of the log are replayed in the simulator from measured states of short windows. Each hypothesis is a change of
 the simulator, of the log or of the policy's side; its size is estimated on half of the windows and judged on the rest.
@@ -127,18 +127,18 @@ def gap(
 
 
 def _windows(model: Model, logs: Sequence[Log], cfg: GapCfg, rate_hz: float) -> LogWindows:
-    """Windows of all logs, of as many rows as at `rate_hz`, whatever the logs' clocks say."""
+    """Windows of all logs, with as many rows as at `rate_hz` whatever the rates of the logs."""
     length_s = (cfg.window_s or _WINDOW_S[model.walking]) * rate_hz / rate_of(logs[0])
     each = max(4, cfg.max_windows // len(logs))
     return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in logs])
 
 
 def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], list[str]]:
-    """The logs with commands cut off at the joints' ends, where a robot that does so explains them better.
+    """The logs with commands clipped to the joint limits, where a robot that clips explains them better.
 
-    Soft servos are led by targets beyond what their joints can reach; many robots do not let these through, and a log
-    of what a policy said then has commands that no motor heard: replayed, they look like motors that are weak. Commands
-    beyond a joint's range most of the time are no lead: they are another joint's, or have another sign or zero.
+    Policies on soft servos send targets beyond the joint limits; many robots clip these, and a log
+    of a policy's output then has commands that no motor received: replayed, they look like weak motors. Commands
+    beyond a joint's range most of the time have another reason: a wrong joint, sign or zero.
     """
     low, high = model.robot.spec.position_low, model.robot.spec.position_high
     inside = [np.clip(log["target_pos"], low, high) for log in logs]
@@ -184,13 +184,13 @@ def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) ->
 
 
 def applicable(model: Model) -> list[Hypothesis]:
-    """Hypotheses that a log of this kind can show."""
+    """Hypotheses that a log of this kind can test."""
     arm = not model.robot.spec.base.floating
     return [one for one in HYPOTHESES if not one.on_ground or model.walking or (arm and one.cause == "payload")]
 
 
 def _pairs(search: CauseSearch, ranked: Sequence[Ranked], cfg: GapCfg) -> list[CausePair]:
-    """What a second change adds to the first, on held-out windows; only where the first is a change of parameters."""
+    """Share that a second change explains beside the first, on held-out windows; only for changes of parameters."""
     if not ranked or not ranked[0].tested.values:
         return []
     first, held = ranked[0].tested, search.windows.held
@@ -221,7 +221,7 @@ def _policy_side(bundle: str | Path | None, logs: Sequence[Log], seed: int) -> t
 
 
 def _in_order(beside: Sequence[Ranked], ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Causes on the policy's side are exact, and first; but a log with a wrong clock also has another policy rate."""
+    """Causes on the policy's side are exact and come first; but a wrong clock also changes the policy rate."""
     clock = any(one.tested.cause == "wrong rate" for one in ranked)
     later = [one for one in beside if clock and one.tested.cause == "policy rate"]
     return [*(one for one in beside if not later or one is not later[0]), *ranked, *later]
@@ -236,7 +236,7 @@ def _ready(robot: Robot, logs: Sequence[Log]) -> list[Log]:
 
 
 def _distances_alone(robot: Robot, names: tuple[str, ...], logs: Sequence[Log], found: dict[str, float]) -> GapResult:
-    """All that a log without commands shows: what differs, not why."""
+    """Result for a log without commands: what differs, not why."""
     if not found:
         raise TrueupError(
             "the log has no commands (target_pos), so nothing can be replayed: with --bundle, the policy that ran, "

@@ -1,4 +1,4 @@
-"""A log cut into short windows that start in measured states, half to estimate causes on, half held out.
+"""Short windows of a log that start in measured states: one half to estimate causes, the other held out.
 
 A floating base is taken from odometry where the log has it. Without, orientation and spin are the IMU's; height and
 velocity come from the legs and the accelerometer (`legs`).
@@ -30,12 +30,12 @@ _WARM_C = 2.0  # deg C of rise from which heat may matter
 
 @dataclass(frozen=True, kw_only=True)
 class LogWindows:
-    """Stretches of a log: commands from measured states, and what the sensors reported after each command.
+    """Windows of a log: start states, commands, and sensor readings after each command.
 
     measured  (W, L, njoint) rad; gyro (W, L, 3) rad/s and gravity (W, L, 3) in the IMU's frame, None: not compared
     late      (W,) 0 at the begin of the log, 1 at its end; warm (W, njoint) share of the highest temperature rise
     held      (W,) windows that causes are judged on
-    base_noise  of the base's height (m) and velocity (m/s) where legs and IMU tell them
+    base_noise  of the base's height (m) and velocity (m/s) where they come from legs and IMU
     """
 
     rate_hz: float
@@ -54,7 +54,7 @@ class LogWindows:
 
 
 def joined(parts: Sequence[LogWindows]) -> LogWindows:
-    """Windows of several logs of one rate and length; those of logs whose gains change step by step fill all."""
+    """Concatenate windows of several logs of one rate and length; gains per step if any log has them."""
     if len(parts) == 1:
         return parts[0]
     length = parts[0].measured.shape[1]
@@ -86,7 +86,7 @@ def joined(parts: Sequence[LogWindows]) -> LogWindows:
 
 
 def some(windows: LogWindows, at: Rows) -> LogWindows:
-    """A few of the windows."""
+    """A subset of the windows."""
     arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(RecordedStretch) if one.name != "history"}
     chosen = {name: values[at] for name, values in arrays.items() if values is not None}
     names = ("measured", "gyro", "gravity", "late", "warm", "held")
@@ -168,7 +168,7 @@ def _base(robot: Robot, log: Log, tracks: Tracks, at: Rows) -> tuple[FloatArray,
 
 
 def has_odometry(log: Log) -> bool:
-    """Whether the log tells where the base is and how it moves."""
+    """Whether the log has pose and velocity of the base."""
     return "base_pos" in log and "base_vel" in log
 
 
@@ -177,5 +177,5 @@ def _spin(log: Log) -> FloatArray:
 
 
 def is_acceleration(acc: FloatArray) -> bool:
-    """Whether it holds gravity, in m/s^2: some robots log none, some log units of g."""
+    """Whether its magnitude is that of gravity in m/s^2: some robots log none, some log units of g."""
     return bool(np.isfinite(acc).all() and 8.0 < np.median(np.linalg.norm(acc, axis=1)) < 12.0)

@@ -1,4 +1,4 @@
-"""Chapters of a round's story, one function each, from the files that its stages left."""
+"""Chapters of a round's report, one function each, from the files that its stages wrote."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def calibrated(loop: Context, round_: int) -> Chapter:
 
 
 def held_out_errors(fit: Calibration) -> tuple[float, float]:
-    """Error of the model as it came and of the fitted one on motion that the fit did not see, mrad."""
+    """Error of the nominal and of the fitted model on held-out motion, mrad."""
     before, after = fit.holdout_nominal or fit.fit_nominal, fit.holdout_calibrated or fit.fit_calibrated
     return 1e3 * before.open_loop_mean, 1e3 * after.open_loop_mean
 
 
 def _clearest(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Those that differ most from their nominal values, in widths of their own intervals."""
+    """Estimates that differ most from their nominal values, in widths of their own intervals."""
 
     def distance(one: Estimate) -> float:
         nominal = one.value if one.nominal is None else one.nominal
@@ -176,7 +176,7 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
 
 
 def predicted(loop: Context, round_: int) -> list[Chapter]:
-    """What the gate predicted for a robot that nobody had tried, beside what it did; none without a prediction."""
+    """The gate's prediction for the robot beside its measured runs; empty without a prediction."""
     found = predictions(loop.workspace.path / f"round-{round_}", loop.robot)
     if not found.judged:
         return []
@@ -195,7 +195,7 @@ def predicted(loop: Context, round_: int) -> list[Chapter]:
 
 
 def _links(loop: Context, round_: int, *stages: str) -> dict[str, str]:
-    """Pages that stages left, and their logs."""
+    """Pages and logs of the stages."""
     out = {}
     for stage in stages:
         folder = loop.workspace.folder(round_, stage)

@@ -1,6 +1,6 @@
-"""Films of a workspace: the recorded motion beside both simulators, the policy at home, and the robot's own run.
+"""Films of a workspace: the recorded motion beside both simulators, the policy in simulation, and the robot's run.
 
-A film is named by the hash of the stage it shows, so that it is made once.
+A film is named by the hash of the stage it shows, so that it is rendered once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Film = tuple[Path, str]
 
 
 def recorded_films(loop: Context, round_: int) -> list[Film]:
-    """The log's motion as measured, and as the simulator does it before and after the fit."""
+    """The log's motion as measured, and simulated before and after the fit."""
     from trueup.world.fitted.calibration import read_calibration
     from trueup.world.replay.replay import replay
 
@@ -82,7 +82,7 @@ def robot_films(loop: Context, round_: int) -> list[Film]:
 
 
 def _made(path: Path, caption: str, draw: Callable[[Path], object]) -> list[Film]:
-    """The film if it is there or can be made; a computer without ffmpeg or OpenGL still gets its page."""
+    """The film if it exists or can be rendered; without ffmpeg or OpenGL the page has none."""
     try:
         if not path.exists():
             draw(path)

@@ -1,6 +1,6 @@
-"""Hashes of artifacts by what they say: measured rows, numbers, networks; not by when and how fast they were made.
+"""Hashes of artifacts by content: measured rows, numbers, networks; without times and durations.
 
-A file's name tells how it is read. Times of day, durations and places on disk are left out of JSON, and the clock's
+The file name decides how a file is read. Times of day, durations and paths are left out of JSON, and the clock's
 columns out of recordings, so that the same work done twice, or killed and continued, has the same hash.
 """
 
@@ -58,7 +58,7 @@ def _rows(path: Path) -> str:
 
 
 def _plain(content: Any) -> Any:
-    """JSON without what the clock or the disk put there."""
+    """JSON without times, durations and paths."""
     if isinstance(content, dict):
         if content.get("name") in _CLOCK_CHECKS:
             return content["name"]

@@ -1,4 +1,4 @@
-"""`tell_story`: a workspace as the page tells it: rounds compared, chapters with films, the chain of artifacts."""
+"""`tell_story`: content of a workspace's page: rounds compared, chapters with films, the chain of artifacts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trueup.world.fitted.calibration import read_calibration
 
 
 def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
-    """Everything that is known so far; chapters of stages that are not done are left out."""
+    """Content of the page so far; chapters of unfinished stages are left out."""
     rounds = loop.workspace.rounds()
     driver = "recordings" if loop.asked.logs else loop.asked.driver
     artifacts = [one for round_ in rounds for one in _artifacts(loop, round_)]

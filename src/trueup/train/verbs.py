@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 import tyro
 
 from trueup.core.errors import TrueupError
-from trueup.core.files import OutFolder
+from trueup.core.files import OutFolder, OutFolderLike, PathLike
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their names
@@ -38,13 +38,11 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their nam
     FitLike = str | Path | Calibration | HasCalibration
     LearnerLike = str | LearnerCfg
     Resumed = str | Path | bool
-    PathLike = str | Path
-    OutLike = PathLike
 else:
     TaskLike = RobotLike = str
-    FitLike = PathLike = Path
+    FitLike = Path
     LearnerLike = str
-    Resumed = OutLike = OutFolder
+    Resumed = OutFolder
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class TrainVerb:
     _: KW_ONLY
     motion: tuple[str, ...] = ()
     """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
-    out: OutLike | None = None  # Folder of the run.
+    out: OutFolderLike | None = None  # Folder of the run.
     minutes: float | None = None
     """Time limit of the whole run with preparation, last film, assessment and page, including time before a resume."""
     steps: int | None = None  # Stop after this many control steps of all simulations together.

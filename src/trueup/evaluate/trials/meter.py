@@ -1,4 +1,4 @@
-"""Meter: what a trial is judged by, summed up row by row while the policy acts; rows that fell count no further.
+"""Meter: metrics of trials, accumulated row by row while the policy acts, until a row falls.
 
 Names and units of the numbers of a trial are in `METRICS`.
 """
@@ -19,7 +19,7 @@ from trueup.tasks.task import Task, error_metric
 from trueup.tasks.terms import rewards
 
 GRAVITY = 9.81
-CONTINUOUS = 0.35  # of the torque limit: what a motor is taken to bear for ever where nobody says
+CONTINUOUS = 0.35  # of the torque limit: assumed continuous torque of a motor whose spec has none
 _SETTLE_S = 1.0  # after the start
 _GIVEN_S = {"settled_distance": 1.5, "object_distance": 4.0}  # after a goal was given, by its error: to get there
 _NEAR_LIMIT, _SLOW = 0.95, 0.05
@@ -45,7 +45,7 @@ METRICS = {  # name -> what, unit; smaller is better unless it says otherwise
 
 
 class Meter:
-    """Is called with every control step of trials; `table` gives the numbers of each, (nrow,) by name."""
+    """Called with every control step of trials; `table` gives the metrics of each, (nrow,) by name."""
 
     def __init__(self, world: TrialWorld, task: Task, ranges: tuple[FloatArray, FloatArray] | None = None) -> None:
         """`ranges`: low and high (nactor,) of the observations in training, or None."""
@@ -95,22 +95,22 @@ class Meter:
 
     def table(self) -> dict[str, FloatArray]:
         """Numbers of each trial; NaN where there is none."""
-        one, steps = self._sum, np.maximum(self._sum["steps"], 1.0)
-        judged = np.where(one["judged"] > 0, one["judged"], np.nan)
-        power, time = one["power"] / steps, one["steps"] * self._dt
+        total, steps = self._sum, np.maximum(self._sum["steps"], 1.0)
+        judged = np.where(total["judged"] > 0, total["judged"], np.nan)
+        power, time = total["power"] / steps, total["steps"] * self._dt
         out = {
-            "error": one["error"] / judged,
+            "error": total["error"] / judged,
             "seconds": time,
             "power": power,
-            "energy": one["power"] * self._dt,
+            "energy": total["power"] * self._dt,
             "torque": np.sqrt(self._square / steps[:, None] / self._limit**2).max(axis=1),
-            "at_limit": one["at_limit"] / steps,
+            "at_limit": total["at_limit"] / steps,
             "thermal": (self._square / steps[:, None] / (CONTINUOUS * self._limit) ** 2).max(axis=1),
             "jerkiness": np.sqrt(self._jerk / np.maximum(steps - 2.0, 1.0)),
             "joint_margin": self._margin,
         }
         if self._ranges is not None:
-            out["outside"] = one["outside"] / steps
+            out["outside"] = total["outside"] / steps
         return out if self._first is None else out | self._walked(power, steps, judged)
 
     # --- of one step ---
@@ -165,10 +165,10 @@ class Meter:
 
     # --- of whole trials ---
     def _walked(self, power: FloatArray, steps: FloatArray, judged: FloatArray) -> dict[str, FloatArray]:
-        one, nrow = self._sum, self._world.nrow
-        speed = one["speed"] / steps
+        total, nrow = self._sum, self._world.nrow
+        speed = total["speed"] / steps
         out = {
-            "turn_error": one["turn_error"] / judged,
+            "turn_error": total["turn_error"] / judged,
             "distance": self._made_good(),
             "cost_of_transport": np.where(
                 speed > _SLOW, power / (self._world.mass * GRAVITY * np.maximum(speed, _SLOW)), np.nan
@@ -178,12 +178,12 @@ class Meter:
         if self._contact.shape[1]:
             peaks, rows = np.array(self._swings.peaks), np.array(self._swings.rows, np.intp)
             out["clearance"] = np.array([_median(peaks[rows == k]) for k in range(nrow)])
-            out["slip"] = one["slip"] / np.maximum(one["stance"], 1.0)
+            out["slip"] = total["slip"] / np.maximum(total["stance"], 1.0)
             out["uneven"] = np.ptp(self._contact / steps[:, None], axis=1)
         return out
 
     def _made_good(self) -> FloatArray:
-        """Way along the course asked for, as a share of the whole trial's; NaN where none was asked throughout."""
+        """Distance along the commanded course, as a share of the whole; NaN without a constant command."""
         assert self._first is not None
         assert self._last is not None
         command = self._world.command

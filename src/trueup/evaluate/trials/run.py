@@ -107,14 +107,14 @@ def run_trials(
 
 
 def judged(
-    table: dict[str, FloatArray], standing: NDArray[np.bool_], world: TrialWorld, asked: Success
+    table: dict[str, FloatArray], standing: NDArray[np.bool_], world: TrialWorld, criteria: Success
 ) -> tuple[str, ...]:
     """Why each trial failed: "fell", "diverged", or the first number that is not what was asked; "": it did not."""
     why = np.full(world.nrow, "", object)
     for name, bad in (
-        ("distance", _beyond(table, "distance", asked.distance, least=True)),
-        ("turn_error", _beyond(table, "turn_error", asked.turn_error)),
-        ("error", _beyond(table, "error", asked.error)),
+        ("distance", _beyond(table, "distance", criteria.distance, least=True)),
+        ("turn_error", _beyond(table, "turn_error", criteria.turn_error)),
+        ("error", _beyond(table, "error", criteria.error)),
         ("diverged", world.diverged),
         ("fell", ~standing),
     ):

@@ -1,7 +1,7 @@
 """Distances between distributions of a log and of simulated runs of the same policy, for logs without their commands.
 
 Wasserstein's distance of order one of each column, in standard deviations of the simulated one, median over columns: 0
-means alike, 1 means that values lie a standard deviation from where the simulator has them. It says what differs, not
+means equal, 1 means that values lie a standard deviation from the simulated ones. It shows what differs, not
 why.
 """
 

@@ -1,9 +1,9 @@
 """Base of a walking robot at chosen rows of a log, from encoders and IMU alone, on flat ground.
 
-Feet that stand do not move: v = -R (w x p + dp/dt) of each, weighted by how close it is to the lowest one, and the
+Standing feet do not move: v = -R (w x p + dp/dt) of each, weighted by how close it is to the lowest one, and the
 lowest one gives the height. Feet also slip, land and press into the ground, so that this is off by a decimetre per
-second at times; the accelerometer knows changes well and the level not at all. A Kalman smoother over half a second
-around each row joins both:
+second at times; the accelerometer shows changes well and the mean velocity not at all. A Kalman smoother over half a
+second around each row combines both:
 
     x = (v, z);  v' = R a - g, z' = v_z (process);  v and z by the legs (measurement)
 """
@@ -68,7 +68,7 @@ def by_legs(
     each = -np.einsum("nij,nfj->nfi", world_from_base, slide)
     velocity = np.einsum("nfi,nf->ni", each, weight)
     spread = np.sqrt(np.einsum("nfi,nf->ni", np.square(each - velocity[:, None]), weight))
-    bearing = 1.0 / np.square(weight).sum(axis=1)  # feet that carry the robot, 1 to all
+    bearing = 1.0 / np.square(weight).sum(axis=1)  # number of standing feet, 1 to all
     return velocity, spread, -above.min(axis=1) - sunk * weight.shape[1] / bearing
 
 

@@ -1,6 +1,7 @@
-"""Hypotheses about the policy's side: its normaliser, its rate, its loop's delay; decided by computing it again.
+"""Hypotheses about the policy's side: normaliser, rate, delay of its loop; tested by replaying the policy.
 
-The right one leaves sensor noise alone, any other a large error at every step: no simulation is needed, and no tuning.
+The right one leaves an error of sensor noise, any other a large error at every step: neither simulation nor tuning is
+needed.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from trueup.policy.bundle.bundle import PolicyBundle
 from trueup.policy.graph.policy_onnx import MEAN, SCALE
 from trueup.policy.normalizer import EPS
 
-_LEAST, _FEW, _MOST, _BLOCK = 8, 24, 160, 8  # steps that are needed, that choose, that judge, that stand together
+_LEAST, _FEW, _MOST, _BLOCK = 8, 24, 160, 8  # numbers of steps: needed, to choose, to test, in one block
 _LAGS, _TRIED = 3.5, 20  # control periods; delays that are tried
-_FITS = 0.2  # of the usual change of targets in one step: an error below is of sensors, not of the policy
-_LATE = 0.5  # of a control period: older states are no ordinary loop's
+_FITS = 0.2  # of the usual change of targets in one step: a smaller error is sensor noise
+_LATE = 0.5  # of a control period: states of an ordinary loop are newer
 _RATE = 0.05
 _LARGE = np.array(1e9)
 
 
 class PolicySide(NamedTuple):
-    """What was found, before it is ranked: causes with errors of every step; `note` in words for the result."""
+    """Causes on the policy's side before ranking, with errors of every step; `note` is for the result."""
 
     causes: tuple[Tested, ...]
     held: np.ndarray
@@ -36,7 +37,7 @@ class PolicySide(NamedTuple):
 
 
 def try_policy(bundle: PolicyBundle, log: Log) -> PolicySide:
-    """Compute the policy again on a log, as its passport says and otherwise."""
+    """Replay the policy on a log, with the passport's input and with faulty variants."""
     nothing = np.zeros(0, np.bool_)
     why = not_replayable(bundle, log)
     steps = None if why else control_steps(log)
@@ -50,7 +51,7 @@ def try_policy(bundle: PolicyBundle, log: Log) -> PolicySide:
 
 
 def feedings(bundle: PolicyBundle) -> Iterator[Feeding]:
-    """The passport's own way first, then what programs get wrong: statistics left out or mistaken, missing scales."""
+    """The passport's own first, then common faults: statistics missing or mistaken, missing scales."""
     seen, graph = bundle.passport.policy.observation, bundle.graph
     yield Feeding("", seen, graph)
     facts = bundle.passport.normalizer

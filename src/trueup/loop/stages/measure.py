@@ -1,4 +1,4 @@
-"""Stages that look at the robot: record, check, calibrate, ladder."""
+"""Stages that measure the robot: record, check, calibrate, ladder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ON_GROUND = ("mass_scale", "com_offset", "contact_friction")
 
 
 def record(loop: Context, round_: int) -> Stage:
-    """A motion in the air; from the second round on another one, and squats that weigh what a legged robot carries."""
+    """Record a motion in the air; from the second round on another one, and squats to weigh a legged robot's load."""
     if loop.asked.logs:
         return _given(loop, round_)
     squats = round_ > 1 and loop.is_legged
@@ -46,7 +46,7 @@ def record(loop: Context, round_: int) -> Stage:
 
 
 def _given(loop: Context, round_: int) -> Stage:
-    """Recordings that are there already: copies, so that the workspace stands for itself."""
+    """Copy given recordings, so that the workspace is self-contained."""
 
     def commands(folder: Path) -> list[StageCommand]:
         for one in loop.asked.logs:
@@ -58,7 +58,7 @@ def _given(loop: Context, round_: int) -> Stage:
 
 
 def check(loop: Context, round_: int) -> Stage:
-    """The validator; a log that is unusable ends the loop here."""
+    """Run the validator; an unusable log ends the loop."""
     logs = [*loop.logs(round_), *loop.unseen()] if loop.asked.logs else loop.logs(round_)[-1:]
 
     def commands(folder: Path) -> list[StageCommand]:
@@ -68,7 +68,7 @@ def check(loop: Context, round_: int) -> Stage:
 
 
 def calibrate(loop: Context, round_: int) -> Stage:
-    """The fit; later rounds begin from the one before, with all logs, the diagnosis' request and the load."""
+    """Fit; later rounds begin from the last fit, with all logs, the diagnosis' request and the load."""
     budgets, squat = loop.budgets, loop.folder(round_, "record") / "squat.mcap"
     logs = loop.logs(round_)
     config = {
@@ -103,7 +103,7 @@ def calibrate(loop: Context, round_: int) -> Stage:
 
 
 def suspected(gap: Path) -> tuple[str, ...]:
-    """Parameters that a diagnosis asks the next fit to look at, as far as a robot in the air can show them.
+    """Parameters that a diagnosis suspects, as far as a robot in the air can show them.
 
     Loads are weighed by squats; the ground shows in neither.
     """

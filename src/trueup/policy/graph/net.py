@@ -62,7 +62,7 @@ class GraphNet:
         return bool(self._states)
 
     def use(self, session: GraphSession) -> None:
-        """Let another session compute, which holds to the batch that the file declares."""
+        """Use another session, which keeps to the batch size of the file."""
         self._session, self._row_by_row = session, self._row_by_row or self._fixed
 
     def __call__(self, obs: Float32) -> Float32:
@@ -91,7 +91,7 @@ class GraphNet:
         return np.asarray(action, np.float32)
 
     def _takes_rows(self) -> bool:
-        """Whether rows together give what each gives alone."""
+        """Whether a batch gives the same as its rows one by one."""
         rows = np.random.default_rng(0).normal(size=(3, self.nobs)).astype(np.float32)
         try:
             together, alone = self._probe(rows), np.concatenate([self._probe(row[None]) for row in rows])
@@ -104,7 +104,7 @@ class GraphNet:
         rows, feed = len(obs), {self._input: obs}
         feed |= {state.source: np.zeros(_with_rows(state, rows), np.float32) for state in self._states}
         session = NumpySession(self.graph, self.file)
-        action, *after = session.run([self._output, *(one.result for one in self._states)], feed)
+        action, *after = session.run([self._output, *(state.result for state in self._states)], feed)
         if action.ndim != 2 or len(action) != rows or action.dtype != np.float32:
             found = f"{action.dtype} {action.shape}"
             raise TrueupError(f"{self._output!r} must be float32 ({rows}, columns), found {found}", file=self.file)

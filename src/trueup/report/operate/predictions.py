@@ -1,4 +1,4 @@
-"""`trueup predictions`: what was predicted of a robot, what its runs showed, and how good the predictions were."""
+"""Output of `trueup predictions`: predictions of a robot against its runs, and their scores."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ def run_predictions(verb: PredictionsVerb) -> int:
 
 
 def print_predictions(found: Predictions, console: Console) -> None:
-    """What held, of robots and then run by run; intervals are those of a robot's mean, so no run is judged by them."""
+    """Print scores of robots, then runs; intervals are those of a robot's mean, so single runs have none."""
     for line in summary_lines(found):
         console.print(line, soft_wrap=True, highlight=False)
     if found.runs:
-        console.print(text_table(COLUMNS, [_row(one.name, each) for one in found.robots for each in one.quantities]))
-        console.print(text_table(RUNS, [_run(run) for one in found.robots for run in one.runs]))
+        console.print(
+            text_table(COLUMNS, [_row(robot.name, each) for robot in found.robots for each in robot.quantities])
+        )
+        console.print(text_table(RUNS, [_run(run) for robot in found.robots for run in robot.runs]))
     for note in found.notes:
         console.print(f"note     {escape(note)}", soft_wrap=True, highlight=False)
 
@@ -48,13 +50,20 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, one: PredictedQuantity) -> list[str]:
-    measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
-    inside = "-" if one.inside is None else "inside" if one.inside else "outside"
-    return [name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside]
+def _row(name: str, quantity: PredictedQuantity) -> list[str]:
+    measured = "-" if quantity.measured is None else f"{quantity.measured:.3g} {quantity.unit}"
+    inside = "-" if quantity.inside is None else "inside" if quantity.inside else "outside"
+    return [
+        name,
+        quantity.name,
+        f"{quantity.predicted:.3g}",
+        f"{quantity.low:.3g} to {quantity.high:.3g}",
+        measured,
+        inside,
+    ]
 
 
-def _run(one: ScoredRun) -> list[str]:
-    known = {each.name: each.measured for each in one.quantities}
+def _run(run: ScoredRun) -> list[str]:
+    known = {each.name: each.measured for each in run.quantities}
     measured = ["-" if (value := known.get(name)) is None else f"{value:.3g}" for name in ("velocity error", "power")]
-    return [one.name, one.command, "yes" if one.fell else "no", f"{one.fall_chance:.0%}", *measured]
+    return [run.name, run.command, "yes" if run.fell else "no", f"{run.fall_chance:.0%}", *measured]

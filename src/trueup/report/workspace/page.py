@@ -33,7 +33,8 @@ def write_workspace_page(story: Story, path: Path) -> Path:
         "parents, or what was asked of it, changes. Hashes are of content: times and places on disk do not count."
     )
     page.table(
-        ("artifact", "state", "hash", "made of", "files", "time, s", "CPU, s"), [_row(one) for one in story.artifacts]
+        ("artifact", "state", "hash", "made of", "files", "time, s", "CPU, s"),
+        [_row(artifact) for artifact in story.artifacts],
     )
     return page.write(path)
 
@@ -58,13 +59,13 @@ def _chapter(page: Page, number: int, chapter: Chapter) -> None:
         page.links([Link(text, target) for text, target in chapter.links.items()])
 
 
-def _row(one: Artifact) -> tuple[Cell, ...]:
+def _row(artifact: Artifact) -> tuple[Cell, ...]:
     return (
-        Link(one.key, f"{one.key}/manifest.json", anchor=one.key) if one.hash else one.key,
-        Badge(one.status, one.state),
-        one.hash[:_SHORT],
-        tuple(Link(f"{key} {value[:_SHORT]}", f"#{key}") for key, value in one.parents.items()),
-        tuple(Link(text, target) for text, target in one.files.items()),
-        round(one.seconds, 1),
-        round(one.cpu_seconds, 1),
+        Link(artifact.key, f"{artifact.key}/manifest.json", anchor=artifact.key) if artifact.hash else artifact.key,
+        Badge(artifact.status, artifact.state),
+        artifact.hash[:_SHORT],
+        tuple(Link(f"{key} {value[:_SHORT]}", f"#{key}") for key, value in artifact.parents.items()),
+        tuple(Link(text, target) for text, target in artifact.files.items()),
+        round(artifact.seconds, 1),
+        round(artifact.cpu_seconds, 1),
     )

@@ -1,4 +1,4 @@
-"""Story: what the page of a workspace tells, as plain data; the loop fills it in."""
+"""Story: content of a workspace's page, as plain data; the loop fills it in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trueup.report.page import Cell, Status
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """What one stage of one round came to.
+    """Result of one stage of one round.
 
     films    with their captions, side by side
     tables   columns and rows; details: the same under titles that open them

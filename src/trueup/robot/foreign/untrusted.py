@@ -1,4 +1,4 @@
-"""A model file from anywhere: it ends as an engine model or as a TrueupError with file and place, in bounded time.
+"""Reads an untrusted model file: gives an engine model or a TrueupError with file and place, in bounded time.
 
 Three checks, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
 found and read inside the allowed folder (`files`, `urdf`), and a first compilation in a process of its own with
@@ -48,7 +48,7 @@ class CheckedModel:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was left out or mended."""
+        """Parts that were left out or repaired."""
         return tuple(self.files.notes)
 
     @property
@@ -63,7 +63,7 @@ class CheckedModel:
 
 
 def read_model(path: Path, root: Path | None = None) -> CheckedModel:
-    """Read a stranger's model file with all that it needs, checked."""
+    """Read an untrusted model file with all files that it needs, checked."""
     GUARD.process.start()
     start = time.thread_time()
     files = FileCollector(model=path, root=root)
@@ -109,7 +109,7 @@ def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.
 
 
 def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
-    """Try the model; where the engine itself names the change that it needs, make the change and say so."""
+    """Try the model; where the engine names a change that it needs, apply and report it."""
     spent = 0.0
     while True:
         answer = GUARD.judge(job, limits)
@@ -143,7 +143,7 @@ def _as_error(answer: GuardedAnswer, limits: GuardLimits, model: Path, origin: l
 
 
 def _element(message: str) -> str:
-    """The part of the engine's complaint that says which element, e.g. `name 'hip', id = 4`."""
+    """The part of the engine's message that names the element, e.g. `name 'hip', id = 4`."""
     found = re.search(r"(?:Element )?name '([^']*)'", message)
     return f"element {found.group(1)!r}" if found else "model"
 
