@@ -44,7 +44,7 @@ class CompileGuard:
         self.process = GuardedProcess(f"{__name__}:try_model")
         self._answers: dict[str, GuardedAnswer] = {}
 
-    def judge(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
+    def try_job(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
         """Try the job, or return the answer of an equal one."""
         key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)
