@@ -6,6 +6,8 @@ tried once.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import mujoco
 import numpy as np
@@ -119,7 +121,8 @@ def try_model(request: dict[str, object]) -> None:
                 raise ValueError(f"numbers overflow: {name} is not finite after compilation")
         mujoco.mj_forward(model, mujoco.MjData(model))
     except Exception as error:
-        if "alloc" in str(error).lower():
+        # the compiler's own std::bad_alloc ends as an "unknown exception"
+        if re.search("alloc|unknown exception", str(error).lower()):
             raise MemoryError from None
         raise
 
