@@ -221,7 +221,9 @@ def _writer(asked: Asked, folder: Path, *, has_imu: bool) -> RowWriter:
         control_hz=spec.control_hz,
         has_imu=has_imu,
         settings={"smoothing": control.smoothing, "target_step": control.target_step, "engine": control.engine},
-        columns=column_widths(len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.moved)),
+        columns=column_widths(
+            len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.controlled_joints)
+        ),
         meta={
             "rung": asked.verb.rung,
             "driver": asked.verb.driver,
