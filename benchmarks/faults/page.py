@@ -200,6 +200,7 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
     missed = sum(run["guard_latency_ms"].get("missed", 0.0) for run in runs)
     minutes = [run["robot_s"] / 60.0 for run in runs]
     still = [ms for _, _, ms in row["stand_stills"]]
+    gaps = [gap["ms"] for run in runs for gap in run.get("twin_gaps", ())]
     numbers = {
         "late_p999_ms": late[2],
         "late_max_ms": late[3],

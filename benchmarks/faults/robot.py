@@ -50,8 +50,8 @@ class Gap(NamedTuple):
     """A time without a period of the twin, and what its process did in it.
 
     time_s      time.monotonic() at its end; `ms` since the period before
-    cpu_ms      that the process computed; `faults` pages it got from the kernel, `waits`: times it let go of its core by
-                itself, `forced`: times it lost it
+    cpu_ms      that the process computed; `faults`: pages it got from the kernel, `waits`: times it let go of its core
+                by itself, `forced`: times it lost it
     """
 
     time_s: float
