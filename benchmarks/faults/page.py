@@ -218,9 +218,7 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
         "timing_stolen_share": row["stolen_share"],
         "timing_stand_stills": len(still),
         "timing_stand_still_max_ms": max(still, default=0.0),
-        "timing_twin_gap_max_ms": round(
-            max((gap["ms"] for run in runs for gap in run.get("twin_gaps", ())), default=0.0), 1
-        ),
+        "timing_twin_gap_max_ms": round(max(gaps, default=0.0), 1),
     }
     ends = [
         f"after {run['robot_s']:.0f} s: {run['guard']}: {run['reason']} (around it: "
