@@ -4,7 +4,8 @@
 
 One process is the twin, one the driver: a thread reads states, another writes commands on an absolute schedule, as the
 motor guard does. Lateness is from the due time of a command to the call that sends it; lost is what one side sent and
-the other did not get. One function a driver; drivers that are not measured keep their rows from before.
+the other did not get. One function a driver; drivers that are not measured keep their rows from before, and so do rows
+at a load average above 20.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot, load_robot
 
 Row = dict[str, Any]
+OVERLOADED = 20.0  # load average on two cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,11 +325,16 @@ def page(rows: list[Row]) -> str:
 
 
 def _kept_rows(new: list[Row]) -> list[Row]:
-    """Rows of drivers that were not measured now."""
+    """Rows of drivers that were not measured now, and those under a load that there was not now."""
     path = RESULTS / "driver_rates.json"
-    measured = {(row["driver"], row["fifo"]) for row in new}
     before: list[Row] = json.loads(path.read_text())["rows"] if path.exists() else []
-    return [row for row in before if (row["driver"], row["fifo"]) not in measured]
+    measured = {_kind(row) for row in new}
+    return [row for row in before if _kind(row) not in measured]
+
+
+def _kind(row: Row) -> tuple[str, bool, bool]:
+    """Driver, its priority, and whether the machine was overloaded."""
+    return row["driver"], row["fifo"], row["load_average"] > OVERLOADED
 
 
 if __name__ == "__main__":
