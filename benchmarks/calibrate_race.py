@@ -137,7 +137,7 @@ def run_sysid(robot: Robot, train: list[Log], budget: float) -> Notes:
 
     def residual(x: FloatArray, _: object) -> tuple[list[FloatArray], None, None]:
         columns = x.reshape(len(low), -1).T
-        out = shooting.residuals(columns)[:, shooting.windows.judged]
+        out = shooting.residuals(columns)[:, shooting.windows.compared]
         cost = float((out[0] ** 2).sum())
         if len(columns) == 1 and cost < best[0]:
             best[0] = cost

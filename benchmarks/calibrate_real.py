@@ -30,7 +30,7 @@ from transfer_worlds import public_go2
 
 from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg, WindowCfg
-from trueup.calibrate.judge.scores import ScoredReplays, score
+from trueup.calibrate.uncertainty.scores import ScoredReplays, score
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log

@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -28,7 +29,10 @@ from pathlib import Path
 
 from parts import DEPLOY, table
 
-from trueup.deploy.wiggle.miswired import Miswired, Miswiring
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+
+from miswired import Miswired, Miswiring
+
 from trueup.deploy.wiggle.wiggle import run_wiggle
 from trueup.hardware.drivers.open import open_driver
 from trueup.hardware.twin_cfg import TwinCfg

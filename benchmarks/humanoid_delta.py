@@ -86,7 +86,8 @@ def policy_of(cfg: BenchCfg) -> tuple[PolicyBundle, Task]:
 def record(cfg: BenchCfg) -> None:
     bundle, task = policy_of(cfg)
     for name in cfg.targets:
-        HUMANOID.each("record", [name], lambda name=name: _recorded(cfg, name, bundle, task), fresh=cfg.fresh)
+        fresh = cfg.fresh or not (cfg.runs / "logs" / name).exists()
+        HUMANOID.each("record", [name], lambda name=name: _recorded(cfg, name, bundle, task), fresh=fresh)
 
 
 def _recorded(cfg: BenchCfg, name: str, bundle: PolicyBundle, task: Task) -> Numbers:

@@ -1,13 +1,15 @@
 """The whole loop on hidden twins. Results: docs/results/loop.md and .json.
 
     python benchmarks/loop.py rounds --runs FOLDER [--count 10] [--twins harmonic-420,worn-421]
+    python benchmarks/loop.py control --runs FOLDER --twins harmonic-420,worn-421
     python benchmarks/loop.py resumed --runs FOLDER [--kills 20]
     python benchmarks/loop.py demo --runs FOLDER
     python benchmarks/loop.py stages --workspace WORKSPACE
 
 rounds    two rounds on each of ten twins (three presets): is the second better than the first?
+control   what longer training alone is worth on some of these twins
 resumed   a loop that is killed with kill -9 at random moments and started again: the same hashes of all artifacts?
-stages    processor time of each stage of a workspace that is there
+stages    time of each stage of a workspace that is there
 demo      `trueup loop` as `make demo` runs it: minutes to the page
 
 Every row is kept in FOLDER and read from there when the benchmark runs again.
@@ -26,14 +28,17 @@ from pathlib import Path
 from typing import Literal
 
 import tyro
+from loop_control import control_table, run_control
 from loop_kills import random_moments, run_and_kill
 from loop_rounds import BUDGETS, START_STEPS, Row, run_row, shared_start, table, twins
 from parts import LOOP
 from parts import table as parts_table
 
 from trueup.core.files import write_atomic
-from trueup.loop.verbs import SHORT, STAGES
-from trueup.loop.workspace import Workspace
+from trueup.loop.run import opened, standing
+from trueup.loop.story import in_words
+from trueup.loop.verbs import STAGES
+from trueup.loop.workspace import Times, Workspace
 
 KILL_SEED = 11
 
@@ -42,13 +47,13 @@ KILL_SEED = 11
 class BenchCfg:
     """What is measured."""
 
-    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo", "stages"]]
+    part: tyro.conf.Positional[Literal["rounds", "control", "resumed", "demo", "stages"]]
     runs: Path = Path("runs/loop")
     """Workspaces and rows are kept here."""
     count: int = 10
     """Twins of `rounds`."""
     twins: tuple[str, ...] = ()
-    """Run these twins only, and write no page."""
+    """Run these twins only; of `rounds` no page is written then."""
     kills: int = 20
     robots: tuple[str, ...] = ("pendulum", "go2")
     """Whose loops are killed."""
@@ -60,7 +65,7 @@ class BenchCfg:
 
 def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = str(cfg.runs.resolve() / "sealed")  # truths of the twins; nothing here opens them
-    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo, "stages": stages}[cfg.part](cfg)
+    numbers, text = _PARTS[cfg.part](cfg)
     if text:
         LOOP.merge(cfg.part, numbers, text, f"python benchmarks/loop.py {cfg.part}")
 
@@ -92,15 +97,30 @@ Asked: the second round better than the first (velocity error or falls, the othe
 **{better} of {len(rows)}** by the plain numbers, {sure} beyond the 95 % interval of the paired runs, {worse} worse
 beyond it or better in one thing and worse in the other.
 
-A round on the robot is six runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
+A round on the robot is twelve runs of {BUDGETS.deploy_s:g} s with different commands; the error is the distance of the
 base's velocity from the one asked for, by the robot's own leg odometry. Round 1: {BUDGETS.record_s:g} s in the air,
 fit, training, gate, ladder of rungs, diagnosis. Round 2: another motion, squats that weigh the load, a fit led by the
-diagnosis, and the policy goes on from round 1. Budgets are far below those of `make demo`, for the sake of ten twins:
-{BUDGETS.windows} windows a fit, {BUDGETS.train_steps:,} control steps a round ({minutes:.1f} CPU minutes a twin). All
-trainings share their beginning: {START_STEPS:,} control steps in the model as it came, with the task's own ranges.
+diagnosis, and the policy goes on from round 1. All trainings share their beginning: {START_STEPS:,} control steps in
+the model as it came, with the task's own ranges; round 1 adds {BUDGETS.train_steps:,}, round 2 {BUDGETS.more_steps:,}
+({minutes:.1f} CPU minutes a twin with everything else). So a part of what round 2 gains is longer training.
 
 {table(rows)}
 """
+
+
+def control(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Some of the twins again, without what round 1 found."""
+    runs = cfg.runs.resolve()
+    start = shared_start(runs)
+    rows = [(run_row(one, runs, start), run_control(one, runs, start)) for one in cfg.twins]
+    text = f"""## What longer training alone is worth
+
+The policy of round 1 trained on for as many control steps as in round 2, but in the fit of round 1: nothing recorded,
+weighed or diagnosed anew. Velocity error in m/s of the same twelve runs on the same twin; falls in the same order.
+
+{control_table(rows)}
+"""
+    return {"control": [asdict(alone) for _, alone in rows]}, text
 
 
 def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
@@ -150,46 +170,42 @@ def demo(cfg: BenchCfg) -> tuple[dict[str, object], str]:
         write_atomic(file, json.dumps({"wall": time.monotonic() - began, "cpu": cpu, "load": load}))
     found = json.loads(file.read_text())
     wall, cpu, load = found["wall"] / 60.0, found["cpu"] / 60.0, found["load"][1]
+    looped = standing(opened(space))
+    said = "" if looped.comparison is None else in_words(looped.comparison)
     text = f"""## The demo
 
-`make demo` after set-up: {wall:.1f} minutes on the clock, {cpu:.1f} CPU minutes of all its processes together, on a
-machine that other work shared (mean load {load:.0f} on {os.cpu_count()} cores). Asked: 10 minutes on two cores of one's
-own, which have 20 CPU minutes; {cpu:.1f} CPU minutes take at least {cpu / 2:.1f} minutes there.
+`make demo` on a fresh clone, after set-up: **{wall:.1f} minutes** on the clock to the page, asked at most 10;
+{cpu:.1f} CPU minutes of all its processes together, {os.cpu_count()} cores, mean load {load:.1f}, its own included.
+{said}
 """
     return {"demo_minutes": wall, "demo_cpu_minutes": cpu, "demo_load": load}, text
 
 
 def stages(cfg: BenchCfg) -> tuple[dict[str, object], str]:
-    """Processor time of every stage of a workspace that is there, and what the short budgets follow to."""
+    """Time and processor time of every stage of a workspace that is there."""
     if cfg.workspace is None:
         raise SystemExit("stages: name a workspace of `trueup loop` with --workspace")
     space = Workspace(cfg.workspace)
-    cpu = {key: space.times(int(key[6]), key[8:]).cpu_seconds for key in space.hashes()}
+    times = {key: space.times(int(key[6]), key[8:]) for key in space.hashes()}
     steps = {k: found.config["steps"] for k in space.rounds() if (found := space.manifest(k, "train")) is not None}
-    pace = sum(steps.values()) / sum(cpu[f"round-{k}/train"] for k in steps)
-    without = sum(seconds for key, seconds in cpu.items() if not key.endswith("/train"))
-    known = len(steps) > 1 and set(cpu) >= {f"round-{k}/{name}" for k in (1, 2) for name in STAGES}
-    missing = "" if known else " Stages of round 2 that were not done count as in round 1."
-    without += sum(cpu[f"round-1/{name}"] for name in STAGES if f"round-2/{name}" not in cpu and name != "train")
-    trained = (SHORT.train_steps + SHORT.more_steps) / pace
-    rows = [(name, *(f"{cpu[f'round-{k}/{name}']:.0f}" if f"round-{k}/{name}" in cpu else "" for k in (1, 2)))
-            for name in STAGES]  # fmt: skip
-    whole, clock = (without + trained) / 60.0, (without + trained / 2.0) / 60.0
+    pace = sum(steps.values()) / sum(times[f"round-{k}/train"].cpu_seconds for k in steps)
+    rows = [(name, *(_seconds(times.get(f"round-{k}/{name}")) for k in space.rounds())) for name in STAGES]
     asked = " and ".join(f"{count:,}" for count in steps.values())
     text = f"""## What a round costs
 
-Processor seconds of every stage of `trueup loop go2 --driver twin:harmonic?seed=7` with {asked} control steps of
-training in its rounds, all processes of a stage together:
+Seconds on the clock, and processor seconds of all processes of a stage together, with {asked}
+control steps of training in the rounds ({pace:,.0f} a processor second, the final assessment included):
 
-{parts_table(("stage", "round 1", "round 2"), rows)}
-
-Training went at {pace:,.0f} control steps per processor second, its final assessment included. With the steps of
-`make demo` ({SHORT.train_steps:,} and {SHORT.more_steps:,}) the loop then costs {whole:.1f} processor minutes:
-{trained / 60:.1f} of training, which uses both of two cores, and {without / 60:.1f} of stages that use one; on two
-cores of one's own about {clock:.1f} minutes on the clock.{missing} Films, the page and runs on the last rung that were
-not reached here come on top. This is an estimate from parts, not a measured demo.
+{parts_table(("stage", *(f"round {k}" for k in space.rounds())), rows)}
 """
-    return {"demo_cpu_minutes_estimated": whole, "demo_minutes_estimated": clock, "stage_cpu_seconds": cpu}, text
+    return {"stage_seconds": {key: [one.seconds, one.cpu_seconds] for key, one in times.items()}}, text
+
+
+def _seconds(times: Times | None) -> str:
+    return "" if times is None else f"{times.seconds:.0f} ({times.cpu_seconds:.0f})"
+
+
+_PARTS = {"rounds": rounds, "control": control, "resumed": resumed, "demo": demo, "stages": stages}
 
 
 if __name__ == "__main__":

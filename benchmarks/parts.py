@@ -41,7 +41,7 @@ class Parts:
     def each(self, part: str, keys: list[str], measure: Callable[[str], Numbers], *, fresh: bool) -> dict[str, Numbers]:
         """Measure every key (a seed, say) that is not there yet; each is on disk as soon as it is done."""
         if fresh:
-            self._change(lambda record: record["runs"].pop(part, None))
+            self._change(lambda record: [record["runs"].get(part, {}).pop(key, None) for key in keys])
         for key in keys:
             if key not in self.load()["runs"].get(part, {}):
                 found = measure(key)
@@ -145,6 +145,6 @@ HUMANOID = Parts(
 LOOP = Parts(
     name="loop",
     title="Loop: results",
-    order=("rounds", "resumed", "demo", "stages", "diagnosis"),
+    order=("rounds", "control", "resumed", "demo", "stages", "diagnosis"),
     packages=("mujoco", "torch"),
 )

@@ -135,9 +135,9 @@ def _run(args: list[str]) -> int:
         verb = " ".join(args[:words])
         if verb in _VERBS:
             config, run = _VERBS[verb]
-            asked = _parsed(verb, _load(config), args[words:])
-            check_outputs(asked)
-            code: int = _load(run)(asked)
+            parsed = _parsed(verb, _load(config), args[words:])
+            check_outputs(parsed)
+            code: int = _load(run)(parsed)
             return code
     _refuse_unknown(args)
     _help(args)

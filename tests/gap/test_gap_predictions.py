@@ -110,6 +110,13 @@ def test_the_command_prints_what_held(workspace, capsys):
     assert run_predictions(PredictionsVerb(workspace, json=True)) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["inside"], printed["judged"]) == (3, 5)
+    run_predictions(PredictionsVerb(workspace))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("3 of 5 quantities lie inside")
+    of_runs = [line.split() for line in lines if line.split()[:1] == ["round-2/deploy/full-2"]]
+    assert len(of_runs) == 1, "a run has one row, with what it was asked for"
+    assert "yes" in of_runs[0]
+    assert not {"inside", "outside"} & set(of_runs[0])
 
 
 def test_a_workspace_that_is_none_is_refused(tmp_path):

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trueup.calibrate.judge.verdict import VISIBLE
 from trueup.calibrate.parameters import make_parameters
+from trueup.calibrate.uncertainty.verdict import VISIBLE
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import BatchSim, SimCfg

@@ -84,6 +84,13 @@ def test_a_hash_leaves_out_the_clock_and_keeps_the_numbers(tmp_path: Path) -> No
     first = hashed({"error": 0.1, "wall_s": 3.0, "rows": [{"minutes": 1, "falls": 0}]})
     assert hashed({"error": 0.1, "wall_s": 4.0, "rows": [{"minutes": 2, "falls": 0}]}) == first
     assert hashed({"error": 0.1, "wall_s": 3.0, "rows": [{"minutes": 1, "falls": 1}]}) != first
+    here, there = (hashed({"logs": [f"{place}/air.mcap"], "fit_s": 1.0}) for place in ("/tmp/a", "/home/me/b"))
+    assert here == there, "places on disk do not count"
+    assert hashed({"logs": ["/tmp/a/squat.mcap"]}) != here
+    told = [
+        hashed({"command": f"trueup calibrate air.mcap --refit {place}/refit.json # m/s"}) for place in ("/a", "/b/c")
+    ]
+    assert told[0] == told[1]
     with pytest.raises(TrueupError, match="missing"):
         fingerprint(tmp_path / "none.json")
 
@@ -94,6 +101,32 @@ def test_a_workspace_of_another_driver_is_refused(tmp_path: Path) -> None:
         context_of(LoopVerb(robot="go2", driver="twin:worn?seed=1", workspace=tmp_path / "w"))
     with pytest.raises(TrueupError, match="at least one round"):
         context_of(LoopVerb(robot="go2", workspace=tmp_path / "v", rounds=0))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"robot": "go3"}, "did you mean 'go2'"),
+        ({"driver": "unitre:eth0"}, "did you mean 'unitree:'"),
+        ({"driver": "twin:mild?sed=1"}, "did you mean 'seed'"),
+        ({"task": "go2-velocty"}, "did you mean 'go2-velocity'"),
+        ({"robot": "g1_23"}, "no shipped task is for 'g1_23'.*trueup task init g1_23"),
+        ({"scenarios": "locomotoin"}, "shipped suites are"),
+        ({"start": Path("nowhere")}, "no run here"),
+        ({"logs": (Path("nowhere.mcap"),)}, "no such recording"),
+        ({"logs": (Path(__file__),)}, "are .mcap files"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path: Path, asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(TrueupError, match=told):
+        run_loop(LoopVerb(**{"robot": "go2", "workspace": tmp_path / "w"} | asked), lambda *said: None)
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_robot_is_moved_only_while_somebody_stands_by(tmp_path: Path) -> None:
+    with pytest.raises(TrueupError, match="--attended; or give recordings"):
+        run_loop(LoopVerb(robot="go2", driver="unitree:eth0", workspace=tmp_path / "w"), lambda *said: None)
+    assert not list(tmp_path.glob("**/air.mcap"))
 
 
 @pytest.fixture

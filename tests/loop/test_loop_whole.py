@@ -76,7 +76,7 @@ def test_every_stage_is_done_and_is_not_done_again(asked: LoopVerb) -> None:
     gate = space(asked).manifest(1, "verify")
     assert gate is not None
     assert "--scenarios" in gate.note, "no shipped scenarios test a swing-up, and the loop says so"
-    assert list((space(asked).folder(1, "deploy")).glob("full-1/policy.rows")), "the policy ran on the last rung"
+    assert list((space(asked).folder(1, "deploy")).glob("full-01/policy.rows")), "the policy ran on the last rung"
 
 
 def test_the_page_opens_offline_and_every_link_leads_somewhere(asked: LoopVerb) -> None:

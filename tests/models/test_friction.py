@@ -9,7 +9,7 @@ from trueup.core.errors import TrueupError
 from trueup.models.friction import (
     LAWS,
     FrictionParams,
-    friction_budget,
+    friction_law,
     stribeck,
 )
 from trueup.models.values import FloatArray
@@ -55,7 +55,7 @@ def random_states(rows: int = 37) -> FloatArray:
 )
 def test_dry_part_matches_numbers_by_hand(model: str, expected: float) -> None:
     """Motor 3 N m against a load of -2 N m, at the Stribeck velocity, where s = 1/e."""
-    budget = friction_budget(model, PARAMS, -0.5, 3.0, -2.0)
+    budget = friction_law(model).budget(PARAMS, -0.5, 3.0, -2.0)
     assert budget.dry == pytest.approx(expected, rel=1e-14)
     assert budget.viscous == 0.1
     assert budget.torque(-0.5) == pytest.approx(expected + 0.05, rel=1e-14)
@@ -72,8 +72,8 @@ def test_dry_part_matches_numbers_by_hand(model: str, expected: float) -> None:
     ],
 )
 def test_quadratic_term_takes_the_weaker_of_two_opposing_torques(tau_m: float, tau_e: float, quadratic: float) -> None:
-    with_term = friction_budget("M6", PARAMS, 0.0, tau_m, tau_e).dry
-    without = friction_budget("M5", PARAMS, 0.0, tau_m, tau_e).dry
+    with_term = friction_law("M6").budget(PARAMS, 0.0, tau_m, tau_e).dry
+    without = friction_law("M5").budget(PARAMS, 0.0, tau_m, tau_e).dry
     assert with_term - without == pytest.approx(quadratic, abs=1e-15)
 
 
@@ -91,8 +91,8 @@ def test_quadratic_term_takes_the_weaker_of_two_opposing_torques(tau_m: float, t
 def test_larger_model_contains_the_smaller(larger: str, values: dict[str, float], smaller: str) -> None:
     params, (dq, tau_m, tau_e) = changed(**values), random_states()
     np.testing.assert_allclose(
-        friction_budget(larger, params, dq, tau_m, tau_e).torque(dq),
-        friction_budget(smaller, params, dq, tau_m, tau_e).torque(dq),
+        friction_law(larger).budget(params, dq, tau_m, tau_e).torque(dq),
+        friction_law(smaller).budget(params, dq, tau_m, tau_e).torque(dq),
         rtol=1e-14,
     )
 
@@ -100,9 +100,9 @@ def test_larger_model_contains_the_smaller(larger: str, values: dict[str, float]
 @pytest.mark.parametrize("model", ALL)
 def test_model_reads_exactly_the_coefficients_listed_for_it(model: str) -> None:
     dq, tau_m, tau_e = random_states()
-    before = friction_budget(model, PARAMS, dq, tau_m, tau_e).torque(dq)
+    before = friction_law(model).budget(PARAMS, dq, tau_m, tau_e).torque(dq)
     for name, value in vars(PARAMS).items():
-        after = friction_budget(model, changed(**{name: 1.5 * value}), dq, tau_m, tau_e).torque(dq)
+        after = friction_law(model).budget(changed(**{name: 1.5 * value}), dq, tau_m, tau_e).torque(dq)
         assert np.any(after != before) == (name in ("kv", "kc", *LAWS[model].coefficients)), name
 
 
@@ -118,24 +118,24 @@ def test_stribeck_share_is_one_at_rest_and_gone_at_speed() -> None:
 def test_budget_is_even_in_the_sign_of_motion_and_torques() -> None:
     dq, tau_m, tau_e = random_states()
     for model in ALL:
-        forward = friction_budget(model, PARAMS, dq, tau_m, tau_e)
-        backward = friction_budget(model, PARAMS, -dq, -tau_m, -tau_e)
+        forward = friction_law(model).budget(PARAMS, dq, tau_m, tau_e)
+        backward = friction_law(model).budget(PARAMS, -dq, -tau_m, -tau_e)
         np.testing.assert_array_equal(forward.dry, backward.dry)
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_one_row_equals_row_k_of_many(model: str) -> None:
     dq, tau_m, tau_e = random_states(rows=129)
-    together = friction_budget(model, PARAMS, dq, tau_m, tau_e)
+    together = friction_law(model).budget(PARAMS, dq, tau_m, tau_e)
     assert together.dry.shape == together.viscous.shape == (129, 12)
     for k in (0, 64, 128):
-        alone = friction_budget(model, PARAMS, dq[k : k + 1], tau_m[k : k + 1], tau_e[k : k + 1])
+        alone = friction_law(model).budget(PARAMS, dq[k : k + 1], tau_m[k : k + 1], tau_e[k : k + 1])
         np.testing.assert_array_equal(alone.dry, together.dry[k : k + 1])
 
 
 def test_coefficients_may_differ_by_row_and_joint() -> None:
     kc = np.random.default_rng(0).uniform(size=(5, 3))
-    budget = friction_budget("M1", FrictionParams(kv=np.array([0.1, 0.2, 0.3]), kc=kc), 0.0, 0.0, 0.0)
+    budget = friction_law("M1").budget(FrictionParams(kv=np.array([0.1, 0.2, 0.3]), kc=kc), 0.0, 0.0, 0.0)
     np.testing.assert_array_equal(budget.dry, kc)
     np.testing.assert_array_equal(budget.viscous[4], [0.1, 0.2, 0.3])
 
@@ -144,7 +144,7 @@ def simulate_joint(model: str, tau_m: float, dq: float, steps: int = 500) -> Flo
     """Return the velocities of a joint of 0.01 kg m^2 under constant motor torque and friction."""
     inertia, dt, velocities = 0.01, 0.002, np.empty(steps)
     for t in range(steps):
-        fm = friction_budget(model, PARAMS, dq, tau_m, 0.0).torque(dq)
+        fm = friction_law(model).budget(PARAMS, dq, tau_m, 0.0).torque(dq)
         friction = np.clip(-(inertia / dt * dq + tau_m), -fm, fm)
         dq = dq + dt * float(tau_m + friction) / inertia
         velocities[t] = dq
@@ -154,7 +154,7 @@ def simulate_joint(model: str, tau_m: float, dq: float, steps: int = 500) -> Flo
 @pytest.mark.parametrize("model", ALL)
 def test_joint_at_rest_sticks_below_its_budget_and_slips_above(model: str) -> None:
     def rest_budget(tau: float) -> float:
-        return float(friction_budget(model, PARAMS, 0.0, tau, 0.0).dry)
+        return float(friction_law(model).budget(PARAMS, 0.0, tau, 0.0).dry)
 
     held = 0.95 * rest_budget(0.0)
     assert held < rest_budget(held)
@@ -179,7 +179,7 @@ def test_slipping_joint_reaches_the_speed_where_viscous_and_dry_friction_balance
 
 def test_unknown_model_is_answered_with_the_nearest() -> None:
     with pytest.raises(TrueupError, match="no friction model 'M7'"):
-        friction_budget("M7", PARAMS, 0.0, 0.0, 0.0)  # type: ignore[arg-type]
+        friction_law("M7").budget(PARAMS, 0.0, 0.0, 0.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", list(vars(PARAMS)))

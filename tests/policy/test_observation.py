@@ -12,8 +12,19 @@ from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.policy.action import ActionMap, JointOrder
 from trueup.policy.observation import ObservationBuilder, ObservationSpec, Term
-from trueup.policy.reading import History, Reading, reading_from_log
+from trueup.policy.reading import History, Reading, gravity_in_body
 from trueup.tasks.load import EnvCfg, load_task, make_env
+
+
+def reading_from_log(log, row, joint_names):
+    """Row `row` of a log as one reading, joints in the order of `joint_names`."""
+    order, at = log.with_joint_order(joint_names), slice(row, row + 1)
+    return Reading(
+        joint_pos=order["joint_pos"][at],
+        joint_vel=order["joint_vel"][at],
+        gyro=order["imu_gyro"][at] if "imu_gyro" in order else None,
+        gravity=gravity_in_body(order["imu_quat"][at]) if "imu_quat" in order else None,
+    )
 
 
 @pytest.mark.medium

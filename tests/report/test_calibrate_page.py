@@ -12,8 +12,8 @@ from made_calibration import made_calibration
 from opened import opened
 
 from trueup.calibrate.calibrate import Fit
-from trueup.calibrate.judge.scores import ScoredReplays
-from trueup.calibrate.judge.uncertainty import Posterior
+from trueup.calibrate.uncertainty.covariance import Posterior
+from trueup.calibrate.uncertainty.scores import ScoredReplays
 from trueup.data.log import Log
 from trueup.report.calibration.summary import next_recording
 from trueup.robot.load import load_robot

@@ -167,6 +167,29 @@ def test_a_policy_that_is_not_symmetric_yet_has_not_moved():
     ppo.close()
 
 
+def test_noise_and_averaging_go_on_where_the_other_run_was():
+    from dataclasses import replace
+
+    cfg = replace(CFG, noise_schedule=(0.3, 2, 6))
+    first, _ = _learn(cfg, 4)
+    second = Ppo(ToyEnv(32), cfg, seed=2)
+    second.start_from(first.state())
+    assert second._max_std() == first._max_std() == pytest.approx(0.7 * (0.3 / 0.7) ** 0.5)
+    assert second.average.count == first.average.count == 4
+    second.iterate()
+    resumed = Ppo(ToyEnv(32), cfg, seed=2)
+    resumed.restore({name: value.copy() for name, value in second.state().items()})
+    assert resumed._max_std() == second._max_std() == pytest.approx(0.7 * (0.3 / 0.7) ** 0.75)
+    for learner in (second, resumed):
+        learner.iterate()
+        learner.close()
+    _same(second, resumed)
+    third = Ppo(ToyEnv(32), cfg, seed=3)
+    third.start_from(second.state())
+    third.close()
+    assert third._max_std() == pytest.approx(0.3), "six iterations in all"
+
+
 class OneFactor(ToyEnv):
     """Tells the critic one of the two hidden numbers."""
 

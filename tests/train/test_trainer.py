@@ -11,9 +11,11 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.policy.runner import PolicyRunner
 from trueup.rl.settings import NetCfg, PpoCfg
+from trueup.tasks.load import load_task, name_object
 from trueup.train.config import Budget, RunCfg, read_config
 from trueup.train.folder import RunFolder
 from trueup.train.train import assess_run, replay_dump, run_env, train, tuned
+from trueup.train.verbs import TrainVerb, run_config
 
 NET = NetCfg(actor=(32, 32), critic=(32, 32))
 CFG = RunCfg(
@@ -51,6 +53,26 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
     records = [RunFolder(tmp_path / name).read_metrics() for name in ("whole", "parts")]
     for whole, parts in zip(*records, strict=True):
         assert whole["reward"] == parts["reward"]
+
+
+def test_a_training_from_another_run_goes_on_with_its_curriculum(tmp_path):
+    task = load_task("pendulum-swingup")
+    hz = task.rates.control_hz
+    name = name_object(replace(task, name="ramped", ramp_s=(16 / hz, 80 / hz)))
+    first = replace(CFG, task=name)
+    train(first, tmp_path / "first", Budget(steps=4 * STEP))  # 32 control steps of every simulation
+    verb = TrainVerb(name, out=tmp_path / "second", nenv=CFG.nenv, threads=1, learner=CFG.learner)
+    cfg = run_config(replace(verb, start=tmp_path / "first"))
+    assert cfg.trained_s == pytest.approx(32 / hz)
+    assert run_env(first, 4, training=True).variation.share == 0.0
+    assert run_env(cfg, 4, training=True).variation.share == pytest.approx((32 - 16) / (80 - 16))
+    train(cfg, tmp_path / "second", Budget(steps=7 * STEP))
+    third = run_config(replace(verb, start=tmp_path / "second"))
+    assert third.trained_s == pytest.approx((32 + 56) / hz)
+    assert run_env(third, 4, training=True).variation.share == 1.0
+    assert run_env(replace(cfg, trained_s=0.0), 4, training=True).variation.share == 1.0, (
+        "as a bundle, which tells none"
+    )
 
 
 def test_snapshots_of_the_policy_are_kept_along_the_way_and_thinned(tmp_path):

@@ -166,6 +166,7 @@ def test_velocities_and_torques_in_registers_are_those_of_the_motors(arm: tuple[
     fastest = 0.0
     for _ in range(30):
         speaker._pass_period()
+        speaker._report()
         plant, rows = speaker.twin.plant, list(speaker._tables.values())
         speed = servos.sign * np.array([row.get(table.VELOCITY) for row in rows]) * step * TICK
         torque = servos.sign * np.array([row.get(load) for row in rows]) * servos.torque

@@ -8,7 +8,7 @@ import pytest
 
 from trueup.hardware.twin_cfg import TwinCfg
 from trueup.models.delay import DelayLine
-from trueup.models.friction import FrictionParams, friction_budget
+from trueup.models.friction import FrictionParams, friction_law
 from trueup.robot.load import load_robot, zoo_names
 from trueup.robot.model import ModelCfg
 from trueup.twin.firmware import Twin
@@ -149,7 +149,7 @@ def test_stribeck_friction_is_m4_of_models(power: float) -> None:
     params = FrictionParams(
         kc=coulomb, kcs=truth.stiction, dqs=truth.stribeck_vel, alpha=power, kl=truth.load, kls=truth.load_rest
     )
-    assert np.allclose(out, friction_budget("M4", params, velocity, load, np.zeros(n)).dry, rtol=1e-12)
+    assert np.allclose(out, friction_law("M4").budget(params, velocity, load, np.zeros(n)).dry, rtol=1e-12)
 
 
 def test_the_dahl_loop_encloses_its_area() -> None:

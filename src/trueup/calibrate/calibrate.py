@@ -20,12 +20,12 @@ from trueup.calibrate.fit.fit import Fitter, Progress, Solution
 from trueup.calibrate.fit.problem import make_problem, problem_key, step_notes
 from trueup.calibrate.fit.residuals import as_delivered
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.calibrate.judge.judge import judge, still_joints
-from trueup.calibrate.judge.scores import ScoredReplays, alarms, predictive_check, score
-from trueup.calibrate.judge.uncertainty import Posterior
-from trueup.calibrate.judge.valleys import settled
 from trueup.calibrate.parameters import parameter_names
 from trueup.calibrate.refit import with_request
+from trueup.calibrate.uncertainty.assess import assess, still_joints
+from trueup.calibrate.uncertainty.covariance import Posterior
+from trueup.calibrate.uncertainty.scores import ScoredReplays, alarms, predictive_check, score
+from trueup.calibrate.uncertainty.valleys import settled
 from trueup.core.arrays import FloatArray
 from trueup.core.checkpoint import StateFile
 from trueup.core.verb_package import Shown
@@ -46,14 +46,18 @@ from trueup.world.fitted.fit_parameter import FitParameter
 from trueup.world.fitted.refit import RefitRequest, read_refit
 
 _LOG = logging.getLogger(__name__)
-_FITTED, _PARTED, _JUDGED = 0.5, 0.75, 0.9  # usual progress after the fit, the refits of parts, the intervals
+_FITTED, _PARTED, _ASSESSED = (
+    0.5,
+    0.75,
+    0.9,
+)  # usual progress after the fit, the refits, the intervals
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit(Shown):
-    """A calibration with what the report draws: posterior, and replays of the held-out (else the fitted) logs.
+    """A calibration with the data of its report: posterior, and replays of the held-out (else the fitted) logs.
 
-    To be looked at: `table()`, `verdicts`, `report("fit.html")`; to be used: `export("isaaclab", DIR)`, `write(DIR)`.
+    See `table()`, `verdicts`, `report("fit.html")`; use `export("isaaclab", DIR)`, `write(DIR)`.
     """
 
     robot: Robot
@@ -99,21 +103,21 @@ def calibrate(
     folder: str | Path | None = None,
     resume: bool = False,
 ) -> Fit:
-    """Fit the robot's parameters to logs (or files of them) and score the fit on data it has not seen.
+    """Fit the robot's parameters to logs (or files of them) and score the fit on held-out data.
 
-    params, tie  stand for those of `cfg`
+    params, tie  override those of `cfg`
     holdout  logs to score on; without, a share is held out (cfg.holdout_share): a gain, whole logs, or a log's end
     mapping  for files of tables: a shipped mapping's name or a TOML file
     start    an earlier calibration, or its folder, to begin from
-    refit    request of a diagnosis (`gap`), or its folder: what it suspects is fitted too
-    folder   keeps the state of the fit while it runs; `resume` continues from what a killed fit left there
+    refit    request of a diagnosis (`gap`), or its folder: suspected parameters are fitted too
+    folder   keeps the state of the fit while it runs; `resume` continues a killed fit from there
     """
     cfg = cfg or CalibrateCfg()
     cfg = replace(cfg, params=params or cfg.params, tie=tie or cfg.tie)
     robot, logs, holdout = load_robot(robot), read_logs(logs, mapping), read_logs(holdout, mapping)
     start = read_calibration(start) if isinstance(start, str | Path) else start
     request = read_refit(refit) if isinstance(refit, str | Path) else refit
-    cfg, asked = (cfg, []) if request is None else with_request(robot, cfg, request)
+    cfg, request_notes = (cfg, []) if request is None else with_request(robot, cfg, request)
     began = time.monotonic()
     report = progress or (lambda fraction: None)
     notes = check(robot, (*logs, *holdout), refuse=cfg.check)
@@ -143,30 +147,38 @@ def calibrate(
         interrupted=solution.interrupted,
     )
     way = _PARTED - _FITTED
-    judged = judge(shooting, solution, cfg.fit.loss, lambda done: report(_FITTED + way * done))
-    deviation = judged.posterior.deviation
+    assessed = assess(shooting, solution, cfg.fit.loss, lambda done: report(_FITTED + way * done))
+    deviation = assessed.posterior.deviation
     coarse = step_notes(shooting, solution.x, solution.residuals, solution.jacobian, deviation)
-    report(_JUDGED)
+    report(_ASSESSED)
     _LOG.info("scores")
     fitted_params = SimParams(
         schema=SCHEMA,
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
-        estimates=judged.estimates,
-        x=judged.x.tolist(),
-        covariance=judged.posterior.covariance.tolist(),
+        estimates=assessed.estimates,
+        x=assessed.x.tolist(),
+        covariance=assessed.posterior.covariance.tolist(),
     )
     sim, nominal = shooting.cfg, as_delivered(shooting.cfg)
     fitted = (score(robot, split.train, nominal), score(robot, split.train, sim, fitted_params.apply))
     held = (
         (score(robot, split.held, nominal), score(robot, split.held, sim, fitted_params.apply)) if split.held else None
     )
-    # on the ground whole logs replayed open loop part ways at the first contact
+    # on the ground, open-loop replays of whole logs diverge at the first contact
     predicts = bool(split.held) and shooting.windows.base_quat is None
-    all_notes = [*asked, *notes, *shooting.windows.notes, *judged.notes, *coarse, *_end_notes(solution), split.how]
+    all_notes = [
+        *request_notes,
+        *notes,
+        *shooting.windows.notes,
+        *assessed.notes,
+        *coarse,
+        *_end_notes(solution),
+        split.how,
+    ]
     result = Calibration(
         **{name: getattr(fitted_params, name) for name in SimParams.__struct_fields__},
-        misfit=judged.misfit,
+        misfit=assessed.misfit,
         effort=effort,
         fit_nominal=fitted[0].score,
         fit_calibrated=fitted[1].score,
@@ -174,15 +186,15 @@ def calibrate(
         holdout_calibrated=held[1].score if held else None,
         provenance=provenance(logs, holdout, asdict(cfg), sim.physics_hz),
         notes=tuple(dict.fromkeys(all_notes)),
-        ratios=judged.ratios,
-        predictive=predictive_check(shooting, solution, judged, split.held) if predicts else None,
+        ratios=assessed.ratios,
+        predictive=predictive_check(shooting, solution, assessed, split.held) if predicts else None,
     )
     report(1.0)
     shown = held or fitted
     return Fit(
         robot=robot,
         calibration=msgspec.structs.replace(result, alarms=tuple(alarms(result))),
-        posterior=judged.posterior,
+        posterior=assessed.posterior,
         shown=tuple(split.held or split.train),
         nominal=shown[0],
         calibrated=shown[1],
@@ -190,7 +202,7 @@ def calibrate(
 
 
 def _end_notes(solution: Solution) -> list[str]:
-    """What the reader must know about how the fit ended."""
+    """Notes on how the fit ended."""
     if solution.interrupted:
         return ["the fit was stopped before its end: these are the best values so far; go on with --resume"]
     if not solution.converged:
@@ -199,7 +211,7 @@ def _end_notes(solution: Solution) -> list[str]:
 
 
 def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArray:
-    """x of an earlier result; parameters that it did not fit begin at the prior."""
+    """x of an earlier result; parameters not in it begin at the prior."""
     known = {(entry.parameter.name, entry.parameter.of, entry.parameter.axis): entry for entry in earlier.estimates}
     x = np.zeros(len(parameters))
     for k, entry in enumerate(parameters):
@@ -212,7 +224,7 @@ def _start(earlier: Calibration, parameters: Sequence[FitParameter]) -> FloatArr
 def provenance(
     logs: Sequence[Log], holdout: Sequence[Log], config: dict[str, object], physics_hz: float | None
 ) -> dict[str, object]:
-    """Versions, settings, and the content of every log as a hash with where it says it comes from."""
+    """Versions, settings, and every log's hash and recorded origin."""
     content: dict[str, object] = {
         "trueup": __version__,
         "mujoco": metadata.version("mujoco"),
@@ -229,5 +241,5 @@ def provenance(
             }
             for log in group
         ]
-    # encoded and decoded: as it will be read back
+    # encoded and decoded: identical to the file's content
     return msgspec.json.decode(msgspec.json.encode(content), type=dict[str, object])

@@ -2,8 +2,8 @@
 
 In the folder passive joint dynamics and masses go into the model, gains and limits into the spec. Parameters that a
 format cannot hold (a fraction of a step of delay, an encoder's bias, friction that grows with load) are declared as
-losses in the result and in LOSSES.md; params.json, which holds everything, is copied too. Values
-of tables are read from a simulation that the calibration was applied to.
+losses in the result and in LOSSES.md; params.json, which has every parameter, is copied too. Values
+of tables are read from a simulation with the calibration applied.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPEC_FIELD = {"kp": "kp", "kd": "kd", "torque_limit": "torque", "no_load_speed"
 _NAMES = ("armature", "damping", "friction", "kp", "kd", "torque_limit", "delay", "encoder_bias", "stiffness")
 _CONTACT = "contact is a property of materials: set it by hand, or per simulation (`Calibration.apply`)"
 _STAND = "how the robot hung in its stand is not a property of the robot"
-# why a format has no place for a parameter; others: no field
+# why a format cannot hold a parameter; others: no field
 REASONS = {
     "delay": "a model has no command delay: set it in the simulator (`params.json`, `Calibration.apply`)",
     "encoder_bias": "a model has no encoder bias: set it in the simulator (`params.json`, `Calibration.apply`)",
@@ -87,7 +87,7 @@ def export_robot(robot: Robot, result: Calibration, out: str | Path) -> Export:
     losses += [f"option {name}={value:g}: give it again when loading" for name, value in robot.options.items()]
     write_atomic(folder / robot.model_path.name, write_xml(tree)[0] + "\n")
     write_atomic(folder / SPEC_FILE, spec_to_toml(calibrated_spec(robot.spec, result)))
-    compile_model(load_robot(folder))  # what was written must open again
+    compile_model(load_robot(folder))  # the written file must open again
     return _finished(folder, result, losses)
 
 
@@ -99,7 +99,7 @@ def _empty(out: str | Path) -> Path:
 
 
 def _finished(folder: Path, result: Calibration, losses: list[str]) -> Export:
-    """Write params.json and LOSSES.md, which every format has."""
+    """Write params.json and LOSSES.md, common to all formats."""
     lines = [f"- {loss}" for loss in losses] or ["Nothing was lost."]
     write_atomic(folder / LOSSES_FILE, "\n".join(["# What this export could not hold", "", *lines, ""]))
     write_calibration(result, folder)
@@ -118,7 +118,7 @@ def calibrated_spec(spec: RobotSpec, result: Calibration) -> RobotSpec:
 
 
 def _put(tree: XmlNode, estimate: Estimate) -> str:
-    """Write one estimate into the model; returns why it could not be, or nothing."""
+    """Write one estimate into the model; returns why it could not be written, or nothing."""
     entry, attribute = estimate.parameter, _JOINT_ATTRIBUTE.get(estimate.parameter.name)
     if entry.name in _SPEC_FIELD:
         return ""
@@ -187,7 +187,9 @@ def write_table(to: str, robot: Robot, result: Calibration, physics_hz: float | 
     if physics_hz is not None and physics_hz <= 0:
         raise TrueupError(f"physics_hz must be positive, found {physics_hz}")
     rate = physics_hz or robot.spec.physics_hz
-    sim = BatchSim(robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), [one.name for one in result.parameters]))
+    sim = BatchSim(
+        robot, able_to_set(SimCfg(model=ModelCfg(base="fixed")), [parameter.name for parameter in result.parameters])
+    )
     result.apply(sim)
     values = {name: sim.params.get(name)[0] for name in _NAMES}
     delay, bias = float(values["delay"].mean()), values["encoder_bias"]

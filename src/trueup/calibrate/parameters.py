@@ -28,7 +28,7 @@ _STOP_DEPTH = 0.2  # rad that a soft stop is pressed in
 
 
 def parameter_names(wanted: str) -> tuple[str, ...]:
-    """Read a set's name or a list such as `armature,delay` or `pace,kp`; sets may stand in the list."""
+    """Parse a set's name or a list such as `armature,delay` or `pace,kp`; the list may contain sets."""
     names: list[str] = []
     for item in (part.strip() for part in wanted.split(",")):
         law = item.removeprefix("friction:")
@@ -47,7 +47,7 @@ def make_parameters(
     """Make the parameters of a fit from the simulation's nominal values; masses only of the bodies named."""
     if unknown := [body for body in bodies if body not in sim.params.body_names]:
         raise TrueupError(f"no body {unknown[0]!r}{did_you_mean(unknown[0], sim.params.body_names)}")
-    out = [one for name in names for one in _of_name(sim, name, tie, bodies)]
+    out = [parameter for name in names for parameter in _of_name(sim, name, tie, bodies)]
     if not out:
         raise TrueupError(
             "nothing to fit: masses, centres of mass and inertias need their bodies named (--bodies "
@@ -59,7 +59,7 @@ def make_parameters(
 def parameters_for(
     robot: Robot, cfg: SimCfg, names: Sequence[str], *, tie: Tie = "none", bodies: Sequence[str] = ()
 ) -> tuple[FitParameter, ...]:
-    """The same for a simulation that is not built yet."""
+    """The same, before a simulation is built."""
     return make_parameters(BatchSim(robot, cfg.alone()), names, tie=tie, bodies=bodies)
 
 
@@ -111,12 +111,14 @@ def _make(name: str, of: tuple[str, ...], rule: ScaleRule, nominal: FloatArray, 
 
 
 def reaching(parameters: Sequence[FitParameter], reach: Sequence[tuple[str, float, float]]) -> tuple[FitParameter, ...]:
-    """Parameters with bounds at least as wide as asked: (name, lowest, highest)."""
+    """Parameters with bounds widened to at least (name, lowest, highest)."""
     out = list(parameters)
     for name, low, high in reach:
         out = [
-            msgspec.structs.replace(one, low=min(one.low, low), high=max(one.high, high)) if one.name == name else one
-            for one in out
+            msgspec.structs.replace(parameter, low=min(parameter.low, low), high=max(parameter.high, high))
+            if parameter.name == name
+            else parameter
+            for parameter in out
         ]
     return tuple(out)
 
@@ -154,7 +156,7 @@ def _sideless(name: str) -> str:
 
 
 def near_stops(parameters: Sequence[FitParameter], windows: FitWindows) -> tuple[FitParameter, ...]:
-    """Drop stops that the joints stayed away from, and begin the others where the joint was held.
+    """Drop stops that no joint came near, and start the others where the joint was stopped.
 
     A stop that is never touched has no derivative.
     """
@@ -174,9 +176,9 @@ def near_stops(parameters: Sequence[FitParameter], windows: FitWindows) -> tuple
 
 
 def _stop_met(joint: int, windows: FitWindows, sign: float, nominal: float) -> float | None:
-    """Where this joint seems to have met its stop; None: it did not come near."""
+    """Position at which this joint seems to have met its stop; None: it did not come near."""
     furthest = float((sign * windows.measured[..., joint]).max())
-    asked, limit = float((sign * windows.target[..., joint]).max()), sign * nominal
-    if furthest < limit - _NEAR_STOP or asked < min(furthest + _PUSHED_STOP, limit):
+    command, limit = float((sign * windows.target[..., joint]).max()), sign * nominal
+    if furthest < limit - _NEAR_STOP or command < min(furthest + _PUSHED_STOP, limit):
         return None
     return sign * (furthest - _STOP_DEPTH)

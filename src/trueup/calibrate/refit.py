@@ -1,4 +1,4 @@
-"""What a diagnosis asks of a fit (`trueup gap` writes refit.json): further parameters and bodies, wider bounds."""
+"""Refit request of a diagnosis (refit.json of `trueup gap`): further parameters and bodies, wider bounds."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _MARGIN = 1.25
 
 
 def with_request(robot: Robot, cfg: CalibrateCfg, request: RefitRequest) -> tuple[CalibrateCfg, list[str]]:
-    """The settings with what is asked for, and notes on what was taken and what was not."""
+    """The settings with the requested parameters, and notes on those used and not used."""
     if request.robot != robot.spec.name:
         raise TrueupError(f"the refit request is for {request.robot}, the fit for {robot.spec.name}")
     left = [name for name in request.params if name in _ON_GROUND and cfg.base == "fixed"]
-    asked = [name for name in request.params if name not in left and name != "pace"]
-    names = tuple(dict.fromkeys((*cfg.params.split(","), *asked)))
+    added = [name for name in request.params if name not in left and name != "pace"]
+    names = tuple(dict.fromkeys((*cfg.params.split(","), *added)))
     bodies = cfg.bodies if left else tuple(dict.fromkeys((*cfg.bodies, *request.bodies)))
     reach = tuple(
-        (one.name, _MARGIN * min(one.low, 0.0), _MARGIN * max(one.high, 0.0))
-        for one in request.suspects
-        if one.name in _ABSOLUTE.get(one.unit, ())
+        (suspect.name, _MARGIN * min(suspect.low, 0.0), _MARGIN * max(suspect.high, 0.0))
+        for suspect in request.suspects
+        if suspect.name in _ABSOLUTE.get(suspect.unit, ())
     )
     delays = [high for name, _, high in reach if name == "delay"]
     window = replace(cfg.window, max_delay_s=max(cfg.window.max_delay_s, *delays)) if delays else cfg.window
-    suspects = ", ".join(dict.fromkeys(one.name for one in request.suspects))
+    suspects = ", ".join(dict.fromkeys(suspect.name for suspect in request.suspects))
     notes = [f"the diagnosis suspects {suspects}: fitted with {','.join(names)}"]
     if left:
         notes.append(

@@ -39,9 +39,9 @@ def _factor(low: float, high: float, width: float) -> ScaleRule:
     return ScaleRule(low=low, high=high, scale="log", width=width, mean=1.0, mode="times")
 
 
-def _friction(one: Coefficient) -> ScaleRule:
+def _friction(term: Coefficient) -> ScaleRule:
     return ScaleRule(
-        low=one.bounds[0], high=one.bounds[1], scale="log", width=one.width, offset=one.offset, mean=one.mean
+        low=term.bounds[0], high=term.bounds[1], scale="log", width=term.width, offset=term.offset, mean=term.mean
     )
 
 
@@ -66,7 +66,7 @@ RULES: dict[str, ScaleRule] = {
     "torque_limit": _factor(0.2, 2.0, 0.3),
     "stall_torque": _factor(0.2, 4.0, 0.4),
     "no_load_speed": _factor(0.2, 4.0, 0.4),
-    **{f"friction_{name}": _friction(one) for law in LAWS.values() for name, one in law.coefficients.items()},
+    **{f"friction_{name}": _friction(term) for law in LAWS.values() for name, term in law.coefficients.items()},
     "mass_scale": ScaleRule(low=0.5, high=2.0, scale="log", width=0.15, mean=1.0),
     "com_offset": ScaleRule(low=-0.06, high=0.06, scale="linear", width=0.02, mean=0.0),
     "inertia_shape": ScaleRule(low=-1.0, high=1.0, scale="linear", width=0.15, mean=0.0),
@@ -94,7 +94,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "contact": CONTACT,
     "masses": MASSES,
     # a law's kv and kc are PACE's damping and friction
-    **{f"friction:{name}": (*PACE, *(f"friction_{one}" for one in law.coefficients)) for name, law in LAWS.items()},
+    **{f"friction:{name}": (*PACE, *(f"friction_{term}" for term in law.coefficients)) for name, law in LAWS.items()},
 }
 # set by hand; axes that mirror
 NEVER_TIED = frozenset({"encoder_bias", "torque_offset", "stop_low", "stop_high", "com_offset", "inertia_shape"})
@@ -121,7 +121,7 @@ SHOWS = {
     "tilt": "slow motion of all limbs over their whole range",
     "mount_stiffness": "swings of all limbs together, slow to fast",
     "mount_damping": "swings of all limbs together that stop at once",
-    **{f"friction_{name}": one.shows for law in LAWS.values() for name, one in law.coefficients.items()},
+    **{f"friction_{name}": term.shows for law in LAWS.values() for name, term in law.coefficients.items()},
     "contact_friction": "sliding contacts: pushes and turns on the ground",
     "contact_timeconst": "landings and drops",
     "contact_dampratio": "landings and drops from several heights",
@@ -144,9 +144,9 @@ SEPARATES = {
 
 
 def friction_parameters(law: str) -> tuple[str, ...]:
-    """What a fit of a friction law moves; the law by its name, or as FILE.py:FUNCTION of your own."""
+    """Parameters that a fit of a friction law varies; the law by its name, or FILE.py:FUNCTION of your own."""
     found = add_friction_law(law) if is_own_code(law) else friction_law(law)
-    new = {f"friction_{name}": one for name, one in found.coefficients.items()}
-    RULES.update({name: _friction(one) for name, one in new.items()})
-    SHOWS.update({name: one.shows for name, one in new.items()})
+    new = {f"friction_{name}": term for name, term in found.coefficients.items()}
+    RULES.update({name: _friction(term) for name, term in new.items()})
+    SHOWS.update({name: term.shows for name, term in new.items()})
     return (*PACE, *new)

@@ -12,7 +12,7 @@ import numpy as np
 from trueup.calibrate.calibrate import Fit
 from trueup.calibrate.data.logs import check, in_order
 from trueup.calibrate.fit.residuals import as_delivered
-from trueup.calibrate.judge.scores import window_replays
+from trueup.calibrate.uncertainty.scores import window_replays
 from trueup.core.errors import TrueupError
 from trueup.core.verb_package import Shown
 from trueup.data.files import Logs, read_logs
@@ -41,7 +41,7 @@ class JointErrors(NamedTuple):
 
 
 def joint_errors(replays: Sequence[Replay]) -> JointErrors:
-    """Over all samples of replays."""
+    """Errors over all samples of replays."""
     return JointErrors(joint_rmse(replays).tolist(), joint_mae(replays).tolist())
 
 
@@ -59,13 +59,13 @@ class ModelScore(NamedTuple):
     @property
     def windows(self) -> JointErrors | None:
         """Errors over windows; None: all logs are shorter."""
-        parts = [one for part in self.cut for one in part]
+        parts = [window for part in self.cut for window in part]
         return joint_errors(parts) if parts else None
 
     @property
     def diverged(self) -> int:
         """Logs in which the simulation blew up."""
-        return sum(bool(one.diverged.any()) for one in self.replays)
+        return sum(bool(replay.diverged.any()) for replay in self.replays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ def score_logs(
 
 
 def sim_of(robot: Robot, params: Calibration | None) -> SimCfg:
-    """The simulation in which a fit was made: its physics rate, its base, what its parameters act on."""
+    """The simulation of a fit: its physics rate, its base, everything its parameters act on."""
     if params is None:
         return SimCfg(physics_hz=robot.spec.physics_hz, model=ModelCfg(base="fixed"))
     if params.joint_names != robot.spec.joint_names:

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class _FitVerb:
-    """What is fitted to which logs, and where the result goes."""
+    """Logs, robot and output of a fit."""
 
     logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs to fit (MCAP, rosbag2, or tables with --mapping).
     robot: str  # Built-in name, or your robot's folder or spec.
@@ -58,7 +58,8 @@ class ActuatorVerb(_FitVerb):
     """Fit actuator models from ideal PD to an unsupervised net, score all alike, recommend the simplest good one.
 
     In: logs of the robot (base held in the air, or an arm) with commands and encoder positions; torque if there is any.
-    Out: DIR/ladder.json (scores on unseen motion, recommendation), DIR/rungs/NAME/ (params.json or the net's files) and
+    Out: DIR/ladder.json (scores on held-out motion, recommendation), DIR/rungs/NAME/ (params.json or the net's files)
+    and
     DIR/index.html. By default a recommendation in five minutes; --thorough compares all. After Ctrl-C, --resume
     continues.
     """
@@ -67,7 +68,7 @@ class ActuatorVerb(_FitVerb):
 
 
 def run(verb: CalibrateVerb | ActuatorVerb, fit: Callable[..., R], **more: Any) -> R:
-    """Call `calibrate` or `run_ladder` with what was asked for."""
+    """Call `calibrate` or `run_ladder` with the verb's options."""
     if not verb.logs:
         raise TrueupError("no log was named: give LOG... --robot ROBOT --out DIR")
     files = {"holdout": verb.holdout, "mapping": verb.mapping, "folder": verb.out}
@@ -79,7 +80,7 @@ class LoadVerb:
     """Estimate the payload of a legged robot from squats and add it to a calibration.
 
     In: logs of squats on flat ground (`trueup record ROBOT --excitation squat`) and a calibration of the robot in the
-    air. Out: DIR/params.json, the calibration with mass and centre of mass of the trunk where the squats show a load.
+    air. Out: DIR/params.json, the calibration with mass and centre of mass of the trunk if the squats show a load.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]  # Logs of squats.

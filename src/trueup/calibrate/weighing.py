@@ -1,8 +1,8 @@
-"""Weigh a load: what a legged robot carries, from a log of slow squats on flat ground.
+"""Estimate the load of a legged robot from a log of slow squats on flat ground.
 
-In the air nothing tells of a load on the trunk. On the ground, at rest, each leg is a scale: with joint torques tau,
-gravity g(q) and the foot's Jacobian J, its foot force is f = J^-T (g(q) - tau) (least squares for legs with more than
-three joints). The six equations of the trunk then hold only if the load is right. With S the trunk's own rows,
+Logs in the air do not identify a load on the trunk. On the ground, at rest, each leg is a scale: with joint torques
+tau, gravity g(q) and the foot's Jacobian J, its foot force is f = J^-T (g(q) - tau) (least squares for legs with more
+than three joints). The six equations of the trunk then hold only if the load is right. With S the trunk's own rows,
 
     r = sum_feet S J^T f - S g(q) = (m g up, c x R^T m g up):
 
@@ -67,7 +67,7 @@ class Load:
 
     @property
     def is_seen(self) -> bool:
-        """Whether the data tell the load from none."""
+        """Whether the load differs significantly from zero."""
         return abs(self.mass) > _SURE * self.standard_error
 
     def __str__(self) -> str:
@@ -83,9 +83,9 @@ class Load:
 
 
 def load(robot: Robot | str, logs: Logs, fit: Calibration | str | Path, *, mapping: str | None = None) -> Calibration:
-    """Weigh what a legged robot carries, from logs of squats, and return the calibration with the load in it.
+    """Estimate a legged robot's load from logs of squats, and return the calibration with the load in it.
 
-    Its last note says what was found.
+    Its last note states the load.
     """
     robot = load_robot(robot)
     found = read_calibration(fit) if isinstance(fit, str | Path) else fit
@@ -93,7 +93,7 @@ def load(robot: Robot | str, logs: Logs, fit: Calibration | str | Path, *, mappi
 
 
 def weigh(robot: Robot, logs: Sequence[Log], fit: Calibration | None = None) -> Load:
-    """Weigh what the robot carries; friction, damping and gains are those of `fit` where it has them."""
+    """Estimate the load; friction, damping and gains are those of `fit` where it has them."""
     if len(robot.spec.feet) < 3 or not robot.spec.base.floating:
         raise TrueupError(
             f"only a robot that stands on three feet or more can be weighed, {robot.spec.name!r} does not"
@@ -148,7 +148,8 @@ class _Scale:
         pos = log["joint_pos"]
         rows = [range(start, start + length, every) for start in _squat_starts(log, rate)]
         return [
-            np.mean([self._row(pos[t], torque[t], None if quat is None else quat[t]) for t in one], 0) for one in rows
+            np.mean([self._row(pos[t], torque[t], None if quat is None else quat[t]) for t in squat], 0)
+            for squat in rows
         ]
 
     def _torque(self, log: Log) -> FloatArray:
@@ -221,22 +222,24 @@ def with_load(robot: Robot, fit: Calibration, load: Load) -> Calibration:
     error = float(np.hypot(share * load.place_error, load.standard_error / total * max(map(abs, shift))))
     found = [(total / own, load.standard_error / own), (shift[0], error), (shift[1], error), (0.0, _HEIGHT_ERROR)]
     new = tuple(_estimate(entry, *pair, seen=k < 3) for k, (entry, pair) in enumerate(zip(entries, found, strict=True)))
-    kept = [k for k, one in enumerate(fit.estimates) if not _replaces(new, one)]
+    kept = [k for k, estimate in enumerate(fit.estimates) if not _replaces(new, estimate)]
     old = np.array(fit.covariance)[np.ix_(kept, kept)]
     covariance = np.zeros((len(kept) + len(new),) * 2)
     covariance[: len(kept), : len(kept)] = old
-    covariance[range(len(kept), len(covariance)), range(len(kept), len(covariance))] = [one.ratio**2 for one in new]
+    covariance[range(len(kept), len(covariance)), range(len(kept), len(covariance))] = [
+        estimate.ratio**2 for estimate in new
+    ]
     return msgspec.structs.replace(
         fit,
         estimates=(*(fit.estimates[k] for k in kept), *new),
-        x=[*(fit.x[k] for k in kept), *(one.parameter.to_x(one.value) for one in new)],
+        x=[*(fit.x[k] for k in kept), *(estimate.parameter.to_x(estimate.value) for estimate in new)],
         covariance=covariance.tolist(),
         notes=(*fit.notes, str(load)),
     )
 
 
-def _replaces(new: Sequence[Estimate], one: Estimate) -> bool:
-    return any((n.parameter.name, n.parameter.of) == (one.parameter.name, one.parameter.of) for n in new)
+def _replaces(new: Sequence[Estimate], estimate: Estimate) -> bool:
+    return any((n.parameter.name, n.parameter.of) == (estimate.parameter.name, estimate.parameter.of) for n in new)
 
 
 def _estimate(entry: FitParameter, value: float, error: float, *, seen: bool) -> Estimate:

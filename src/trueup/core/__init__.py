@@ -1,1 +1,1 @@
-"""What every folder may use: errors, random numbers by row, atomic files. Knows nothing of robots."""
+"""Shared by all folders: errors, random numbers by row, atomic files. Imports nothing of robots."""

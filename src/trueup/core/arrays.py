@@ -1,6 +1,6 @@
 """Arrays: names of their types that every folder uses, and hashes of arrays, text and files.
 
-A hash says what an artifact or a resumed computation belongs to.
+Hashes identify the inputs of an artifact or of a resumed computation.
 """
 
 from __future__ import annotations

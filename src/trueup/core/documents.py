@@ -29,7 +29,7 @@ BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowEr
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what stands in a file: immutable, keyword-only, unknown keys refused."""
+    """Base of file contents: immutable, keyword-only, unknown keys refused."""
 
 
 class _Version(msgspec.Struct):
@@ -119,7 +119,7 @@ def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def to_json(content: object) -> bytes:
-    """As JSON text that people can read."""
+    """Indented JSON text."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 

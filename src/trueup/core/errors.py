@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class TrueupError(Exception):
-    """Something the user can mend: says what was asked, what was found and what to do.
+    """An error that the user can correct: says what was asked, what was found and what to do.
 
     `file` and `place` (a line, a key, a joint) say where; both appear in the message.
     """
@@ -21,7 +21,7 @@ class TrueupError(Exception):
         super().__init__(f"{where}: {message}" if where else message)
 
 
-_MARKS = {  # file in a folder of ours -> what that folder is, and what to give where something else is asked for
+_MARKS = {  # file in a folder of ours -> kind of that folder, and what to name instead
     "workspace.json": "this is a workspace of `trueup loop`: its runs and fits are in round-1/",
     "ladder.json": "this is a ladder of actuator models: its rungs, in rungs/, are calibrations",
     "config.json": "this is a run of `trueup train`; `trueup export` makes a bundle of one",
@@ -32,7 +32,7 @@ _MARKS = {  # file in a folder of ours -> what that folder is, and what to give 
 
 
 def found_instead(path: str | Path) -> str:
-    """What is at a path that does not hold what was asked for, to be put behind the complaint."""
+    """Description of a path's actual content, to be appended to an error message."""
     path = Path(path)
     if not path.exists():
         return f"there is no {path.name!r} here"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, get_args, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from trueup.core.errors import TrueupError
 
@@ -70,7 +70,7 @@ def write_atomic(path: str | Path, content: str | bytes) -> Path:
 
 @dataclass(frozen=True)
 class Output:
-    """What will be written at a path; "either": a file if the path has a suffix, a folder if not."""
+    """Kind of output at a path; "either": a file if the path has a suffix, a folder if not."""
 
     kind: Literal["file", "folder", "either"]
 
@@ -78,6 +78,12 @@ class Output:
 OutFile = Annotated[Path, Output("file")]
 OutFolder = Annotated[Path, Output("folder")]
 OutEither = Annotated[Path, Output("either")]
+if TYPE_CHECKING:  # Python also takes text where the command line makes paths
+    PathLike = str | Path
+    OutFileLike = str | Path
+    OutFolderLike = str | Path
+else:
+    PathLike, OutFileLike, OutFolderLike = Path, OutFile, OutFolder
 
 
 def check_outputs(config: object) -> None:
@@ -102,7 +108,7 @@ def check_writable(path: Path, kind: Literal["file", "folder", "either"]) -> Non
         above = next(place for place in (folder, *folder.parents) if place.exists())
         if not above.is_dir():
             raise TrueupError(f"cannot be written: {above} is a file, not a folder", file=path)
-        # trying is the only way to know: rights, read-only disks and what root may do differ
+        # only trying shows it: permissions, read-only disks and root differ
         os.rmdir(tempfile.mkdtemp(dir=above, prefix=".trueup-"))
 
 

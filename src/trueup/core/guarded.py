@@ -1,4 +1,4 @@
-"""One guarded child process: runs a function on a stranger's data, so that it can only fail, not harm.
+"""One guarded child process: runs a function on untrusted data, so that it can only fail, not harm.
 
 C libraries may crash, hang or allocate without bound on hostile input. `GuardedProcess` starts a server that imports
 such a library once and forks for every request, so that a request costs milliseconds. The fork has limits on processor
@@ -42,7 +42,7 @@ _ENDINGS = {
 
 
 class GuardLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request may use; memory_bytes is counted above what the server itself has."""
+    """Limits of one request; memory_bytes is counted above the server's own memory."""
 
     cpu_s: float
     memory_bytes: int
@@ -57,7 +57,7 @@ class GuardedAnswer(msgspec.Struct, kw_only=True):
     value       what the function returned
     message     of the exception, or the name of the signal
     cpu_s       processor time of the fork
-    peak_bytes  memory of the fork above what the server itself has
+    peak_bytes  memory of the fork above the server's own
     """
 
     kind: Literal["ok", "refused", "error", "memory", "cpu_time", "wall_time", "size", "crash"]
@@ -227,7 +227,7 @@ def run_in_fork(run: Function, request: Any, limits: GuardLimits) -> _Unread:
 
 
 def _limited(run: Function, request: Any, limits: GuardLimits, writer: int) -> None:
-    """In the fork: take the limits, run, answer, and leave without running any exit handler."""
+    """In the fork: set the limits, run, answer, and exit without exit handlers."""
     import resource
 
     try:
@@ -256,13 +256,13 @@ def _run(run: Function, request: Any) -> GuardedAnswer:
         return GuardedAnswer(kind="refused", message=error.message, place=error.place)
     except MemoryError:
         return GuardedAnswer(kind="memory")
-    except Exception as error:  # whatever a library raises on damaged data
+    except Exception as error:  # any exception of a library on damaged data
         text = " ".join(str(error).split())[:2000]
         return GuardedAnswer(kind="error", message=text or type(error).__name__)
 
 
 def _read_answer(reader: int, limits: GuardLimits) -> tuple[bytes, Literal["", "wall_time", "size"]]:
-    """What the fork writes until it ends, and what it has to be killed for."""
+    """The fork's output until it ends, and the limit it was killed for."""
     deadline = time.monotonic() + limits.wall_s
     data = bytearray()
     while len(data) <= limits.answer_bytes:

@@ -1,4 +1,4 @@
-"""What this computer offers: cores that may really be used, load, memory, disk. Facts only, no verdicts."""
+"""Resources of this computer: usable cores, load, memory, disk. Facts only, no verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that the user brings: FILE.py:FUNCTION or MODULE:FUNCTION. Naming one is what allows it to run."""
+"""Functions of the user: FILE.py:FUNCTION or MODULE:FUNCTION. Only a function that is named is run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_function(reference: str) -> Callable[..., Any]:
         raise TrueupError("there is no such file to take a function from", file=place)
     try:
         module = _from_file(Path(place)) if is_file else importlib.import_module(place)
-    except (Exception, SystemExit) as error:  # the user's code: anything may come
+    except (Exception, SystemExit) as error:  # the user's code: any exception is possible
         hint = "" if is_file else f"; is it installed here? A file is named with its ending: {place}.py:FUNCTION"
         raise TrueupError(f"cannot be loaded: {type(error).__name__}: {error}{hint}", file=place) from error
     found = getattr(module, function, None)
@@ -46,6 +46,6 @@ def _from_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its dataclasses look for their module here
+    sys.modules[name] = module  # its dataclasses look up their module here
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""When a command began, and when it is to end: the first Ctrl-C or SIGTERM asks a loop to end in order, the second
+"""Start time of a command, and stop requests: the first Ctrl-C or SIGTERM ends a loop in order, the second
 ends it at once.
 """
 
@@ -15,12 +15,12 @@ _began: list[float] = []
 
 
 def begin_command() -> None:
-    """Note that a command of the command line begins now: what a user who gives it minutes counts from."""
+    """Record the start of a command: its time budget counts from here."""
     _began[:] = [time.monotonic()]
 
 
 def command_began() -> float:
-    """When the command that runs began, by the monotonic clock; now, where there is none."""
+    """Start of the running command on the monotonic clock; now, if there is none."""
     return _began[0] if _began else time.monotonic()
 
 

@@ -1,4 +1,4 @@
-"""Verbs as people call them in Python: `tu.calibrate(...)`, `tu.train(...)`, and results that show themselves.
+"""Verbs as Python functions: `tu.calibrate(...)`, `tu.train(...)`, and results with tables and pages.
 
 Python puts an imported package into its parent under its own name, so a function of that name would be there or not,
 depending on what was imported before. A module may have its own class, though, and a class may be callable: then the
@@ -44,14 +44,14 @@ def _verb(package: VerbPackage) -> Callable[..., Any]:
 
 
 def make_callable(package: str, module: str, function: str) -> None:
-    """To be called by a package's `__init__` with its `__name__`, and the module and function that the verb is."""
+    """Make a package callable; called by its `__init__` with its `__name__`, and module and function of the verb."""
     made = sys.modules[package]
     made.__class__ = VerbPackage
     made.__dict__["_verb_home"] = (module, function)
 
 
 def called_with(config: Callable[P, C], run: Callable[[C], R]) -> Callable[P, R]:
-    """The function `run` of a config, to be called with the config's fields, which are its signature."""
+    """The function `run` of a config, called with the config's fields as its parameters."""
 
     def function(*args: P.args, **options: P.kwargs) -> R:
         return run(config(*args, **options))
@@ -62,10 +62,10 @@ def called_with(config: Callable[P, C], run: Callable[[C], R]) -> Callable[P, R]
 
 
 class Shown:
-    """A result that can be looked at. Pages and tables are made above the stages, so the root package is asked."""
+    """A result with a table and a page. Both are made above the stages, so the root package is called."""
 
     def table(self, *, verbose: bool = False) -> str:
-        """The result as text; `verbose`: with every row, where like ones stand together otherwise."""
+        """The result as text; `verbose`: every row, without grouping of like ones."""
         text: str = sys.modules["trueup"].table(self, verbose=verbose)
         return text
 

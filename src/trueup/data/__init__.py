@@ -1,1 +1,1 @@
-"""What was measured: Log, readers and writers, validator, resampling. Knows no simulator and no robot."""
+"""Measured data: Log, readers and writers, validator, resampling. Imports no simulator and no robot."""

@@ -29,7 +29,7 @@ _COMPONENTS = {1: ("0",), 3: ("x", "y", "z"), 4: ("w", "x", "y", "z")}
 
 
 class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What travels beside the numbers."""
+    """Metadata stored beside the numbers."""
 
     schema: int
     joint_names: tuple[str, ...]

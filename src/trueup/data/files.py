@@ -1,4 +1,4 @@
-"""Any log file by its name: our MCAP, other people's bags, tables exported by us or read through a mapping."""
+"""Reads any log file by its name: our MCAP, foreign bags, tables exported by us or read through a mapping."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_logs(logs: Logs, mapping: str | Path | None = None) -> list[Log]:
 
 
 def write_log_file(log: Log, path: str | Path) -> Path:
-    """Write one log; the suffix says as what."""
+    """Write one log in the format of the suffix."""
     file = Path(path)
     if file.suffix == ".mcap":
         from trueup.data.mcap.write import write_log

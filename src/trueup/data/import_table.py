@@ -1,4 +1,4 @@
-"""Recordings of others become a Log: columns, units, signs and clocks as a mapping says."""
+"""Imports foreign recordings as a Log: columns, units, signs and clocks by a mapping."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def import_logs(paths: Sequence[str | Path], mapping: Mapping) -> Iterator[tuple
 
 
 class _Stream(NamedTuple):
-    """One file on its own clock: what each entry of the mapping yields, (T, width) in the log's unit."""
+    """One file on its own clock: values of each entry of the mapping, (T, width) in the log's unit."""
 
     file: Path
     entry: FileMap
@@ -43,7 +43,7 @@ class _Stream(NamedTuple):
 
 
 def log_of_table(table: Table, mapping: Mapping, meta: dict[str, object]) -> Log:
-    """One recording out of a table that is read already, by a mapping of a single file."""
+    """One recording from a table in memory, by a mapping of a single file."""
     if len(mapping.files) != 1:
         raise TrueupError(f"mapping {mapping.name!r} is for {len(mapping.files)} files; here is one", file=table.file)
     return _joined([_stream(table, mapping.files[0], mapping)], mapping, meta)

@@ -1,4 +1,4 @@
-"""Lag: how long after a command the robot answers to it.
+"""Lag between a command and the robot's response.
 
 Row t holds the state at t and the command in force from t on, so the robot answers to a command after its row. Each
 joint is fitted with a servo that hears its command late by a lag d (in rows, fractions allowed),
@@ -24,7 +24,10 @@ from trueup.data.check.view import LogView, smooth
 SLOWEST_DYNAMICS_S = 0.03  # slower rows alias what a servo does; derivatives say nothing
 FEWEST_ROWS, FEWEST_CHANGES, REGULAR_SHARE = 60, 2, 0.8
 FEWEST_VOTES, FEWEST_PARTS = 3, 2
-FEWEST_SHARE = {"torque": 0.4, "acceleration": 0.6}  # when most joints cannot tell, the others are often misled
+FEWEST_SHARE = {
+    "torque": 0.4,
+    "acceleration": 0.6,
+}  # with fewer estimates, those are often wrong
 ENOUGH_ROWS = 6000  # enter the fit, evenly spread
 STEP = 0.25  # rows between the lags tried
 # half-widths of the low-pass in rows; differences over rows need two at least, torque is read at an instant
@@ -61,12 +64,12 @@ class LagFit(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How many rows after its command the robot answers, over all votes.
+    """Lag of the response in rows, over all votes.
 
     rows     median lag; negative is acausal
     error    standard error of the median from the spread of the votes
     before   share of votes that no lag of zero or more explains nearly as well
-    votes    number of joints (and halves of the log) that could tell
+    votes    number of joints (and halves of the log) with an estimate
     source   "torque" or "acceleration"
     brake_s  median over the votes
     stiff    whether votes of stiff servos had to be counted
@@ -82,7 +85,7 @@ class Lag(NamedTuple):
 
 
 def command_lag(view: LogView) -> Lag | None:
-    """Estimate the lag between command and answer, None when the log does not tell."""
+    """Estimate the lag between command and response, None when the log does not show it."""
     by_torque = _vote(view, "torque") if view.torque is not None else None
     return by_torque or _vote(view, "acceleration")
 
@@ -100,7 +103,7 @@ def _vote(view: LogView, source: str) -> Lag | None:
     sharp = [fit for fit in every if not fit.stiff]
     needed = max(FEWEST_VOTES, FEWEST_SHARE[source] * len(fits))
     if len(parts) > 1 and any(fit is not None for fit in fits[:: len(parts)]):
-        needed = FEWEST_PARTS  # short parts may be silent when the whole log has voted
+        needed = FEWEST_PARTS  # short parts need no vote when the whole log has one
     votes = sharp if len(sharp) >= needed else every
     if len(votes) < needed:
         return None
@@ -113,7 +116,7 @@ def _vote(view: LogView, source: str) -> Lag | None:
 
 
 def _joint_lag(view: LogView, j: int, part: slice, source: str) -> LagFit | None:
-    """Best lag of one joint in one part, None when the fit is too poor or too flat to tell."""
+    """Best lag of one joint in one part, None when the fit is too poor or too flat."""
     assert view.target is not None
     command = view.target[part, j]
     if np.ptp(command) < max(0.02, 10 * view.noise[j]) or np.count_nonzero(np.diff(command)) < FEWEST_CHANGES:
@@ -157,7 +160,7 @@ def _fit(view: LogView, j: int, part: slice, half: int, source: str) -> LagFit |
         return None
     k, residual = solved.best, solved.residual
     rest = answer - states @ solved.others - commands @ weights[:, k] * solved.gain
-    # the low-pass makes neighbours alike: fewer rows than there are tell of the noise
+    # the low-pass correlates neighbours: the effective number of rows is smaller
     noise = float(np.mean(rest**2)) * (1.0 + half)
     least, causal = max(float(residual[k]), 1e-300), float(residual[lags >= 0].min())
     away = float(residual[np.abs(lags - lags[k]) >= max(3.0, CLEAR_S / view.dt)].min(initial=np.inf))

@@ -1,4 +1,4 @@
-"""Log: what a robot (or a simulation) did, as named arrays on one clock; Reference: the robot to compare it with."""
+"""Log: signals of a robot or simulation as named arrays on one clock; RobotReference: the robot to compare it with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Log:
     signals      name -> (T, columns), names and units in SIGNALS; absent signals are simply not there
     meta         provenance: plain strings, numbers and lists
 
-    Row t holds the state at time[t] and the command that was in force from time[t] on.
+    Row t holds the state at time[t] and the command in force from time[t] on.
     """
 
     time: FloatArray
@@ -110,7 +110,7 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class RobotReference:
-    """A robot as the validator sees it; `data` lies below `robot`, so the caller fills this from a RobotSpec.
+    """Facts of a robot for the validator; `data` does not import `robot`, so the caller fills this from a RobotSpec.
 
     Every array is (n,) in the order of joint_names; rad, rad/s, N m, N m/rad, N m s/rad, Hz.
     """

@@ -1,4 +1,4 @@
-"""Mapping: a TOML file that says which column of a table is which joint and signal, in which unit.
+"""Mapping: a TOML file that assigns columns of a table to joints and signals, with units.
 
     value in the log = sign * scale * (raw value in the log's unit) + offset
 
@@ -28,7 +28,7 @@ MAX_JOINTS = 256
 _DEG = math.pi / 180.0
 _REV = 2.0 * math.pi
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-# units that mean nothing without the mapping's `scale`: for currents it is the torque constant (N m/A)
+# units that need the mapping's `scale`: for currents it is the torque constant (N m/A)
 BARE = {"normalised": 1.0, "counts": 1.0, "A": 1.0, "mA": 1e-3}
 # log unit -> units that can be converted to it: value in the log's unit = factor * raw + bias
 UNITS: dict[str, dict[str, float]] = {
@@ -164,7 +164,7 @@ class FileMap(Strict, frozen=True, kw_only=True, rename={"signals": "signal"}):
 
 
 class Mapping(Strict, frozen=True, kw_only=True, rename={"files": "file"}):
-    """How a recording of others becomes a Log."""
+    """Mapping of a foreign recording to a Log."""
 
     schema: int
     name: Name
@@ -172,7 +172,7 @@ class Mapping(Strict, frozen=True, kw_only=True, rename={"files": "file"}):
     files: Annotated[tuple[FileMap, ...], msgspec.Meta(max_length=16)]
     robot: Name = ""
     description: Text = ""
-    # what a user of the log must know; kept in its provenance
+    # notes for users of the log, kept in its provenance
     notes: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
 
     def __post_init__(self) -> None:
@@ -244,7 +244,7 @@ def mapping_names() -> tuple[str, ...]:
 
 
 def find_mapping(name_or_path: str | Path) -> Mapping:
-    """Return a shipped mapping by its name, or one's own by the path of its TOML file."""
+    """Return a shipped mapping by its name, or your own by the path of its TOML file."""
     text = str(name_or_path)
     if text in mapping_names():
         return read_mapping(SHIPPED / f"{text}.toml")

@@ -23,15 +23,7 @@ from trueup.policy.reading import gravity_in_body
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 
-ALLOWABLE = (
-    "gains",
-    "model",
-    "ranges",
-    "temperature",
-    "voltage",
-    "driver-rate",
-    "start-pose",
-)
+ALLOWABLE = ("gains", "model", "ranges", "temperature", "voltage", "driver-rate", "start-pose")
 _IMU_SIGNALS = ("gyro", "gravity")
 _MOST_SHOWN = 6
 LIMIT_MARGIN_RAD = 0.1  # beyond a position limit: a zero or a sign is wrong

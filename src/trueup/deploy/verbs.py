@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import tyro
 
-from trueup.core.files import OutFolder
+from trueup.core.files import OutFolderLike, PathLike
 from trueup.core.verb_package import called_with
 from trueup.hardware.guard.cfg import GuardCfg
 
 if TYPE_CHECKING:
     from trueup.deploy.deploy import Deployed
-
-    PathLike = str | Path
-    OutLike = PathLike
-else:
-    PathLike = Path
-    OutLike = OutFolder
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class DeployVerb:
     uncertified: bool = False  # Start without a passed certificate; what is missing is printed and recorded.
     allow: tuple[str, ...] = ()  # Findings of the preflight to let pass, by name; recorded.
     engine: Literal["numpy", "onnxruntime"] = "numpy"  # Inference engine of the network.
-    out: OutLike | None = None  # Folder of this run; default: BUNDLE.deployed/RUNG-TIME.
+    out: OutFolderLike | None = None  # Folder of this run; default: BUNDLE.deployed/RUNG-TIME.
     guard: GuardCfg = field(default_factory=GuardCfg)
     """Thresholds of the motor guard (docs/guards.md); the rung and the bundle set what a command may ask for."""
 

@@ -1,4 +1,4 @@
-"""What this computer can do: checks with advice, and how fast it steps and draws. `tu.doctor()` runs them."""
+"""Checks of this computer with advice, and its speed of simulation and drawing. `tu.doctor()` runs them."""
 
 from trueup.core.verb_package import make_callable
 

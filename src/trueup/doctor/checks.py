@@ -1,4 +1,4 @@
-"""What this computer can do: checks with a verdict and advice. Printing is in `report.doctor`.
+"""Checks of this computer, each with a verdict and advice. Printing is in `report.doctor`.
 
 Importing this module needs no simulator: a missing one is a finding, not a crash.
 """
@@ -152,8 +152,8 @@ def _physics(seconds: float) -> tuple[str, Speed]:
     from trueup.doctor.speed import measure_speed
 
     speed = measure_speed(machine.usable_cores(), seconds=seconds)
-    one, every = speed.steps_per_s_one, speed.steps_per_s_all
-    return f"{speed.robot}: {one:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}", speed
+    single, every = speed.steps_per_s_one, speed.steps_per_s_all
+    return f"{speed.robot}: {single:,.0f} steps/s on 1 thread, {every:,.0f} on {speed.threads}", speed
 
 
 def _drawing() -> tuple[str, float]:
@@ -165,7 +165,7 @@ def _drawing() -> tuple[str, float]:
 
 
 def _guarded(name: str, measure: Callable[[], tuple[str, Value]]) -> tuple[MachineCheck, Value | None]:
-    """Turn what goes wrong into a finding: without this part, the rest of trueup still works."""
+    """Turn an exception into a finding: without this part, the rest of trueup still works."""
     try:
         found, value = measure()
         return _check(name, found), value

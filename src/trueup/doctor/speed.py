@@ -1,4 +1,4 @@
-"""How fast this computer steps and draws, and what that makes of the usual jobs."""
+"""Speed of simulation and drawing on this computer, and estimated times of usual jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job takes here, and under which assumptions."""
+    """Estimated time of a job on this computer, with assumptions."""
 
     what: str
     seconds: float
@@ -72,7 +72,7 @@ def measure_frame_s(*, robot: str = "go2") -> float:
 
 
 def estimate_costs(speed: Speed) -> list[Cost]:
-    """What the usual jobs take at this speed; each line states what it assumes."""
+    """Estimated times of usual jobs at this speed, with assumptions."""
     substeps = speed.physics_hz / speed.control_hz
     fit_steps = _FIT_EVALUATIONS * _FIT_SECONDS * speed.physics_hz
     control_steps = 900 * _PHYSICS_SHARE * speed.steps_per_s_all / substeps

@@ -27,7 +27,7 @@ _FOLLOWED = ("forward", "sideways", "turn")
 
 @dataclass(frozen=True, kw_only=True)
 class Exam:
-    """Everything that the results of one policy follow from."""
+    """All inputs of one policy's evaluation."""
 
     bundle: Bundle
     name: str
@@ -44,7 +44,7 @@ class Exam:
         return found
 
     def key(self, what: object) -> str:
-        """Hash of what a result follows from."""
+        """Hash of a result's inputs."""
         cfg = self.cfg
         facts = (__version__, self.bundle_hash, self.task.name, cfg.trials, cfg.seed, cfg.engine, self.fit_hash)
         return sha256_of([repr(facts), msgspec.json.encode([what, self.suite.vary])])
@@ -62,7 +62,7 @@ def open_exam(
     threads: int = 0,
     task: Task | str | None = None,
 ) -> Exam:
-    """Open everything that is asked for (options: `evaluate.run.evaluate`); mistakes are told before anything runs."""
+    """Open policy, task, suite and calibration (options: `evaluate.run.evaluate`); errors come before anything runs."""
     if not 1 <= trials <= 100_000:
         raise TrueupError(f"trials must lie in 1 .. 100000, found {trials}")
     bundle: Bundle = load_bundle(policy) if isinstance(policy, str | Path) else policy

@@ -1,4 +1,4 @@
-"""Red flags in words: what was measured, the usual cause, and what mends it. Every flag follows from numbers."""
+"""Red flags: measured value, usual cause and remedy as text. Every flag follows from numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trueup.evaluate.score import PolicyScore, RedFlag, ScenarioResult
 
 _OFTEN = 0.2  # share of time
-_FEW = 5  # falls, below which their side tells nothing
+_FEW = 5  # fewest falls for which their side is informative
 
 
 class _Rule(NamedTuple):
@@ -24,19 +24,19 @@ class _Rule(NamedTuple):
 
 
 def _mean(name: str) -> Callable[[ScenarioResult], float | None]:
-    return lambda one: one.mean(name)
+    return lambda result: result.mean(name)
 
 
 def _time(name: str) -> Callable[[ScenarioResult], float | None]:
-    return lambda one: one.flags.get(name)
+    return lambda result: result.flags.get(name)
 
 
-def _one_sided(one: ScenarioResult) -> float | None:
+def _one_sided(result: ScenarioResult) -> float | None:
     """Share of the falls that go to the more frequent side; None of few falls."""
-    fell = one.reasons.get("fell", 0)
-    if fell < _FEW or "lean" not in one.metrics:
+    fell = result.reasons.get("fell", 0)
+    if fell < _FEW or "lean" not in result.metrics:
         return None
-    balance = abs(one.metrics["lean"].mean) * one.rate.trials / fell  # |left - right| / falls
+    balance = abs(result.metrics["lean"].mean) * result.rate.trials / fell  # |left - right| / falls
     return 0.5 * (1.0 + min(1.0, balance))
 
 
@@ -134,8 +134,8 @@ def red_flags(score: PolicyScore) -> tuple[RedFlag, ...]:
 
 def _raised(rule: _Rule, score: PolicyScore) -> Iterator[RedFlag]:
     sign = -1.0 if rule.below else 1.0
-    numbers = [(sign * value, one) for one in score.results if (value := rule.number(one)) is not None]
-    bad = [(value, one) for value, one in numbers if value > sign * rule.bound]
+    numbers = [(sign * value, result) for result in score.results if (value := rule.number(result)) is not None]
+    bad = [(value, result) for value, result in numbers if value > sign * rule.bound]
     if bad:
         value, worst = max(bad, key=lambda pair: pair[0])
         others = "" if len(bad) == 1 else f" and in {len(bad) - 1} other scenario{'s' if len(bad) > 2 else ''}"

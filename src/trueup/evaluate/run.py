@@ -1,4 +1,4 @@
-"""Evaluate: a policy through every scenario of a suite. What is done is kept: a run can go on where it ended."""
+"""Evaluate: a policy in every scenario of a suite. Results are kept, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):  # noqa: N818
-    """Asked to end: what is done is kept."""
+    """Stop requested: results so far are kept."""
 
 
 def evaluate(
@@ -54,15 +54,15 @@ def evaluate(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> PolicyScore:
-    """Put a policy through every scenario of a suite and score it.
+    """Run a policy in every scenario of a suite and score it.
 
     policy       a bundle, or its folder
     scenarios    TOML file of a suite, or the name of a shipped one; None: the shipped one for the policy's task
-    params       a calibration: what it fitted is drawn from its posterior in each trial
-    sensitivity  also find which parameter, moved how far, breaks the policy
-    out          folder for score.json, films and logs of the worst trials; results that are there are not made again
-    task         in the place of the one that the policy names
-    progress     is told the fraction done; stop: ends in order when it is set, and what is done is kept
+    params       a calibration: fitted parameters are drawn from its posterior in each trial
+    sensitivity  also find the change of each parameter at which the policy fails
+    out          folder for score.json, films and logs of the worst trials; existing results are reused
+    task         instead of the one that the policy names
+    progress     called with the fraction done; stop: ends in order when set, results so far are kept
     """
     exam = open_exam(
         policy,
@@ -99,7 +99,7 @@ def evaluate(
             _log.info(scenario.title or scenario.name)
             part = done.part()
             results.append(_kept(exam, scenario, folder, films, part))
-            part(1.0)  # may end it here: what is done counts
+            part(1.0)  # may raise Stopped: finished scenarios count
         if sensitivity:
             _log.info("sensitivity")
             found = _sensitivity(exam, folder, done.part())
@@ -128,7 +128,7 @@ def summed_up(scenario: Scenario, trials: Trials, key: str, took_s: float) -> Sc
         metrics=metrics,
         flags=trials.flags,
         failed=trials.failed,
-        error=tuple(None if np.isnan(one) else round(float(one), 5) for one in trials.table["error"]),
+        error=tuple(None if np.isnan(error) else round(float(error), 5) for error in trials.table["error"]),
         worst=worst_trial(trials),
         not_honoured=trials.not_honoured,
         unknown=trials.unknown,
@@ -137,7 +137,7 @@ def summed_up(scenario: Scenario, trials: Trials, key: str, took_s: float) -> Sc
 
 
 def _kept(exam: Exam, scenario: Scenario, folder: Path | None, films: bool, progress: Progress) -> ScenarioResult:
-    """The result of a scenario: the one on disk if it follows from the same, else made now."""
+    """The result of a scenario: the one on disk if its inputs are equal, else a new one."""
     key = exam.key(scenario)
     file = None if folder is None else folder / "scenarios" / f"{scenario.name}.json"
     before = None if file is None else _read(file, ScenarioResult)
@@ -159,7 +159,7 @@ def _kept(exam: Exam, scenario: Scenario, folder: Path | None, films: bool, prog
 
 
 def _sensitivity(exam: Exam, folder: Path | None, progress: Progress) -> Sensitivity:
-    names = [one.name for one in exam.suite.scenarios]
+    names = [scenario.name for scenario in exam.suite.scenarios]
     base = exam.suite.scenarios[names.index(BASE) if BASE in names else 0]
     key, file = exam.key([base, exam.suite.probes]), None if folder is None else folder / "sensitivity.json"
     before = None if file is None else _read(file, Sensitivity)
@@ -172,7 +172,7 @@ def _sensitivity(exam: Exam, folder: Path | None, progress: Progress) -> Sensiti
 
 
 def _read(file: Path, kind: type[T]) -> T | None:
-    """What a run before has left, if it can be read."""
+    """The results of an earlier run, if they can be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -180,7 +180,7 @@ def _read(file: Path, kind: type[T]) -> T | None:
 
 
 class Steps:
-    """Progress over parts that take about as long each, sensitivity as long as several; ends them when it is asked."""
+    """Progress over parts of about equal duration (sensitivity counts as several); raises Stopped on request."""
 
     def __init__(self, count: int, sensitivity: bool, progress: Progress | None, stop: threading.Event | None) -> None:
         self._weights = [1.0] * count + [8.0] * sensitivity

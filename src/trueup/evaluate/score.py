@@ -1,4 +1,4 @@
-"""Score: how a policy did in every scenario, as data that is read and written as JSON (`score.json`)."""
+"""Score: results of a policy in every scenario, as data that is read and written as JSON (`score.json`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE, SCHEMA = "score.json", 1
 
 @dataclass(frozen=True, kw_only=True)
 class RedFlag:
-    """Something measured that would not do on a robot: what was seen, its usual cause and what mends it."""
+    """A measured behaviour unfit for a robot: observation, usual cause and remedy."""
 
     name: str
     seen: str
@@ -28,7 +28,7 @@ class RedFlag:
 class ScenarioResult:
     """One scenario: success with its interval, and the numbers of its trials.
 
-    key       hash of everything that it follows from: a result with the same key need not be made again
+    key       hash of all inputs: a result with an equal key is reused
     passed    the lower end of the interval is at least `least`
     reasons   why trials failed, and how many
     metrics   by the names of `evaluate.trials.meter.METRICS`
@@ -62,7 +62,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """How far one parameter can be moved: success at each level, and the margin.
+    """Tolerated change of one parameter: success at each level, and the margin.
 
     margin  the last level, from the mildest on, at which the success rate is at least `SENSITIVE` (0.9); None: none is
     breaks  the first level at which it is less; None: none of them breaks the policy
@@ -89,7 +89,7 @@ class PairResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """Which parameter, moved how far, breaks a policy in the scenario `base`; `pairs` from the worst on."""
+    """Parameter changes at which a policy fails in the scenario `base`; `pairs`: worst first."""
 
     key: str
     base: str
@@ -101,7 +101,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyScore(Shown):
-    """How a policy did. `complete`: every scenario of the suite that was asked for is there."""
+    """Score of a policy. `complete`: it has every requested scenario."""
 
     policy: str
     bundle_hash: str
@@ -123,7 +123,7 @@ class PolicyScore(Shown):
     folder: Path | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> ScenarioResult:
-        found = {one.name: one for one in self.results}
+        found = {result.name: result for result in self.results}
         if name not in found:
             raise TrueupError(f"this score has no scenario {name!r}{did_you_mean(name, found)}")
         return found[name]
@@ -131,12 +131,12 @@ class PolicyScore(Shown):
     @property
     def passed(self) -> bool:
         """Every scenario was passed."""
-        return self.complete and all(one.passed for one in self.results)
+        return self.complete and all(result.passed for result in self.results)
 
     @property
     def worst(self) -> ScenarioResult:
         """The scenario with the lowest success rate."""
-        return min(self.results, key=lambda one: one.rate.share)
+        return min(self.results, key=lambda result: result.rate.share)
 
     def film(self, name: str) -> Path:
         """The film of a scenario's worst trial."""
@@ -176,8 +176,8 @@ def compare(first: PolicyScore, second: PolicyScore) -> tuple[Duel, ...]:
     """Scenario by scenario: "won", "drawn" or "lost" by the first. Trials of one seed meet the same conditions."""
     if (first.suite_hash, first.seed, first.trials) != (second.suite_hash, second.seed, second.trials):
         raise TrueupError("these scores are of other scenarios, seeds or numbers of trials: they cannot be compared")
-    known = {one.name: one for one in second.results}
-    return tuple(_duel(one, known[one.name]) for one in first.results if one.name in known)
+    known = {result.name: result for result in second.results}
+    return tuple(_duel(result, known[result.name]) for result in first.results if result.name in known)
 
 
 def _duel(first: ScenarioResult, second: ScenarioResult) -> Duel:

@@ -1,4 +1,4 @@
-"""Sensitivity: which parameter, moved how far, breaks a policy; one at a time, and two at once.
+"""Sensitivity: the parameter changes at which a policy fails; one at a time, and two at once.
 
 All levels of a parameter are one batch. Level by level a parameter moves away from the robot's own value; its margin is
 the last level before success falls below 90 %. Pairs are tried with each parameter two thirds of the way to its margin,
@@ -22,7 +22,7 @@ from trueup.evaluate.trials.world import TrialCfg
 from trueup.tasks.evaluation.statistics import Rate, wilson
 from trueup.tasks.task import Task
 
-BASE = "forward"  # scenario in which a suite asks, if it has it; else its first
+BASE = "forward"  # base scenario if a suite has it; else its first
 SENSITIVE = 0.9  # success rate
 TRIALS, PAIR_TRIALS = 30, 20
 _MOST_ROWS = 600  # of a batch
@@ -41,7 +41,7 @@ def find_sensitivity(
     key: str = "",
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """Move every parameter through its levels, then the worst of them in pairs."""
+    """Try every parameter at its levels, then the most sensitive in pairs."""
     asker = Asker(bundle, task, msgspec.structs.replace(base, seconds=min(base.seconds, _SECONDS)), probes, cfg)
     tell = progress or (lambda done: None)
     trials = min(TRIALS, cfg.trials)
@@ -51,16 +51,12 @@ def find_sensitivity(
         tell(0.7 * k / len(probes))
         rates = asker.ask([{probe.title: level} for level in probe.levels], trials)
         found.append(_margin(probe, rates))
-    far = {one.title: _part_way(probe, one) for probe, one in zip(probes, found, strict=True)}
+    far = {sensitivity.title: _part_way(probe, sensitivity) for probe, sensitivity in zip(probes, found, strict=True)}
     pairs = [pair for pair in combinations(probes, 2) if pair[0].param != pair[1].param]
-    cases = [{one.title: far[one.title] for one in pair} for pair in pairs]
+    cases = [{probed.title: far[probed.title] for probed in pair} for pair in pairs]
     rates = asker.ask(cases, min(PAIR_TRIALS, cfg.trials), lambda done: tell(0.7 + 0.3 * done))
     together = [
-        PairResult(
-            titles=(a.title, b.title),
-            levels=(far[a.title], far[b.title]),
-            rate=rate,
-        )
+        PairResult(titles=(a.title, b.title), levels=(far[a.title], far[b.title]), rate=rate)
         for (a, b), rate in zip(pairs, rates, strict=True)
     ]
     return Sensitivity(
@@ -69,12 +65,12 @@ def find_sensitivity(
         trials=trials,
         nominal=nominal,
         probes=tuple(found),
-        pairs=tuple(sorted(together, key=lambda one: one.rate.share)),
+        pairs=tuple(sorted(together, key=lambda combined: combined.rate.share)),
     )
 
 
 class Asker:
-    """Asks how a policy does with parameters at given levels; cases are rows of one batch, a few hundred at a time."""
+    """Measures a policy's success at given parameter levels; cases are rows of one batch, a few hundred at a time."""
 
     def __init__(self, bundle: Bundle, task: Task, base: Scenario, probes: Sequence[Probe], cfg: TrialCfg) -> None:
         self._bundle, self._task, self._base, self._cfg = bundle, task, base, cfg
@@ -97,7 +93,7 @@ class Asker:
             moved.append((probe.param, probe.change(probe.levels[0]), numbers))
         cfg = replace(self._cfg, trials=trials * len(cases), moved=tuple(moved))
         success = run_trials(self._bundle, self._task, self._base, cfg).success.reshape(len(cases), trials)
-        return [wilson(int(one.sum()), trials) for one in success]
+        return [wilson(int(trial.sum()), trials) for trial in success]
 
 
 def _margin(probe: Probe, rates: Sequence[Rate]) -> ProbeResult:

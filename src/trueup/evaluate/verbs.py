@@ -43,5 +43,5 @@ class EvaluateVerb:
         """Where results go: beside the first bundle, unless told otherwise."""
         if self.out is not None:
             return self.out
-        stems = "-".join(one.name.removesuffix(".bundle") for one in self.bundles)
+        stems = "-".join(bundle.name.removesuffix(".bundle") for bundle in self.bundles)
         return self.bundles[0].parent / (f"{stems}.evaluated" if len(self.bundles) > 1 else f"{stems}.bundle.evaluated")

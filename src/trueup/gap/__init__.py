@@ -1,4 +1,4 @@
-"""Where simulator and robot differ, why, and what to fit next: windows, causes, decision. `tu.gap(...)` runs it."""
+"""Diagnosis of the sim-to-real gap: windows, ranked causes, and the parameters to fit next. `tu.gap(...)` runs it."""
 
 from trueup.core.verb_package import make_callable
 

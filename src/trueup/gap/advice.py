@@ -1,7 +1,8 @@
-"""What follows from a diagnosis: the command that fixes each cause, and the request to fit again."""
+"""Advice from a diagnosis: the command that fixes each cause, and the request for the next fit."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from trueup.gap.causes.hypotheses import EXCITATION
@@ -9,7 +10,7 @@ from trueup.gap.decide import Ranked
 from trueup.gap.result import Cause
 from trueup.world.fitted.refit import RefitRequest, Suspect
 
-# causes that no fit can mend, with what does; words stand behind the command as a comment of the shell
+# remedies of causes that no fit can remove; words follow the command as a comment of the shell
 _BY_HAND = {
     "joint order": "trueup wiggle {robot} --driver DRIVER  # which motor answers to which name",
     "sign": "trueup wiggle {robot} --driver DRIVER  # which way each motor turns",
@@ -27,8 +28,11 @@ _SPREAD = 2.0  # a refit may go this far beyond the size that was found
 
 
 def command_for(cause: str, robot: str, logs: Sequence[str], out: str, base: str = "fixed") -> str:
-    """The command that mends a cause; what a log from the ground only hints at is fitted to one from the air."""
-    names = " ".join(logs) or "LOG"
+    """The command that fixes a cause; causes only suggested by a log from the ground are fitted to one from the air.
+
+    logs  files, and what reads them (--mapping NAME)
+    """
+    names = shlex.join(logs) or "LOG"
     by_hand = _BY_HAND.get(cause)
     if by_hand is not None:
         return by_hand.format(robot=robot, logs=names, out=out)
@@ -42,7 +46,7 @@ def command_for(cause: str, robot: str, logs: Sequence[str], out: str, base: str
 
 
 def excitation_for(causes: Sequence[str]) -> str:
-    """Motion that tells causes apart."""
+    """Excitation that distinguishes causes."""
     return "; ".join(dict.fromkeys(EXCITATION[name] for name in causes if name in EXCITATION))
 
 
@@ -71,7 +75,7 @@ def as_cause(one: Ranked, robot: str, logs: Sequence[str], out: str, base: str, 
 def refit_request(
     ranked: Sequence[Ranked], robot: str, base: str, logs: Sequence[str], hashes: Sequence[str], trunk: str
 ) -> RefitRequest | None:
-    """Parameters of the first cause and of those tied with it; None: nothing that a fit could mend."""
+    """Parameters of the first cause and of those tied with it; None: no fit could remove the cause."""
     asked = [one.tested for one in ranked if (one is ranked[0] or one.tied) and one.tested.fits]
     asked = [one for one in asked if one.cause not in _NO_FIT]
     if not asked or ranked[0].tested.cause in _NO_FIT:

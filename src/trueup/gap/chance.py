@@ -1,7 +1,7 @@
-"""What a search gains by chance: on windows that the model itself made, with the log's noise.
+"""Gain of a search by chance: measured on windows simulated by the model itself, with the log's noise.
 
-Noise of the encoders, and of the base's state where legs and IMU told it: a foot that lands a moment early or late
-throws a window off, and some change of the model always seems to explain a few such windows.
+Noise of the encoders, and of the base's state where it comes from legs and IMU: a foot that lands a moment early or
+late changes a whole window, and some change of the model always seems to explain a few such windows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trueup.world.replay.playback import RecordedStretch, joint_seen, play
 
 
 def by_chance(search: CauseSearch, causes: Sequence[str], seed: int) -> dict[str, float]:
-    """Mismatch that each cause's search explains on held-out windows of a log in which nothing is wrong."""
+    """Mismatch that each cause's search explains on held-out windows of a log without any fault."""
     chosen = [one for one in HYPOTHESES if one.cause in causes]
     if not chosen:
         return {}
@@ -34,7 +34,7 @@ def by_chance(search: CauseSearch, causes: Sequence[str], seed: int) -> dict[str
 
 
 def own_windows(search: CauseSearch, seed: int) -> LogWindows:
-    """The windows with what the model's sensors would show, plus noise."""
+    """The windows with the model's simulated sensor readings plus noise."""
     windows, model, rng = search.windows, search.model, np.random.default_rng(seed)
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
     out = play(sim, _elsewhere(windows, rng))
@@ -47,7 +47,7 @@ def own_windows(search: CauseSearch, seed: int) -> LogWindows:
 
 
 def _elsewhere(windows: LogWindows, rng: np.random.Generator) -> RecordedStretch:
-    """The starts of the windows as far off as the estimate of the base's state may be."""
+    """The starts of the windows disturbed by the error of the base's state estimate."""
     recorded, (up, along) = windows.recorded, windows.base_noise
     if recorded.base_pos is None or recorded.base_vel is None or max(up, along) == 0.0:
         return recorded

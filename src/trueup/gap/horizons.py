@@ -19,7 +19,7 @@ _WHOLE_S = 20.0  # of a log that is replayed open loop
 
 
 def horizons(model: Model, logs: Sequence[Log], windows: LogWindows) -> list[Horizon]:
-    """Root mean square mismatch of every signal at every horizon that the logs are long enough for."""
+    """Root mean square mismatch of every signal at every horizon within the logs' length."""
     log, out = logs[0], []
     seconds = float(log.time[-1] - log.time[0])
     for name, horizon_s in _AT.items():

@@ -1,8 +1,8 @@
 """Mismatch of windows under many candidate changes, all as rows of one batch.
 
-Each channel's error is measured in units of what would not matter: 0.004 rad of a joint, 0.15 rad/s of spin, 0.015 of
-the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide. On the
-ground a foot that lands a moment early or late throws a window off by any amount: there the logarithm of one plus the
+Each channel's error is in units of a negligible difference: 0.004 rad of a joint, 0.15 rad/s of angular velocity, 0.015
+of the direction of gravity; a sample counts at most `_MOST` squared units, so that one lost window does not decide. On
+the ground a foot that lands a moment early or late changes a window by any amount: there the logarithm of one plus the
 mean square counts, as for errors with heavy tails.
 """
 
@@ -35,7 +35,7 @@ _ROWS = 1500  # simulations in one batch
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """The simulator that is compared: a robot, its calibration, held or free; `delay_s` is the longest tried."""
+    """The simulator under test: a robot, its calibration, fixed or free base; `delay_s` is the longest delay tried."""
 
     robot: Robot
     params: SimParams | None
@@ -60,7 +60,7 @@ class Model:
 
 
 def base_values(model: Model, windows: LogWindows, names: Sequence[str]) -> dict[str, FloatArray]:
-    """Parameters (W, ...) that stand without any change."""
+    """Parameters (W, ...) without any change."""
     sim = model.sim(windows.count, windows.rate_hz, windows, 1)
     return {name: sim.params.get(name) for name in names}
 
@@ -87,11 +87,24 @@ def losses(
             sim.substep_model = DahlFriction(torque)
         out = errors(sim, windows, recorded)
         parts.append(out.reshape(len(some), windows.count, -1))
-    return np.concatenate(parts)
+    found = np.concatenate(parts)
+    return found if windows.weight is None else found * windows.weight[:, None]
+
+
+def weighed(model: Model, windows: LogWindows) -> LogWindows:
+    """The windows with weights that make the mismatch of each recording 1; less than what would not matter stays less.
+
+    A fast motion has a hundred times the mismatch of a slow one: unweighed, it alone would say what is wrong.
+    """
+    if windows.log.max() == 0:
+        return windows
+    each = losses(model, windows, [{}])[0].mean(axis=1)
+    mean = np.array([each[windows.log == k].mean() for k in range(int(windows.log.max()) + 1)])
+    return replace(windows, weight=1.0 / np.maximum(mean, 1.0)[windows.log])
 
 
 def _stood_anew(robot: Robot, recorded: RecordedStretch, bias: FloatArray) -> RecordedStretch:
-    """Starts whose base was told by legs, with the legs where encoders of another bias have them."""
+    """Starts whose base comes from leg odometry, computed again with another encoder bias."""
     if recorded.base_pos is None or recorded.base_vel is None:
         return recorded
     pos, vel = recorded.base_pos.copy(), recorded.base_vel.copy()

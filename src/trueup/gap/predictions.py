@@ -1,7 +1,7 @@
-"""What `verify` predicted against what happened: every run of a workspace on the robot, beside its certificate.
+"""Scores the predictions of `verify`: every run of a workspace on the robot against its certificate.
 
 A run belongs to the certificate of the bundle that it ran (by hash). The intervals of a prediction are those of one
-robot, as the mean over many episodes; so a robot is scored by the mean of its runs, and single runs stand beside it.
+robot, as the mean over many episodes; so a robot is scored by the mean of its runs, with single runs shown beside it.
 Falls are scored run by run with the probability that was predicted: Brier's score, 0 is perfect, 0.25 is a coin.
 """
 
@@ -28,7 +28,7 @@ _RUNG, _FLAT = "full", "commands"  # the last rung; the scenario that prediction
 
 
 class PredictedQuantity(msgspec.Struct, frozen=True, kw_only=True):
-    """A number that was predicted with an interval, and what was measured; None where one of them is not known."""
+    """A predicted interval and the measured value of a quantity; None for those not known."""
 
     name: str
     unit: str
@@ -43,7 +43,7 @@ class PredictedQuantity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: `fall_chance` that was predicted, and what happened; errors beside the interval of the robot's mean."""
+    """One run: predicted `fall_chance` and outcome; errors beside the interval of the robot's mean."""
 
     name: str
     seconds: float
@@ -65,11 +65,11 @@ class ScoredRobot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Predictions(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a workspace.
+    """Scored predictions of a workspace.
 
     inside, judged   quantities of robots that lie within their 95 % intervals, of how many
     brier            mean over the runs; `brier_base`: of always predicting the share that fell, None below two runs
-    notes            what could not be scored, and why
+    notes            runs that could not be scored, and why
     """
 
     robots: tuple[ScoredRobot, ...]
@@ -110,7 +110,7 @@ def predictions(workspace: str | Path, robot: str | Robot | None = None) -> Pred
 
 
 def _certificates(folder: Path) -> dict[str, Certificate]:
-    """By the hash of their bundles; of several the one of most worlds."""
+    """Certificates by the hash of their bundles; of several the one with most worlds."""
     out: dict[str, Certificate] = {}
     for path in sorted(folder.rglob("*.certificate.json")):
         one = read_certificate(path)
@@ -165,7 +165,7 @@ def _run(
 def _quantities(
     certificate: Certificate, found: dict[str, float | None], power: dict[str, float] | None
 ) -> tuple[PredictedQuantity, ...]:
-    """The error that was predicted, and power where the gate's score has it."""
+    """Predicted velocity error, and power where the gate's score has it."""
     told = certificate.prediction
     assert told is not None
     out = []
@@ -179,7 +179,7 @@ def _quantities(
 
 
 def _power(folder: Path, bundle: str) -> dict[str, float] | None:
-    """Power over the whole range of commands in the score that the gate left: median, and 80 % of the trials."""
+    """Power over the whole range of commands in the gate's score: median, and 80 % of the trials."""
     for score in _scores(folder):
         if score.get("bundle_hash") != bundle:
             continue

@@ -14,7 +14,7 @@ class Cause(Strict, frozen=True, kw_only=True):
     """One explanation of the mismatch.
 
     joints      that it acts on; () for the whole robot
-    size, unit  of the change that explains most on the part of the log that it was estimated on
+    size, unit  of the change that explains most on the estimating part of the log
     explained   share of the squared mismatch that disappears on held-out windows; `interval` its 90 % interval
     confidence  share of bootstrap draws over held-out windows in which no other cause explains more
     tied        whether it explains as much as the first, within what the windows can tell
@@ -34,7 +34,7 @@ class Cause(Strict, frozen=True, kw_only=True):
 
 
 class CausePair(Strict, frozen=True, kw_only=True):
-    """The first cause together with a second one, and what both explain on held-out windows."""
+    """The first cause together with a second one, and the share both explain on held-out windows."""
 
     names: tuple[str, str]
     explained: float
@@ -52,12 +52,13 @@ class Horizon(Strict, frozen=True, kw_only=True):
 
 
 class GapResult(Strict, frozen=True, kw_only=True):
-    """What a log says about a simulator.
+    """Result of a diagnosis.
 
-    causes         that are significant and matter, the best first; empty when nothing is wrong
+    causes         significant ones beyond tolerance, the best first; empty when there are none
     tried          every hypothesis that was tested, name -> share explained on held-out windows
     horizons       one step, 0.1 s, 1 s and whole log, per signal
     distances      of distributions, for logs whose commands cannot be replayed
+    disagreement   of several recordings, in words: a change that mends one and spoils another; empty: none does
     """
 
     schema: int = SCHEMA
@@ -75,6 +76,7 @@ class GapResult(Strict, frozen=True, kw_only=True):
     horizons: tuple[Horizon, ...]
     distances: dict[str, float]
     notes: tuple[str, ...]
+    disagreement: str = ""
     refit: RefitRequest | None = None
 
     def write(self, folder: str | Path) -> Path:

@@ -13,12 +13,13 @@ from trueup.gap.config import GapCfg
 
 @dataclass(frozen=True, kw_only=True)
 class GapVerb:
-    """Say where simulator and robot differ, why, and which command fixes it.
+    """Diagnose where simulator and robot differ, why, and which command fixes it.
 
     In: logs of the robot (in the air or walking) with commands and encoder positions, IMU on the ground; without
-    commands, but with the policy that ran, distributions are compared. Out: ranked causes with what each explains on
+    commands, but with the policy that ran, distributions are compared. Out: ranked causes with the share each explains
+    on
     parts of the log that it was not estimated on; DIR/result.json, DIR/index.html, and DIR/refit.json, which
-    `trueup calibrate --refit` takes. Exit code 0: nothing wrong, 1: a cause was found.
+    `trueup calibrate --refit` takes. Exit code 0: no cause found, 1: a cause was found.
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]
@@ -33,10 +34,10 @@ class GapVerb:
 
 @dataclass(frozen=True)
 class PredictionsVerb:
-    """Score what `verify` predicted with what the robot then did: falls, velocity error, power.
+    """Score the predictions of `verify` against the robot's runs: falls, velocity error, power.
 
     In: a workspace of `trueup loop`, or any folder with certificates and recordings of `trueup deploy`. Out: a table of
-    every run on the last rung with the interval that was predicted, what was measured and whether it lies inside; and
+    every run on the last rung with the predicted interval, the measured value and whether it lies inside; and
     over all of them the share inside and the score of the predicted falls (Brier).
     """
 

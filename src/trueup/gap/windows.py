@@ -1,4 +1,4 @@
-"""A log cut into short windows that start in measured states, half to estimate causes on, half held out.
+"""Short windows of a log that start in measured states: one half to estimate causes, the other held out.
 
 A floating base is taken from odometry where the log has it. Without, orientation and spin are the IMU's; height and
 velocity come from the legs and the accelerometer (`legs`).
@@ -30,12 +30,13 @@ _WARM_C = 2.0  # deg C of rise from which heat may matter
 
 @dataclass(frozen=True, kw_only=True)
 class LogWindows:
-    """Stretches of a log: commands from measured states, and what the sensors reported after each command.
+    """Windows of a log: start states, commands, and sensor readings after each command.
 
     measured  (W, L, njoint) rad; gyro (W, L, 3) rad/s and gravity (W, L, 3) in the IMU's frame, None: not compared
     late      (W,) 0 at the begin of the log, 1 at its end; warm (W, njoint) share of the highest temperature rise
-    held      (W,) windows that causes are judged on
-    base_noise  of the base's height (m) and velocity (m/s) where legs and IMU tell them
+    held      (W,) windows that causes are judged on; log (W,) recording that each is of
+    base_noise  of the base's height (m) and velocity (m/s) where they come from legs and IMU
+    weight    (W,) of each window's mismatch, so that each of several recordings counts as much; None: 1
     """
 
     rate_hz: float
@@ -46,7 +47,9 @@ class LogWindows:
     late: FloatArray
     warm: FloatArray
     held: NDArray[np.bool_]
+    log: Rows
     base_noise: tuple[float, float] = (0.0, 0.0)
+    weight: FloatArray | None = None
 
     @property
     def count(self) -> int:
@@ -54,7 +57,7 @@ class LogWindows:
 
 
 def joined(parts: Sequence[LogWindows]) -> LogWindows:
-    """Windows of several logs of one rate and length; those of logs whose gains change step by step fill all."""
+    """Concatenate windows of several logs of one rate and length; gains per step if any log has them."""
     if len(parts) == 1:
         return parts[0]
     length = parts[0].measured.shape[1]
@@ -79,17 +82,19 @@ def joined(parts: Sequence[LogWindows]) -> LogWindows:
         rate_hz=parts[0].rate_hz,
         recorded=RecordedStretch(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
         held=np.concatenate([part.held for part in parts]),
+        log=np.repeat(np.arange(len(parts)), [part.count for part in parts]),
         base_noise=max(part.base_noise for part in parts),
+        weight=whole([part.weight for part in parts]),
         **same,
         **more,  # type: ignore[arg-type]
     )
 
 
 def some(windows: LogWindows, at: Rows) -> LogWindows:
-    """A few of the windows."""
+    """A subset of the windows."""
     arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(RecordedStretch) if one.name != "history"}
     chosen = {name: values[at] for name, values in arrays.items() if values is not None}
-    names = ("measured", "gyro", "gravity", "late", "warm", "held")
+    names = ("measured", "gyro", "gravity", "late", "warm", "held", "log", "weight")
     own = {name: getattr(windows, name)[at] for name in names if getattr(windows, name) is not None}
     return replace(windows, recorded=replace(windows.recorded, **chosen), **own)
 
@@ -134,6 +139,7 @@ def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) ->
         late=late,
         warm=_warmth(log, at, late),
         held=np.arange(len(at)) // 2 % 2 == 1,
+        log=np.zeros(len(at), np.intp),
         base_noise=BASE_NOISE if walking and not has_odometry(log) else (0.0, 0.0),
     )
 
@@ -168,7 +174,7 @@ def _base(robot: Robot, log: Log, tracks: Tracks, at: Rows) -> tuple[FloatArray,
 
 
 def has_odometry(log: Log) -> bool:
-    """Whether the log tells where the base is and how it moves."""
+    """Whether the log has pose and velocity of the base."""
     return "base_pos" in log and "base_vel" in log
 
 
@@ -177,5 +183,5 @@ def _spin(log: Log) -> FloatArray:
 
 
 def is_acceleration(acc: FloatArray) -> bool:
-    """Whether it holds gravity, in m/s^2: some robots log none, some log units of g."""
+    """Whether its magnitude is that of gravity in m/s^2: some robots log none, some log units of g."""
     return bool(np.isfinite(acc).all() and 8.0 < np.median(np.linalg.norm(acc, axis=1)) < 12.0)

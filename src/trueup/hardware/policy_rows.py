@@ -99,9 +99,9 @@ def read_rows(path: str | Path) -> RecordedRows:
     if not widths or any(not 0 <= width <= 1_000_000 for width in widths):
         raise TrueupError("its header names no columns, or columns of impossible width", file=file)
     expected = column_widths(len(header.joint_names), header.columns.get("asked", 0), 0, 0)
-    lacking = [name for name in expected if name not in header.columns]
-    if lacking:
-        raise TrueupError(f"its header lacks the column {lacking[0]!r}", file=file)
+    missing = [name for name in expected if name not in header.columns]
+    if missing:
+        raise TrueupError(f"its header lacks the column {missing[0]!r}", file=file)
     return _rows(header, body)
 
 

@@ -1,4 +1,4 @@
-"""The whole loop in a workspace of artifacts: stages with inputs, rounds, what they came to. `tu.loop(...)` runs it."""
+"""The whole loop in a workspace of artifacts: stages, rounds and their comparison. `tu.loop(...)` runs it."""
 
 from trueup.core.verb_package import make_callable
 

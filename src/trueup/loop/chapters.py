@@ -1,4 +1,4 @@
-"""Chapters of a round's story, one function each, from the files that its stages left."""
+"""Chapters of a round's report, one function each, from the files that its stages wrote."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trueup.deploy.ladder.records import RUNGS
 from trueup.evaluate.score import read_score
 from trueup.gap.predictions import predictions
 from trueup.gap.result import FILE as GAP_FILE
@@ -21,6 +22,10 @@ from trueup.train.folder import RunFolder
 from trueup.world.fitted.calibration import Calibration, Estimate, read_calibration
 
 _MOST = 12  # rows of a table
+_VERDICTS = (
+    "Those that differ most, of which the recordings exclude what the model said. Identified: known closely; bounded: "
+    "known to one side; weak: known within the interval only. Training draws from all of it."
+)
 _LOAD = ("mass_scale", "com_offset")
 
 
@@ -44,25 +49,26 @@ def calibrated(loop: Context, round_: int) -> Chapter:
     ]  # fmt: skip
     before, after = held_out_errors(fit)
     verdict = f"{len(wrong)} of {len(fit.estimates)} parameters are not what the model says"
-    verdict += f"; error on held-out motion {before:.1f} -> {after:.1f} mrad"
+    verdict += f"; error on held-out motion {before:.1f} → {after:.1f} mrad"
     columns = ("parameter", "the model said", "the robot says", "95 %", "unit", "verdict")
     load = [one for one in fit.estimates if one.parameter.name in _LOAD]
     said = "; ".join(f"{one.parameter.label} {one.value:.3g} {one.parameter.unit}" for one in load)
+    weighed = f"Squats on the ground weighed the trunk: {said}." if load else ""
     return Chapter(
         title="what the simulator got wrong", verdict=verdict, tables=[(columns, rows)],
-        text=f"Squats on the ground weighed the trunk: {said}." if load else "",
+        text=f"{weighed}\n\n{_VERDICTS}",
         links=_links(loop, round_, "calibrate", "ladder"),
     )  # fmt: skip
 
 
 def held_out_errors(fit: Calibration) -> tuple[float, float]:
-    """Error of the model as it came and of the fitted one on motion that the fit did not see, mrad."""
+    """Error of the nominal and of the fitted model on held-out motion, mrad."""
     before, after = fit.holdout_nominal or fit.fit_nominal, fit.holdout_calibrated or fit.fit_calibrated
     return 1e3 * before.open_loop_mean, 1e3 * after.open_loop_mean
 
 
 def _clearest(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Those that differ most from their nominal values, in widths of their own intervals."""
+    """Estimates that differ most from their nominal values, in widths of their own intervals."""
 
     def distance(one: Estimate) -> float:
         nominal = one.value if one.nominal is None else one.nominal
@@ -101,16 +107,17 @@ def judged(loop: Context, round_: int) -> Chapter:
         (one["name"], Badge(status.get(one["state"], "warn"), one["state"]), str(one["found"]), str(one["asked"]))
         for one in checks
     ]
-    tables: list[Any] = [(("question", "", "found", "asked"), rows)]
+    tables: list[Any] = []
     scores = sorted(loop.folder(round_, "evaluate").rglob("score.json"))
     if scores:
         score = read_score(scores[0].parent)
         found: list[tuple[Cell, ...]] = [
-            (one.name, one.rate.share, f"{one.rate.low:.0%} to {one.rate.high:.0%}") for one in score.results
-        ]  # fmt: skip
-        tables.insert(0, (("scenario", "success", "95 %"), found))
+            (one.name, f"{one.rate.share:.0%}", f"{one.rate.low:.0%} to {one.rate.high:.0%}") for one in score.results
+        ]
+        tables = [(("scenario in the simulator", "success", "95 %"), found)]
     return Chapter(
         title="what the gate said", verdict=verdict, status="bad" if blocking else "good", tables=tables,
+        details={f"all {len(checks)} questions of the gate": (("question", "", "found", "asked"), rows)},
         links=_links(loop, round_, "evaluate", "verify"),
     )  # fmt: skip
 
@@ -118,8 +125,8 @@ def judged(loop: Context, round_: int) -> Chapter:
 def deployed(loop: Context, round_: int, figures: RoundFigures | None, films: list[tuple[Path, str]]) -> Chapter:
     folder = loop.folder(round_, "deploy")
     rows: list[tuple[Cell, ...]] = []
-    for file in sorted(folder.glob(f"{BUNDLE}.ladder/**/*.json"), key=lambda one: one.stat().st_mtime):
-        record = json.loads(file.read_text())
+    records = [json.loads(file.read_text()) for file in folder.glob(f"{BUNDLE}.ladder/**/*.json")]
+    for record in sorted(records, key=lambda one: RUNGS.index(one["rung"])):
         failed = [one["name"] for one in record["judged"] if not one["passed"]]
         rows.append(
             (
@@ -130,9 +137,11 @@ def deployed(loop: Context, round_: int, figures: RoundFigures | None, films: li
         )
     facts: dict[str, Cell] = {}
     if figures is not None:
-        facts = {"runs": figures.runs, "falls": figures.falls, "joint error, rad": figures.tracking}
-        facts |= {} if figures.error is None else {"velocity error, m/s": figures.error}
-    verdict = "the last rung was not reached" if figures is None else f"{figures.falls} of {figures.runs} runs fell"
+        facts = {"runs": figures.runs, "seconds": round(figures.seconds), "joint error, rad": figures.tracking}
+    verdict = "the last rung was not reached"
+    if figures is not None:
+        error = "" if figures.error is None else f"; velocity error {figures.error:.3f} m/s"
+        verdict = f"{figures.falls} of {figures.runs} runs fell{error}"
     return Chapter(
         title="what the robot did", verdict=verdict, status="good" if figures and not figures.falls else "bad",
         facts=facts, films=films, tables=[(("rung", "", "what failed"), rows)], links=_links(loop, round_, "deploy"),
@@ -144,7 +153,6 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
     folder = loop.folder(round_, "gap")
     if not (folder / GAP_FILE).exists():
         return Chapter(title="what the diagnosis found", verdict="no run to diagnose", status="warn")
-    result = json.loads((folder / "result.json").read_text())
     result = read_gap(folder)
     columns = ("cause", "size", "explains", "90 %", "likeliest in", "mended by")
     rows: list[tuple[Cell, ...]] = [
@@ -152,7 +160,7 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
          f"{one.explained:.0%}", "{:.0%} to {:.0%}".format(*one.interval), f"{one.confidence:.0%}", one.command)
         for one in result.causes[:_MOST]
     ]  # fmt: skip
-    verdict = "nothing wrong: no single change explains what simulator and robot do differently"
+    verdict = result.disagreement or "nothing wrong: no single change explains what simulator and robot do differently"
     if result.causes:
         first, rivals = result.causes[0], [one.name for one in result.causes[1:] if one.tied]
         also = f"; as good: {', '.join(rivals)}" if rivals else ""
@@ -168,7 +176,7 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
 
 
 def predicted(loop: Context, round_: int) -> list[Chapter]:
-    """What the gate predicted for a robot that nobody had tried, beside what it did; none without a prediction."""
+    """The gate's prediction for the robot beside its measured runs; empty without a prediction."""
     found = predictions(loop.workspace.path / f"round-{round_}", loop.robot)
     if not found.judged:
         return []
@@ -187,7 +195,7 @@ def predicted(loop: Context, round_: int) -> list[Chapter]:
 
 
 def _links(loop: Context, round_: int, *stages: str) -> dict[str, str]:
-    """Pages that stages left, and their logs."""
+    """Pages and logs of the stages."""
     out = {}
     for stage in stages:
         folder = loop.workspace.folder(round_, stage)

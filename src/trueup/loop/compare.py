@@ -1,8 +1,8 @@
-"""What a round came to on the robot, and one round against another.
+"""Figures of a round on the robot, and comparison of two rounds.
 
-Everything is computed from the robot's own sensors: how the runs ended, how far the joints were from their targets, and
-for legged robots the velocity by leg odometry against the velocity that was asked for. Rounds are compared run by run:
-run k of both was asked the same, for the same time, on the same robot.
+Everything is computed from the robot's own sensors: how the runs ended, the joints' distance from their targets, and
+for legged robots the velocity by leg odometry against the commanded one. Rounds are compared run by run:
+run k of both has the same command and duration, on the same robot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trueup.robot.load import Robot
 from trueup.tasks.evaluation.statistics import mcnemar
 from trueup.world.odometry import leg_odometry
 
-_BLOCK_S = 2.0  # of walking: what follows is nearly independent
+_BLOCK_S = 2.0  # of walking: blocks are nearly independent
 _DRAWS = 4000
 _FALLEN_RAD = 1.0
 _SIGNIFICANT = 0.05
@@ -30,10 +30,10 @@ Verdict = Literal["better", "no difference", "worse", "mixed"]
 
 @dataclass(frozen=True, kw_only=True)
 class RoundFigures:
-    """A round on the robot.
+    """Figures of a round on the robot.
 
-    runs        on the last rung; `fell`: whether each leaned beyond 1 rad or ended before its time
-    blocks      (run, block) mean distance of the base's velocity from the one asked for in blocks of 2 s, m/s; after
+    runs        on the last rung; `fell`: whether each leaned beyond 1 rad or ended early
+    blocks      (run, block) mean distance of the base's velocity from the commanded one in blocks of 2 s, m/s; after
                 a fall the robot counts as standing still; None where velocity cannot be measured
     tracking    RMS distance of joints from their targets, rad
     """
@@ -53,7 +53,7 @@ class RoundFigures:
 
     @property
     def error(self) -> float | None:
-        """Mean distance of the velocity from the one asked for, m/s."""
+        """Mean distance of the velocity from the commanded one, m/s."""
         return None if self.blocks is None else float(np.mean(self.blocks))
 
     @property
@@ -83,7 +83,7 @@ class Comparison:
 
 
 def round_figures(robot: Robot, deploy_folder: Path, seconds: float) -> RoundFigures | None:
-    """Figures of the runs of the last rung, each of which should have lasted `seconds`; None if there are none."""
+    """Figures of the runs of the last rung, each of `seconds` as planned; None if there are none."""
     found = [read_rows(one) for one in sorted(deploy_folder.glob(f"full-*/{FILE}"))]
     if not found:
         return None
@@ -148,7 +148,7 @@ def _policy_rows(rows: RecordedRows) -> Ids:
 
 
 def _velocity_errors(robot: Robot, rows: RecordedRows, seconds: float) -> tuple[float, ...] | None:
-    """Mean error of each block of a run of `seconds`, m/s; from a fall or an early end on, the speed that was asked."""
+    """Mean error of each block of a run of `seconds`, m/s; after a fall or an early end the commanded speed."""
     if not robot.spec.feet or not rows.header.has_imu or rows.columns["command"].shape[1] < 2:
         return None
     hz, walked = rows.header.control_hz, _policy_rows(rows)

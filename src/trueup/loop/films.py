@@ -1,6 +1,6 @@
-"""Films of a workspace: the recorded motion beside both simulators, the policy at home, and the robot's own run.
+"""Films of a workspace: the recorded motion beside both simulators, the policy in simulation, and the robot's run.
 
-A film is named by the hash of the stage it shows, so that it is made once.
+A film is named by the hash of the stage it shows, so that it is rendered once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from trueup.core.errors import TrueupError
 from trueup.data.mcap.read import read_mcap
 from trueup.loop.compare import rows_log
 from trueup.loop.context import Context
+from trueup.loop.stages.act import WALKS
 from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model, default_qpos, joint_index
 
@@ -26,7 +27,7 @@ Film = tuple[Path, str]
 
 
 def recorded_films(loop: Context, round_: int) -> list[Film]:
-    """The log's motion as measured, and as the simulator does it before and after the fit."""
+    """The log's motion as measured, and simulated before and after the fit."""
     from trueup.world.fitted.calibration import read_calibration
     from trueup.world.replay.replay import replay
 
@@ -74,12 +75,14 @@ def robot_films(loop: Context, round_: int) -> list[Film]:
     for rows in sorted(loop.folder(round_, "deploy").glob("full-*/policy.rows"))[:_FILMED]:
         name = rows.parent.name
         path = _path(loop, f"robot-{name}-{round_}", made.hash)
-        out += _made(path, f"The robot in run {name}, by its own sensors.", partial(_film_rows, loop.robot, rows))
+        walk = WALKS[int(name.removeprefix("full-")) - 1] if loop.walks else ()
+        asked = f" asked for {', '.join(walk)}" if walk else ""
+        out += _made(path, f"The robot{asked}, drawn from its own sensors.", partial(_film_rows, loop.robot, rows))
     return out
 
 
 def _made(path: Path, caption: str, draw: Callable[[Path], object]) -> list[Film]:
-    """The film if it is there or can be made; a computer without ffmpeg or OpenGL still gets its page."""
+    """The film if it exists or can be rendered; without ffmpeg or OpenGL the page has none."""
     try:
         if not path.exists():
             draw(path)

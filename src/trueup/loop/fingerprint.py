@@ -1,12 +1,13 @@
-"""Hashes of artifacts by what they say: measured rows, numbers, networks; not by when and how fast they were made.
+"""Hashes of artifacts by content: measured rows, numbers, networks; without times and durations.
 
-A file's name tells how it is read. Times of day, durations and places on disk are left out of JSON, and the clock's
+The file name decides how a file is read. Times of day, durations and paths are left out of JSON, and the clock's
 columns out of recordings, so that the same work done twice, or killed and continued, has the same hash.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from trueup.core.errors import TrueupError
 # keys of JSON that say when, where or how fast
 _CLOCK = {
     "started", "seconds_taken", "elapsed_s", "minutes", "created", "startup", "folder", "path", "out", "effort",
-    "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "steps_per_s", "film", "log",
+    "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "fit_s", "steps_per_s", "film", "log",
     "provenance", "records",
 }  # fmt: skip
+_PLACES = re.compile(r"(?<!\S)/(?:[^/\s]+/)+")  # folders in which named files lie; their names are kept
 _CLOCK_CHECKS = {"inference"}  # checks of a certificate that measure this machine (`verify.gate.timing_check`)
 _CLOCK_COLUMNS = {"wall_s", "late_s", "step_s", "received", "host_time_s"}
 
@@ -56,9 +58,11 @@ def _rows(path: Path) -> str:
 
 
 def _plain(content: Any) -> Any:
-    """JSON without what the clock or the disk put there."""
+    """JSON without times, durations and paths."""
     if isinstance(content, dict):
         if content.get("name") in _CLOCK_CHECKS:
             return content["name"]
         return {key: _plain(value) for key, value in content.items() if key not in _CLOCK}
+    if isinstance(content, str):
+        return _PLACES.sub("", content)
     return [_plain(one) for one in content] if isinstance(content, list) else content

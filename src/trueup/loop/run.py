@@ -41,7 +41,7 @@ COMPARISON = "comparison.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Looped:
-    """Where the loop stands.
+    """State of a loop.
 
     figures      of every round that was on the robot
     comparison   of the last round with the first; None with fewer than two
@@ -54,7 +54,7 @@ class Looped:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What a workspace is about: it never changes but for what follows `task`."""
+    """The request of a workspace: fixed but for the fields after `task`."""
 
     robot: str
     driver: str
@@ -68,12 +68,13 @@ class _Asked:
 
 
 def context_of(asked: LoopVerb, budgets: Budgets | None = None) -> Context:
-    """What the stages of a loop know; refuses a workspace that belongs to another robot, driver or task."""
+    """Context of a loop; refuses a workspace of another robot, driver or task."""
     if asked.last_round < 1:
         raise TrueupError(f"a loop has at least one round, found --rounds {asked.rounds}")
     if asked.from_round is not None and asked.from_ is None:
         raise TrueupError("--from-round says of which round --from is meant: name a stage with --from")
     loop = Context(asked=asked, budgets=budgets or (FULL if asked.full else SHORT), workspace=Workspace(where(asked)))
+    loop.check()
     workspace = loop.workspace
     driver = "recordings" if asked.logs else same_twin(asked.driver) or asked.driver
     wanted = {"robot": loop.robot.spec.name, "driver": driver, "task": loop.task}
@@ -125,7 +126,7 @@ def _expected(asked: LoopVerb) -> dict[tuple[int, str], float]:
 
 
 def opened(path: Path) -> Context:
-    """The loop of a workspace, as it was asked for."""
+    """The loop of a workspace, as requested."""
     file = path / ASKED
     if not file.exists():
         raise TrueupError(f"is no workspace of `trueup loop`: {ASKED} is missing", file=path)
@@ -143,7 +144,7 @@ def run_loop(
     on_change: Callable[[Context], None] = lambda loop: None,
     budgets: Budgets | None = None,
 ) -> Looped:
-    """Run what is not done yet; `on_change` is called after every stage that ran; budgets: in place of those named."""
+    """Run the stages that are not done; `on_change` is called after each; `budgets` replace the named ones."""
     loop = context_of(asked, budgets)
     with _locked(loop.workspace.path):
         _forget(loop)
@@ -160,12 +161,12 @@ def run_loop(
 
 
 def stage_of(loop: Context, name: StageName, round_: int) -> Stage:
-    """A stage of a round, as it would run now."""
+    """A stage of a round, built from the present context."""
     return _MAKE[name](loop, round_)
 
 
 def standing(loop: Context) -> Looped:
-    """What the rounds that are done came to."""
+    """Figures and comparison of the finished rounds."""
     figures: dict[int, RoundFigures] = {}
     for round_ in loop.workspace.rounds():
         if loop.workspace.manifest(round_, "deploy") is not None:
@@ -185,7 +186,7 @@ def _names(asked: LoopVerb, round_: int) -> tuple[StageName, ...]:
 
 
 def _forget(loop: Context) -> None:
-    """With `--from STAGE`: that stage and those after it are done again; later rounds where their inputs change."""
+    """For `--from STAGE`: run that stage and those after it again; later rounds where their inputs change."""
     name, chosen = loop.asked.from_, loop.asked.from_round
     if name is None:
         return

@@ -1,4 +1,4 @@
-"""`trueup loop` and `trueup board`: what the operator sees while a loop runs, and the page that is left."""
+"""`trueup loop` and `trueup board`: progress on the screen and the page of the workspace."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ def run_verb(asked: LoopVerb) -> int:
             console.print(f"{name} done in {_clock(seconds)}", highlight=False)
 
     console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
-    looped = _run(asked, told)
+    try:
+        looped = _run(asked, told)
+    except KeyboardInterrupt:
+        console.print("stopped: the same command goes on from here", highlight=False)
+        raise
     _print_figures(looped, console)
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
     if asked.page:
@@ -75,13 +79,13 @@ def _run(asked: LoopVerb, tell: Tell = lambda stage, what, seconds, line: None) 
 
 
 def write_page(loop: Context, *, films: bool) -> Path:
-    """The story of a workspace as it stands."""
+    """Write the page of a workspace in its present state."""
     story = tell_story(loop, standing(loop), films=films)
     return write_workspace_page(story, loop.workspace.path / "index.html")
 
 
 def run_board(asked: BoardVerb) -> int:
-    """Serve a workspace and make its page anew when something changed."""
+    """Serve a workspace and write its page again after every change."""
     loop = opened(asked.workspace)
     before: dict[str, str] = {}
     with stop_on_signal() as stop, serve_folder(asked.workspace, asked.host, asked.port) as address:

@@ -1,8 +1,8 @@
-"""Stage: what one step of the loop takes, runs and leaves; and the runner that skips, continues and records it.
+"""Stage: inputs, commands and outputs of one step of the loop; and its runner, which skips, continues and records it.
 
-A stage's commands are processes of their own (`trueup VERB ...`), so that a crash is theirs, their output is kept, and
-each goes on by its own means where it was killed. A stage whose request (config and inputs) is unchanged and whose
-outputs are as they were made is skipped.
+A stage's commands are separate processes (`trueup VERB ...`), so that a crash does not end the loop, output is kept,
+and each can resume after a kill. A stage whose request (config and inputs) is unchanged and whose
+outputs are intact is skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 class StageCommand:
     """One process: `python -m` and these words.
 
-    ok     exit codes that are answers, not failures
+    ok     exit codes that are results, not failures
     last   exit codes after which the stage's other commands are left out: a rung that was not passed
     """
 
@@ -55,12 +55,12 @@ def verb(*words: object, ok: tuple[int, ...] = (0,), last: tuple[int, ...] = ())
 class Stage:
     """One step of a round.
 
-    after      stages whose outputs it is made of, as (round, name)
+    after      stages whose outputs are its inputs, as (round, name)
     config     what else decides its outcome
-    commands   what it runs, given its folder as it is now: a command that can go on is asked to
-    outputs    what it leaves that depends on the request alone, as glob patterns within its folder
-    budget_s   how long it is expected to take
-    absent     why it cannot be done here; it is recorded as such and later stages do without it
+    commands   its commands, given its folder: those that can resume get --resume
+    outputs    files that depend on the request alone, as glob patterns within its folder
+    budget_s   expected duration
+    absent     why it cannot be done here; this is recorded, and later stages run without it
     """
 
     name: str
@@ -129,11 +129,17 @@ def _run_all(workspace: Workspace, stage: Stage, folder: Path, tell: Tell) -> li
         if code in command.last:
             break
         if code not in command.ok:
-            lines = (folder / LOG).read_text(errors="replace").strip().splitlines()[-3:]
-            said = " | ".join(line.strip() for line in lines)
+            said = _complaint((folder / LOG).read_text(errors="replace"))
             told = f"stage {stage.name!r} of round {stage.round} failed with exit code {code}: {said}"
             raise TrueupError(f"{told}; the same command goes on from here", file=folder / LOG)
     return codes
+
+
+def _complaint(printed: str) -> str:
+    """Why a command failed: its own last word if it had one, else the end of what it printed."""
+    lines = [line.strip() for line in printed.strip().splitlines()]
+    last = lines[-1] if lines else ""
+    return last.removeprefix("trueup: ") if last.startswith("trueup: ") else " | ".join(lines[-3:])
 
 
 def _run(workspace: Workspace, stage: Stage, folder: Path, command: StageCommand, tell: Tell) -> int:
@@ -193,6 +199,6 @@ def _cpu_s() -> float:
 
 
 def _die_with_parent() -> None:
-    """A stage must not write on after its loop was killed; where the system cannot do that, the lock still warns."""
+    """End a stage with its killed loop; where the system cannot do that, the lock still warns."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

@@ -1,41 +1,66 @@
-"""`tell_story`: a workspace as the page tells it: rounds compared, chapters with films, the chain of artifacts."""
+"""`tell_story`: content of a workspace's page: rounds compared, chapters with films, the chain of artifacts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from trueup.loop import chapters
 from trueup.loop.compare import Comparison
 from trueup.loop.context import Context
 from trueup.loop.films import Film, policy_film, recorded_films, robot_films
 from trueup.loop.run import Looped
+from trueup.loop.stages.act import WALKS
 from trueup.loop.verbs import STAGES
 from trueup.loop.workspace import LOG
 from trueup.report.page import Cell, Status
+from trueup.report.traces import chart
 from trueup.report.workspace.story import Artifact, Chapter, Story
 from trueup.world.fitted.calibration import read_calibration
 
 
 def tell_story(loop: Context, looped: Looped, *, films: bool = True) -> Story:
-    """Everything that is known so far; chapters of stages that are not done are left out."""
+    """Content of the page so far; chapters of unfinished stages are left out."""
     rounds = loop.workspace.rounds()
     driver = "recordings" if loop.asked.logs else loop.asked.driver
     artifacts = [one for round_ in rounds for one in _artifacts(loop, round_)]
     return Story(
         title=f"{loop.robot.spec.name}: the loop",
         subtitle=f"{driver}, task {loop.trained.name}",
-        facts={
-            "robot": loop.robot.spec.name, "driver": driver, "task": loop.trained.name,
-            "rounds": len(rounds), "stages done": sum(bool(one.hash) for one in artifacts),
-            **_simulator(loop, rounds),
-            "CPU minutes": round(sum(one.cpu_seconds for one in artifacts) / 60.0, 1),
-        },
+        lead=_lead(loop, len(rounds)),
+        facts=_facts(loop, looped, rounds, artifacts),
         summary=_summary(loop, looped),
         comparison=_comparison(looped),
+        plots=_run_by_run(loop, looped),
         films=_side_by_side(loop, looped) if films else [],
         rounds={round_: _chapters(loop, looped, round_, with_films=films) for round_ in rounds},
         artifacts=artifacts,
     )  # fmt: skip
+
+
+def _lead(loop: Context, rounds: int) -> str:
+    """What was done, for somebody who sees such a page for the first time."""
+    if loop.asked.logs:
+        trained = ", and a policy was trained in it" if loop.workspace.manifest(1, "train") is not None else ""
+        return f"Recordings of a robot were given: a simulator was fitted to them{trained}. No robot was moved."
+    robot = "a virtual robot whose physics are hidden from all that follows" if loop.is_twin else "the robot"
+    first = f"Each round records {robot}, fits the simulator to it, trains a policy in draws of that fit"
+    later = " A later round begins with what the diagnosis of the one before found." if rounds > 1 else ""
+    return f"{first}, tests it, puts it on the robot rung by rung and diagnoses what it did there.{later}"
+
+
+def _facts(loop: Context, looped: Looped, rounds: list[int], artifacts: list[Artifact]) -> dict[str, Cell]:
+    """The few numbers that say what the loop came to; an arrow leads from the first to the last of them."""
+    out: dict[str, Cell] = {}
+    if looped.figures:
+        ends = [looped.figures[k] for k in sorted({min(looped.figures), max(looped.figures)})]
+        if all(one.error is not None for one in ends):
+            out["velocity error, m/s"] = " → ".join(f"{one.error:.3f}" for one in ends)
+        out["falls"] = " → ".join(f"{one.falls} of {one.runs}" for one in ends)
+    out |= _simulator(loop, rounds)
+    out["stages done"] = sum(bool(one.hash) for one in artifacts)
+    out["minutes"] = round(sum(one.seconds for one in artifacts) / 60.0, 1)
+    return out
 
 
 def _simulator(loop: Context, rounds: list[int]) -> dict[str, Cell]:
@@ -44,7 +69,7 @@ def _simulator(loop: Context, rounds: list[int]) -> dict[str, Cell]:
     if not done:
         return {}
     errors = chapters.held_out_errors(read_calibration(loop.fit(done[-1])))
-    return {"simulator's error, mrad": "{:.1f} -> {:.1f}".format(*errors)}
+    return {"simulator's error, mrad": "{:.1f} → {:.1f}".format(*errors)}
 
 
 def _side_by_side(loop: Context, looped: Looped) -> list[Film]:
@@ -92,10 +117,21 @@ def _summary(loop: Context, looped: Looped) -> list[tuple[Status, str]]:
     if looped.comparison is None:
         on_robot = ", ".join(map(str, looped.figures)) or "none"
         if loop.asked.logs:
-            return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+            return _of_recordings(loop)
         return [("plain", f"Rounds that came to the last rung on the robot: {on_robot}; two are needed to compare.")]
     status: dict[str, Status] = {"better": "good", "worse": "bad"}
     return [(status.get(looped.comparison.verdict, "warn"), in_words(looped.comparison))]
+
+
+def _of_recordings(loop: Context) -> list[tuple[Status, str]]:
+    """What the fit is worth on motion that it did not see; all that recordings alone can show."""
+    if loop.workspace.manifest(1, "calibrate") is None:
+        return [("plain", "Recordings were given and no robot: what follows is what they show.")]
+    before, after = chapters.held_out_errors(read_calibration(loop.fit(1)))
+    errors = f"{after:.1f} instead of {before:.1f} mrad on motion that the fit did not see"
+    if after < before:
+        return [("good", f"The fitted simulator is nearer to the robot than the model as it came: {errors}.")]
+    return [("warn", f"The fit is no better than the model as it came: {errors}.")]
 
 
 def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
@@ -108,6 +144,19 @@ def _comparison(looped: Looped) -> tuple[list[str], list[list[Cell]]] | None:
         for k, one in looped.figures.items()
     ]  # fmt: skip
     return columns, rows
+
+
+def _run_by_run(loop: Context, looped: Looped) -> list[tuple[Any, str]]:
+    """Errors of all runs, rounds side by side; nothing where velocities were not asked for."""
+    known = {k: one.blocks for k, one in looped.figures.items() if one.blocks is not None}
+    if not known or not loop.walks:
+        return []
+    figure = chart(300, {"tickangle": 0}, {"title": "velocity error, m/s"})
+    for k, blocks in known.items():
+        asked = ["<br>".join(walk) for walk in WALKS[: len(blocks)]]
+        fell = ["fell" if one else "" for one in looped.figures[k].fell]
+        figure.add_bar(x=asked, y=[sum(one) / len(one) for one in blocks], name=f"round {k}", text=fell)
+    return [(figure, "Run by run, on the robot: what was asked, and how far its velocity was from it.")]
 
 
 def _artifacts(loop: Context, round_: int) -> list[Artifact]:

@@ -18,12 +18,12 @@ STAGES: tuple[StageName, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Budgets:
-    """How much of everything a round does; steps and numbers, not minutes: the outcome must not depend on the clock.
+    """Budget of a round in steps and counts, not minutes: the outcome must not depend on the clock.
 
     tie           which joints share a value in the fit
-    train_steps   of the first round; `more_steps`: of every later one, which goes on from the policy before it
-    trials        of each scenario; suite: of scenarios, for walking twins; "": the whole one of the task
-    worlds        simulated robots of the gate's prediction
+    train_steps   of the first round; `more_steps`: of every later one, which continues from the last policy
+    trials        of each scenario; `suite`: scenarios for walking twins, "": the whole suite of the task
+    worlds        number of simulated robots of the gate's prediction
     deploy_s      of every run on the last rung
     save_s        between checkpoints of a training
     """
@@ -58,9 +58,9 @@ FULL = Budgets(
 class LoopVerb:
     """Run the whole loop in a workspace: record, calibrate, train, prove, deploy, diagnose, refit, and round again.
 
-    In: a robot, what it is reached by, and a task. Out: WORKSPACE with every artifact of every round, chained by hash,
-    and index.html that tells what happened. A stage whose inputs are unchanged is skipped; stopped or killed, the same
-    command goes on. A robot that is no twin is moved with --attended only.
+    In: a robot, its driver, and a task. Out: WORKSPACE with every artifact of every round, chained by hash,
+    and index.html, its report. A stage whose inputs are unchanged is skipped; after a stop or kill, the same
+    command continues. A robot that is no twin is moved with --attended only.
     """
 
     robot: tyro.conf.Positional[str]  # Built-in name, or your robot's folder or spec.
@@ -68,28 +68,28 @@ class LoopVerb:
     logs: tuple[Path, ...] = ()
     """Recordings of the robot, in place of recording it: the last quarter of them is held out and diagnosed, nothing is
     moved, and there is one round."""
-    params: str = "pace"  # What is fitted, as of `trueup calibrate --params`.
+    params: str = "pace"  # Parameters to fit, as of `trueup calibrate --params`.
     task: str | None = None  # Name of a task, or FILE.py:FUNCTION; default: ROBOT-velocity, or what the robot has.
     scenarios: str | None = None
     """A suite's file or the name of a shipped one, for evaluation and gate; default: as suits the task."""
-    start: Path | None = None  # A run of `trueup train` whose policy the first round goes on from.
+    start: Path | None = None  # A run of `trueup train` whose policy the first round continues from.
     workspace: OutFolder | None = None  # Default: loops/ROBOT-DRIVER.
-    rounds: int | None = None  # How often the loop is gone round; default: 2, with --until 1.
-    from_: Annotated[StageName | None, tyro.conf.arg(name="from")] = None  # Do this stage and all after it again.
+    rounds: int | None = None  # Number of rounds; default: 2, with --until 1.
+    from_: Annotated[StageName | None, tyro.conf.arg(name="from")] = None  # Run this stage and all after it again.
     from_round: int | None = None  # The round of --from; default: the newest that has that stage.
     until: StageName | None = None  # Stop after this stage of the last round.
     full: bool = False  # The budgets of real work (hours) instead of the short ones (minutes).
     train_steps: int | None = None  # Control steps of the first round's training; default: by the budget.
-    more_steps: int | None = None  # The same for every later round, which goes on from the policy before it.
+    more_steps: int | None = None  # The same for every later round, which continues from the last policy.
     seed: int = 0  # Of everything random.
     threads: int = 0  # Physics threads; 0: all cores. They do not change results.
-    attended: bool = False  # A person stands by and lets the loop move a real robot.
+    attended: bool = False  # Let the loop move a real robot; a person must stand by.
     page: bool = True  # Write WORKSPACE/index.html.
     films: bool = True  # With films.
 
     @property
     def last_round(self) -> int:
-        """The last round that is asked for."""
+        """The last requested round."""
         if self.logs:
             return 1
         return self.rounds if self.rounds is not None else 2 if self.until is None else 1
@@ -97,7 +97,7 @@ class LoopVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardVerb:
-    """Serve the page of a workspace, made anew whenever a stage ends.
+    """Serve the page of a workspace, written again whenever a stage ends.
 
     In: a workspace of `trueup loop`, running or done. Out: a page in the browser, until Ctrl-C.
     """

@@ -1,9 +1,9 @@
 """Workspace: a folder with one folder per stage and round, whose manifests chain artifacts by hash.
 
-WORKSPACE/workspace.json             robot, driver, task, budgets: what the loop was asked for
+WORKSPACE/workspace.json             request of the loop: robot, driver, task, budgets
 WORKSPACE/round-1/calibrate/         the artifacts of a stage, and beside them
-    request.json                     what it was asked for and made of; written first
-    stage.log                        everything its commands printed
+    request.json                     config and inputs; written first
+    stage.log                        output of its commands
     manifest.json                    hashes of inputs and outputs, parents; written last: a stage without is not done
     times.json                       when and how long, no part of any hash
 """
@@ -29,10 +29,10 @@ MANIFEST, REQUEST, LOG, TIMES, ASKED = "manifest.json", "request.json", "stage.l
 
 @dataclass(frozen=True, kw_only=True)
 class StageManifest:
-    """What a stage was made of and what it left.
+    """Inputs and outputs of a finished stage.
 
-    request   hash of config and inputs: the same request need not be done again
-    inputs    stage -> hash of its outputs as they were used; these are the parents
+    request   hash of config and inputs: an equal request is not run again
+    inputs    stage -> hash of its outputs as used; these are the parents
     outputs   path within the stage's folder -> hash by content (`fingerprint`)
     codes     exit codes of its commands
     hash      of request and outputs: what later stages name as their parent
@@ -52,7 +52,7 @@ class StageManifest:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """When a stage ran and how long; of a stage that was killed and continued, of all its parts together."""
+    """When a stage ran and for how long, summed over interrupted runs."""
 
     started: str = ""
     seconds: float = 0.0
@@ -70,7 +70,7 @@ class Workspace:
         return self.path / f"round-{round_}" / stage
 
     def manifest(self, round_: int, stage: str) -> StageManifest | None:
-        """Of a stage that is done; None if it is not."""
+        """Manifest of a finished stage; None if it is not finished."""
         return read_manifest(self.folder(round_, stage))
 
     def times(self, round_: int, stage: str) -> Times:
@@ -80,7 +80,7 @@ class Workspace:
             return Times()
 
     def begin(self, round_: int, stage: str, request: dict[str, Any]) -> Path:
-        """The stage's folder for this request: what an equal one began stays, what another one left is removed."""
+        """The stage's folder for this request: files of an equal request are kept, others removed."""
         folder, text = self.folder(round_, stage), json.dumps(request, indent=1, sort_keys=True)
         if not (folder / REQUEST).exists() or (folder / REQUEST).read_text() != text:
             if folder.exists():
@@ -97,7 +97,7 @@ class Workspace:
         return msgspec.convert(whole, StageManifest)
 
     def intact(self, manifest: StageManifest) -> bool:
-        """Whether all outputs are there as they were made."""
+        """Whether all outputs exist unchanged."""
         folder = self.folder(manifest.round, manifest.stage)
         try:
             return all(fingerprint(folder / name) == value for name, value in manifest.outputs.items())
@@ -105,7 +105,7 @@ class Workspace:
             return False
 
     def hashes(self) -> dict[str, str]:
-        """round-K/STAGE -> hash, of all stages that are done: what two workspaces are compared by."""
+        """round-K/STAGE -> hash of every finished stage, to compare two workspaces by."""
         found = sorted(self.path.glob(f"round-*/*/{MANIFEST}"))
         return {f"{one.parts[-3]}/{one.parts[-2]}": json.loads(one.read_text())["hash"] for one in found}
 
@@ -123,7 +123,7 @@ def read_manifest(folder: Path) -> StageManifest | None:
 
 
 def request_hash(request: dict[str, Any]) -> str:
-    """Hash of what a stage is asked for."""
+    """Hash of a stage's config and inputs."""
     return sha256_of([json.dumps(request, sort_keys=True)])
 
 

@@ -152,7 +152,7 @@ class ActuatorNet:
 
     def group_inputs(self, k: int, inputs: NDArray[AnyFloat]) -> NDArray[AnyFloat]:
         """Normalised inputs (..., joints of group k, ninput) from signals (..., njoint, nsignal, ntap)."""
-        mine = inputs[..., list(self.spec.groups[k]), :, :]
-        x = (mine - self.mean[k][:, None]) / self.std[k][:, None]
+        of_group = inputs[..., list(self.spec.groups[k]), :, :]
+        x = (of_group - self.mean[k][:, None]) / self.std[k][:, None]
         out: NDArray[AnyFloat] = x.reshape(*x.shape[:-2], -1)
         return out

@@ -120,12 +120,12 @@ class DelayLine:
         reads, now = self._reads, np.arange(self._head, self._head + substeps) * self.nsim
         tape: FloatArray
         if reads.by_row is not None:
-            index, one, tape = reads.by_row + now, self.nsim, self._tape.reshape(-1, self.njoint)
+            index, stride, tape = reads.by_row + now, self.nsim, self._tape.reshape(-1, self.njoint)
         else:
-            index, one = reads.by_joint + self.njoint * now[:, None], self.nsim * self.njoint
+            index, stride = reads.by_joint + self.njoint * now[:, None], self.nsim * self.njoint
             tape = self._tape.reshape(-1)
         later = tape.take(index, axis=0)
-        index -= one
+        index -= stride
         earlier = tape.take(index, axis=0)
         # later + f (earlier - later): a held command stays exactly itself
         with np.errstate(invalid="ignore", over="ignore"):  # a row that has blown up must not stop the others

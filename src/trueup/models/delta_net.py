@@ -82,10 +82,13 @@ class DeltaNet:
     high: Float32
 
     def __post_init__(self) -> None:
-        spec, one = self.spec, (self.spec.ninput,)
-        set_arrays(self, dict.fromkeys(("mean", "std", "low", "high"), one) | {"linear": (len(spec.corrected), *one)})
+        spec, per_input = self.spec, (self.spec.ninput,)
+        set_arrays(
+            self,
+            dict.fromkeys(("mean", "std", "low", "high"), per_input) | {"linear": (len(spec.corrected), *per_input)},
+        )
         if self.layers:
-            object.__setattr__(self, "layers", checked_layers(self.layers, *one, len(spec.corrected)))
+            object.__setattr__(self, "layers", checked_layers(self.layers, *per_input, len(spec.corrected)))
 
     def inputs(
         self,

@@ -54,16 +54,6 @@ def friction_law(name: str) -> FrictionLaw:
     return LAWS[name]
 
 
-def friction_budget(
-    model: str, params: FrictionCoefficients, dq: Values, tau_m: Values, tau_e: Values
-) -> FrictionBudget:
-    """Return the budget of `model` at velocity `dq` under motor torque `tau_m` and other torque `tau_e`.
-
-    Both parts have the broadcast shape of the velocities, torques and coefficients; views, to be read.
-    """
-    return friction_law(model).budget(params, dq, tau_m, tau_e)
-
-
 def _budget(model: str, params: FrictionParams, dq: Values, tau_m: Values, tau_e: Values) -> FrictionBudget:
     dry = params.kc + _load_part(model, params, tau_m, tau_e)
     if model not in ("M1", "M3"):

@@ -124,8 +124,8 @@ class NetForward:
             if self._pool is not None
         ]
         self._run(self._shares[0], self._scratch[0])
-        for one in waiting:
-            one.result()
+        for future in waiting:
+            future.result()
         self._collect(out)
 
     def _share_out(self) -> list[list[_Chunk]]:

@@ -1,4 +1,4 @@
-"""ActionMap: what a policy says becomes joint targets, in training and on the robot alike."""
+"""ActionMap: from a policy's output to joint targets, the same in training and on the robot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chain: where an arm's tool is, computed from joint angles without an engine.
+"""Chain: forward kinematics of an arm's tool from joint angles, without an engine.
 
 A chain is a product of fixed offsets and turns about fixed axes,
 
@@ -92,7 +92,7 @@ def _matrix(quat: Quat) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _turning(axis: Vector3) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Rodrigues' formula of a unit axis: its parts that stand alone, with the cosine and with the sine."""
+    """Rodrigues' formula of a unit axis: the constant, cosine and sine parts."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     square = cross @ cross

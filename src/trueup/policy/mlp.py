@@ -1,4 +1,4 @@
-"""MlpPolicy: a policy with the specs of what it sees and moves. A robot needs nothing else.
+"""MlpPolicy: a policy with the specs of its observations and actions. A robot needs nothing else.
 
 On disk it is a folder: `policy.json` (specs, rate, kind of policy) and `policy.safetensors` (weights, statistics).
 """
@@ -23,7 +23,7 @@ SCHEMA = 2
 
 
 class PolicySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must agree between training and robot; kp and kd are the servo's gains, per joint."""
+    """Specs that must agree between training and robot; kp and kd are the servo's gains, per joint."""
 
     schema: int = SCHEMA
     task: str

@@ -1,4 +1,4 @@
-"""PolicyNet: a trained policy as arrays with its declared kind. Learners give it, checkpoints and exports hold it.
+"""PolicyNet: a trained policy as arrays with its declared kind, as in checkpoints and exports.
 
 A layer is (weight (out, in), bias (out,)); between layers stands ELU.
 """
@@ -70,7 +70,9 @@ class PolicyNet:
         """Refuse weights that do not fit observations (nobs,) and actions (naction,), or are not finite."""
         kind, past = self.spec.kind, self.spec.steps * (nobs + naction)
         hidden = 0 if self.privileged_normalizer is None else len(self.privileged_normalizer.mean)
-        statistics = [one for one in (self.normalizer, self.privileged_normalizer) if one is not None]
+        statistics = [
+            normalizer for normalizer in (self.normalizer, self.privileged_normalizer) if normalizer is not None
+        ]
         latent = width_of(self.encoder, {"privileged": hidden, "latent": past}.get(kind, 0))
         fits = (
             width_of(self.actor, past if kind == "action" else nobs + latent) == naction
@@ -79,16 +81,18 @@ class PolicyNet:
             and bool(self.encoder) == (kind in ("privileged", "latent"))
             and bool(self.spec.steps) == (kind in ("latent", "action"))
             and self.normalizer.mean.shape == (nobs,)
-            and all(one.var.shape == one.mean.shape for one in statistics)
+            and all(normalizer.var.shape == normalizer.mean.shape for normalizer in statistics)
         )
         layers = (*self.encoder, *self.actor)
         numbers = [part for layer in layers for part in layer] + [
-            part for one in statistics for part in (one.mean, one.var)
+            part for normalizer in statistics for part in (normalizer.mean, normalizer.var)
         ]
         if not fits:
             shapes = [weight.shape for weight, _ in layers]
             raise TrueupError(f"this policy's weights do not fit its specs: layers of sizes {shapes}")
-        if not all(np.isfinite(part).all() for part in numbers) or any((one.var < 0).any() for one in statistics):
+        if not all(np.isfinite(part).all() for part in numbers) or any(
+            (normalizer.var < 0).any() for normalizer in statistics
+        ):
             raise TrueupError("this policy has weights or statistics that are not finite")
 
 

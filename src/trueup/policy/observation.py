@@ -42,7 +42,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy sees, in order.
+    """Observations of a policy, in order.
 
     joint_pos    relative to `default_pose`
     joint_angle  sine and cosine of each joint, for joints that turn all the way
@@ -146,7 +146,7 @@ class _Part(NamedTuple):
 class ObservationBuilder:
     """Builds observations of `nrow` robots; `restart` begins an episode, `step` continues it.
 
-    `command` is what policies see of what is asked: with a `command_step`, it begins at zero and follows at that pace.
+    `command` is the observed command: with a `command_step`, it begins at zero and follows the given one at that rate.
     """
 
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:
@@ -177,19 +177,19 @@ class ObservationBuilder:
         return out
 
     def restart(
-        self, reading: Reading, asked: Float32, action: Float32, ids: NDArray[np.intp] | None = None
+        self, reading: Reading, command: Float32, action: Float32, ids: NDArray[np.intp] | None = None
     ) -> Float32:
         """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
         rows = slice(None) if ids is None else ids
-        self.command[rows] = 0.0 if self.spec.command_step else asked
+        self.command[rows] = 0.0 if self.spec.command_step else command
         return self._shown(self.history.fill(self.frame(reading, self.command[rows], action), ids))
 
-    def step(self, reading: Reading, asked: Float32, action: Float32) -> Float32:
+    def step(self, reading: Reading, command: Float32, action: Float32) -> Float32:
         """Return the observations (nrow, nactor) of all rows after one control step."""
         if self.spec.command_step:
-            self.command += np.clip(asked - self.command, -self._command_step, self._command_step)
+            self.command += np.clip(command - self.command, -self._command_step, self._command_step)
         else:
-            self.command[:] = asked
+            self.command[:] = command
         return self._shown(self.history.push(self.frame(reading, self.command, action)))
 
     def _shown(self, stacked: Float32) -> Float32:

@@ -1,4 +1,4 @@
-"""Reading: what a robot's sensors say at one instant, for one robot or for many; History: the last few instants."""
+"""Reading: sensor readings at one instant, for one robot or many; History: the last few instants."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
-from trueup.data.log import Log
 
 Float32 = NDArray[np.float32]
 FloatArray = NDArray[np.floating]
@@ -21,7 +19,8 @@ class Reading:
     joint_pos, joint_vel  rad, rad/s as the encoders report them
     gyro      (n, 3) rad/s in the IMU frame; None on a robot without IMU
     gravity   (n, 3) unit vector of gravity in the IMU frame
-    others    (n, k) by name: what else a policy observes: a map of heights, an object's pose, a reference motion
+    others    (n, k) by name: further signals that a policy observes: a map of heights, an object's pose, a reference
+              motion
     """
 
     joint_pos: FloatArray
@@ -29,19 +28,6 @@ class Reading:
     gyro: FloatArray | None = None
     gravity: FloatArray | None = None
     others: Mapping[str, FloatArray] = field(default_factory=dict)
-
-
-def reading_from_log(log: Log, row: int, joint_names: tuple[str, ...]) -> Reading:
-    """Row `row` of a log as one reading; joints may stand in any order in the log."""
-    order = log if log.joint_names == joint_names else log.with_joint_order(joint_names)
-    at = slice(row, row + 1)
-    quat = next((order[name][at] for name in ("imu_quat", "base_quat") if name in order), None)
-    return Reading(
-        joint_pos=order["joint_pos"][at],
-        joint_vel=order["joint_vel"][at],
-        gyro=order["imu_gyro"][at] if "imu_gyro" in order else None,
-        gravity=None if quat is None else gravity_in_body(quat),
-    )
 
 
 def gravity_in_body(quat: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from trueup.policy.reading import History
 
 
 class Observed(Protocol):
-    """What an environment shows: what a robot sees too, (n, nactor), and the hidden factors (n, nprivileged)."""
+    """Observations of an environment: those of a robot (n, nactor), and the hidden factors (n, nprivileged)."""
 
     @property
     def actor(self) -> Float32: ...
@@ -46,7 +46,7 @@ class PolicyRunner:
         return self.act(obs.actor, obs.privileged)
 
     def act(self, actor: Float32, privileged: Float32 | None = None) -> Float32:
-        """Actions (n, naction) of what a robot sees (n, nactor); only kind `privileged` needs the hidden factors."""
+        """Actions (n, naction) of observations (n, nactor); only kind `privileged` needs the hidden factors."""
         x, kind = self.net.normalizer(actor), self.net.spec.kind
         past = x if self._past is None else self._past.push(np.concatenate([x, self._last], axis=1))
         if kind == "privileged":

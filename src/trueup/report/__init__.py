@@ -1,6 +1,6 @@
-"""What people see: HTML pages that open offline, traces to zoom into, and what the terminal prints.
+"""Output for people: offline HTML pages with zoomable traces, and text on the terminal.
 
-Sits above everything that computes; nothing below imports it. `tu.report(result, path)` writes a result's page.
+Imported by no folder that computes. `tu.report(result, path)` writes a result's page.
 """
 
 from trueup.core.verb_package import make_callable

@@ -1,4 +1,4 @@
-"""`trueup export` and `trueup policy import`: what is in a bundle and how it was checked, on the terminal."""
+"""Terminal output of `trueup export` and `trueup policy import`: content and checks of a bundle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trueup.train.bundles.export import Exported
 
 
 def run_export(verb: verbs.ExportPolicyVerb) -> int:
-    """Export, and say what was written."""
+    """Export a run and print the bundle."""
     console = Console()
     with console.status(f"running the policy for {verb.seconds:g} s in its task, then checking it ..."):
         done = verbs.run_export(verb)
@@ -20,7 +20,7 @@ def run_export(verb: verbs.ExportPolicyVerb) -> int:
 
 
 def run_import(verb: verbs.ImportPolicyVerb) -> int:
-    """Import, and say what was written and what was taken for granted."""
+    """Import a policy and print the bundle and the assumptions."""
     console = Console()
     with console.status("opening the network and running it in the task ..."):
         done = verbs.run_import(verb)

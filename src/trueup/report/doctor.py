@@ -1,4 +1,4 @@
-"""What `trueup doctor` prints: a table of checks, then what the usual jobs take on this computer."""
+"""Output of `trueup doctor`: a table of checks, then estimated times of usual jobs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it: `0.4 s`, `12 s`, `15 min`, `2.5 h`."""
+    """A duration as text: `0.4 s`, `12 s`, `15 min`, `2.5 h`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:

@@ -1,4 +1,4 @@
-"""What `trueup sim` shows: how the drop ended, a film, a page of traces."""
+"""Output of `trueup sim`: final state of the drop, a film, a page of traces."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _is_log(name: str, mapping: str | None) -> bool:
 
 
 def print_drop(robot: Robot, result: Drop, console: Console) -> None:
-    """Say in a few lines how it ended."""
+    """Print the final state of the drop in a few lines."""
     spec, log = robot.spec, result.log
     nsim = len(result.final_height)
     error = np.abs(log["joint_pos"][-1] - spec.default_pose)

@@ -1,4 +1,4 @@
-"""What `trueup data` and `trueup record` show of a log: findings, a page of traces, what was written."""
+"""Output of `trueup data` and `trueup record` on a log: findings, a page of traces, files written."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _write(log: Log, path: Path) -> None:
 
 
 def run_recover(verb: RecoverVerb) -> int:
-    """Save what can be saved, and print what was lost."""
+    """Recover a log, and print the losses."""
     result, console = recover(verb.log, verb.out), Console()
     console.print(f"{result.out_path}   {result.messages} messages saved, about {result.lost_estimate} lost")
     for damage in result.damage:

@@ -43,7 +43,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class Link:
-    """A way to a file beside the page, or to a place in it (#NAME); `anchor` makes the link itself such a place."""
+    """A link to a file beside the page, or to a place in it (#NAME); `anchor` makes the link itself such a place."""
 
     text: str
     target: str
@@ -215,7 +215,7 @@ def _packed_script(name: str, text: str) -> str:
 
 
 def require_plots() -> None:
-    """Refuse before long work, not after it, where its page could not be drawn."""
+    """Raise before long work if its page could not be drawn."""
     plotly("graph_objects")
 
 

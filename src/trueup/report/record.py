@@ -1,4 +1,4 @@
-"""What `trueup record` shows: the rehearsed plan, what an active motion should tell, how the recording ended."""
+"""Output of `trueup record`: the rehearsed plan, predictions of an active motion, the recording's result."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run_record(verb: RecordVerb) -> int:
 def _active(
     verb: RecordVerb, robot: Robot, fit: Calibration | None, motion: ExcitationCfg, console: Console
 ) -> ActivePlan:
-    """Seek the motion that shows what an earlier calibration could not tell."""
+    """Search the motion that identifies an earlier calibration's weak parameters."""
     if fit is None:
         raise TrueupError("an active excitation needs --for DIR, the calibration whose weak parameters it shall show")
     if verb.joints or verb.one_by_one:
@@ -80,8 +80,8 @@ def _active(
     )
 
     def on_estimate(seconds: float) -> None:
-        told = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
-        console.print(f"{told}; usual motions are forecast first", soft_wrap=True)
+        text = f"the search for a motion takes about {clock(seconds)} (Ctrl-C: nothing has moved yet)"
+        console.print(f"{text}; usual motions are forecast first", soft_wrap=True)
 
     with progress_bar("seeking a motion", console) as progress:
         return active_plan.plan_active(
@@ -95,7 +95,7 @@ def _active(
 
 
 def print_outlook(found: Outlook, console: Console) -> None:
-    """Before the search: what needs none."""
+    """Print the forecast of usual excitations before a search."""
     usual = ", ".join(f"{kind} {value:.2f}" for kind, value in sorted(found.usual.items(), key=lambda kv: kv[1]))
     console.print(
         f"weak parameters are known to {found.before:.2f} of their prior widths (root mean square); predicted after "
@@ -112,7 +112,7 @@ def print_outlook(found: Outlook, console: Console) -> None:
 
 
 def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> None:
-    """What the model says the plan will do."""
+    """Print the rehearsal of the plan."""
     spec = robot.spec
     torque = rehearsal.peak_torque / spec.torque_limit
     speed = rehearsal.peak_velocity / spec.velocity_limit
@@ -126,7 +126,7 @@ def print_rehearsal(robot: Robot, rehearsal: Rehearsal, console: Console) -> Non
 
 
 def print_result(result: RecordResult, path: Path, console: Console) -> None:
-    """How it ended, in one or two lines."""
+    """Print the result in one or two lines."""
     colour = "green" if result.ended == "done" else "red"
     reason = f": {result.reason}" if result.reason else ""
     console.print(f"[{colour}]{result.ended}[/]{reason}   {result.rows} rows in {path}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What `trueup robot` shows: the zoo, a robot's joints and bodies, and what is wrong with it."""
+"""Output of `trueup robot`: the zoo, a robot's joints and bodies, and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of tasks, and of what was scaled for another robot."""
+"""Tables of tasks, and of the numbers scaled for another robot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_list(verb: TasksVerb) -> int:
 
 
 def run_init(verb: InitTaskVerb) -> int:
-    """Write a task; print what was scaled, what could not be known, and how to go on."""
+    """Write a task; print scaled numbers, unknowns, and the next command."""
     done = init_task(verb.robot, verb.like, verb.out, speeds=verb.speeds, force=verb.force)
     console, scaled = Console(), done.scaled
     ref, robot = scaled.laws.reference, scaled.laws.robot
@@ -34,7 +34,7 @@ def run_init(verb: InitTaskVerb) -> int:
         markup=False,
         soft_wrap=True,
     )
-    rows = [(part, _short(one.before), _short(one.after), one.why) for part, one in _numbers(done)]
+    rows = [(part, _short(change.before), _short(change.after), change.why) for part, change in _numbers(done)]
     console.print(text_table(("number", done.reference, done.task, "why"), rows))
     for caution in done.cautions:
         console.print(f"look at: {caution}", markup=False, soft_wrap=True)

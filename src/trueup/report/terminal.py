@@ -1,4 +1,4 @@
-"""What all verbs share on the terminal: tables, and progress with time left."""
+"""Shared terminal output: tables, and progress with time left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def progress_bar(
 
 @contextmanager
 def _lines(what: str, console: Console, every_s: float) -> Iterator[Callable[[float], None]]:
-    """Print from a second thread, so that a long step without news still shows that it is alive."""
+    """Print from a second thread, so that progress also appears during a long step."""
     state, over, began = {"done": 0.0}, threading.Event(), time.monotonic()
     with _phase() as phase:
 
@@ -78,16 +78,16 @@ def _lines(what: str, console: Console, every_s: float) -> Iterator[Callable[[fl
 
 @contextmanager
 def _phase() -> Iterator[list[str]]:
-    """What trueup's stages say they are doing, the newest last; their messages go where they went before."""
-    said, logger, handler = [""], logging.getLogger("trueup"), logging.Handler(logging.INFO)
+    """The newest log message of trueup's stages; messages still reach their usual handlers."""
+    latest, logger, handler = [""], logging.getLogger("trueup"), logging.Handler(logging.INFO)
     level = logger.level
     handler.addFilter(lambda record: record.levelno == logging.INFO)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: latest.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     if logger.getEffectiveLevel() > logging.INFO:
         logger.setLevel(logging.INFO)
     try:
-        yield said
+        yield latest
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

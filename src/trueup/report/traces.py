@@ -72,8 +72,8 @@ def joint_traces(
         top = 1 - k * (_ROW + _GAP) / inside
         room = {"domain": [max(0.0, top - _ROW / inside), min(1.0, top)], "anchor": "x", "zeroline": False, "nticks": 4}
         figure.layout[f"yaxis{k + 1 if k else ''}"] = room | {"title": {"text": unit, "standoff": 4}}
-        told = "" if limits is None else f"  limits {limits[0][k]:.4g} to {limits[1][k]:.4g} {unit}"
-        text = f"<b>{escape(joint, quote=False)}</b>{told}"
+        limit_text = "" if limits is None else f"  limits {limits[0][k]:.4g} to {limits[1][k]:.4g} {unit}"
+        text = f"<b>{escape(joint, quote=False)}</b>{limit_text}"
         figure.add_annotation(label, text=text, y=min(1.0, top), font={"size": 12})
         if limits is not None:
             _draw_limits(figure, _axis(k), [values[:, k] for values in signals.values()], limits[0][k], limits[1][k])
@@ -97,7 +97,7 @@ def joint_traces(
 
 def _draw_limits(figure: Any, axis: str, values: Sequence[Floats], low: float, high: float) -> None:
     """Draw those limits that lie within one span of the values, as lines across the row."""
-    finite = np.concatenate([one[np.isfinite(one)] for one in values])
+    finite = np.concatenate([array[np.isfinite(array)] for array in values])
     if not len(finite):
         return
     least, most = float(finite.min()), float(finite.max())

@@ -1,4 +1,4 @@
-"""What a training shows while it runs, how it ended, and the page of its run: how it learned, what it looks like."""
+"""Output of a training: live progress, result, and the page of its run with curves and films."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FLAGGED = 0.1  # of simulations, above which a red flag is shown
 
 
 def run_train(verb: train.TrainVerb) -> int:
-    """Train, show, say where everything is; 130 if it was stopped."""
+    """Train with live progress and print the result's paths; 130 if stopped."""
     console, began = Console(), command_began()
     if verb.replay is not None:
         found = replay_dump(Path(verb.replay))
@@ -91,7 +91,7 @@ def run_train(verb: train.TrainVerb) -> int:
 
 
 def _write_page(out: Path, console: Console) -> None:
-    """The page, where plots can be drawn: a run is none the worse without."""
+    """Write the page if plots can be drawn; a run does not need it."""
     try:
         write_run_page(out)
     except TrueupError as error:
@@ -121,7 +121,7 @@ def training_display(out: Path, console: Console) -> Iterator[Callable[[Progress
 
 
 def progress_table(out: Path, progress: Progress) -> Group:
-    """Where the run stands, as a table under a bar."""
+    """State of the run, as a table under a bar."""
     left = "" if progress.left_s is None else f"   left {clock(progress.left_s)}"
     table = Table.grid(padding=(0, 2))
     table.add_row("run", f"{out}   (Ctrl-C saves and ends; --resume {out} continues)")
@@ -135,7 +135,7 @@ def progress_table(out: Path, progress: Progress) -> Group:
 
 
 def print_outcome(out: Path, outcome: TrainingOutcome, assessed: Assessment | None, console: Console) -> None:
-    """Say how it ended, what the policy is worth, and what to do next."""
+    """Print how the training ended, the policy's score, and the next command."""
     console.print(
         f"{_REASONS[outcome.reason]}: {outcome.steps:,} steps in {clock(outcome.elapsed_s)}, "
         f"{outcome.iteration} iterations"
@@ -184,7 +184,7 @@ def _lines(console: Console) -> Callable[[Progress], None]:
 
 # --- the page ---
 def write_run_page(run: str | Path) -> Path:
-    """Write RUN/index.html from what the run has recorded so far."""
+    """Write RUN/index.html from the run's records so far."""
     folder = RunFolder(run)
     cfg, rows = folder.config(), folder.read_metrics()
     task = load_task(cfg.task, cfg.robot)

@@ -86,10 +86,12 @@ class Learner(ABC):
         A critic that sees other simulator parameters than this one (another calibration) is left out here.
         """
         found = {name: read_normalizer(state, f"normalizer/{name}") for name in self.normalizers}
-        others = [name for name, one in found.items() if len(one.mean) != len(self.normalizers[name].mean)]
+        others = [
+            name for name, normalizer in found.items() if len(normalizer.mean) != len(self.normalizers[name].mean)
+        ]
         if set(others) - {"critic", "privileged"}:
             raise ValueError(f"{', '.join(others)}: observations of another width")
-        self.normalizers.update({name: one for name, one in found.items() if name not in others})
+        self.normalizers.update({name: normalizer for name, normalizer in found.items() if name not in others})
         for name, adam in self.adams.items():
             if not name.startswith(tuple(others)):
                 adam.restore(name, state)

@@ -39,6 +39,7 @@ class Ppo(Learner):
         super().__init__(env, seed)
         torch.set_num_threads(1)  # the simulator's threads and ours share the cores
         self.cfg, self.learning_rate = cfg, cfg.learning_rate
+        self.before = 0  # iterations of the runs that this one goes on from
         self.rollout = Rollout(env, cfg.steps)
         self.batch = -(-cfg.steps * env.nenv // cfg.minibatches)
         rows = max(self.batch, env.nenv)
@@ -164,7 +165,8 @@ class Ppo(Learner):
         if self.cfg.noise_schedule is None:
             return math.inf
         (std, first, last), start = self.cfg.noise_schedule, self.cfg.net.std
-        share = 1.0 if self.iteration >= last else max(0.0, (self.iteration - first) / max(1, last - first))
+        done = self.before + self.iteration
+        share = 1.0 if done >= last else max(0.0, (done - first) / max(1, last - first))
         return float(start * (std / start) ** share)
 
     def _update_critic(self, minibatches: list[Tensor]) -> dict[str, float]:
@@ -182,23 +184,28 @@ class Ppo(Learner):
 
     # --- checkpoints ---
     def state(self) -> State:
-        more = {"learner/learning_rate": np.array(self.learning_rate)}
+        more = {"learner/learning_rate": np.array(self.learning_rate), "learner/before": np.array(self.before)}
         return super().state() | self.average.arrays("average/") | more
 
     def restore(self, state: State) -> None:
         super().restore(state)
         self.learning_rate = float(state["learner/learning_rate"])
         self.average.restore(state, "average/")
-        self.average.count = self.iteration
+        self.before = int(state.get("learner/before", 0))
+        self.average.count = self.before + self.iteration
 
     def start_from(self, state: State) -> None:
-        """As every learner; a critic of other hidden factors (another calibration) is taken over without them."""
+        """As every learner; noise schedule and averaging go on where that run was.
+
+        A critic of other hidden factors (another calibration) is taken over without them.
+        """
         super().start_from(state)
         earlier, shared = read_normalizer(state, "normalizer/critic"), self.env.ncritic - self.env.nprivileged
         if len(earlier.mean) != self.env.ncritic and len(earlier.mean) >= shared > 0:
             self._take_critic(state, earlier, shared)
         self.learning_rate = float(state["learner/learning_rate"])
         self.average.restore(state, "average/")
+        self.before = self.average.count = int(state.get("learner/before", 0)) + int(state["learner/iteration"])
 
     def _take_critic(self, state: State, earlier: Normalizer, shared: int) -> None:
         """Weights and statistics of the first `shared` columns; the factors, which are the last, begin without any.

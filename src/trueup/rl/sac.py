@@ -173,9 +173,7 @@ class Sac(Learner):
         *layers, (weight, bias) = read_layers(self.actor.parameters.arrays(), "actor")
         mean = (weight[: self.env.naction], bias[: self.env.naction])
         return PolicyNet(
-            spec=NetWiring(squash=self.cfg.limit),
-            actor=(*layers, mean),
-            normalizer=deepcopy(self.normalizers["actor"]),
+            spec=NetWiring(squash=self.cfg.limit), actor=(*layers, mean), normalizer=deepcopy(self.normalizers["actor"])
         )
 
     def _explore(self, rng: np.random.Generator) -> Floats:

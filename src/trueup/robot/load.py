@@ -1,4 +1,4 @@
-"""From what a user types (`go2`, `pendulum:load_mass=1`, `my_robot/`, `arm.urdf`) to a Robot."""
+"""Loads a Robot from a user's reference (`go2`, `pendulum:load_mass=1`, `my_robot/`, `arm.urdf`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def zoo_names() -> tuple[str, ...]:
 
 
 def load_robot(reference: str | Path | Robot, *, root: Path | None = None) -> Robot:
-    """Load a built-in robot by name, or one's own by its folder, spec file or model file; a Robot is returned as it is.
+    """Load a built-in robot by name, or your own by its folder, spec or model file; a Robot is returned unchanged.
 
     Options follow a colon: `pendulum:load_mass=1.0,load_length=0.2`. A bare model file gets a drafted spec; its meshes
     may be read from `root`; None: its own folder, and the ROS package that a URDF lies in.

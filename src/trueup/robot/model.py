@@ -27,7 +27,7 @@ SHOWN, HIDDEN = 2, 3  # MuJoCo and mjviser show groups 0 to 2
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCfg:
-    """How the robot stands in the world.
+    """The robot's base, collisions and ground in the engine.
 
     base        "free": on its own root joint; "fixed": held in the air (or bolted down); "mount": held by a stand that
                 yields (springs in six directions); None: as the spec says
@@ -75,9 +75,9 @@ def build_spec(robot: Robot, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
     return spec
 
 
-def base_mode(robot: Robot, asked: Base | None = None) -> Base:
-    """How the base is held: as asked for, or as the spec says."""
-    return asked or ("free" if robot.spec.base.floating else "fixed")
+def base_mode(robot: Robot, base: Base | None = None) -> Base:
+    """Mode of the base: as given, else as in the spec."""
+    return base or ("free" if robot.spec.base.floating else "fixed")
 
 
 def open_model(robot: Robot) -> mujoco.MjSpec:

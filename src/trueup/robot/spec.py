@@ -1,7 +1,7 @@
 """RobotSpec: joint order, limits, gains, rates, pose and names. The one truth about a robot.
 
 A spec is a TOML file beside the robot's MJCF or URDF. Geometry, masses and passive joint dynamics (armature, damping,
-dry friction) live in the model file; what a controller must also know lives here and is written into the compiled
+dry friction) are in the model file; facts that a controller needs too are here and are written into the compiled
 model, so that the two cannot disagree. All arrays are in spec joint order. SI units, radians.
 """
 
@@ -125,7 +125,7 @@ class OptionSpec(Strict, frozen=True, kw_only=True):
 
 
 class RobotSpec(Strict, frozen=True, kw_only=True, rename={"joints": "joint"}):
-    """Everything that training, simulation and the robot must agree on."""
+    """Facts on which training, simulation and robot must agree."""
 
     schema: int
     name: str

@@ -22,7 +22,7 @@ class ListVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectVerb:
-    """Print a robot's joints, limits and masses, and what is wrong with them.
+    """Print a robot's joints, limits and masses, and problems with them.
 
     In: a robot (built in, or your MJCF, URDF, spec or folder). Out: tables and a verdict; exit code 1 if not usable.
     """

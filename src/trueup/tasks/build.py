@@ -181,10 +181,10 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
 def _action_spec(task: Task, robot: Robot) -> ActionSpec:
     spec = robot.spec
     moved = task.actions.moved or spec.joint_names
-    lacking = [name for name in moved if name not in spec.joint_names]
-    if lacking:
+    missing = [name for name in moved if name not in spec.joint_names]
+    if missing:
         raise TrueupError(
-            f"task {task.name!r} moves joint {lacking[0]!r}, which robot {spec.name!r} does not have (its joints: "
+            f"task {task.name!r} moves joint {missing[0]!r}, which robot {spec.name!r} does not have (its joints: "
             f"{', '.join(spec.joint_names)}): name this robot's joints in `actions.moved`"
         )
     scale = task.actions.scale

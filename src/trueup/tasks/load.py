@@ -84,7 +84,7 @@ def _lack(own: RobotSpec, other: RobotSpec) -> str:
         return "has its joints in another order"
     else:
         return f"has joints beside them, such as {next(j for j in other.joint_names if j not in own.joint_names)!r}"
-    return "lacks " + ", ".join(what for what, lacking in needed.items() if lacking)
+    return "lacks " + ", ".join(what for what, is_missing in needed.items() if is_missing)
 
 
 def _advice(name: str, makers: Iterable[str]) -> str:
@@ -148,7 +148,7 @@ def described_tasks() -> list[DescribedTask]:
 
 def _is_general(task: Task) -> bool:
     """Whether its rewards know no robot: terms of the task's own module may name joints of theirs."""
-    return all(inspect.getmodule(_maker(one.function)) is rewards for one in task.rewards.values())
+    return all(inspect.getmodule(_maker(term.function)) is rewards for term in task.rewards.values())
 
 
 def _maker(term: Callable[..., Any]) -> Callable[..., Any]:

@@ -90,8 +90,8 @@ class Climb:
         if not self._fixed:
             up = self.crossed(position)[ids]
             way = np.linalg.norm(position[ids] - self.middle(ids), axis=1)
-            asked = np.linalg.norm(self.asked[ids], axis=1)
-            down = ~up & (asked > _LEAST_M) & (way < 0.5 * asked)
+            distance = np.linalg.norm(self.asked[ids], axis=1)
+            down = ~up & (distance > _LEAST_M) & (way < 0.5 * distance)
             level = self.level[ids] + up - down
             top = self.terrain.cfg.levels
             anywhere = np.floor(top * self._random.uniform(1, ids)[:, 0]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""RunCfg and Budget: everything that decides the outcome of a run, recorded with it, and when it ends.
+"""RunCfg and Budget: all inputs of a run, recorded with it, and its end.
 
 A task and a robot that were given as Python objects are recorded by name (`task_reference`, `robot_reference`).
 """
@@ -37,7 +37,8 @@ class RunCfg:
     learner        settings of the learner; their type selects it
     teacher        folder of the run whose policy teaches a student (`DistillCfg`)
     start          folder of the run whose networks this one begins with; the same task, joints and learner. Or a bundle
-    layout         of a bundle that was trained elsewhere: what the policy sees and moves
+    trained_s      simulated time of the runs that it continues: ranges and late costs start as far as they were then
+    layout         of a bundle that was trained elsewhere: its observations and actions
     """
 
     task: str
@@ -54,6 +55,7 @@ class RunCfg:
     learner: LearnerCfg = field(default_factory=PpoCfg)
     teacher: str | None = None
     start: str | None = None
+    trained_s: float = 0.0
     layout: Layout | None = None
 
 
@@ -140,7 +142,7 @@ def _read_learner(kind: type[Any], content: Any) -> LearnerCfg:
 def task_reference(task: str | Task | Callable[[], Task]) -> str:
     """A name for `load_task`: of a built-in task, FILE.py:FUNCTION of a function, or object:NAME of any other Task.
 
-    An object:NAME is known to this process only: such a run is assessed, filmed and resumed here, and in another
+    An object:NAME exists in this process only: such a run is assessed, filmed and resumed here, and in another
     process after `tu.train(task, out=RUN, resume=True)` with the same Task.
     """
     if isinstance(task, str):
@@ -168,7 +170,7 @@ def with_motions(task: str, motions: tuple[str, ...]) -> str:
 
 
 def robot_reference(robot: Robot | str | Path | None) -> str | None:
-    """A name for `load_robot`; refuses a Robot object that is not what its files say."""
+    """A name for `load_robot`; refuses a Robot object that differs from its files."""
     if not isinstance(robot, Robot):
         return None if robot is None else str(robot)
     options = ",".join(f"{name}={value}" for name, value in robot.options.items())

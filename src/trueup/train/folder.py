@@ -16,6 +16,7 @@ from trueup.core.errors import TrueupError
 from trueup.core.files import make_folder, write_atomic, writing
 from trueup.policy.net import NetWiring, PolicyNet, read_net
 from trueup.rl.env import part
+from trueup.tasks.load import load_task
 from trueup.train.config import RunCfg, read_config, write_config
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class RunFolder:
             self.config()  # a folder that is no run is refused as such
             raise TrueupError("this run has no checkpoint yet: it was stopped before its first", file=self.path)
         return found
+
+    def trained_s(self) -> float:
+        """Simulated time that its policy was trained for, by this run and by those that it went on from, s."""
+        cfg, steps = self.config(), int(self.newest().facts["steps"])
+        return cfg.trained_s + steps / (cfg.nenv * load_task(cfg.task, cfg.robot).rates.control_hz)
 
     def newest_policy(self) -> PolicyNet:
         """The policy of the newest whole checkpoint."""

@@ -1,7 +1,7 @@
 """Time reserved at the end of a run with --minutes for its film, assessment and page.
 
 Costs are measured at the start by doing a small share of each. Machines change while a run lasts (other work, heat):
-the trainer scales what is reserved by how much slower it trains than at its best.
+the trainer scales the reserve by its slowdown against its best pace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILM_S = 4.0
 SHORTEST_FILM_S = 1.0
 _FPS = 30.0
 _PAGE_CPU_S = 4.0  # measured; mostly the import of the plotting library
-_SPARE = 1.25  # of everything: what was measured is one sample of a machine's moods
+_SPARE = 1.25  # of everything: the measurement is a single noisy sample
 _STEPS, _FRAMES = 8, 4
 _LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Reserve:
         return _SPARE * (self.assess_s + self.film_s + self.page_s)
 
     def film_length(self, left_s: float) -> float:
-        """Length of the film that fits into the time left beside what comes after it, s; 0: none does."""
+        """Length of the film that fits into the time left before assessment and page, s; 0: none fits."""
         room = left_s - _SPARE * (self.assess_s + self.page_s) - self.setup_s
         rate = (self.film_s - self.setup_s) / FILM_S
         return FILM_S if rate <= 0.0 or room >= rate * FILM_S else max(SHORTEST_FILM_S, room / rate)

@@ -1,4 +1,4 @@
-"""`train`: from a RunCfg to a trained run; everything the command line does, without the printing."""
+"""`train`: from a RunCfg to a trained run, as on the command line, without printing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def train(
     show: Callable[[Progress], None] = lambda progress: None,
     started: float | None = None,
 ) -> TrainingOutcome:
-    """Start a run in folder `out`, or continue the one that is there with `resume`, until the budget is spent.
+    """Start a run in folder `out`, or continue an existing one with `resume`, until the budget is spent.
 
     started  monotonic time from which `budget.minutes` counts; default: now. The last film is made within it
     """
@@ -98,7 +98,7 @@ def _reserve(cfg: RunCfg, budget: Budget) -> Reserve:
 
 
 def tuned(cfg: RunCfg) -> RunCfg:
-    """Fill in the numbers of simulations and threads that are left to this machine, by measuring the task on it.
+    """Fill in unset numbers of simulations and threads by measuring the task on this machine.
 
     Takes the smallest number of simulations with nearly the best pace: with fewer, PPO learns more from each step;
     below 512 learning becomes unreliable.
@@ -154,8 +154,8 @@ def begin_with(learner: Learner, start: Path) -> None:
         else:
             learner.start_from(RunFolder(start).newest().arrays)
     except (KeyError, ValueError, RuntimeError) as error:
-        told = f"its networks do not fit this task and learner ({error}); train without --from"
-        raise TrueupError(told, file=start) from error
+        reason = f"its networks do not fit this task and learner ({error}); train without --from"
+        raise TrueupError(reason, file=start) from error
 
 
 def run_env(
@@ -191,9 +191,18 @@ def run_env(
     task = load_task(cfg.task, cfg.robot)
     if cfg.layout is not None:
         task = with_layout(task, cfg.layout)
-    if isinstance(cfg.learner, DistillCfg) or cfg.start is not None:  # walks already: no easy start is needed
-        task = replace(task, ramp_s=(0.0, 0.0))
-    return make_env(task, env_cfg)
+    return make_env(replace(task, ramp_s=_ramp(cfg, task.ramp_s)), env_cfg)
+
+
+def _ramp(cfg: RunCfg, ramp_s: tuple[float, float]) -> tuple[float, float]:
+    """When ranges and late costs grow: after another run they go on growing; who follows a teacher needs no easy start.
+
+    A bundle does not tell how long it was trained: nothing is held back.
+    """
+    if isinstance(cfg.learner, DistillCfg) or (cfg.start is not None and cfg.trained_s == 0.0):
+        return 0.0, 0.0
+    begin, end = (time - cfg.trained_s for time in ramp_s)
+    return (begin, end) if end > 0.0 else (0.0, 0.0)
 
 
 def assess_run(
@@ -220,7 +229,7 @@ def _keep_episode(folder: RunFolder) -> None:
 
 
 def replay_dump(dump: Path) -> list[str]:
-    """Do the step of a dump (RUN/nan) again; returns what is not finite in it: names of outputs with rows."""
+    """Repeat the step of a dump (RUN/nan); returns the outputs that are not finite, with their rows."""
     cfg, found = RunFolder(dump.parent).config(), read_checkpoint(dump)
     if found.facts.get("step") is None:
         raise TrueupError(

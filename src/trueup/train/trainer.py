@@ -33,7 +33,7 @@ class Progress:
     metrics: dict[str, float]
 
     def record(self) -> dict[str, float]:
-        """What is written of an iteration."""
+        """Write the records of an iteration."""
         spent = {"elapsed_s": round(self.elapsed_s, 3), "steps_per_s": round(self.steps_per_s, 1)}
         return {"iteration": self.iteration, "steps": self.steps, **spent, **self.metrics}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 import tyro
 
 from trueup.core.errors import TrueupError
-from trueup.core.files import OutFolder
+from trueup.core.files import OutFolder, OutFolderLike, PathLike
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their names
@@ -38,13 +38,11 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their nam
     FitLike = str | Path | Calibration | HasCalibration
     LearnerLike = str | LearnerCfg
     Resumed = str | Path | bool
-    PathLike = str | Path
-    OutLike = PathLike
 else:
     TaskLike = RobotLike = str
-    FitLike = PathLike = Path
+    FitLike = Path
     LearnerLike = str
-    Resumed = OutLike = OutFolder
+    Resumed = OutFolder
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class TrainVerb:
     _: KW_ONLY
     motion: tuple[str, ...] = ()
     """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
-    out: OutLike | None = None  # Folder of the run.
+    out: OutFolderLike | None = None  # Folder of the run.
     minutes: float | None = None
     """Time limit of the whole run with preparation, last film, assessment and page, including time before a resume."""
     steps: int | None = None  # Stop after this many control steps of all simulations together.
@@ -175,6 +173,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
     from trueup.policy.bundle.bundle import is_bundle
     from trueup.train.bundles.warm import warm_layout, warm_settings
     from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
+    from trueup.train.folder import RunFolder
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
     if verb.task is None:
@@ -183,9 +182,11 @@ def run_config(verb: TrainVerb) -> RunCfg:
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")
-    learner, layout = _learner(verb, task), None
+    learner, layout, trained_s = _learner(verb, task), None, 0.0
     if verb.start is not None and is_bundle(verb.start):
         learner, layout = warm_settings(learner, verb.start), warm_layout(verb.start)
+    elif verb.start is not None:
+        trained_s = RunFolder(verb.start).trained_s()
     as_they_are = ("seed", "nenv", "threads", "posterior", "randomize", "adr")
     return RunCfg(
         task=task,
@@ -197,6 +198,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
         layout=layout,
         teacher=None if verb.teacher is None else str(verb.teacher),
         start=None if verb.start is None else str(verb.start),
+        trained_s=trained_s,
         **{name: getattr(verb, name) for name in as_they_are},
     )
 

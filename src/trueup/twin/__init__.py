@@ -1,1 +1,1 @@
-"""The twin: a virtual robot with hidden physics, in a process of its own, behind the same wire as hardware."""
+"""The twin: a virtual robot with hidden physics, in a separate process, behind the same protocol as hardware."""

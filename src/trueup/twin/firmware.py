@@ -1,4 +1,4 @@
-"""A twin as a robot's own computer runs it: takes commands or refuses them, watches their age, reports, counts."""
+"""Firmware of a twin: accepts or refuses commands, has a watchdog, reports states, counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMIT_SLACK = 1e-6  # rounding of a target on its limit
 
 
 class Twin:
-    """A robot that can be commanded in process; `server` puts it behind the wire."""
+    """A twin that is commanded in process; `server` puts it behind a socket."""
 
     def __init__(self, robot: Robot, cfg: TwinCfg) -> None:
         self.robot, self.cfg = robot, cfg
@@ -52,7 +52,7 @@ class Twin:
 
     @property
     def truth(self) -> Truth:
-        """What nobody is told."""
+        """The hidden truth, for the seal alone."""
         return self.plant.truth
 
     @property
@@ -65,7 +65,7 @@ class Twin:
         self._counts[name] += 1
 
     def tap(self) -> TapCounts:
-        """Return what was counted at the motors."""
+        """Return the counts at the motors."""
         return TapCounts(**{**self._counts, "diverged": self.plant.diverged})
 
     def command(self, rows: FloatArray, ahead_steps: float = 0.0) -> bool:
@@ -89,13 +89,13 @@ class Twin:
         return True
 
     def _fault(self, rows: FloatArray) -> str:
-        """Return the counter for a command that is outside the limits in some way."""
+        """Return the counter of a command's first violation; None without one."""
         if not (np.abs(rows) <= _PLAUSIBLE).all():  # false for NaN
             return "nonfinite"
         return "negative_gain" if (rows[2:4] < 0.0).any() else "beyond_limits"
 
     def damp(self) -> None:
-        """Forget all commands and damp, as the watchdog does."""
+        """Drop all commands and damp, as the watchdog does."""
         damping = np.zeros((5, self._spec.njoint))
         damping[3] = self._spec.kd
         self.plant.cut(damping)
@@ -119,7 +119,7 @@ class Twin:
         return self.report(0).state()
 
     def report(self, acknowledged: int) -> StateReport:
-        """The same as it goes over the wire; `acknowledged` is the sequence of the newest command."""
+        """The reading as a frame; `acknowledged` is the sequence of the newest command."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         return self._readings.take(self._sequence, acknowledged)
 

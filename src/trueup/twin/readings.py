@@ -1,4 +1,4 @@
-"""What the twin reports: encoder bias, noise, quantisation, IMU. The servo itself reads its joints without noise."""
+"""Sensor readings of the twin: encoder bias, noise, quantisation, IMU. The servo reads its joints without noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = 256  # readings whose noise is drawn at once
 
 
 class SensorReadings:
-    """Takes readings of a plant. Torque is what the motor drivers believe (reported, not given).
+    """Takes readings of a plant. Torque is as reported by the motor drivers, not the true one.
 
     Noise, bias and what never changes are laid out in blocks, one row a reading, in the order of `wire.StateReport`;
     a reading adds what is measured to its row.

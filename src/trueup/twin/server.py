@@ -1,6 +1,6 @@
-"""The twin's process: build the twin, seal its truth, serve it until told to stop.
+"""The twin's process: build the twin, seal its truth, serve it until stopped.
 
-`trueup twin serve -` is a twin as a child of a driver, which reads its order and says where it listens.
+`trueup twin serve -` is a twin as a child of a driver, which reads its config and prints its port.
 
     in   one line of JSON: {"serve": ServeCfg, "robot": {"spec", "model_path", "built_in", "options"}}
     out  one line of JSON: {"port": ..., "reference": ...} or {"error", "file", "place"}
@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import msgspec
 import mujoco
@@ -34,6 +33,7 @@ from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
 from trueup.twin.firmware import Twin
+from trueup.twin.real_time import ServedTwin
 from trueup.twin.socket_server import TwinServer
 from trueup.twin.truth.seal import seal
 
@@ -47,20 +47,7 @@ _SPEAKERS = {
 }  # fmt: skip
 
 
-class Speaker(Protocol):
-    """Puts a twin behind a protocol; `reference` is what a user types after --driver."""
-
-    reference: str
-    twin: Twin
-
-    def run(self) -> None:
-        """Serve in real time until the process is told to stop."""
-
-    def close(self) -> None:
-        """Let go of sockets and files. Safe to call twice."""
-
-
-def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | None = None) -> None:
+def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[ServedTwin], None] | None = None) -> None:
     """Serve a twin until SIGTERM, Ctrl-C, or the goodbye of the driver of a `once` server.
 
     `on_ready` is called when the twin can be reached.
@@ -85,12 +72,12 @@ def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[Speaker], None] | Non
             server.close()
 
 
-def _speaker(twin: Twin, cfg: ServeCfg) -> Speaker:
-    """The protocol that was asked for; those of vendors need their packages."""
+def _speaker(twin: Twin, cfg: ServeCfg) -> ServedTwin:
+    """The requested protocol; those of vendors need their packages."""
     if cfg.speak == "trueup":
         return TwinServer(twin, cfg)
     kind = getattr(import_module(f"trueup.twin.speak.{cfg.speak}"), _SPEAKERS[cfg.speak])
-    made: Speaker = kind(twin, cfg)
+    made: ServedTwin = kind(twin, cfg)
     return made
 
 
@@ -131,10 +118,10 @@ class _Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def serve_parent() -> int:
-    """Serve what standard input orders."""
+    """Serve the twin that standard input describes."""
     parent = os.getppid()
 
-    def ready(server: Speaker) -> None:
+    def ready(server: ServedTwin) -> None:
         threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
         _say({"port": server.address[1] if isinstance(server, TwinServer) else 0, "reference": server.reference})
 

@@ -1,4 +1,4 @@
-"""A socket, a clock, and a Twin between them.
+"""Serves a Twin on a UDP socket, in real time or lock-step.
 
 Real time: physics follows the wall clock on an absolute schedule; a state goes out every command period, a command acts
 from the moment it came in. Lock-step: every command (or tick) frame lets one command period pass and is answered with
@@ -17,15 +17,12 @@ import socket
 import struct
 import time
 
-import numpy as np
-
 from trueup.core.errors import TrueupError
 from trueup.hardware import wire
-from trueup.hardware.twin_cfg import FaultCfg, ServeCfg
+from trueup.hardware.twin_cfg import ServeCfg
 from trueup.hardware.wire import Kind, WirePacket
 from trueup.twin.firmware import Twin
-from trueup.twin.real_time import periods
-from trueup.twin.tap import TapFile
+from trueup.twin.real_time import ServedTwin
 
 _log = logging.getLogger(__name__)
 Address = tuple[str, int]
@@ -33,52 +30,20 @@ SILENCE_S = 1.0  # after which another driver may take over
 MOST_LISTENERS = 4
 
 
-class PacketFaults:
-    """One direction of a bad network: packets dropped, doubled, swapped or damaged, by a seeded coin."""
-
-    def __init__(self, cfg: FaultCfg, random: np.random.Generator) -> None:
-        self._cfg, self._random = cfg, random
-        self._held: bytes | None = None
-
-    def __call__(self, packet: bytes) -> list[bytes]:
-        """Return the packets that arrive now that `packet` is sent."""
-        drop, double, swap, damage = self._random.random(4)
-        arrived: list[bytes] = []
-        if drop >= self._cfg.drop:
-            packet = self._damaged(packet) if damage < self._cfg.corrupt else packet
-            arrived = [packet, packet] if double < self._cfg.duplicate else [packet]
-        if arrived and self._held is None and swap < self._cfg.reorder:
-            self._held = arrived.pop()
-        elif self._held is not None:
-            arrived.append(self._held)
-            self._held = None
-        return arrived
-
-    def _damaged(self, packet: bytes) -> bytes:
-        bits = bytearray(packet)
-        for _ in range(int(self._random.integers(1, 5))):
-            bits[int(self._random.integers(len(bits)))] ^= 1 << int(self._random.integers(8))
-        return bytes(bits)
-
-
-class TwinServer:
+class TwinServer(ServedTwin):
     """Serves one twin on one socket."""
 
     def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
-        self.twin, self._cfg = twin, cfg
         self._socket = _bind(cfg.host, cfg.port)
+        super().__init__(twin, cfg)
         self.address: Address = self._socket.getsockname()[:2]
         self.reference = f"twin@{self.address[0]}:{self.address[1]}"
-        streams = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (3, 4))
-        self._way_in, self._way_out = (PacketFaults(cfg.faults, random) for random in streams)
-        self._tap = TapFile(cfg.tap, twin.robot.spec.joint_names) if cfg.tap else None
         self._driver: Address | None = None
         self._heard_at = 0.0
         self._listeners: dict[Address, float] = {}  # and when they asked last
         self._command_frame = b""  # newest command as listeners are told it
         self._newest = -1  # sequence of the newest command or tick
         self._answer = b""
-        self._is_over = False
 
     def run(self) -> None:
         """Serve until the driver of a `once` server says goodbye or the process is told to stop."""
@@ -86,23 +51,22 @@ class TwinServer:
             if self._cfg.lockstep:
                 self._run_lockstep()
             else:
-                self._run_realtime()
+                self._socket.setblocking(False)
+                super().run()
         finally:
             self.close()
 
     def close(self) -> None:
-        """Let go of socket and tap. Safe to call twice."""
+        """Close socket and tap. Safe to call twice."""
         self._socket.close()
-        if self._tap is not None:
-            self._tap.close()
+        super().close()
 
     def _receive(self, ahead_from: float | None) -> None:
         """Take in one packet; `ahead_from` is when the period began (None: lock-step)."""
         with contextlib.suppress(BlockingIOError):
             data, address = self._socket.recvfrom(wire.MAX_FRAME_BYTES)
-            steps = 0.0 if ahead_from is None else (time.perf_counter() - ahead_from) * self.twin.physics_hz
-            ahead = min(max(steps, 0.0), float(self.twin.substeps))
-            for packet in self._way_in(data) if self._cfg.faults.any else (data,):
+            ahead = 0.0 if ahead_from is None else self._steps_since(ahead_from)
+            for packet in self._arrived(data):
                 self._handle(packet, address, ahead)
 
     # --- time ---
@@ -112,16 +76,7 @@ class TwinServer:
         while not self._is_over:
             self._receive(None)
 
-    def _run_realtime(self) -> None:
-        self._socket.setblocking(False)
-        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
-            self._listen_until(due, began)
-            self._pass_period()
-            if self._driver is not None or self._listeners:
-                self._report()
-
     def _listen_until(self, due: float, began: float) -> None:
-        """Take in packets until the period ends; each at its own time within the period."""
         while True:
             left = due - time.perf_counter()
             if not select.select([self._socket], [], [], max(left, 0.0))[0]:
@@ -129,11 +84,6 @@ class TwinServer:
             self._receive(began)
             if left <= 0.0:
                 return
-
-    def _pass_period(self) -> None:
-        self.twin.period()
-        if self._tap is not None:
-            self._tap.period(self.twin.time_s, self.twin.plant.force)
 
     # --- frames ---
     def _handle(self, packet: bytes, address: Address, ahead: float) -> None:
@@ -176,9 +126,7 @@ class TwinServer:
             try:
                 rows = wire.command_rows(frame)
                 self._command_frame = wire.encode_rows(frame.sequence, frame.time_s, rows) if self._listeners else b""
-                if self._tap is not None:
-                    self._tap.command(rows)
-                self.twin.command(rows, ahead)
+                self._give(rows, ahead)
             except TrueupError:
                 self.twin.count("commands")
                 self.twin.count("malformed")
@@ -187,7 +135,9 @@ class TwinServer:
             self._report()
 
     def _report(self) -> None:
-        """Tell driver and listeners the state, listeners the newest command too."""
+        """Send the state to driver and listeners, and the newest command to listeners."""
+        if self._driver is None and not self._listeners:
+            return
         self._answer = wire.encode_report(self.twin.report(max(self._newest, 0)))
         if self._driver is not None:
             self._send(self._answer, self._driver)
@@ -201,7 +151,7 @@ class TwinServer:
                     self._send(packet, address)
 
     def _admit(self, frame: WirePacket, address: Address) -> None:
-        """Somebody wants to look on, or still does; a driver need not, it is told anyway."""
+        """Add or renew a listener; drivers receive states anyway."""
         if address in self._listeners or (len(self._listeners) < MOST_LISTENERS and address != self._driver):
             self._listeners[address] = time.monotonic()
             self._send(wire.encode_welcome(frame.sequence, self.twin.time_s, self._welcome()), address)
@@ -232,7 +182,7 @@ class TwinServer:
         )
 
     def _send(self, packet: bytes, address: Address) -> None:
-        for copy in self._way_out(packet) if self._cfg.faults.any else (packet,):
+        for copy in self._sent(packet):
             try:
                 self._socket.sendto(copy, address)
             except OSError as error:  # a full buffer or a driver that is gone: lost, as on a real network

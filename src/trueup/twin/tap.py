@@ -1,4 +1,4 @@
-"""The tap at the motors: a file of what was commanded and what torque the motors really gave, a row per command period.
+"""The tap at the motors: a file of received commands and true motor torques, a row per command period.
 
 One line of JSON (names of the joints), then rows of little-endian float64. A file that was cut short reads up to its
 last whole row.
@@ -17,7 +17,7 @@ from trueup.core.errors import TrueupError
 
 
 class Tap(NamedTuple):
-    """What went through the tap: time (T,), torque given at the motors (T, n), commands received (T, 5, n).
+    """Content of a tap: time (T,), true torque at the motors (T, n), commands received (T, 5, n).
 
     commands  NaN rows where no command came in this period
     """

@@ -28,13 +28,14 @@ class ServeVerb:
 def run_serve(verb: ServeVerb) -> int:
     """Serve until the end of the process."""
     from trueup.robot.load import load_robot
-    from trueup.twin.server import Speaker, serve, serve_parent
+    from trueup.twin.real_time import ServedTwin
+    from trueup.twin.server import serve, serve_parent
 
     if verb.robot == "-":
         return serve_parent()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
-    def ready(server: Speaker) -> None:
+    def ready(server: ServedTwin) -> None:
         line = f"twin {server.twin.name} listens: --driver {server.reference}   (Ctrl-C ends it)"
         Console().print(line, soft_wrap=True)
 

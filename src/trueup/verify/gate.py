@@ -40,16 +40,19 @@ def is_required(scenario: Scenario, task: Task) -> bool:
 
 def scenario_check(result: ScenarioResult, scenario: Scenario, task: Task, engine: str) -> GateCheck:
     """Success rate against what the scenario asks; a scenario whose own change an engine does not know is not asked."""
-    name, asked = f"{engine}/{result.name}", f"{result.title}: success at least {result.least:.0%} at 95 % confidence"
+    name, requirement = (
+        f"{engine}/{result.name}",
+        f"{result.title}: success at least {result.least:.0%} at 95 % confidence",
+    )
     own = {part for changed in scenario.params for part in parts_of(changed)} | {"carpet"}
     lost = sorted(set(result.not_honoured) & own)
     if lost:
-        return GateCheck(name=name, state="skipped", asked=asked, found=f"this engine has no {', '.join(lost)}")
+        return GateCheck(name=name, state="skipped", asked=requirement, found=f"this engine has no {', '.join(lost)}")
     rate, reasons = result.rate, ", ".join(f"{count} {why}" for why, count in result.reasons.items())
     return GateCheck(
         name=name,
         state="pass" if result.passed else "fail" if is_required(scenario, task) else "warn",
-        asked=asked,
+        asked=requirement,
         found=f"{rate.share:.0%} [{rate.low:.0%}, {rate.high:.0%}]" + (f" ({reasons})" if reasons else ""),
         value=rate.share,
         low=rate.low,
@@ -139,7 +142,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
     yield _bounded(results, "outside", OUTSIDE, "observations outside the training range", "train with wider ranges")
     yield _bounded(results, "at_limit", AT_LIMIT, "torques at the limit", "raise the cost of energy or torque")
     yield _bounded(results, "thermal", 1.0, "mean square torque over the continuous one", "raise the cost of torque")
-    margins = [one.metrics["joint_margin"].low for one in results if "joint_margin" in one.metrics]
+    margins = [result.metrics["joint_margin"].low for result in results if "joint_margin" in result.metrics]
     least = min(margins, default=None)
     yield GateCheck(
         name="joint_margin",
@@ -153,7 +156,7 @@ def margin_checks(results: Sequence[ScenarioResult]) -> Iterator[GateCheck]:
 
 def _bounded(results: Sequence[ScenarioResult], key: str, most: float, what: str, mend: str) -> GateCheck:
     """The mean over trials of the worst scenario must not exceed a bound."""
-    known = {one.name: mean for one in results if (mean := one.mean(key)) is not None}
+    known = {result.name: mean for result in results if (mean := result.mean(key)) is not None}
     if not known:
         return GateCheck(name=key, state="skipped", asked=f"{what}: at most {most:g}", found="not measured")
     worst = max(known, key=lambda name: known[name])

@@ -69,20 +69,20 @@ def select_snapshot(
     env = run_env(cfg, 1, threads=1)
     spec, task = env.policy_spec(), load_task(cfg.task, cfg.robot)
     suite = scaled_suite(read_suite(scenarios or shipped_for(task), (task.robot, task.name)), task.robot)
-    asked = [one for one in suite.scenarios if is_required(one, task)]
-    out, total = [], len(chosen) * len(asked)
+    required = [scenario for scenario in suite.scenarios if is_required(scenario, task)]
+    out, total = [], len(chosen) * len(required)
     for k, iteration in enumerate(chosen):
         net = folder.policy_at(iteration)
         snapshot = _Snapshot(_Spec(spec), net)
         rates, errors = [], []
-        for j, scenario in enumerate(asked):
+        for j, scenario in enumerate(required):
             ran = run_trials(snapshot, task, scenario, TrialCfg(trials=trials, threads=threads, vary=suite.vary))
             rates.append(ran.success.mean())
             known = ran.table["error"][np.isfinite(ran.table["error"])]
             errors.append(known.mean() if len(known) else np.inf)  # all fell before it could be measured
-            progress((k * len(asked) + j + 1) / total)
+            progress((k * len(required) + j + 1) / total)
         out.append(Candidate(iteration=iteration, success=float(np.mean(rates)), error=float(np.mean(errors))))
-    return tuple(sorted(out, key=lambda one: (-one.success, one.error)))
+    return tuple(sorted(out, key=lambda candidate: (-candidate.success, candidate.error)))
 
 
 def select_bundle(run: str | Path, candidates: tuple[Candidate, ...]) -> Path:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import tyro
 
-from trueup.core.files import OutFolder
+from trueup.core.files import OutFolderLike, PathLike
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:
     from trueup.verify.verify import Verified
-
-    PathLike = str | Path
-    OutLike = PathLike
-else:
-    PathLike = Path
-    OutLike = OutFolder
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class VerifyVerb:
     threads: int = 0  # Physics threads; 0: all cores.
     seed: int = 0  # Of everything random.
     films: bool = True  # Film the worst trial of every scenario.
-    out: OutLike | None = None  # Folder of page and results; default: BUNDLE.verified.
+    out: OutFolderLike | None = None  # Folder of page and results; default: BUNDLE.verified.
     select: bool = False
     """Try the snapshots of a run in a short suite, export the best one (to RUN/best.bundle) and verify it."""
 

@@ -51,25 +51,27 @@ def verify(verb: VerifyVerb, progress: Progress = lambda fraction: None) -> Veri
     exam = open_exam(
         bundle, scenarios=verb.scenarios, trials=verb.trials, params=verb.params, seed=verb.seed, threads=verb.threads
     )
-    task, asked = exam.task, {one.name: one for one in exam.suite.scenarios}
+    task, scenarios = exam.task, {scenario.name: scenario for scenario in exam.suite.scenarios}
     checks = [gate.parity_check(bundle), gate.robot_check(bundle, load_robot(task.robot)), gate.timing_check(bundle)]
     suite = _evaluated(verb, "mujoco", folder, verb.only, lambda done: progress(_SHARES[0] * done))
-    checks += [gate.scenario_check(one, asked[one.name], task, "mujoco") for one in suite.results]
+    checks += [gate.scenario_check(result, scenarios[result.name], task, "mujoco") for result in suite.results]
     checks += _missing(suite, exam.suite.scenarios, task)
     # a scenario in which the robot falls has no margins: it blocks by itself
     checks += gate.margin_checks(
-        [one for one in suite.results if one.passed and gate.is_required(asked[one.name], task)]
+        [result for result in suite.results if result.passed and gate.is_required(scenarios[result.name], task)]
     )
     scores = {"mujoco": suite}
     if why := _no_second_engine(verb):
         checks.append(GateCheck(name="sim2sim", state="skipped", asked="agrees in a second engine", found=why))
     else:
-        names = tuple(one.name for one in suite.results if gate.is_required(asked[one.name], task))
+        names = tuple(result.name for result in suite.results if gate.is_required(scenarios[result.name], task))
         low, high = _SHARES
         scores["sapien"] = second = _evaluated(
             verb, "sapien", folder, names, lambda done: progress(low + (high - low) * done)
         )
-        checks += [gate.second_check(suite[one.name], one, asked[one.name], task) for one in second.results]
+        checks += [
+            gate.second_check(suite[result.name], result, scenarios[result.name], task) for result in second.results
+        ]
         if FLAT in names:
             checks.append(gate.engines_check(suite[FLAT], second[FLAT]))
     certificate = Certificate(
@@ -117,13 +119,17 @@ def _evaluated(verb: VerifyVerb, engine: str, folder: Path, only: tuple[str, ...
 
 def _missing(tried: PolicyScore, scenarios: tuple[Scenario, ...], task: Task) -> list[GateCheck]:
     """Required scenarios that were left out: without them nothing is proven."""
-    done = {one.name for one in tried.results}
+    done = {result.name for result in tried.results}
     return [
         GateCheck(
-            name=f"mujoco/{one.name}", state="fail", asked=one.title, found="not tried", remedy="leave out --only"
+            name=f"mujoco/{scenario.name}",
+            state="fail",
+            asked=scenario.title,
+            found="not tried",
+            remedy="leave out --only",
         )
-        for one in scenarios
-        if one.name not in done and gate.is_required(one, task)
+        for scenario in scenarios
+        if scenario.name not in done and gate.is_required(scenario, task)
     ]
 
 
@@ -139,7 +145,7 @@ def _prediction(exam: Exam, verb: VerifyVerb, scores: Mapping[str, PolicyScore])
 
     With a calibration every world is a draw from its posterior, else one from the task's ranges.
     """
-    flat = next((one for one in exam.suite.scenarios if one.name == FLAT), None)
+    flat = next((scenario for scenario in exam.suite.scenarios if scenario.name == FLAT), None)
     metric, error = error_metric(exam.task), exam.task.goal.error
     if flat is None or metric is None or error is None:
         return None
@@ -160,4 +166,4 @@ def _prediction(exam: Exam, verb: VerifyVerb, scores: Mapping[str, PolicyScore])
 
 
 def _has(score: PolicyScore, name: str) -> bool:
-    return any(one.name == name for one in score.results)
+    return any(result.name == name for result in score.results)

@@ -187,11 +187,11 @@ class Painter:
 
 def backends() -> tuple[str, ...]:
     """Names of the OpenGL back ends to try here, best first; MUJOCO_GL overrules."""
-    asked = os.environ.get("MUJOCO_GL", "").lower().strip()
-    if asked in _OFF:
-        raise TrueupError(f"drawing is switched off by MUJOCO_GL={asked}; unset it to make films")
-    if asked in ("egl", "osmesa", "glfw", "cgl"):
-        return (asked,)
+    requested = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if requested in _OFF:
+        raise TrueupError(f"drawing is switched off by MUJOCO_GL={requested}; unset it to make films")
+    if requested in ("egl", "osmesa", "glfw", "cgl"):
+        return (requested,)
     has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     linux = ("egl", "glfw", "osmesa") if has_screen else ("egl", "osmesa")
     return {"Darwin": ("cgl", "glfw"), "Linux": linux}.get(platform.system(), ("glfw",))

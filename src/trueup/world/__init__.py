@@ -1,1 +1,1 @@
-"""Batched physics: N simulations on `mujoco.batch.Batch`, parameters by name, sensors, replay. No torch, no stage."""
+"""Batched physics: N simulations on `mujoco.batch.Batch`, parameters by name, sensors, replay. Without torch."""

@@ -192,7 +192,7 @@ class BatchSim(SceneAccess):
         return {name: np.concatenate([part[name] for part in parts], axis=1) for name in record}
 
     def _seen(self, targets: FloatArray) -> FloatArray:
-        """What the servos see in each physics step, (nsim, T substeps, njoint), relative to the true position."""
+        """Delayed commands in each physics step, (nsim, T substeps, njoint), relative to the true position."""
         nsim, steps, njoint = targets.shape
         seen = np.empty((nsim, steps, self.substeps, njoint))
         for t in range(steps):
@@ -219,8 +219,8 @@ class BatchSim(SceneAccess):
         for name, live in self._memory().items():
             live[...] = state[name]
         self.motion.forget()
-        delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
-        self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
+        delay = {name: np.asarray(array, np.float64) for name, array in state.items() if name.startswith("delay/")}
+        self.delay_line.restore({name.removeprefix("delay/"): array for name, array in delay.items()})
         if self.substep_model is not None:
             self.substep_model.restored(self)
 

@@ -75,9 +75,9 @@ def drop(robot: Robot | str, cfg: DropCfg | None = None, *, progress: Callable[[
 def _varied(robot: Robot, cfg: DropCfg) -> tuple[BatchSim, tuple[ValueOrigin, ...]]:
     """Build the simulations and set their parameters from the calibration and the ranges."""
     sensors = cfg.sensors or SensorCfg()
-    asked = SimCfg(nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=sensors)
+    sim_cfg = SimCfg(nsim=cfg.nsim, threads=cfg.threads, seed=cfg.seed, model=ModelCfg(base=cfg.base), sensors=sensors)
     params = read_calibration(cfg.params) if isinstance(cfg.params, str | Path) else cfg.params
-    sim = BatchSim(robot, asked if params is None else sim_for_fit(asked, params))
+    sim = BatchSim(robot, sim_cfg if params is None else sim_for_fit(sim_cfg, params))
     ranges = default_ranges(sim) if cfg.randomize else {}
     fitted = None if params is None else Fitted(params, sim, posterior=cfg.nsim > 1)
     if ranges or fitted is not None:

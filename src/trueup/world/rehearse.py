@@ -182,6 +182,6 @@ def _violations(
                 limit, fits = joint.position[int(above[row, j])], 0.0
             else:
                 fits = 0.97 * limit / value  # torque and velocity grow about as the motion does
-            said = f"a {quantity} of {value:.3g} {unit} at {time[row]:.2f} s (limit {limit:.3g})"
-            found.append(TouchFault((joint.name,), max(SHRINK, fits), f"joint {joint.name!r} reaches {said}"))
+            text = f"a {quantity} of {value:.3g} {unit} at {time[row]:.2f} s (limit {limit:.3g})"
+            found.append(TouchFault((joint.name,), max(SHRINK, fits), f"joint {joint.name!r} reaches {text}"))
     return found

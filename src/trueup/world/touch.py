@@ -14,7 +14,7 @@ from trueup.robot.model import default_qpos, joint_index
 
 
 class TouchFault(NamedTuple):
-    """What is wrong with a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
+    """A contact in a motion: the joints that cause it, the factor that makes their motion smaller, and a text."""
 
     joints: tuple[str, ...]
     factor: float
@@ -46,10 +46,10 @@ class TouchFinder:
         ]
 
     def _text(self, pair: tuple[int, int], when: float, depth: float, joints: tuple[str, ...]) -> str:
-        one, other = (self._model.geom(geom).name or f"geom {geom}" for geom in pair)
+        first, other = (self._model.geom(geom).name or f"geom {geom}" for geom in pair)
         how = f"{1e3 * abs(depth):.1f} mm {'deep' if depth >= 0 else 'apart'}"
         between = ", ".join(map(repr, joints)) or "no joint"
-        return f"{one!r} touches {other!r} at {when:.2f} s ({how}; moved by {between})"
+        return f"{first!r} touches {other!r} at {when:.2f} s ({how}; moved by {between})"
 
     def _pairs(self, pose: FloatArray) -> dict[tuple[int, int], float]:
         """Pairs of geoms nearer than the clearance, with their depth."""
@@ -61,15 +61,15 @@ class TouchFinder:
         if not data.ncon:
             return {}
         pairs: dict[tuple[int, int], float] = {}
-        for (one, other), distance in zip(data.contact.geom, data.contact.dist, strict=True):
-            pair = min(int(one), int(other)), max(int(one), int(other))
+        for (first, other), distance in zip(data.contact.geom, data.contact.dist, strict=True):
+            pair = min(int(first), int(other)), max(int(first), int(other))
             pairs[pair] = max(pairs.get(pair, -np.inf), -float(distance))
         return pairs
 
     def _between(self, pair: tuple[int, int]) -> tuple[str, ...]:
         """Spec joints on the way from one body to the other: those that move the two apart or together."""
-        one, other = (self._chain(int(self._model.geom_bodyid[geom])) for geom in pair)
-        ids = one ^ other
+        first, other = (self._chain(int(self._model.geom_bodyid[geom])) for geom in pair)
+        ids = first ^ other
         return tuple(
             name for name, j in zip(self._robot.spec.joint_names, self._index.joint_id, strict=True) if int(j) in ids
         )

@@ -23,7 +23,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class DropCfg:
-    """How long a robot is simulated, from how high it is dropped, how many at once, and with which physics."""
+    """Duration, drop height, number of simulations and physics of a drop."""
 
     seconds: float = 5.0  # Simulated time.
     nsim: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 1  # How many simulations to step side by side.
@@ -52,8 +52,8 @@ class DropCfg:
 class SimVerb:
     """Drop a robot in simulation, hold its default pose, and film it; or replay logs with a saved fit.
 
-    In: a robot (and, with --params, a calibration of it). Out: a film (--film), a page of traces (--page), and how it
-    ended on the screen.
+    In: a robot (and, with --params, a calibration of it). Out: a film (--film), a page of traces (--page), and the
+    final state on the screen.
     In: logs and --params. Out: the errors of the fit and of the nominal model on these logs, open loop and in
     windows of 0.5 s, per joint and per log, and a page (--page); nothing is fitted.
     """

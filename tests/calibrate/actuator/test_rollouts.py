@@ -10,7 +10,7 @@ from trueup.calibrate.actuator.model import Actuator
 from trueup.calibrate.actuator.rungs import rung_named
 from trueup.calibrate.actuator.score import error_of, roll, score_rung
 from trueup.calibrate.actuator.trials import judged_run, long_run
-from trueup.calibrate.judge.scores import error_blocks
+from trueup.calibrate.uncertainty.scores import error_blocks
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
 from trueup.world.batch import SimCfg

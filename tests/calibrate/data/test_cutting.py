@@ -31,8 +31,8 @@ def log_of(rows: int, kp: list[float] | None = None) -> Log:
     return Log(time=np.arange(rows) / 100.0, joint_names=PENDULUM.spec.joint_names, signals=signals)
 
 
-def cut(judged: int | None, warm: int = 0, *, follows: bool = False) -> Cut:
-    return Cut(judged=judged, warm=warm, past=1, follows=follows)
+def cut(compared: int | None, warm: int = 0, *, follows: bool = False) -> Cut:
+    return Cut(compared=compared, warm=warm, past=1, follows=follows)
 
 
 def compared(log_rows: int, how: Cut) -> list[list[int]]:

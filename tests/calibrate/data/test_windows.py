@@ -57,7 +57,7 @@ def test_windows_follow_gains_that_never_rest():
 
 def test_every_judged_sample_is_judged_once():
     windows = cut_windows(ROBOT, [LOG.window(0, 1777)], WindowCfg(window_s=0.7), mask_saturated=False)
-    assert windows.judged[..., 0].sum() == 1777 - 1 - round(0.3 * 200)
+    assert windows.compared[..., 0].sum() == 1777 - 1 - round(0.3 * 200)
 
 
 @pytest.mark.parametrize("off", [1e-4, 1e-3])

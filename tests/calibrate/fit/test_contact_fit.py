@@ -10,9 +10,9 @@ from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import Problem
 from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg
-from trueup.calibrate.judge.judge import judge
 from trueup.calibrate.parameters import parameters_for
 from trueup.calibrate.rules import CONTACT
+from trueup.calibrate.uncertainty.assess import assess
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
@@ -42,8 +42,8 @@ def test_the_base_is_compared_with_odometry_and_the_truth_leaves_little(shooting
 @pytest.mark.medium
 def test_contact_friction_and_softness_come_back_within_their_intervals(shooting):
     solution = Fitter(Problem(fine=shooting), FitCfg(iterations=12)).run()
-    judged = judge(shooting, solution)
-    for estimate in judged.estimates:
+    assessed = assess(shooting, solution)
+    for estimate in assessed.estimates:
         true = TRUTH[estimate.parameter.name]
         assert estimate.interval[0] < true < estimate.interval[1], estimate
         assert estimate.interval[1] < 2.0 * estimate.interval[0], estimate  # an interval that says something

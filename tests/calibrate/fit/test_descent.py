@@ -7,7 +7,7 @@ import pytest
 
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
-from trueup.calibrate.judge.profile import SURE, Profiler
+from trueup.calibrate.uncertainty.profile import SURE, Profiler
 
 OWNER = np.array([0, 0, 1, -1])  # two parameters of limb 0, one of limb 1, one that both feel
 TRUE = np.array([0.4, -0.3, 0.8, 0.2])

@@ -10,9 +10,9 @@ from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import Problem, step_notes
 from trueup.calibrate.fit.residuals import Shooting, as_delivered, fit_sim_cfg
-from trueup.calibrate.judge.judge import judge
 from trueup.calibrate.parameters import make_parameters, near_stops, parameter_names, parameters_for
 from trueup.calibrate.rules import HUNG, SETS
+from trueup.calibrate.uncertainty.assess import assess
 from trueup.data.log import Log
 from trueup.robot.load import load_robot
 from trueup.world.batch import BatchSim
@@ -72,7 +72,7 @@ def test_a_gain_that_would_always_saturate_is_named_and_nothing_is_masked():
     gain[:, 4] = 2e4
     windows = cut_windows(GO2, [with_signal(log, target_kp=gain)], WindowCfg(window_s=0.5))
     assert "FR_thigh_joint" in windows.notes[0]
-    assert windows.judged[..., 4].sum() == windows.judged[..., 0].sum() > 0
+    assert windows.compared[..., 4].sum() == windows.compared[..., 0].sum() > 0
 
 
 def test_velocities_that_read_high_are_brought_to_the_derivative():
@@ -87,8 +87,8 @@ def test_whole_logs_of_different_lengths_are_one_rollout_each():
     log = planted_log(GO2, {}, seconds=3.0)
     windows = cut_windows(GO2, [log, log.window(0, 400)], WindowCfg(window_s=np.inf, warm_up_s=0.1))
     assert windows.count == 2
-    assert windows.judged[0, :, 0].sum() == 599 - 20
-    assert windows.judged[1, :, 0].sum() == 399 - 20
+    assert windows.compared[0, :, 0].sum() == 599 - 20
+    assert windows.compared[1, :, 0].sum() == 399 - 20
 
 
 @pytest.mark.medium
@@ -100,7 +100,7 @@ def test_planted_stribeck_and_load_friction_come_back():
     cfg = fit_sim_cfg(PENDULUM, windows.rate_hz, names)
     shooting = Shooting(PENDULUM, windows, parameters_for(PENDULUM, cfg, names, tie="none", bodies=()), cfg)
     solution = Fitter(Problem(fine=shooting), FitCfg(iterations=15)).run()
-    for estimate in judge(shooting, solution).estimates:
+    for estimate in assess(shooting, solution).estimates:
         true = truth[estimate.parameter.name]
         assert abs(estimate.value - true) < max(3 * estimate.standard_error, 0.1 * true), estimate
 

@@ -39,7 +39,7 @@ def shooting() -> Shooting:
 def test_the_truth_leaves_noise_only():
     shooting = make(planted_log(ROBOT, TRUTH, seconds=3.0), window_s=1.0, warm_up_s=0.4)
     left = shooting.residuals(true_x(shooting)[None])[0]
-    position = left[shooting.windows.judged[..., 0], :12]
+    position = left[shooting.windows.compared[..., 0], :12]
     assert 0.6 < np.sqrt((position**2).mean()) < 1.4
     assert np.sqrt((shooting.residuals(np.zeros((1, 49))) ** 2).mean()) > 5
 
@@ -72,7 +72,7 @@ def test_a_free_base_couples_all_limbs():
 def test_judged_samples_cover_the_log_once():
     log = planted_log(ROBOT, TRUTH, seconds=3.3)
     windows = cut_windows(ROBOT, [log], WindowCfg(window_s=0.5, warm_up_s=0.1))
-    assert windows.judged[..., 0].sum() == len(log) - 1 - round(0.1 * RATE)
+    assert windows.compared[..., 0].sum() == len(log) - 1 - round(0.1 * RATE)
 
 
 def test_logs_are_stacked_and_one_too_short_is_refused():

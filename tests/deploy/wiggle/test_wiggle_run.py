@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from miswired import Miswired, Miswiring
 from rich.console import Console
 
 from trueup.core.errors import TrueupError
 from trueup.deploy.wiggle.analysis.finding import WiggleResult
 from trueup.deploy.wiggle.analysis.limb_model import read_limbs
 from trueup.deploy.wiggle.cfg import WiggleCfg
-from trueup.deploy.wiggle.miswired import Miswired, Miswiring
 from trueup.deploy.wiggle.motion.program import sweep_groups, sweep_poses
 from trueup.deploy.wiggle.verbs import WiggleVerb
 from trueup.deploy.wiggle.wiggle import run_wiggle

@@ -1,1 +1,1 @@
-"""Active excitation: the motion that would best show what an earlier calibration could not tell."""
+"""Active excitation: the motion that best identifies the weak parameters of an earlier calibration."""

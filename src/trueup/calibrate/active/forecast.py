@@ -16,7 +16,7 @@ import numpy as np
 
 from trueup.calibrate.data.windows import FitWindows
 from trueup.calibrate.fit.residuals import Shooting, fit_sim_cfg, window_products
-from trueup.calibrate.judge.valleys import along, widest_axes
+from trueup.calibrate.uncertainty.valleys import along, widest_axes
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.robot.load import Robot
@@ -41,8 +41,8 @@ class Forecast(NamedTuple):
 class Forecaster:
     """Forecasts for one calibrated robot; simulations are kept between calls.
 
-    limb   (njoint,) joints that feel each other have the same number
-    owner  (nparameter,) the limb that alone feels a parameter, -1: several do
+    limb   (njoint,) number of each joint's limb; dynamically coupled joints have the same
+    owner  (nparameter,) the only limb that a parameter affects, -1: several
     """
 
     def __init__(self, robot: Robot, result: Calibration, *, rate_hz: float, draws: int = 2, seed: int = 0) -> None:
@@ -63,7 +63,7 @@ class Forecaster:
         self.limb, self.owner = colouring.limb, colouring.owner
 
     def __call__(self, targets: FloatArray) -> Forecast:
-        """Forecast plans (K, T, njoint) that all begin at rest in their first pose."""
+        """Forecasts of plans (K, T, njoint) that begin at rest in their first pose."""
         shooting, found, paths = self._shooting(targets), [], []
         for x in self._points:
             at_x = shooting.residuals(x[None])[0]
@@ -78,8 +78,8 @@ class Forecaster:
         count, _, njoint = targets.shape
         start = targets[:, :1]
         target = np.concatenate([np.repeat(start, self._settle, axis=1), targets], axis=1)
-        judged = np.ones(target.shape, bool)
-        judged[:, : self._settle] = False
+        compared = np.ones(target.shape, bool)
+        compared[:, : self._settle] = False
         windows = FitWindows(
             rate_hz=self.rate_hz,
             joint_names=self.robot.spec.joint_names,
@@ -88,7 +88,7 @@ class Forecaster:
             pos=start[:, 0],
             vel=np.zeros((count, njoint)),
             measured=np.zeros(target.shape),
-            judged=judged,
+            compared=compared,
             sigma=self._sigma,
             still=np.zeros(njoint, bool),
         )

@@ -56,7 +56,7 @@ class MotionSpace:
         return out
 
     def _basis(self, bounds: Bounds) -> FloatArray:
-        """(rows, NUMBERS) each as large as its frequency allows, swelling and fading."""
+        """(rows, NUMBERS) basis motions, each scaled to its frequency's amplitude and windowed."""
         row = np.arange(self.rows)
         tones = [m for m in HARMONICS if m / self.seconds <= self.rate_hz / 16]
         size = bounds.at(np.array(tones) / self.seconds) if bounds.amplitude > 0.0 else np.zeros(len(tones))
@@ -83,12 +83,12 @@ class Populations:
     def ask(self) -> FloatArray:
         """The next candidates."""
         self._asked = [search.ask() for search in self._searches]
-        return self._together([np.array(asked) for asked in self._asked])
+        return self._together([np.array(candidates) for candidates in self._asked])
 
     def tell(self, costs: FloatArray) -> None:
-        """What they cost, (population, nlimb)."""
-        for search, asked, cost in zip(self._searches, self._asked, costs.T, strict=True):
-            search.tell(asked, cost.tolist())
+        """Report the candidates' costs, (population, nlimb)."""
+        for search, candidates, cost in zip(self._searches, self._asked, costs.T, strict=True):
+            search.tell(candidates, cost.tolist())
 
     @property
     def best(self) -> FloatArray:

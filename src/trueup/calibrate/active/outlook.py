@@ -1,4 +1,4 @@
-"""What is to be expected before a motion is sought: how long the search takes, and what usual motions would tell.
+"""Estimates before a search for a motion: its duration, and the information of usual excitations.
 
 A search takes minutes, and where every joint can move freely a chirp tells nearly as much. So the usual excitations of
 the same length, within the same limits, are rehearsed and forecast first, and the search is timed by one generation.
@@ -18,12 +18,12 @@ from trueup.robot.load import Robot
 from trueup.world.rehearse import RehearseCfg, rehearse
 
 USUAL: tuple[Kind, ...] = ("multisine", "chirp", "steps", "random_holds")
-SMALL_GAIN = 1.2  # times smaller standard errors: a usual motion half as long again does as much
+SMALL_GAIN = 1.2  # factor of standard errors: a usual motion half as long again achieves as much
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """Before the search; numbers are standard errors over prior widths of the weak parameters, root mean square.
+    """Estimates before the search: root mean square standard errors over prior widths of the weak parameters.
 
     before     now
     usual      after usual excitations of `seconds`, within the same limits
@@ -37,7 +37,7 @@ class Outlook:
 
     @property
     def best(self) -> str:
-        """The usual excitation that tells most."""
+        """The most informative usual excitation."""
         return min(self.usual, key=lambda kind: self.usual[kind])
 
 
@@ -53,7 +53,7 @@ class UsualCfg:
 
 
 def after_usual(robot: Robot, cfg: UsualCfg, after: Callable[[Plan], FloatArray]) -> dict[str, FloatArray]:
-    """Standard errors that `after` predicts of usual excitations, rehearsed as any plan is."""
+    """Standard errors that `after` predicts for usual excitations, rehearsed as any plan."""
     found: dict[str, FloatArray] = {}
     for kind in USUAL:
         usual = ExcitationCfg(kind=kind, seconds=cfg.seconds, rate_hz=cfg.rate_hz, seed=cfg.seed, limits=cfg.limits)

@@ -4,7 +4,7 @@ Segment after segment, from rest to rest, CMA-ES searches for the Fourier motion
 covariance of the weak parameters (A-optimal design, with the earlier posterior as prior), from the Fisher information
 of batched rollouts, averaged over draws of the posterior. Independent limbs are searched side by side in the same
 rollouts. Every segment is rehearsed (position, velocity, torque, self-collision); joints that the rehearsal scales down
-stay scaled down. The plan ends when the predicted standard errors reach the target, when the time is used up, or when a
+stay scaled down. The plan ends when the predicted standard errors reach the target, when the time is up, or when a
 segment improved none of them. After SPI-Active (arXiv 2505.14266) and ASID (arXiv 2404.12308).
 """
 
@@ -19,8 +19,8 @@ import numpy as np
 from trueup.calibrate.active.forecast import Forecaster, deviations
 from trueup.calibrate.active.motion import NUMBERS, MotionSpace, Populations
 from trueup.calibrate.active.outlook import SMALL_GAIN, Outlook, UsualCfg, after_usual
-from trueup.calibrate.judge.scores import recorded_drivers
-from trueup.calibrate.judge.verdict import VISIBLE, is_close
+from trueup.calibrate.uncertainty.scores import recorded_drivers
+from trueup.calibrate.uncertainty.verdict import VISIBLE, is_close
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
 from trueup.hardware.drivers.open import same_twin
@@ -38,7 +38,7 @@ _NEARER = 0.95  # of its standard error before a segment: a smaller one makes an
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveCfg:
-    """How to search.
+    """Settings of the search.
 
     seconds      at most, of the whole plan; segment_s: of one motion from rest to rest
     target       standard error over prior width at which a parameter is known well enough
@@ -76,7 +76,7 @@ class Expected:
 
     @property
     def word(self) -> Word:
-        """The verdict that is to be expected."""
+        """The expected verdict."""
         if is_close(self.estimate.parameter, self.after):
             return "identified"
         return "weak" if self.after < VISIBLE else "not visible"
@@ -92,7 +92,7 @@ class ActivePlan:
     """A rehearsed plan with its predicted information.
 
     reached   every weak parameter should be known to the target afterwards
-    seconds_needed  of such motion until then; None: no length will do
+    seconds_needed  of such motion until then; None: no length suffices
     others    predicted root mean square standard error (prior widths) of the usual excitations, same limits and time
     after     of this plan
     """
@@ -112,7 +112,7 @@ class ActivePlan:
 
     @property
     def advised(self) -> str:
-        """The usual excitation to take instead, because this motion tells little more; "" if it is worth its search."""
+        """The usual excitation to use instead if this motion is hardly more informative; else ""."""
         return min(self.others, key=lambda kind: self.others[kind]) if self.gain < SMALL_GAIN and self.others else ""
 
 
@@ -127,8 +127,8 @@ def plan_active(
 ) -> ActivePlan:
     """Plan the motion that would best show the weak parameters of an earlier calibration.
 
-    on_estimate  is told first how long the search will take, s
-    on_outlook   is told before the search what usual excitations would tell
+    on_estimate  called first with the search's estimated duration, s
+    on_outlook   called before the search with the forecast of usual excitations
     """
     planner = _Planner(robot, result, cfg or ActiveCfg(), progress or (lambda fraction: None))
     if on_estimate is not None:
@@ -139,7 +139,7 @@ def plan_active(
 
 
 class _Planner:
-    """A plan in the making; `known` is the information so far, (ndraw, nparameter, nparameter)."""
+    """Builds a plan; `known` is the information so far, (ndraw, nparameter, nparameter)."""
 
     def __init__(self, robot: Robot, result: Calibration, cfg: ActiveCfg, progress: Callable[[float], None]) -> None:
         self._robot, self._result, self._cfg, self._progress = robot, result, cfg, progress
@@ -152,7 +152,7 @@ class _Planner:
         self._kept: dict[float, dict[str, FloatArray]] = {}
 
     def search_s(self) -> float:
-        """Estimate of the search's time: one generation of motions that stand still is timed."""
+        """Estimated duration of the search, from the time of one generation of motions at rest."""
         cfg, rows = self._cfg, round(self._cfg.segment_s * self._cfg.rate_hz)
         still = np.tile(self._robot.spec.excitation_pose, (cfg.population, rows, 1))
         self._forecast(still)  # builds its simulations
@@ -161,7 +161,7 @@ class _Planner:
         return self._segments * cfg.generations * (time.perf_counter() - began)
 
     def outlook(self) -> Outlook:
-        """Forecast the usual excitations, as long as the plan will be if no segment ends it."""
+        """Forecast the usual excitations at the plan's full length."""
         cfg, before = self._cfg, self._forecast.before
         seconds = self._segments * (cfg.segment_s + _STILL_S)
         usual = self._usual(seconds)
@@ -181,14 +181,14 @@ class _Planner:
         return self._kept[key]
 
     def plan(self) -> ActivePlan:
-        """Seek segments until the target, the time or the gain is at its end."""
+        """Search segments until the target is reached, the time is up, or a segment gains nothing."""
         known = np.repeat(self._forecast.before[None], self._cfg.draws, axis=0)
         parts: list[Plan] = []
         for k in range(self._segments):
             parts.append(self._segment(k, known))
             before, known = self._after(known), known + self._information(parts[-1])
             after = self._after(known)
-            is_open = after > self._cfg.target  # parameters that no motion shows do not prolong the search
+            is_open = after > self._cfg.target  # parameters that no motion can identify do not prolong the search
             if not (after[is_open] < _NEARER * before[is_open]).any():
                 break
         names = [self._result.estimates[k].parameter.label for k in self._weak]
@@ -221,8 +221,8 @@ class _Planner:
         found, spec = self._forecast(targets), self._robot.spec
         trace = (deviations(known[:, None], found.information) ** 2).mean(axis=0)[:, self._weak]
         owner, limb, path = self._forecast.owner[self._weak], self._forecast.limb, found.joint_pos
-        asked = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
-        share = np.abs(asked).max(axis=1) / (self._cfg.rehearse.torque_fraction * spec.torque_limit)
+        torque = spec.kp * (targets - path) - spec.kd * np.gradient(path, 1.0 / self._cfg.rate_hz, axis=1)
+        share = np.abs(torque).max(axis=1) / (self._cfg.rehearse.torque_fraction * spec.torque_limit)
         excess = np.maximum(0.0, share - 1.0)
         columns = [
             trace[:, (owner == g) | (owner < 0)].sum(axis=1) + _PENALTY * excess[:, limb == g].sum(axis=1)
@@ -263,7 +263,7 @@ class _Planner:
         )
 
 
-def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
+def driver_for(result: Calibration, requested: str | None) -> tuple[str, str]:
     """Return the driver to record from for this calibration, and a remark for the user.
 
     `asked` is the driver that the user named, which wins. Only twins are started because a file says so: a file must
@@ -271,11 +271,11 @@ def driver_for(result: Calibration, asked: str | None) -> tuple[str, str]:
     """
     found = recorded_drivers(result)
     names = ", ".join("unknown" if name is None else name for name in found) or "unknown"
-    if asked is not None:
+    if requested is not None:
         known = [name for name in found if name is not None]
-        differs = bool(known) and (same_twin(asked) or asked) not in known
-        remark = f"warning: --driver {asked} is another robot than the calibration's logs came from ({names})"
-        return asked, remark if differs else ""
+        differs = bool(known) and (same_twin(requested) or requested) not in known
+        remark = f"warning: --driver {requested} is another robot than the calibration's logs came from ({names})"
+        return requested, remark if differs else ""
     if len(found) == 1 and found[0] is not None and same_twin(found[0]):
         return found[0], f"driver {found[0]}, as in the calibration's logs"
     raise TrueupError(

@@ -52,10 +52,10 @@ class LadderCfg:
 
     @property
     def chosen(self) -> str:
-        """The rungs that are meant, as `choose` reads them."""
+        """The requested rungs, as `choose` parses them."""
         return "all" if self.thorough else self.rungs
 
     @property
     def limit_s(self) -> float | None:
-        """Time for everything, s; None: as long as it takes."""
+        """Time limit of the whole ladder, s; None: unlimited."""
         return 60.0 * self.minutes if self.chosen == "quick" else None

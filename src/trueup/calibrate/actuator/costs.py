@@ -1,6 +1,7 @@
-"""What rungs cost here: an estimate before a ladder begins, corrected as rungs are done; the limit of the quick form.
+"""Cost model of the rungs: an estimate before a ladder begins, corrected as rungs finish; the time limit of the quick
+form.
 
-A fit is many simulations of the robot in windows, so its time is so many times that of a probe: a short batch of such
+A fit is many simulations of the robot in windows, so its time is a multiple of that of a probe: a short batch of such
 windows, stepped on this machine now. The ratios are rough (a fit ends when it has converged); once rungs of a kind are
 done, the others of that kind are scaled by how long those took.
 """
@@ -45,11 +46,11 @@ class Costs:
     scales: dict[Kind, float] = field(default_factory=dict)
 
     def of(self, rung: Rung) -> float:
-        """Of one rung."""
+        """Estimated time of one rung, s."""
         return self.scales.get(rung.kind, 1.0) * self.probe_s * _PROBES[rung.name]
 
     def all_of(self, rungs: Sequence[Rung]) -> float:
-        """Of several, with the check of the physics step that a learned one calls for."""
+        """Estimated time of several, with the check of the physics step that a learned one needs."""
         return sum(map(self.of, rungs)) + (self.step_check if any(r.is_learned for r in rungs) else 0.0)
 
     @property
@@ -57,13 +58,13 @@ class Costs:
         return self.scales.get("params", 1.0) * self.probe_s * _STEP_CHECK
 
     def took(self, rung: Rung, seconds: float) -> None:
-        """Correct the estimates of a rung's kind: the costliest rung so far tells most."""
+        """Correct the estimates of a rung's kind by the costliest rung so far."""
         if rung.kind != "ideal" and rung.name != "delay":
             self.scales[rung.kind] = seconds / (self.probe_s * _PROBES[rung.name])
 
 
 def measured_costs(robot: Robot, sim: SimCfg) -> Costs:
-    """Step a batch as large as a fit's for a second of its time; takes well under a second."""
+    """Simulate one second of a batch as large as a fit's; takes well under a second."""
     batch = BatchSim(robot, replace(sim, nsim=_WINDOWS, threads=1))
     batch.reset()
     batch.step(robot.spec.default_pose)
@@ -75,9 +76,9 @@ def measured_costs(robot: Robot, sim: SimCfg) -> Costs:
 
 @dataclass(kw_only=True)
 class Timetable:
-    """Which rungs run, and how long all of it still takes; with `limit_s`, those run that fit, the most telling first.
+    """Schedule of the rungs and the time left; with `limit_s` those that fit run, the most informative first.
 
-    left_out  rungs that would not have fitted, with their estimates, s
+    left_out  rungs beyond the time limit, with their estimates, s
     """
 
     rungs: tuple[Rung, ...]
@@ -93,20 +94,20 @@ class Timetable:
 
     @property
     def estimate_s(self) -> float:
-        """Of the whole, before it begins: at most the limit."""
+        """Estimated time of the ladder before it begins: at most the limit."""
         return min(self.costs.all_of(self.rungs), self.limit_s or float("inf"))
 
     @property
     def left_s(self) -> float:
-        """Still to come."""
+        """Estimated time left."""
         rest = sum(map(self.costs.of, self._to_come()))
         if any(rung.is_learned for rung in self.rungs if rung.name not in self.left_out):
             rest += self.costs.step_check
         return rest if self.limit_s is None else min(rest, max(0.0, self.limit_s - self.elapsed_s))
 
     def fits(self, rung: Rung) -> bool:
-        """Whether a rung fits into the time left beside more telling ones to come; if not, it is left out."""
-        need = self.costs.all_of([one for one in self._to_come() if _worth(one) <= _worth(rung)])
+        """Whether a rung fits into the time left beside more informative ones; if not, it is left out."""
+        need = self.costs.all_of([candidate for candidate in self._to_come() if _worth(candidate) <= _worth(rung)])
         if rung.name in _ALWAYS or self.limit_s is None or self.elapsed_s + need <= self.limit_s:
             return True
         self.left_out[rung.name] = self.costs.of(rung)
@@ -129,15 +130,15 @@ class Timetable:
         self.done.add(rung.name)
 
     def words(self, minutes: float) -> str:
-        """One sentence on what has not been compared; "" if that is nothing."""
+        """One sentence on the rungs that were not compared; "" if there are none."""
         if self.limit_s is None:
             return ""
         parts = []
         if self.left_out:
             names = ", ".join(f"{name} (about {_minutes(s)})" for name, s in self.left_out.items())
             parts.append(f"{names} would not have fitted into {minutes:g} minutes")
-        asked = {rung.name for rung in self.rungs}
-        if never := [rung.name for rung in RUNGS if rung.name not in asked]:
+        requested = {rung.name for rung in self.rungs}
+        if never := [rung.name for rung in RUNGS if rung.name not in requested]:
             parts.append(f"{', '.join(never)} belong to the thorough form")
         return f"not compared: {'; '.join(parts)}; --thorough compares all" if parts else ""
 
@@ -146,7 +147,7 @@ class Timetable:
 
 
 def _worth(rung: Rung) -> int:
-    """Place in the order of what tells most for its time."""
+    """Rank by information for the time."""
     return _BY_WORTH.index(rung.name) if rung.name in _BY_WORTH else len(_BY_WORTH)
 
 

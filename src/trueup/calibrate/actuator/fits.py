@@ -37,12 +37,12 @@ _ALWAYS = 0.5  # of the samples at the torque limit: the gains are not the servo
 
 @dataclass(frozen=True, kw_only=True)
 class RungJob:
-    """What a rung is fitted to, and the fits of the rungs below.
+    """The data of a rung's fit, and the fits of the rungs below.
 
     common   the set of parameters that fitted rungs share
     start    what a fit of parameters begins at; None: the rung below
-    state    folder for the state of a fit that is running; None: not kept
-    resume   continue from a state that is there
+    state    folder for the state of a running fit; None: not kept
+    resume   continue from an existing state
     """
 
     robot: Robot
@@ -93,7 +93,7 @@ def _calibrated(rung: Rung, job: RungJob) -> Actuator:
 
 
 def train_net(rung: Rung, job: RungJob, base: Calibration) -> ActuatorNet:
-    """The net of a rung on the simulator that `base` has fitted."""
+    """Train the net of a rung on the simulator fitted by `base`."""
     seed = job.cfg.seed
     if rung.kind == "residual":
         from trueup.calibrate.nets.uan.uan import UanCfg, train_uan
@@ -128,7 +128,7 @@ def common_params(robot: Robot, logs: Sequence[Log]) -> str:
 
 
 def not_supported(robot: Robot, logs: Sequence[Log], rung: Rung) -> str:
-    """Why these logs cannot support a rung; "" if they can."""
+    """Why these logs are not sufficient for a rung; "" if they are."""
     if rung.kind != "torque":
         return ""
     without = [log for log in logs if "joint_torque" not in log]
@@ -142,7 +142,7 @@ def not_supported(robot: Robot, logs: Sequence[Log], rung: Rung) -> str:
 
 
 def not_excited(rung: Rung, actuator: Actuator, common: str) -> str:
-    """Why the parameters that a rung adds do not show in the data; "" if any of them does."""
+    """Why the data do not identify the parameters that a rung adds; "" if they identify any."""
     if actuator.params is None or not rung.adds or rung.alone:
         return ""
     shared = parameter_names(common)

@@ -58,7 +58,7 @@ class RungResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class LadderFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of ladder.json; `left_out` says in a sentence what the quick form has not compared."""
+    """Content of ladder.json; `left_out`: a sentence on rungs that the quick form did not compare."""
 
     schema: int = SCHEMA
     robot: str
@@ -82,7 +82,7 @@ class LadderFolder:
         return self.path / RUNGS_FOLDER / name
 
     def load(self, rung: Rung, key: str) -> tuple[Actuator, RungResult] | None:
-        """A rung that was fitted before under this key."""
+        """An earlier result of a rung under this key."""
         file = self.rung(rung.name) / RUNG_FILE
         if not file.exists():
             return None
@@ -92,7 +92,7 @@ class LadderFolder:
         return read_actuator(self.rung(rung.name)), result
 
     def save(self, actuator: Actuator | None, result: RungResult) -> None:
-        """Write what a simulator needs first, then the result that says it is there."""
+        """Write the model first, then the result that marks it complete."""
         folder = self.rung(result.rung)
         if actuator is not None and actuator.params is not None:
             write_calibration(actuator.params, folder)
@@ -101,7 +101,7 @@ class LadderFolder:
         write_json(folder / RUNG_FILE, result)
 
     def finer(self, key: str) -> StepCheck | None:
-        """The check with half the physics step that was made under this key."""
+        """An earlier check with half the physics step under this key."""
         file = self.path / LADDER_FILE
         found = read_ladder(file).finer if file.exists() else None
         return found if found is not None and found.key == key else None

@@ -37,7 +37,7 @@ _GAINS = frozenset({"kp", "kd", "servo_kp", "servo_kd"})
 class Ladder(Shown):
     """The result: the content of ladder.json, the models, and the logs they were scored on.
 
-    To be looked at: `table()`, `recommended`, `report("ladder.html")`.
+    See `table()`, `recommended`, `report("ladder.html")`.
     """
 
     robot: Robot
@@ -73,10 +73,10 @@ def run_ladder(
 ) -> Ladder:
     """Fit actuator models from ideal PD to learned ones, simplest first, score all alike and recommend one.
 
-    rungs    stands for that of `cfg`
-    folder   rungs are written there as they are done; `resume` takes over those that are there already
-    on_rung  is called with every rung's result
-    on_plan  is called before the first rung, with the estimate of the time
+    rungs    overrides that of `cfg`
+    folder   rungs are written there when finished; `resume` reuses those already there
+    on_rung  called with every rung's result
+    on_plan  called before the first rung with the time estimate
     """
     cfg = cfg or LadderCfg()
     cfg = replace(cfg, rungs=rungs or cfg.rungs)
@@ -150,14 +150,14 @@ def _sim(physics_hz: float) -> SimCfg:
 
 @dataclass(kw_only=True)
 class _LadderRun:
-    """A ladder that is being run: `job.below` has the models so far, `results` the results."""
+    """A running ladder: `job.below` has the models so far, `results` the results."""
 
     job: RungJob
     held: list[Log]
     folder: LadderFolder | None
     twin: TwinRun | None
     results: list[RungResult] = field(default_factory=list)
-    kept: set[str] = field(default_factory=set)  # rungs that were taken over from before
+    kept: set[str] = field(default_factory=set)  # rungs reused from an earlier run
 
     @property
     def usable(self) -> dict[str, Scores]:
@@ -173,7 +173,7 @@ class _LadderRun:
         return replace(self.job, state=state, progress=progress)
 
     def one(self, rung: Rung, progress: Progress) -> RungResult:
-        """Fit and score a rung, or take it over from before."""
+        """Fit and score a rung, or reuse an earlier result."""
         job, cfg = self.job, self.job.cfg
         settings = f"{job.common} {job.physics_hz} {cfg.long_s} {cfg.driver} {cfg.seed} "
         key = rung_key(rung, job.train, self.held, settings + training_of(rung, cfg.uan_method))

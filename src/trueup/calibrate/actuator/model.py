@@ -24,8 +24,8 @@ from trueup.world.parameters.able_to_set import able_to_set
 class Actuator:
     """A fitted rung: parameters of the simulator, or a learned model, which carries its own, or none.
 
-    Beside a net `params` is the calibration under it, kept where the robot hung on a stand that gives way: the stand is
-    no part of the net, but needed to replay the logs.
+    For a net, `params` is the calibration under it, kept where the robot hung on a compliant stand: the stand is
+    not part of the net, but needed to replay the logs.
     """
 
     rung: Rung
@@ -34,16 +34,16 @@ class Actuator:
     notes: tuple[str, ...] = field(default=())
 
     def simulation(self, robot: Robot, cfg: SimCfg) -> BatchSim:
-        """A batch that has what this model acts on; `apply` sets it."""
+        """A batch with everything this model acts on; `apply` sets the values."""
         if self.net is not None:
-            cfg = able_to_set(with_net(cfg, self.net), [one.name for one in stand_of(self.params)])
+            cfg = able_to_set(with_net(cfg, self.net), [parameter.name for parameter in stand_of(self.params)])
             return BatchSim(robot, cfg, NetActuator(self.net))
         if self.params is not None:
             cfg = able_to_set(cfg, [entry.name for entry in self.params.parameters])
         return BatchSim(robot, cfg)
 
     def apply(self, sim: BatchSim) -> None:
-        """Set what was fitted; gains must have been set before."""
+        """Set the fitted values; gains must have been set before."""
         if isinstance(sim.substep_model, NetActuator):
             sim.substep_model.prepare(sim)
             put_settings(sim, stand_of(self.params))
@@ -52,7 +52,7 @@ class Actuator:
 
     @property
     def count(self) -> int:
-        """How many numbers were fitted."""
+        """Number of fitted values."""
         if self.net is not None:
             return sum(part.size for group in self.net.layers for layer in group for part in layer)
         return 0 if self.params is None else len(self.params.estimates)
@@ -75,7 +75,7 @@ class Actuator:
 
 
 def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatArray:
-    """kp (q* - q) - kd dq with the command that has arrived, inside the limits."""
+    """kp (q* - q) - kd dq with the delayed command, inside the limits."""
     spec, unlimited, delay = robot.spec, np.full(robot.spec.njoint, np.inf), 0.0
     values: dict[str, FloatArray] = {
         "kp": log.signals.get("target_kp", spec.kp),
@@ -90,16 +90,16 @@ def _servo_torque(robot: Robot, log: Log, params: Calibration | None) -> FloatAr
         if name == "delay":
             delay = entry.value
         elif name in values:
-            mine = np.array([joint in entry.parameter.of for joint in spec.joint_names])
-            values[name] = np.where(mine, nominal.get(name, values[name]) * entry.value, values[name])
+            applies = np.array([joint in entry.parameter.of for joint in spec.joint_names])
+            values[name] = np.where(applies, nominal.get(name, values[name]) * entry.value, values[name])
     rows = np.maximum(np.arange(len(log)) - 1 - int(delay * log.rate_hz + 1e-9), 0)
     velocity = log["joint_vel"] if "joint_vel" in log else np.gradient(log["joint_pos"], log.time, axis=0)
     target_vel = log["target_vel"][rows] if "target_vel" in log else 0.0
     error = log["target_pos"][rows] - log["joint_pos"]
-    asked = values["kp"] * error + values["kd"] * (target_vel - velocity)
+    torque = values["kp"] * error + values["kd"] * (target_vel - velocity)
     if "target_torque" in log:
-        asked = asked + log["target_torque"][rows]
+        torque = torque + log["target_torque"][rows]
     if np.isfinite(values["stall_torque"]).any():
         envelope = Envelope(torque_max=values["stall_torque"], speed_max=values["no_load_speed"])
-        asked = limit_torque(envelope, asked, velocity)
-    return np.clip(asked, -values["torque_limit"], values["torque_limit"])
+        torque = limit_torque(envelope, torque, velocity)
+    return np.clip(torque, -values["torque_limit"], values["torque_limit"])

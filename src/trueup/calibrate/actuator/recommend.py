@@ -2,7 +2,7 @@
 
 A net that is trained in a simulator corrects that simulator too, its physics step above all: on a go2 at 200 Hz the
 step alone causes 0.4 mrad. So before a learned model is recommended, the parametric rung that it would replace is
-fitted again with half the step (`StepCheck`). If that does as well, the parameters were right and the step is to blame.
+fitted again with half the step (`StepCheck`). If that does as well, the error comes from the step, not the parameters.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class StepCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rung fitted once more at `physics_hz`, twice the rate of the others, and its error over whole unseen logs.
+    """A rung fitted again at `physics_hz`, twice the rate of the others, and its error over whole unseen logs.
 
-    key  of the problem it was made for
+    key  of its problem
     """
 
     rung: str
@@ -38,7 +38,7 @@ class StepCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def recommend(
     scores: Mapping[str, Scores], unbounded: Sequence[str] = (), finer: StepCheck | None = None
 ) -> Recommendation:
-    """Choose among rungs given simplest first; those that diverge in long rollouts cannot be used."""
+    """Choose among rungs, simplest first; those that diverge in long rollouts are excluded."""
     fit = _usable(scores, unbounded)
     if not fit:
         first = next(iter(scores))
@@ -54,9 +54,9 @@ def recommend(
 
 
 def in_question(scores: Mapping[str, Scores], unbounded: Sequence[str] = ()) -> str | None:
-    """The parametric rung that a learned one is about to replace; None: the choice is not a learned one."""
+    """The parametric rung that a learned one would replace; None: the choice is not a learned one."""
     fit = _usable(scores, unbounded)
-    numbers = {name: one for name, one in fit.items() if not _is_learned(name)}
+    numbers = {name: score for name, score in fit.items() if not _is_learned(name)}
     if not numbers or not _is_learned(_simplest(fit)[0]):
         return None
     return _simplest(numbers)[0]
@@ -78,12 +78,12 @@ def _is_learned(name: str) -> bool:
 
 
 def overfits(scores: Mapping[str, Scores]) -> dict[str, str]:
-    """Rungs that fit their own data better than a simpler one and unseen motion worse, with that simpler one."""
+    """Rungs better than a simpler one on their own data but worse on unseen motion, with that simpler one."""
     found = {}
-    for k, (name, mine) in enumerate(scores.items()):
+    for k, (name, scored) in enumerate(scores.items()):
         for simpler, other in list(scores.items())[:k]:
-            worse = mine.motion.mean > other.motion.mean + other.motion.se
-            if worse and mine.train.mean < other.train.mean:
+            worse = scored.motion.mean > other.motion.mean + other.motion.se
+            if worse and scored.train.mean < other.train.mean:
                 found[name] = simpler
                 break
     return found
@@ -93,23 +93,23 @@ def _reason(
     scores: Mapping[str, Scores], fit: Mapping[str, Scores], chosen: str, best: str, finer: StepCheck | None
 ) -> str:
     title = {name: rung_named(name).title for name in scores}
-    left = {name: f"{1e3 * one.whole.mean:.2f}" for name, one in fit.items()}
-    mine, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
+    left = {name: f"{1e3 * score.whole.mean:.2f}" for name, score in fit.items()}
+    winner, top, se = title[chosen], title[best], f"{1e3 * fit[best].whole.se:.2f}"
     finer_left = "" if finer is None else f"{1e3 * finer.whole.mean:.2f}"
     parts = []
     if finer is not None and chosen == finer.rung:
         parts.append(
-            f"{mine} leaves {left[chosen]} mrad on unseen data, {top} {left[best]} +- {se}; but what that mends is the "
-            f"physics step: at {finer.physics_hz:.0f} Hz {mine} alone leaves {finer_left}"
+            f"{winner} leaves {left[chosen]} mrad on unseen data, {top} {left[best]} +- {se}; but that mends the "
+            f"physics step: at {finer.physics_hz:.0f} Hz {winner} alone leaves {finer_left}"
         )
     elif chosen == best:
         parts.append(
-            f"{mine} has the lowest error on unseen data, {left[best]} +- {se} mrad, and no simpler rung is within one "
+            f"{winner} has the lowest error on unseen data, {left[best]} +- {se} mrad; no simpler rung is within one "
             "standard error of it"
         )
     else:
         parts.append(
-            f"{mine} is the simplest rung within one standard error of the best: {left[chosen]} mrad on unseen data "
+            f"{winner} is the simplest rung within one standard error of the best: {left[chosen]} mrad on unseen data "
             f"against {left[best]} +- {se} of {top}"
         )
     if finer is not None and chosen == best:

@@ -1,4 +1,4 @@
-"""The rungs of the ladder as data, simplest first. A rung adds one idea to the one below and starts from its fit."""
+"""The rungs of the ladder as data, simplest first. A rung adds one effect to the one below and starts from its fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rung:
 
     @property
     def is_learned(self) -> bool:
-        """Whether it has a net or filter that was trained."""
+        """Whether it has a trained net or filter."""
         return self.kind in ("torque", "residual")
 
 
@@ -72,7 +72,7 @@ def rung_named(name: str) -> Rung:
 
 
 def choose(wanted: str) -> tuple[Rung, ...]:
-    """Read `all`, `parametric`, `quick` or names such as `pd,pace,uan`; what a rung stands on comes with it."""
+    """Parse `all`, `parametric`, `quick` or names such as `pd,pace,uan`; rungs they start from are added."""
     names: set[str] = set()
     for item in (part.strip() for part in wanted.split(",")):
         for name in _SETS.get(item, (item,)):
@@ -83,7 +83,7 @@ def choose(wanted: str) -> tuple[Rung, ...]:
 
 
 def params_of(rung: Rung, common: str) -> str:
-    """What is fitted, as `parameter_names` reads it."""
+    """The fitted parameters, as `parameter_names` reads them."""
     if rung.alone:
         return rung.adds
     return f"{common},{rung.adds}" if rung.adds else common

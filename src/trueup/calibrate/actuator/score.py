@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import msgspec
 
 from trueup.calibrate.actuator.model import Actuator
-from trueup.calibrate.judge.scores import bootstrap, error_blocks
+from trueup.calibrate.uncertainty.scores import bootstrap, error_blocks
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
 from trueup.robot.load import Robot
 from trueup.world.batch import SimCfg
 from trueup.world.replay.replay import Replay, ReplayCfg, joint_rmse, replay_logs
 
-HORIZONS_S = (0.1, 1.0)  # besides one step and whole logs
+HORIZONS_S = (0.1, 1.0)  # horizons besides one step and whole logs, s
 _DRAWS = 300
 
 
@@ -31,7 +31,7 @@ def roll(
     horizon_s: float | None = None,
     most: int = 400,
 ) -> list[Replay]:
-    """Replay logs, one result each; with a horizon, those that are long enough, from at most `most` states."""
+    """Replay logs, one result each; with a horizon only logs long enough, from at most `most` states."""
     if horizon_s is not None:
         logs = [log for log in logs if len(log) > max(1, round(horizon_s * rate_of(log)))]
     cfg = ReplayCfg(sim=sim, window_s=horizon_s, most=max(1, most // max(1, len(logs))))
@@ -52,7 +52,7 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     held     errors on unseen data: one step, 0.1 s, 1 s, whole logs
     train    the whole-log error on what was fitted
-    groups   whole-log errors by what is new in them: "motion", "gain"
+    groups   whole-log errors by what was not in the fit: "motion", "gain"
     torque   root mean square error of torque on unseen motion, mean over joints, N m; None: no torque, or no claim
     diverged  a simulation of an unseen motion blew up
     """
@@ -70,20 +70,20 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def motion(self) -> PositionError:
-        """The same, where only the motion is new."""
+        """The same, for logs in which only the motion is new."""
         return self.groups.get("motion", self.whole)
 
 
 def score_rung(
     robot: Robot, actuator: Actuator, train: Sequence[Log], held: Sequence[Log], groups: Sequence[str], sim: SimCfg
 ) -> Scores:
-    """Score one rung; `groups` says what is new in each held-out log."""
+    """Score one rung; `groups`: what is new in each held-out log."""
     dt = 1.0 / rate_of(held[0])
     horizons = [dt, *(s for s in HORIZONS_S if dt < s < max(map(len, held)) * dt)]
     errors = [error_of(roll(robot, held, actuator, sim, horizon_s=s), s) for s in horizons]
     whole = roll(robot, held, actuator, sim)
     by = {
-        name: error_of([one for one, new in zip(whole, groups, strict=True) if new == name], None)
+        name: error_of([replay for replay, new in zip(whole, groups, strict=True) if new == name], None)
         for name in dict.fromkeys(groups)
     }
     return Scores(
@@ -91,7 +91,7 @@ def score_rung(
         train=error_of(roll(robot, train, actuator, sim), None),
         groups=by if len(by) > 1 or "gain" in by else {},
         torque=actuator.torque_error(robot, [log for log, g in zip(held, groups, strict=True) if g == "motion"]),
-        diverged=any(bool(one.diverged.any()) for one in whole),
+        diverged=any(bool(replay.diverged.any()) for replay in whole),
     )
 
 

@@ -1,12 +1,12 @@
-"""A model on its own: does it stay bounded over minutes, and does it predict a controller's behaviour?
+"""Trials of a model on its own: is it bounded over minutes, and does it predict a controller's behaviour?
 
-Long runs: the commands of a held-out log are played to its end and back, again and again. The first and the last
-passage have the same commands: where they differ, the model drifts. The robot's own distance from its commands sets the
+Long runs: the commands of a held-out log are played forwards and backwards, repeatedly. The first and the last
+pass have the same commands: where they differ, the model drifts. The robot's own distance from its commands sets the
 bound.
 
 Closed loop: an outer loop reads joint positions and corrects the command, u = r + a (r - q) + b int (r - q) dt, |u - r|
 bounded, on the model and on the twin. The corrections depend on the actuators' response, so errors of the model feed
-back, as they do under a policy. Only for twins: such commands cannot be rehearsed before they move a robot.
+back, as they do under a policy. Twins only: such commands cannot be rehearsed before they move a robot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trueup.world.batch import SimCfg
 from trueup.world.replay.playback import RecordedStretch, begin, joint_seen, play, set_gains
 from trueup.world.replay.replay import at_rate
 
-Servo = Callable[[FloatArray], FloatArray]  # command -> position after a step
+Servo = Callable[[FloatArray], FloatArray]  # command -> position after a control step
 _A, _B, MOST_RAD = 0.5, 2.0, 0.3  # of the outer loop: gains (1, 1/s) and most correction (rad)
 _RATE_HZ = 50.0
 _MOVE_S, _SETTLE_S = 1.5, 0.5
@@ -45,7 +45,7 @@ _MOST_DRIFT_RAD = 0.1
 class LongRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model over a long time.
 
-    drift        root mean square difference between the last and the first passage over the same commands, rad
+    drift        root mean square difference between the last and the first pass over the same commands, rad
     reach        largest distance of a joint from its command, rad; reach_robot: that of the robot in the log
     bounded      finite, little drift, and not more than twice as far from its commands as the robot
     """
@@ -58,13 +58,13 @@ class LongRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def long_run(robot: Robot, log: Log, actuator: Actuator, sim: SimCfg, seconds: float) -> LongRun:
-    """Play a log's commands to and fro for `seconds`."""
+    """Play a log's commands forwards and backwards for `seconds`."""
     batch = actuator.simulation(robot, at_rate(robot, replace(sim, nsim=1), rate_of(log)))
     rate = 1.0 / batch.control_dt
-    once = log["target_pos"][: max(2, round(0.25 * seconds * rate))]  # at least two passages to and fro
+    once = log["target_pos"][: max(2, round(0.25 * seconds * rate))]  # at least two passes each way
     period = np.concatenate([once, once[::-1]])
     targets = np.tile(period, (max(2, math.ceil(seconds * rate / len(period))), 1))
-    first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])  # the gains in force longest
+    first, _ = max(gain_pieces(log), key=lambda piece: piece[1] - piece[0])  # the gains used longest
     recorded = RecordedStretch(
         pos=log["joint_pos"][:1],
         vel=np.zeros((1, robot.spec.njoint)),
@@ -91,7 +91,7 @@ def judged_run(
     *,
     diverged: bool = False,
 ) -> LongRun:
-    """From positions and commands (T, njoint) of whole periods to a verdict; the first half second settles."""
+    """Evaluate positions and commands (T, njoint) of whole periods, without the first half second."""
     settle = min(once // 2, round(0.5 * rate))
     moved = np.where(np.isfinite(moved), np.clip(moved, -1e3, 1e3), 1e3)
     first, last = moved[settle:once], moved[len(moved) - period + settle : len(moved) - period + once]
@@ -123,7 +123,7 @@ class TwinRun(NamedTuple):
 
 
 def run_on_twin(robot: Robot, driver: str, seconds: float = 8.0) -> TwinRun:
-    """Run the controller on a twin in lock-step, on a motion that no fit has seen."""
+    """Run the controller on a twin in lock-step, on a motion of no fit."""
     spec = robot.spec
     if not driver.startswith("twin:"):
         raise TrueupError(
@@ -142,7 +142,7 @@ def run_on_twin(robot: Robot, driver: str, seconds: float = 8.0) -> TwinRun:
     link.connect()
     try:
         begin = link.read().joint_pos
-        for t in range(round((_MOVE_S + _SETTLE_S) * _RATE_HZ)):  # slowly to where the reference begins
+        for t in range(round((_MOVE_S + _SETTLE_S) * _RATE_HZ)):  # slow move to the reference's start
             servo(begin + (reference[0] - begin) * min_jerk(t / (_MOVE_S * _RATE_HZ)))
         start = link.read().joint_pos
         return TwinRun(reference, track(reference, start, servo), start)

@@ -1,11 +1,11 @@
-"""Where logs are cut into windows, and what their samples are worth: channels, noise levels, saturation.
+"""Cuts logs into windows, and weighs their samples: channels, noise levels, saturation.
 
 Windows end where gains change; only where gains never stay for the length of a window do windows run across changes,
 and the simulation follows the gains.
 
 Position noise: a sixth difference removes motion (a 10 Hz motion at 200 Hz by 1e-3) and passes white noise with a known
 gain; its median absolute value ignores the few samples at which commands jump. Velocity noise: the difference between
-the logged velocity and the derivative of position, so that a velocity that lags counts for little.
+the logged velocity and the derivative of position, so that a lagging velocity has little weight.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _MAD = 1.4826  # standard deviations per median absolute deviation of a normal
 _FOLLOWS, _SCALE = 0.95, 0.05  # correlation of a velocity that may be rescaled, error of its scale
 SATURATED = 0.98  # of the torque limit
 _ALWAYS = 0.5  # of the samples
-_AFTER_S = 0.05  # a joint still carries the error of a saturated moment for about this long
+_AFTER_S = 0.05  # a joint carries the error of saturation for about this long
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """How logs of one rate are cut, in rows.
+    """Lengths of windows for logs of one rate, in rows.
 
-    judged   rows of a window that are compared; None: whole logs
+    compared   rows of a window that are compared; None: whole logs
     warm     before them, not compared
     past     commands before a window's start
     follows  windows run across changes of gains
     """
 
-    judged: int | None
+    compared: int | None
     warm: int
     past: int
     follows: bool
 
     @property
     def least(self) -> int:
-        """Rows that a stretch needs for one window."""
-        return self.warm + (2 if self.judged is None else self.judged) + 1
+        """Number of rows that one window needs."""
+        return self.warm + (2 if self.compared is None else self.compared) + 1
 
     def stretches(self, log: Log) -> list[tuple[int, int]]:
         """(first, end) of the stretches of a log in which windows may lie."""
@@ -78,7 +78,7 @@ def window_rows(logs: Sequence[Log], cut: Cut) -> tuple[Rows, NDArray[np.bool_]]
     starts, keeps, before = [], [], 0
     for log in logs:
         for first, end in cut.stretches(log):
-            length = end - first - 1 if cut.judged is None else cut.warm + cut.judged
+            length = end - first - 1 if cut.compared is None else cut.warm + cut.compared
             start = np.arange(first, end - length, length - cut.warm)
             keep = np.ones((len(start), length), bool)
             keep[:, : cut.warm] = False
@@ -95,7 +95,7 @@ def window_rows(logs: Sequence[Log], cut: Cut) -> tuple[Rows, NDArray[np.bool_]]
 
 
 class Sensed(NamedTuple):
-    """What a log measured, row by row.
+    """Measured channels of a log, row by row.
 
     values  (T, nchannel); fine: (T, nchannel) samples that may be compared; sigma: (nchannel,) noise
     moved   (njoint,) motion in noises; always: (njoint,) at the torque limit for most of the time
@@ -136,8 +136,8 @@ def saturated(robot: Robot, log: Log, velocity: FloatArray) -> NDArray[np.bool_]
     spec = robot.spec
     kp = log.signals.get("target_kp", spec.kp)
     kd = log.signals.get("target_kd", spec.kd)
-    asked = kp * (log["target_pos"] - log["joint_pos"]) - kd * velocity
-    full = np.abs(asked) >= SATURATED * spec.torque_limit
+    torque = kp * (log["target_pos"] - log["joint_pos"]) - kd * velocity
+    full = np.abs(torque) >= SATURATED * spec.torque_limit
     if "joint_torque" in log:
         full |= np.abs(log["joint_torque"]) >= SATURATED * spec.torque_limit
     after = full.copy()
@@ -148,7 +148,7 @@ def saturated(robot: Robot, log: Log, velocity: FloatArray) -> NDArray[np.bool_]
 
 # --- noise, from a log alone ---
 def position_noise(position: FloatArray) -> FloatArray:
-    """Return the standard deviation of the noise of each column, at least what its quantisation makes."""
+    """Return the standard deviation of each column's noise, at least that of its quantisation."""
     step = quantum(position)
     if len(position) <= 4 * _ORDER:
         return np.maximum(step / math.sqrt(12), 1e-5)
@@ -175,7 +175,7 @@ def velocity_noise(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
 
 
 def true_velocity(velocity: FloatArray, derivative: FloatArray) -> FloatArray:
-    """Velocity columns rescaled where their scale is plainly wrong against the derivative of position.
+    """Velocity columns rescaled where their scale clearly disagrees with the derivative of position.
 
     Only a velocity that follows the derivative closely is changed, and only by a constant factor.
     """

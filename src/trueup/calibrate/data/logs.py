@@ -1,7 +1,7 @@
 """Logs prepared for a fit: refused or accepted, in the robot's joint order, on one even clock, a part held out.
 
-Held out for scoring is a gain that the fit has not seen, whole motions, or the end of the one log: a simulator that
-only replays the motion it was fitted to has proved little. A log with several gains, each for some seconds, is as good
+Held out for scoring is a gain that is not in the fit, whole motions, or the end of the one log: a simulator that
+only replays the motion it was fitted to proves little. A log with several gains, each for some seconds, is as good
 as several logs; one whose gains change for moments (torque off, a soft start) stays whole.
 """
 
@@ -25,13 +25,13 @@ from trueup.world.replay.tracks import require_finite
 _SHORTEST_S = 5.0  # in all
 _CHECKED_S = 5.0  # of a single log
 _SHORTEST_GAIN_S = 2.0  # a part with one gain that is shorter is left out
-_TRAIN_S = 4.0  # left for the fit, or no gain is held out
+_TRAIN_S = 4.0  # left to fit, or no gain is held out
 _HELD_S, _TRAIN_LEAST_S = 1.0, 2.0  # shortest parts to score on, and to fit
 Gain = tuple[float, ...]
 
 
 def check(robot: Robot, logs: Sequence[Log], *, refuse: bool = True) -> list[str]:
-    """Refuse what cannot be fitted; return warnings that the result should carry, each kind once."""
+    """Refuse logs that cannot be fitted; return warnings for the result, each kind once."""
     found: dict[tuple[str, str], list[Finding]] = {}
     if not logs:
         raise TrueupError("no log was given: calibrate needs at least one")
@@ -84,7 +84,7 @@ def ready(robot: Robot, logs: Sequence[Log], holdout: Sequence[Log] = ()) -> tup
 
 
 def moves(robot: Robot, still: frozenset[str]) -> None:
-    """Refuse data in which no joint was moved."""
+    """Refuse data in which no joint moved."""
     if still >= set(robot.spec.joint_names):
         raise TrueupError(
             "no joint was moved in these logs: nothing can be learned about the dynamics; record an excitation, for "
@@ -111,7 +111,7 @@ def _same_joints(robot: Robot, log: Log) -> None:
 
 
 class Split(NamedTuple):
-    """Logs to fit and logs to score on, and in words how they were chosen."""
+    """Logs to fit and logs to score on; `how`: how they were chosen, as text."""
 
     train: list[Log]
     held: list[Log]
@@ -119,7 +119,7 @@ class Split(NamedTuple):
 
 
 def split_logs(logs: Sequence[Log], holdout: Sequence[Log], share: float, *, fits_gains: bool = False) -> Split:
-    """Score on the logs given for it; without any, on a share of the others (`hold_out`)."""
+    """Score on the given held-out logs; without any, on a share of the others (`hold_out`)."""
     if not holdout:
         return hold_out(logs, share, fits_gains=fits_gains)
     train, held = ([part for log in group for part in by_gain(log)] for group in (logs, holdout))
@@ -154,7 +154,7 @@ def hold_out(logs: Sequence[Log], fraction: float, *, fits_gains: bool = False) 
 
 
 def _words(gain: Gain, parts: Sequence[Log]) -> str:
-    """A gain in words, for the parts it is of."""
+    """A gain as text."""
     names = [name for name in ("kp", "kd") if any(f"target_{name}" in part for part in parts)]
     each = np.array_split(np.array(gain), len(names))
     shown = ", ".join(f"{name} {values.mean():.4g}" for name, values in zip(names, each, strict=True))
@@ -162,7 +162,7 @@ def _words(gain: Gain, parts: Sequence[Log]) -> str:
 
 
 def _is_active(log: Log) -> bool:
-    """Whether a log is an active excitation for an earlier fit: such a motion is needed whole."""
+    """Whether a log is an active excitation for an earlier fit: such a motion is not split."""
     excitation = log.meta.get("excitation")
     return isinstance(excitation, dict) and excitation.get("kind") == "active"
 
@@ -189,7 +189,7 @@ def by_gain(log: Log) -> list[Log]:
 
 
 def gain_of(log: Log) -> Gain:
-    """The log's gains, kp then kd, those that were in force longest; () when it does not say."""
+    """The log's gains, kp then kd, those used longest; () if it has none."""
     rows = [log[name] for name in ("target_kp", "target_kd") if name in log]
     if not rows:
         return ()
@@ -199,7 +199,7 @@ def gain_of(log: Log) -> Gain:
 
 
 def is_powered(log: Log) -> bool:
-    """Whether the servos were on for most of a log: gains of zero leave a joint to itself."""
+    """Whether the servos were on for most of a log (gains above zero)."""
     gain = gain_of(log)
     return not gain or any(value > 0.0 for value in gain)
 

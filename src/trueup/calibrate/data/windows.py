@@ -1,7 +1,7 @@
 """Logs cut into windows for multiple shooting: start states, commands before and within, measurements, weights.
 
 Windows of all logs are stacked, so that one batch carries them all. Each begins `warm_up_s` before the samples that are
-compared: there the error of a measured start state dies away, instead of entering the parameters.
+compared: there the error of a measured start state decays, instead of entering the parameters.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from trueup.world.replay.tracks import lay_tracks, require_finite
 
 _WINDOWS = 8
 _FREE_WINDOW_S = 0.1
-_SHORTEST_S = 0.5  # of windows whose length is not asked for
+_SHORTEST_S = 0.5  # of windows whose length is not given
 _MOST_OF_DATA = 0.5
-_STILL_NOISES = 30.0  # a joint whose whole motion is below this many noises says nothing about its dynamics
-_PLAYED = tuple(one.name for one in fields(RecordedStretch) if one.name != "history")
+_STILL_NOISES = 30.0  # a joint whose motion is below this many noises does not identify its dynamics
+_PLAYED = tuple(field_.name for field_ in fields(RecordedStretch) if field_.name != "history")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +39,17 @@ class FitWindows(RecordedStretch):
     simulated against measured), velocity and angular velocity.
 
     measured  (nwindow, L, nchannel)
-    judged    (nwindow, L, nchannel) bool: samples that are compared
+    compared    (nwindow, L, nchannel) bool: samples that are compared
     sigma     (nchannel,) noise
     still     (njoint,) joints that hardly moved
-    base_quat (nwindow, L, 4) measured; what the rotation channels are relative to; None: a held base
+    base_quat (nwindow, L, 4) measured, reference of the rotation channels; None: a fixed base
     notes     warnings about the data for the result
     """
 
     rate_hz: float
     joint_names: tuple[str, ...]
     measured: FloatArray
-    judged: NDArray[np.bool_]
+    compared: NDArray[np.bool_]
     sigma: FloatArray
     still: NDArray[np.bool_]
     base_quat: FloatArray | None = None
@@ -98,7 +98,7 @@ def cut_windows(
         rate_hz=rate,
         joint_names=robot.spec.joint_names,
         measured=np.concatenate([part.values for part in parts])[after],
-        judged=keep[:, :, None] & np.concatenate([part.fine for part in parts])[after],
+        compared=keep[:, :, None] & np.concatenate([part.fine for part in parts])[after],
         sigma=np.sqrt(np.mean([part.sigma**2 for part in parts], axis=0)),
         still=np.max([part.moved for part in parts], axis=0) < _STILL_NOISES,
         base_quat=None if tracks.base_pos is None else tracks.base_pos[after, 3:],
@@ -110,21 +110,21 @@ def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -
     """Rows of windows for these logs, and how many windows at most."""
     window_s, warm_up_s, most = cfg.window_s, cfg.warm_up_s, cfg.max_windows
     if window_s is None and free_base:
-        # soon after a contact two motions have nothing in common any more
+        # soon after a contact two motions no longer correlate
         window_s, warm_up_s, most = _FREE_WINDOW_S, 0.0, 4 * most
     elif window_s is None:  # enough windows for their scatter to mean something
         window_s = float(np.clip(sum(len(log) / rate_of(log) for log in logs) / _WINDOWS, 0.5, 2.0))
     warm, past = round(warm_up_s * rate), math.ceil(cfg.max_delay_s * rate) + 1
     if math.isinf(window_s):
-        cut = Cut(judged=None, warm=warm, past=past, follows=True)
+        cut = Cut(compared=None, warm=warm, past=past, follows=True)
     else:
-        judged = max(2, round(window_s * rate))
-        shortest = judged if cfg.window_s is not None or free_base else max(2, round(_SHORTEST_S * rate))
-        cut = _longest(logs, Cut(judged=judged, warm=warm, past=past, follows=False), shortest)
+        compared = max(2, round(window_s * rate))
+        shortest = compared if cfg.window_s is not None or free_base else max(2, round(_SHORTEST_S * rate))
+        cut = _longest(logs, Cut(compared=compared, warm=warm, past=past, follows=False), shortest)
     if not any(cut.stretches(log) for log in logs):
         longest = max(len(log) for log in logs) / rate
         raise TrueupError(
-            f"a log of {longest:.1f} s is too short for windows of {(cut.judged or 2) / rate:g} s after "
+            f"a log of {longest:.1f} s is too short for windows of {(cut.compared or 2) / rate:g} s after "
             f"{warm_up_s} s of warm-up; record at least 10 s, or ask for shorter windows"
         )
     return cut, most
@@ -133,12 +133,12 @@ def _cut(logs: Sequence[Log], cfg: WindowCfg, rate: float, *, free_base: bool) -
 def _longest(logs: Sequence[Log], cut: Cut, shortest: int) -> Cut:
     """The longest windows, down to `shortest` rows, that fit most of the data; across changes of gains if need be."""
     for follows in (False, True):
-        for judged in dict.fromkeys([cut.judged or shortest, shortest]):
-            one = replace(cut, judged=judged, follows=follows)
-            inside = sum(b - a for log in logs for a, b in one.stretches(log))
+        for compared in dict.fromkeys([cut.compared or shortest, shortest]):
+            longer = replace(cut, compared=compared, follows=follows)
+            inside = sum(b - a for log in logs for a, b in longer.stretches(log))
             if inside >= _MOST_OF_DATA * sum(len(log) for log in logs):
-                return one
-    return replace(cut, judged=shortest, follows=True)
+                return longer
+    return replace(cut, compared=shortest, follows=True)
 
 
 def _gain_note(robot: Robot, always: NDArray[np.bool_]) -> tuple[str, ...]:

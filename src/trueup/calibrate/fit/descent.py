@@ -1,10 +1,10 @@
 """Levenberg-Marquardt steps inside a box, limb by limb, with a Jacobian that is reused while it helps.
 
-The cost is sum r^2 / 2 + |x|^2 / 2: residuals in standard deviations of noise, and the prior, which holds directions
-that the data do not show. A step solves the small bounded quadratic problem exactly for several dampings, and one
-batched rollout evaluates them all. Dynamically independent limbs have their own dampings and take their own best step,
-so that a difficult limb does not slow the others. A Jacobian costs many rollouts and a step few: after a step the same
-Jacobian is used again (the chord method) until it gains little.
+The cost is sum r^2 / 2 + |x|^2 / 2: residuals in standard deviations of noise, and the prior, which determines
+directions that the data do not show. A step solves the small bounded quadratic problem exactly for several dampings,
+and one batched rollout evaluates them all. Dynamically independent limbs have their own dampings and take their own
+best step, so that a slowly converging limb does not slow the others. A Jacobian costs many rollouts and a step few:
+after a step the same Jacobian is used again (the chord method) until it gains little.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NONE_YET = 1e300  # gain of the last step, before there was one
 _LOG = logging.getLogger(__name__)
 _FIRST = 1e-2  # damping to begin with
 _NEARBY = 1e-4  # with the Jacobian of a problem much like this one
-_LAST = 1e-6  # in the last steps: weak directions must be followed too
+_LAST = 1e-6  # damping of the last steps: weak directions must converge too
 _FACTORS = np.array([1e-2, 1.0, 1e2])  # of the damping, tried together with a new Jacobian
 _AGAIN = np.array([1e-1, 1e1])  # with an old one; weak damping needs no choice
 _WEAK = 1e-3
@@ -59,7 +59,7 @@ class Point:
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a descent is between two steps: all that it needs to go on bit for bit.
+    """State of a descent between two steps, sufficient for bit-for-bit resume.
 
     linear_at   where the Jacobian in use was taken; None: it was handed in (`given`), or a new one is due
     last        gain of the step before
@@ -89,7 +89,7 @@ class Descent:
         self.steps = 0
 
     def at(self, x: FloatArray) -> Point:
-        """The point x, without a Jacobian yet."""
+        """The point x, without a Jacobian."""
         residuals = self.shooting.residuals(x[None])[0]
         return Point(x=x, residuals=residuals, cost=float(self.costs(residuals[None], x[None]).sum()))
 
@@ -100,7 +100,7 @@ class Descent:
 
     def channel_left_over(self, at: Point) -> FloatArray:
         """(nchannel,) root mean square of the residuals, in the channels' present weights."""
-        count = np.maximum(self.shooting.windows.judged.sum(axis=(0, 1)), 1)
+        count = np.maximum(self.shooting.windows.compared.sum(axis=(0, 1)), 1)
         return np.asarray(np.sqrt((at.residuals**2).sum(axis=(0, 1)) / count))
 
     def run(
@@ -118,7 +118,7 @@ class Descent:
         """Step from x until a step gains less than `tolerance` of the cost.
 
         jacobian  of a problem much like this one, to begin with
-        keep      takes where the descent is before every step; `resumed` goes on from there
+        keep      called with the state before every step; `resumed` continues from one
         exact     end only where a Jacobian taken here predicts no gain worth a step
         """
         first = _LAST if exact else _FIRST if jacobian is None else _NEARBY
@@ -225,8 +225,8 @@ class Descent:
         """Each limb's parameters from its best candidate; shared parameters from the best candidate in total."""
         mixed = candidates[costs.sum(axis=1).argmin()].copy()
         for limb, pick in enumerate(costs[:, :-1].argmin(axis=0)):
-            mine = self.owner == limb
-            mixed[mine] = candidates[pick, mine]
+            in_limb = self.owner == limb
+            mixed[in_limb] = candidates[pick, in_limb]
         return mixed
 
     def costs(self, residuals: FloatArray, x: FloatArray) -> FloatArray:

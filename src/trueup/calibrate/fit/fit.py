@@ -1,6 +1,6 @@
 """A fit from its start to its solution, from coarse to fine.
 
-A search gives starts; each is descended from with coarse physics on some of the windows; each limb takes the best of
+A search gives starts; from each, a descent with coarse physics on some of the windows; each limb takes the best of
 the ends. Then all windows with the fine physics, first with the Jacobian of the coarse one, then with their own; each
 channel is weighted by its residuals (noise and model error alike). Baselines (`random`, `lbfgsb`, `pace`) do their own
 search and end there.
@@ -34,7 +34,7 @@ _SHARE = (0.0, 0.1, 0.45, 0.55, 0.65, 1.0)  # usual progress when a phase begins
 _ROUGH = 2e-3  # relative gain at which the first descents end: physics and weights change afterwards
 _BATCH = 16  # candidates simulated together
 _DRAWS = 48  # of a start
-_SPREAD = 1.5  # of the draws, prior widths: nominal values are often worse than their authors think
+_SPREAD = 1.5  # width of the draws in prior widths: nominal values are often worse than assumed
 _INSIDE = 0.05  # of the box: a start on a bound stalls
 _USUAL_STEPS = 8.0
 _LONG_SEARCH = 4000
@@ -137,7 +137,7 @@ class Fitter:
         return self._end.standing
 
     def _searched(self, first: FloatArray) -> list[FloatArray]:
-        """Starts, best first: each limb from the prior or its best draw around it; CMA-ES from there for "global"."""
+        """Starts, best first: each limb at the prior or its best draw around it; for "global" followed by CMA-ES."""
         cfg, bounds = self.cfg, (self.rough.low, self.rough.high)
         if cfg.method == "local":
             return [first]
@@ -183,7 +183,7 @@ class Fitter:
         self._enter(4, point.x)
 
     def _descend(self, descent: Descent, tolerance: float, **how: Any) -> Point:
-        """Descend from the present point; a resumed fit goes on within the descent that was interrupted."""
+        """Descend from the present point; a resumed fit continues the interrupted descent."""
         self._phase_steps = 0
         x, most, state = np.array(self.state.x), self.cfg.iterations, self.state
         how |= {"watch": self._seen, "keep": self._keep, "resumed": state.standing}
@@ -223,11 +223,11 @@ class Fitter:
             raise _OutOfTimeError
 
     def _tell(self) -> None:
-        """What the line beside the progress bar says: long phases show by their steps that they go on."""
+        """Log the step of a long phase, shown beside the progress bar."""
         _LOG.info("%s, %d steps so far", _PHASES[self.state.phase], self.state.iterations)
 
     def _enter(self, phase: int, x: FloatArray | list[float]) -> None:
-        """Begin a phase; costs of other physics or weights are not comparable."""
+        """Begin a phase; costs under other physics or weights are not comparable."""
         state = self.state
         state.phase, state.x = phase, list(map(float, x))
         self._tell()

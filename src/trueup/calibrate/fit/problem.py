@@ -1,8 +1,8 @@
-"""One problem at several resolutions: the windows and physics of the result, and cheaper ones for the way there.
+"""One problem at several resolutions: the windows and physics of the result, and cheaper ones for the search.
 
-The physics step has an error of its own. A coarse step acts like a little more inertia and delay, and a fit takes them
-off again: on a go2 at 200 Hz armatures come out 11 to 35 % wrong. So the same windows are simulated once more with half
-the step; the change of the residuals, seen through the Jacobian of the fit, is the change of the parameters:
+The physics step has an integration error. A coarse step acts like a little more inertia and delay, and a fit
+compensates them: on a go2 at 200 Hz armatures come out 11 to 35 % wrong. So the same windows are simulated again with
+half the step; the change of the residuals, seen through the Jacobian of the fit, is the change of the parameters:
 dx = -(H + I)^-1 J^T (r_half - r). The integrator's error is proportional to its step, so a vanishing step would change
 them by twice that.
 """
@@ -81,7 +81,7 @@ def make_problem(robot: Robot, logs: Sequence[Log], cfg: CalibrateCfg) -> Proble
 def problem_key(shooting: Shooting, settings: str) -> str:
     """A hash of the data, the parameters and the settings of a fit."""
     windows = shooting.windows
-    arrays = (windows.measured, windows.target, windows.pos, windows.judged)
+    arrays = (windows.measured, windows.target, windows.pos, windows.compared)
     return sha256_of((settings, msgspec.json.encode(list(shooting.parameters)), *arrays))
 
 

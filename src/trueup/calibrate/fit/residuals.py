@@ -33,7 +33,7 @@ Jacobian = NDArray[np.float32]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's rollout (160 MB)
 _DIVERGED = 1e3  # residual of a simulation that blew up
 _STEP = 0.01  # of a finite difference, in prior widths
-_STEP_IN_CONTACT = 0.1  # a foot that touches a step earlier makes a jump, which a longer difference averages
+_STEP_IN_CONTACT = 0.1  # a foot that touches one step earlier causes a jump, which a longer difference averages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +63,13 @@ def colour(sim: BatchSim, parameters: Sequence[FitParameter]) -> Colouring:
         if scope != "robot":
             reach[k] = np.isin(joint_limb, [limbs[names.index(name)] for name in entry.of])
     groups: list[list[int]] = []
-    for k, mine in enumerate(reach):
-        group = next((g for g in groups if not (reach[g].any(axis=0) & mine).any()), None)
+    for k, reached in enumerate(reach):
+        group = next((g for g in groups if not (reach[g].any(axis=0) & reached).any()), None)
         if group is None:
             groups.append(group := [])
         group.append(k)
     limb = np.unique(joint_limb, return_inverse=True)[1].astype(np.intp)
-    touched = [np.unique(limb[mine]) for mine in reach]
+    touched = [np.unique(limb[reached]) for reached in reach]
     owner = np.array([-1 if len(limbs) > 1 else limbs[0] if len(limbs) else 0 for limbs in touched], np.intp)
     return Colouring(groups=tuple(map(tuple, groups)), reach=reach, limb=limb, owner=owner)
 
@@ -83,20 +83,20 @@ def _limbs(sim: BatchSim) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     may_touch = np.bitwise_or.reduce(model.geom_contype) & np.bitwise_or.reduce(model.geom_conaffinity)
     if sim.free_base or sim.cfg.model.base == "mount" or model.neq or model.ntendon or may_touch:
         return np.zeros(len(joint_bodies), np.intp), np.zeros(len(bodies), np.intp)
-    # the kinematic trees that hang on the world; -1: nothing above the body moves
+    # the kinematic trees below the world; -1: nothing above the body moves
     return model.body_treeid[joint_bodies].astype(np.intp), model.body_treeid[bodies].astype(np.intp)
 
 
 def fit_sim_cfg(
     robot: Robot, rate_hz: float, names: Sequence[str], *, free_base: bool = False, physics_hz: float | None = None
 ) -> SimCfg:
-    """Physics of a fit: control at the log's rate, physics at the spec's (or what is asked) or the next multiple."""
+    """Physics of a fit: control at the log's rate, physics at the spec's or the given rate, or the next multiple."""
     cfg = SimCfg(physics_hz=physics_hz, model=ModelCfg(base="free" if free_base else "fixed"))
     return able_to_set(at_rate(robot, cfg, rate_hz), names)
 
 
 def as_delivered(cfg: SimCfg) -> SimCfg:
-    """The simulation as it would be without a fit: the robot's own actuators, no stand, the engine's own friction."""
+    """The simulation without a fit: the robot's own actuators, no stand, the engine's own friction."""
     base = "fixed" if cfg.model.base == "mount" else cfg.model.base
     actuator = replace(cfg.actuator, kind=None)
     return replace(cfg, model=replace(cfg.model, base=base), actuator=actuator, friction=None)
@@ -143,7 +143,7 @@ class Shooting:
         return np.stack([entry.to_value(x[..., k]) for k, entry in enumerate(self.parameters)], axis=-1)
 
     def nominal(self) -> FloatArray:
-        """(nparameter,) values that stand without the fit: the model's own, 1 for factors."""
+        """(nparameter,) values without the fit: the model's own, 1 for factors."""
         sim, out = self._sim(1), []
         base = self._writers[1][1]
         for entry in self.parameters:
@@ -156,7 +156,7 @@ class Shooting:
         return np.array(out)
 
     def gain(self, name: Literal["kp", "kd"], joints: Sequence[str]) -> float:
-        """Mean gain in force of some joints, as logged or as the spec has it."""
+        """Mean gain of some joints, as logged or of the spec."""
         logged = getattr(self.windows, name)
         columns = [self.robot.spec.joint_names.index(joint) for joint in joints]
         gains = getattr(self.robot.spec, name) if logged is None else logged.reshape(-1, logged.shape[-1]).mean(axis=0)
@@ -189,8 +189,8 @@ class Shooting:
         out = np.zeros((self.nparameter, *at_x.shape), np.float32)
         for row, group in enumerate(self.colouring.groups):
             for k in group:
-                mine = self.colouring.reach[k][self._joints]
-                out[k][..., mine] = change[row][..., mine] / step[k]
+                reached = self.colouring.reach[k][self._joints]
+                out[k][..., reached] = change[row][..., reached] / step[k]
         return out
 
     def _run(self, x: FloatArray) -> FloatArray:
@@ -208,10 +208,10 @@ class Shooting:
         left = (seen - windows.measured) / self.sigma
         lost = sim.diverged.reshape(nvector, windows.count) | ~np.isfinite(left).all(axis=(2, 3))
         left[lost] = _DIVERGED
-        return np.where(windows.judged, left, 0.0)
+        return np.where(windows.compared, left, 0.0)
 
     def _seen(self, sim: BatchSim, out: dict[str, FloatArray]) -> FloatArray:
-        """(nsim, L, nchannel) as the robot's sensors would report it."""
+        """(nsim, L, nchannel) simulated sensor readings."""
         windows = self.windows
         seen = [joint_seen(sim, out["qpos"])]
         if self._sees_velocity:

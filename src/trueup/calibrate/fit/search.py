@@ -38,7 +38,7 @@ _SCALE = 1e4  # squared radians are tiny numbers: this keeps the stopping rules 
 
 
 class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Where a fit is: what a resumed one needs.
+    """State of a fit, sufficient to resume it.
 
     phase    number of the present phase, in the order of the method
     x        present point of the phase (a search: its mean)
@@ -67,10 +67,10 @@ class FitState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchContext:
-    """What a search needs beside its costs.
+    """Options of a search.
 
     evaluations  of candidates, at most
-    seen         takes a point and its cost after every batch; may end the search by raising
+    seen         called with a point and its cost after every batch; may end the search by raising
     """
 
     bounds: Bounds
@@ -86,7 +86,7 @@ class SearchContext:
         return self.state.batches * POPULATION < self.evaluations
 
     def batch_done(self, x: FloatArray, cost: float, size: int = POPULATION) -> None:
-        """Count a batch of `size` candidates and hand on the best point so far."""
+        """Count a batch of `size` candidates and report the best point so far."""
         self.state.batches += 1
         self.seen(x, cost)
         self.progress(min(0.99, self.state.batches * size / self.evaluations))
@@ -97,7 +97,7 @@ def cma_es(start: FloatArray, step: float, options: dict[str, object]) -> Any:
     if find_spec("cma") is None:
         raise TrueupError("this needs CMA-ES: `pip install 'trueup[calibrate]'`, or fit with method \"auto\"")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it misses a plotting library that is not used
+        warnings.simplefilter("ignore")  # cma warns of a plotting library that is not needed
         return import_module("cma").CMAEvolutionStrategy(start, step, {"verbose": -9, **options})
 
 
@@ -117,12 +117,12 @@ def evolve(search: SearchContext, costs_of: Costs, start: FloatArray) -> FloatAr
     engine = cma_es(start, _STEP, options)
     best, best_cost = np.array(state.best), state.best_cost
     while search.goes_on and not engine.stop():
-        asked = engine.ask()
-        costs = costs_of(np.array(asked))
-        engine.tell(asked, list(costs))
+        candidates = engine.ask()
+        costs = costs_of(np.array(candidates))
+        engine.tell(candidates, list(costs))
         state.spread = np.asarray(engine.result.stds).tolist()
         if costs.min() < best_cost:
-            best, best_cost = np.asarray(asked[int(costs.argmin())], np.float64), float(costs.min())
+            best, best_cost = np.asarray(candidates[int(costs.argmin())], np.float64), float(costs.min())
         search.batch_done(best, best_cost)
         state.x = np.asarray(engine.mean, np.float64).tolist()
     state.spread = []
@@ -132,7 +132,7 @@ def evolve(search: SearchContext, costs_of: Costs, start: FloatArray) -> FloatAr
 # --- baselines ---
 def objective(shooting: Shooting, position: float, velocity: float) -> Costs:
     """Weighted sum of the mean squared errors of whole rollouts, rad^2 and (rad/s)^2."""
-    n, count = shooting.robot.spec.njoint, np.maximum(shooting.windows.judged.sum(axis=(0, 1)), 1)
+    n, count = shooting.robot.spec.njoint, np.maximum(shooting.windows.compared.sum(axis=(0, 1)), 1)
 
     def costs(x: FloatArray) -> FloatArray:
         squares = ((shooting.residuals(x) * shooting.sigma) ** 2).sum(axis=(1, 2)) / count

@@ -1,4 +1,4 @@
-"""Before a net is trained: which joints share weights, which simulator it belongs to, a net of zeros."""
+"""Design of a net before training: joints that share weights, its simulator, a net of zeros."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def groups_of(robot: Robot) -> tuple[tuple[int, ...], ...]:
 
 def settings_of(base: Calibration | None, *, without: Sequence[str] = ()) -> tuple[Setting, ...]:
     """The parameters of a calibration as an actuator net carries them, without those of the stand."""
-    return tuple(one for one in _settings(base, of_stand=False) if one.name not in without)
+    return tuple(setting for setting in _settings(base, of_stand=False) if setting.name not in without)
 
 
 def stand_of(base: Calibration | None) -> tuple[Setting, ...]:
@@ -53,7 +53,7 @@ def _settings(base: Calibration | None, *, of_stand: bool) -> tuple[Setting, ...
 
 def simulator_of(settings: Sequence[Setting]) -> dict[str, object]:
     """Fields of a NetSpec about the simulator that these settings need."""
-    names = [one.name for one in settings]
+    names = [setting.name for setting in settings]
     return {"settings": tuple(settings), "friction": friction_model(names), "motor": bool(NEEDS_MOTOR & set(names))}
 
 
@@ -68,9 +68,9 @@ def blank_net(
     shape = (len(spec.groups), len(spec.signals))
     mean, std, low, high = np.zeros(shape), np.ones(shape), np.zeros(shape), np.zeros(shape)
     if signals is not None:
-        mine = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
-        mean, std = np.array([m.mean(axis=0) for m in mine]), np.array([m.std(axis=0) for m in mine])
-        low, high = np.array([m.min(axis=0) for m in mine]), np.array([m.max(axis=0) for m in mine])
+        by_group = [signals[:, list(group)].reshape(-1, shape[1]) for group in spec.groups]
+        mean, std = np.array([m.mean(axis=0) for m in by_group]), np.array([m.std(axis=0) for m in by_group])
+        low, high = np.array([m.min(axis=0) for m in by_group]), np.array([m.max(axis=0) for m in by_group])
     return ActuatorNet(
         spec=spec,
         layers=layers,

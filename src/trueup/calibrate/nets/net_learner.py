@@ -56,7 +56,7 @@ class NetLearner:
         return flat
 
     def put(self, flat: Float32) -> None:
-        """Take over the weights of a flat copy."""
+        """Set the weights from a flat copy."""
         self.parameters.flat.numpy()[:] = flat
 
     def actuator(self, flat: Float32 | None = None) -> ActuatorNet:
@@ -80,7 +80,7 @@ class NetLearner:
         return {name: part.numpy() for name, part in self.parameters.views(torch.from_numpy(flat)).items()}
 
     def restart_adam(self) -> None:
-        """Forget the moments of earlier steps."""
+        """Reset Adam's moments."""
         self.adam = Adam(self.parameters)
 
     def state(self) -> State:
@@ -114,7 +114,7 @@ class NetLearner:
         return loss
 
     def miss(self, regressions: Sequence[Regression], rows: Tensor) -> float:
-        """The mean squared miss of rows in scales."""
+        """The mean squared error of rows, in units of the torque scale."""
         parts = torch.split(rows, _CHUNK // self.net.spec.njoint)
         return sum(len(part) * self._miss(regressions, part, backward=False) for part in parts) / max(1, len(rows))
 

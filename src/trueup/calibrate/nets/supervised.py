@@ -38,9 +38,9 @@ _RIDGE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedCfg:
-    """What the net sees and how it learns.
+    """Inputs and training of the net.
 
-    dt_s   from one evaluation to the next; taps are in steps of it
+    dt_s   period of evaluations, unit of the taps
     shared, context  joints with equal motors share weights; numbers that each of them has to itself
     """
 
@@ -158,7 +158,7 @@ def _solved(blank: ActuatorNet, samples: Samples) -> ActuatorNet:
 
 
 def _learned(blank: ActuatorNet, samples: Samples, cfg: SupervisedCfg, progress: Progress | None) -> ActuatorNet:
-    """The net that misses the held-out torques least."""
+    """The net with the lowest held-out error, trained by Adam."""
     learner, rng = NetLearner(blank, cfg.seed, last_gain=1.0), np.random.default_rng(cfg.seed)
     data = learner.regressions(samples.inputs, samples.torque)
     train, held = np.flatnonzero(~samples.held), torch.from_numpy(np.flatnonzero(samples.held))

@@ -40,7 +40,7 @@ def degree_columns(
     implausible = [j for j in range(pos.shape[1]) if j not in out["joint_pos"] and _beyond(pos[:, j], j, reference)]
     # a single column beyond two turns may be a wheel; half of them is a unit
     if len(implausible) >= max(1, len(movers) / 2):
-        out["joint_pos"].update(movers)  # a file has one unit: the rest moves too little to show it
+        out["joint_pos"].update(movers)  # a file has one unit: the other columns move too little to show it
     elif reference is not None:
         out["joint_pos"].update(implausible)
     for j in out["joint_pos"]:  # what agrees with a measured column in degrees is in degrees too
@@ -53,7 +53,7 @@ def degree_columns(
 
 
 def _matched(pos: FloatArray, target: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
-    """Position and command, cut so that they move together most: a servo may trail a fast command by half a swing."""
+    """Position and command at the shift of largest correlation: a servo may lag a fast command by half a period."""
     return max(delayed(pos, target, dt, TRAIL_S), key=lambda pair: abs(correlation(*pair)))
 
 
@@ -80,7 +80,7 @@ def _beyond(pos: FloatArray, j: int, reference: RobotReference | None) -> bool:
     leaps = np.abs(step) > 0.3 * wide
     smooth = float(np.ptp(np.cumsum(np.where(leaps, 0.0, step))))
     turns = leaps.any() and bool(np.all(np.abs(np.abs(step[leaps]) - 2 * np.pi) < 0.5))
-    # few leaps make the range, or full turns do: a jump or a wrapped angle, not a unit
+    # the range comes from few jumps or full turns: a jump or a wrapped angle, not a unit
     if (0 < np.count_nonzero(leaps) <= 2 or turns) and smooth < 0.5 * wide:
         return False
     if reference is None:

@@ -1,8 +1,8 @@
-"""What every finding means, so that docs and checks cannot drift apart: its consequence and its fix, by code."""
+"""Catalogue of findings by code: consequence and fix, shared by docs and checks."""
 
 from __future__ import annotations
 
-# what goes wrong if nobody acts
+# consequence of ignoring the finding
 CONSEQUENCES: dict[str, str] = {
     # time
     "too_short": "Too few samples to tell a parameter from noise, and nothing is left to score on.",

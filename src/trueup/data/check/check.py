@@ -1,4 +1,4 @@
-"""check_log: every check on one log, in an order in which one flaw is told once."""
+"""check_log: all checks on one log, ordered so that one flaw is reported once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trueup.data.log import Log, RobotReference
 
 __all__ = ["Report", "RobotReference", "check_log", "command_delay_s"]
 
-FEWEST_ROWS = 20  # below, only the table itself can be judged
+FEWEST_ROWS = 20  # shorter logs: only the table itself can be checked
 
 
 def check_log(
@@ -36,7 +36,7 @@ def check_log(
     streams    name -> (T,) stamps of that stream for every row of the log, or (N, 2) columns (own stamp, log time);
                compared with log.time to find drifting clocks
 
-    Returns findings, worst first. Nothing raises on bad content: bad content is what is reported.
+    Returns findings, worst first. Bad content never raises: it is reported.
     """
     robot, found = match_reference(log.joint_names, reference)
     time = np.asarray(log.time, np.float64)
@@ -75,9 +75,9 @@ def check_log(
 
 
 def command_delay_s(log: Log) -> float:
-    """Least delay, s, from a command to the torque that answers it; NaN where the log does not tell.
+    """Least delay, s, from a command to the torque that answers it; NaN where the log does not show it.
 
-    A command of row t that is heard before row t + k is read acts there: a lag of k rows is a delay of k - 1 at least.
+    A command of row t that arrives before row t + k is read acts there: a lag of k rows is a delay of k - 1 at least.
     """
     if any(name not in log for name in ("joint_torque", "joint_vel", "target_pos")) or len(log) < FEWEST_ROWS:
         return float("nan")
@@ -87,7 +87,7 @@ def command_delay_s(log: Log) -> float:
 
 
 def _view(log: Log, robot: RobotReference | None) -> tuple[LogView, list[Finding]]:
-    """Prepare the log, mended in unit, and report the units that were wrong."""
+    """Prepare the log with units corrected, and report the wrong ones."""
     time = np.asarray(log.time, np.float64)
     scale = UNITS[time_unit(time)]
     dt = row_time(time, scale)

@@ -41,7 +41,7 @@ def _forward(time: FloatArray) -> FloatArray:
 
 
 def _sane(time: FloatArray) -> BoolArray:
-    """Stamps that can be one: finite, and no further away than nanoseconds since an epoch are."""
+    """Plausible stamps: finite, and no larger than nanoseconds since an epoch."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(time) < LARGEST_STAMP)
 
@@ -88,7 +88,7 @@ def _order(steps: FloatArray) -> Iterator[Finding]:
 
 
 def _gaps(steps: FloatArray, dt: float) -> Iterator[Finding]:
-    # an uneven clock has long steps of its own, which are told as jitter
+    # long steps of an uneven clock are reported as jitter
     longest = max(GAP * dt, dt + 3 * (float(np.percentile(steps, 90)) - dt))
     gaps = [int(k) for k in np.flatnonzero(steps > longest) if _missing(steps, int(k), dt) > 0.8 * dt]
     if gaps:
@@ -105,7 +105,7 @@ def _gaps(steps: FloatArray, dt: float) -> Iterator[Finding]:
 
 
 def _missing(steps: FloatArray, k: int, dt: float) -> float:
-    """Seconds missing around a long step; duplicate or backward stamps beside it only moved them."""
+    """Seconds missing around a long step; duplicate or backward stamps beside it only shift rows."""
     near = steps[max(0, k - 5) : k + 6]
     moved = dt if np.any(near <= 0) else 0.0  # the window may begin or end on such a stamp
     return float(np.sum(near)) - len(near) * dt - moved
@@ -113,7 +113,7 @@ def _missing(steps: FloatArray, k: int, dt: float) -> float:
 
 def _jitter(steps: FloatArray, dt: float) -> Iterator[Finding]:
     fair = steps[steps > 0]
-    if len(fair) < max(50, 0.98 * len(steps)):  # duplicates and steps back are told by themselves
+    if len(fair) < max(50, 0.98 * len(steps)):  # duplicates and steps back are reported separately
         return
     # in parts, so that a change of rate is not taken for jitter
     ends = np.array([np.percentile(part, [5, 95]) for part in np.array_split(fair, 5)])
@@ -148,7 +148,7 @@ def check_streams(time: FloatArray, streams: Mapping[str, FloatArray]) -> Iterat
     """Compare the stamps of each stream with the log's clock.
 
     A stream is (T,), its own stamp for every row, or (N, 2), columns (own stamp, log time). Latency makes single
-    differences noisy but never early, so the lower envelope in twenty parts is what is looked at.
+    differences noisy but never early, so the lower envelope in twenty parts is compared.
     """
     for name, stamps in streams.items():
         own, here = (stamps[:, 0], stamps[:, 1]) if stamps.ndim == 2 else (stamps, time)

@@ -71,30 +71,32 @@ def check_frozen(view: LogView) -> Iterator[Finding]:
 
 
 def _stop(view: LogView, j: int, start: int, stop: int) -> Stop | None:
-    """Whether something says that the joint moved, or was told to, during rows start..stop where it reads constant."""
+    """Whether other signals show motion, or a command for it, in rows start..stop where the position is constant."""
     answer = max(6, round(ANSWER_S / view.dt))
     if stop - start < max(10, answer + 4):
         return None
     inside, tail = slice(start, stop - answer), slice(stop - answer, stop + 1)
-    told, moved = (float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside))
+    commanded, moved = (
+        float(np.ptp(view.target[rows, j])) if view.target is not None else 0.0 for rows in (tail, inside)
+    )
     steps = np.abs(np.diff(view.pos[:, j]))
     quick = float(np.percentile(steps, 99.5))
     fastest = float(np.delete(steps, min(stop, len(steps) - 1)).max(initial=0.0))
     leap = abs(float(view.pos[min(stop + 1, view.rows - 1), j] - view.pos[stop, j]))
-    # a leap on release proves motion in between, unless a fresh command explains it: then it is no faster than others
-    sudden = (leap > 3 * quick and told < 0.5 * leap) or leap > 1.8 * fastest > 0
+    # a jump at the end proves motion in between, unless a fresh command explains it: then it is no faster than others
+    sudden = (leap > 3 * quick and commanded < 0.5 * leap) or leap > 1.8 * fastest > 0
     leapt = leap > max(0.02, 8 * view.noise[j]) and sudden and _caught_up(view, j, start, stop)
     wide = float(spread(view.pos[:, j : j + 1])[0])
     travel = float(np.ptp(np.cumsum(view.vel[inside, j]))) * view.dt if view.vel is not None else 0.0
-    asked = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
+    span = float(spread(view.target[:, j : j + 1])[0]) if view.target is not None else np.inf
     silent = _silent(view, j, start, stop)
-    ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * asked)
+    ignored = moved > max(FROZEN_MOVE_RAD, 0.4 * span)
     proven = leapt or silent or travel > max(FROZEN_MOVE_RAD, 0.2 * wide) or (ignored and moved > STICTION_RAD)
     return Stop(proven, stop - start, start, moved) if proven or ignored else None
 
 
 def _caught_up(view: LogView, j: int, start: int, stop: int) -> bool:
-    """Whether the step after rows start..stop can be a catching up: not undone, and the command asks for it."""
+    """Whether the step after rows start..stop can be stick-slip: not undone, and along the command."""
     after = view.pos[stop : stop + 3, j] - view.pos[stop, j]
     if len(after) > 2 and abs(float(after[2])) < 0.3 * abs(float(after[1])):
         return False
@@ -106,7 +108,7 @@ def _caught_up(view: LogView, j: int, start: int, stop: int) -> bool:
 
 
 def _silent(view: LogView, j: int, start: int, stop: int) -> bool:
-    """Whether the noise that this encoder shows whenever the joint rests is missing in rows start..stop."""
+    """Whether the encoder's usual noise at rest is missing in rows start..stop."""
     pos = view.pos[:, j]
     if view.quantum[j] > 0.7 * view.noise[j]:  # a coarse encoder is silent between two steps
         return False
@@ -144,7 +146,7 @@ def check_stale(view: LogView) -> Iterator[Finding]:
 
 
 def check_jumps(view: LogView) -> Iterator[Finding]:
-    """Report single steps that no joint can make: full turns, and leaps that velocity and neighbours deny."""
+    """Report single steps that no joint can make: full turns, and jumps that contradict velocity and neighbours."""
     wraps: dict[int, int] = {}
     leaps: dict[int, tuple[float, int]] = {}
     for j in view.fair:
@@ -173,7 +175,7 @@ def check_jumps(view: LogView) -> Iterator[Finding]:
 
 
 def _impossible(view: LogView, j: int, step: FloatArray) -> NDArray[np.intp]:
-    """Rows before steps that the joint cannot have made."""
+    """Rows before impossible steps."""
     size = np.abs(step)
     noise = 8 * view.noise[j] + 2 * view.quantum[j]
     padded = np.pad(size, 2, mode="edge")
@@ -194,7 +196,7 @@ def _impossible(view: LogView, j: int, step: FloatArray) -> NDArray[np.intp]:
         limit = float(view.reference.velocity_limit[j]) * view.dt
         # above the limit for many rows is fast motion, not a jump
         strange |= (size > 1.5 * limit + noise) & (size > np.maximum(1.5 * outer, 2 * fast)) & view.regular
-    # steps that end a standstill and catch up with the command are told as frozen
+    # steps that end a standstill and catch up with the command are reported as frozen
     still = max(10, round(ANSWER_S / view.dt))
     rows = [int(k) for k in np.flatnonzero(strange)]
     released = [k >= still and not size[k - still : k].any() and _caught_up(view, j, k - still, k) for k in rows]

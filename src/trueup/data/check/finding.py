@@ -1,4 +1,4 @@
-"""Finding and Report: what the validator says about a log, for people and for machines."""
+"""Finding and Report: results of the validator, for people and programs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEVELS = ("error", "warning", "note")
 class Finding:
     """One flaw of a log.
 
-    code      stable name, a key of CONSEQUENCES (what goes wrong if nobody acts) and FIXES (what to do)
+    code      stable name, a key of CONSEQUENCES (effect if ignored) and FIXES (what to do)
     level     error: do not use the log as it is; warning: usable with care; note: worth knowing
-    evidence  what was seen, in words and numbers
+    evidence  observation with its numbers, as text
     signal    the signal it is about, "" for the log as a whole
     joints    the joints it is about, () for all or none
     score     0..1, how sure and how bad; ranks findings of one level
@@ -65,7 +65,7 @@ def make_finding(
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All findings on one log, worst first, and what was measured along the way.
+    """All findings on one log, worst first, and measured quantities.
 
     measured holds numbers that are no flaw but that a user wants to know (rate, command lag); SI units.
     """

@@ -109,7 +109,7 @@ def _flipped(pos: FloatArray, target: FloatArray, dt: float) -> bool:
 def check_order(view: LogView) -> Iterator[Finding]:
     """Report columns that fit the robot only negated, or only in another order.
 
-    Both are tried on the limits; the default pose decides between them, and where it cannot, both are told.
+    Both are tested on the limits; the default pose decides between them, and where it cannot, both are reported.
     """
     if view.reference is None:
         return
@@ -150,7 +150,7 @@ def _within(view: LogView, ref: RobotReference) -> BoolArray:
 
 
 def _misfit(middle: FloatArray, pose: FloatArray, changed: list[int]) -> float:
-    """Distance of all joints from the default pose, and a price for every column that is said to be wrong."""
+    """Distance of all joints from the default pose, plus a penalty for every column declared wrong."""
     return float(np.sum(np.abs(middle - pose))) + CHANGE_RAD * len(changed)
 
 

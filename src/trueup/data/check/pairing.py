@@ -1,7 +1,7 @@
-"""Whether commands are paired with the states that they caused, judged by causality.
+"""Checks by causality whether commands are paired with the states that they caused.
 
-A negative lag is an answer before the question: the commands were written down late. A long positive lag is a long
-delay, or commands that were written down early. What lies between cannot be told from a delay of the robot: one row of
+A negative lag is a response before its command: the commands were recorded late. A long positive lag is a long
+delay, or commands recorded early. A lag in between cannot be distinguished from the robot's delay: one row of
 shift in a log with a new command every row stays unseen when the robot's own delay is longer than a row.
 """
 
@@ -20,7 +20,7 @@ LONG_ROWS, LONG_S = 3.2, 0.021  # more than a transport delay usually takes
 
 
 def check_pairing(view: LogView, lag: Lag | None) -> Iterator[Finding]:
-    """Report commands that are answered before they are given, or suspiciously long after; or that nobody can tell."""
+    """Report commands whose response comes before them or suspiciously late; or that the log does not show it."""
     if lag is None:
         if view.target is not None:
             text = f"no verdict on pairing is possible because {_why(view)}"
@@ -54,7 +54,7 @@ def check_pairing(view: LogView, lag: Lag | None) -> Iterator[Finding]:
 
 
 def _why(view: LogView) -> str:
-    """The reason why a log does not tell the lag of its commands."""
+    """The reason why a log does not show the lag of its commands."""
     assert view.target is not None
     movers = [j for j in view.fair if view.moving[j]]
     if view.dt > SLOWEST_DYNAMICS_S:

@@ -34,7 +34,7 @@ def check_torque_magnitude(view: LogView) -> Iterator[Finding]:
 
 
 class Pull(NamedTuple):
-    """Torque fitted as gain * error + damping * speed + rest: shares explained by a servo, and by one turned round."""
+    """Torque fitted as gain * error + damping * speed + offset: shares explained by a servo of either sign."""
 
     servo: float
     turned: float
@@ -69,9 +69,9 @@ def _pull(view: LogView, j: int, torque: FloatArray) -> Pull:
     return Pull(best[False][0], best[True][0], best[True][1])
 
 
-def _better(one: float, other: float, rest: float) -> bool:
+def _better(first: float, other: float, rest: float) -> bool:
     """Whether one explanation is clearly better: by 0.15 of the whole, or by leaving only `rest` of its rest."""
-    return one > other + 0.15 or 1 - one < rest * (1 - other)
+    return first > other + 0.15 or 1 - first < rest * (1 - other)
 
 
 def _folded(view: LogView, j: int) -> bool:
@@ -84,7 +84,7 @@ def _folded(view: LogView, j: int) -> bool:
     folded, restored = max(_pull(view, j, size)[:2]), 0.0
     for rows, terms in _servo_terms(view, j):
         signed = terms[:, 0]
-        for _ in range(SIGN_ROUNDS):  # the servo fitted last says which way it pulls
+        for _ in range(SIGN_ROUNDS):  # the sign of the servo fitted last
             share, gains = _explained(terms, size[rows] * np.sign(signed))
             signed = terms @ gains
             restored = max(restored, share if gains[0] > 0 else 0.0)

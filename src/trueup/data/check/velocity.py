@@ -1,4 +1,4 @@
-"""Is the velocity column the derivative of the position column?
+"""Checks that the velocity column is the derivative of the position column.
 
 Position differences over m rows are compared with the velocity integrated over the same rows. Integration, unlike
 differentiation, keeps encoder noise small; m grows until the motion stands well above it.
@@ -125,7 +125,7 @@ def _report(view: LogView, code: str, level: Level, matches: list[Match], text: 
 
 
 def _scale(view: LogView, matches: list[Match]) -> Iterator[Finding]:
-    # a late, filtered velocity is also smaller; that is told once, as lag
+    # a late, filtered velocity is also smaller; that is reported once, as lag
     related = [m for m in matches if m.correlation > 0.85 and not (m.ratio < 1 and _is_late(view, m))]
     bad = [m for m in related if not 1 / SCALE < m.ratio < SCALE]
     stroke = [m for m in bad if _is_stroke(view, m)]

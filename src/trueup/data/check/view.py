@@ -1,6 +1,6 @@
-"""LogView: a log prepared for the checks, with the few measures that several of them need.
+"""LogView: a log prepared for the checks, with quantities that several of them need.
 
-A view is finite, in seconds and radians (flaws of unit and NaN are reported by their own checks and mended here, so
+A view is finite, in seconds and radians (wrong units and NaN are reported by their own checks and corrected here, so
 that one flaw is not reported five times), and its robot is in the log's joint order.
 """
 
@@ -27,7 +27,7 @@ SLOWEST_CONTROL_S = 0.11
 
 @dataclass(frozen=True, kw_only=True)
 class LogView:
-    """What the checks look at.
+    """Input of the checks.
 
     dt        seconds a row; columns are (T, n), None when the log has no such signal
     hold      rows that one command lasts, measured
@@ -73,7 +73,7 @@ class LogView:
 
 
 def finite(values: FloatArray) -> FloatArray:
-    """Replace what is not finite by the last finite value of its column (the first one at the start)."""
+    """Replace values that are not finite by the last finite value of their column (the first one at the start)."""
     bad = ~np.isfinite(values)
     if bad.any():
         values = values.copy()
@@ -138,7 +138,7 @@ def position_quantum(pos: FloatArray) -> FloatArray:
 
 def smooth(values: FloatArray, half: int) -> FloatArray:
     """Convolve columns with a Hann window of half-width `half` rows; ends are padded by their edge value."""
-    half = min(half, len(values) // 4)  # a window longer than the log says nothing
+    half = min(half, len(values) // 4)  # a window longer than the log has no result
     if half < 1:
         return values
     window = np.hanning(2 * half + 3)[1:-1]

@@ -1,1 +1,1 @@
-"""LeRobot datasets (v2.0, v2.1, v3.0) as logs: what is in the folder, what its numbers mean, episodes as Logs."""
+"""LeRobot datasets (v2.0, v2.1, v3.0) as logs: layout of the folder, units, episodes as Logs."""

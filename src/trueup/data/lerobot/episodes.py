@@ -1,7 +1,7 @@
 """Episodes of a LeRobot dataset as Logs: `observation.state` is joint_pos, `action` is target_pos.
 
-Row t of an episode holds what was observed and the action that was then sent, which is how a Log has it. There is no
-measured velocity, and none is made up. Films and pictures are left alone.
+Row t of an episode holds the observation and the action that was then sent, as in a Log. There is no
+measured velocity, and none is computed. Films and pictures are not read.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OLD_CALIBRATION = (
 
 @dataclass(frozen=True, kw_only=True)
 class LerobotCfg:
-    """What a dataset leaves open.
+    """Facts that a dataset does not state.
 
-    units        of joint values; must be said
+    units        of joint values; required
     joints       which joint each column of state and action is, where the dataset does not name them ("-": none)
     calibration  the arm's calibration file, for units in which -100..100 is a range
     episodes     to import; () for all
@@ -90,7 +90,7 @@ def import_dataset(
 def dataset_mapping(
     info: Info, robot: RobotReference | None, cfg: LerobotCfg, *, root: Path, robot_name: str, example: Path
 ) -> Mapping:
-    """The mapping that reads a dataset's columns as this robot's joints; refuses what the dataset leaves open."""
+    """The mapping of a dataset's columns to this robot's joints; refuses missing facts."""
     file = root / "meta" / "info.json"
     if robot is None:
         raise TrueupError("say which robot the joints are of: --robot so101", file=file)
@@ -139,7 +139,7 @@ _UNITS_HINT = (
 
 
 def _seen(file: Path, columns: tuple[int, ...]) -> str:
-    """What the values look like, as a hint to whoever must say their unit."""
+    """Range of the values, as a hint on their unit."""
     values = read_table(file, [STATE]).columns[STATE]
     values = values.reshape(len(values), -1)
     if not len(values) or max(columns) >= values.shape[1] or not np.isfinite(values).all():
@@ -195,9 +195,9 @@ def _task(table: Table, tasks: dict[int, str]) -> dict[str, object]:
 
 
 def _shortfall(episode: int, rows: int, lengths: dict[int, int]) -> dict[str, object]:
-    """A note when an episode is not as long as the dataset says."""
-    said = lengths.get(episode, rows)
-    if said == rows:
+    """A note when an episode's length differs from the dataset's metadata."""
+    expected = lengths.get(episode, rows)
+    if expected == rows:
         return {}
-    _log.warning("episode %d has %d rows, its metadata says %d: it was cut or edited", episode, rows, said)
-    return {"rows_by_metadata": said}
+    _log.warning("episode %d has %d rows, its metadata says %d: it was cut or edited", episode, rows, expected)
+    return {"rows_by_metadata": expected}

@@ -1,6 +1,6 @@
 """meta/info.json of a LeRobot dataset: version, frame rate, features and the names of their columns.
 
-Everything here is a stranger's text: sizes are limited, types checked, unknown keys passed over.
+Everything here is foreign text: sizes are limited, types checked, unknown keys ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Feature(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What is used of meta/info.json."""
+    """The used part of meta/info.json."""
 
     codebase_version: str
     fps: float
@@ -110,5 +110,5 @@ def columns_of_joints(
 
 
 def joint_of(name: str) -> str:
-    """The joint that a column's name speaks of: `shoulder_pan.pos` and `main_shoulder_pan` are shoulder_pan."""
+    """The joint of a column's name: `shoulder_pan.pos` and `main_shoulder_pan` are shoulder_pan."""
     return name.removesuffix(".pos").removeprefix("main_")

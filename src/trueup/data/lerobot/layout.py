@@ -53,7 +53,7 @@ def episode_of(file: Path) -> int | None:
 
 
 def read_tasks(root: Path, info: Info) -> dict[int, str]:
-    """What was to be done, by task index; {} for a dataset that does not say."""
+    """Task texts by index; {} for a dataset without tasks."""
     if info.codebase_version != "v3.0":
         return {entry.task_index: entry.task for entry in _lines(root, "meta/tasks.jsonl", _Task)}
     file = root / "meta" / "tasks.parquet"
@@ -65,7 +65,7 @@ def read_tasks(root: Path, info: Info) -> dict[int, str]:
 
 
 def read_lengths(root: Path, info: Info) -> dict[int, int]:
-    """How many rows each episode should have by the dataset's own account; {} when it gives none."""
+    """Number of rows of each episode by the dataset's metadata; {} without it."""
     if info.codebase_version != "v3.0":
         return {entry.episode_index: entry.length for entry in _lines(root, "meta/episodes.jsonl", _Episode)}
     lengths: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""meta/tasks.parquet in the guarded process: whole numbers and the text that belongs to each."""
+"""meta/tasks.parquet in the guarded process: task indices and their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LeRobot's joint numbers mean in radians. A dataset does not say, so the user must.
+"""Units of LeRobot's joint values in radians. A dataset does not state them, so the user must.
 
     angle = scale * value + offset
 
@@ -48,7 +48,7 @@ class AngleScale(NamedTuple):
 
 
 class MotorRange(msgspec.Struct, frozen=True):
-    """How far a motor was moved in its calibration, encoder ticks."""
+    """Range of a motor in its calibration, encoder ticks."""
 
     range_min: int
     range_max: int

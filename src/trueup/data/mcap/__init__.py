@@ -1,1 +1,1 @@
-"""Logs and recordings of others as MCAP: container, ROS 2 messages, recovery."""
+"""Our logs and foreign recordings as MCAP: container, ROS 2 messages, recovery."""

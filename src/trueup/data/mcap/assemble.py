@@ -1,6 +1,6 @@
-"""Streams of a foreign recording put on one clock as a Log.
+"""Puts the streams of a foreign recording on one clock, as a Log.
 
-Which topic is which: a JointState whose name speaks of commands is one, the others are states.
+A JointState topic whose name indicates commands has commands, the others states.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def assemble(streams: dict[str, Stream], source: str | Path = "", notes: dict[st
     Commands, battery voltage: the last value at or before each state; other measurements: interpolated.
     Outside the time that a stream covers there is NaN. `source` and `notes` go into the log's meta.
     """
-    joints = {label: one for label, one in streams.items() if one.message_type == "sensor_msgs/JointState"}
-    measured = {label: one for label, one in joints.items() if not _COMMAND_WORDS.search(label)}
+    joints = {label: stream for label, stream in streams.items() if stream.message_type == "sensor_msgs/JointState"}
+    measured = {label: stream for label, stream in joints.items() if not _COMMAND_WORDS.search(label)}
     main = measured.get("/joint_states") or _largest(list(measured.values()))
     if main is None:
-        found = ", ".join(f"{label} ({one.message_type})" for label, one in streams.items()) or "no topic"
+        found = ", ".join(f"{label} ({stream.message_type})" for label, stream in streams.items()) or "no topic"
         raise TrueupError(f"no JointState topic with joint states; found {found}", file=source, place="topics")
     commands = _largest([stream for label, stream in joints.items() if label not in measured])
-    extra = [one for one in measured.values() if one is not main and not set(one.names) & set(main.names)]
+    extra = [stream for stream in measured.values() if stream is not main and not set(stream.names) & set(main.names)]
     names = main.names + tuple(name for stream in extra for name in stream.names)
     if len(set(names)) != len(names):
         raise TrueupError(f"topic {main.topic!r} names a joint twice", file=source, place=main.topic)

@@ -24,7 +24,7 @@ _RECORD = struct.Struct("<BQHIQQ")  # the head of an MCAP message record
 
 
 def collect(path: str | Path) -> tuple[StreamCollector, list[Damage]]:
-    """Read a recording into a collector; a file that was cut short up to there, which is the damage."""
+    """Read a recording into a collector; a truncated file up to its end, noted as damage."""
     files = _files(Path(path))
     size = sum(file.stat().st_size for file in files)
     collector = StreamCollector(path, (records.SPARE_BYTES + records.EXPANSION * size) // 8)

@@ -1,4 +1,4 @@
-"""ROS 2 messages of any sender: where in the bytes of a message (CDR) its numbers lie.
+"""Layouts of ROS 2 messages (CDR) of any sender: byte offsets of their numbers.
 
 A layout is found once and holds for every message that has the same names and lengths; `streams` uses that to
 decode thousands at a time. The types understood are those in `PARSERS`.
@@ -114,11 +114,11 @@ def _float_array(cdr: Cdr) -> None:
 def _battery(cdr: Cdr) -> None:
     cdr.header()
     cdr.numbers("voltage", 1, "f4")
-    cdr.numbers("rest", len(cdr.data) - cdr.pos, "u1")  # varies too, and is not wanted
+    cdr.numbers("rest", len(cdr.data) - cdr.pos, "u1")  # of varying length, and not used
 
 
 def find_layout(message_type: str, data: bytes) -> MessageLayout:
-    """Where the numbers of this message lie; MalformedError says why it cannot be read."""
+    """Offsets of the numbers of this message; MalformedError says why it cannot be read."""
     cdr = Cdr(data)
     PARSERS[message_type](cdr)
     columns, formats, offsets = zip(*cdr.fields, strict=True) if cdr.fields else ((), (), ())

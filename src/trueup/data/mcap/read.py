@@ -1,4 +1,4 @@
-"""Recordings read as a Log: our own exactly, those of others with their topics put on one clock.
+"""Reads recordings as a Log: our own exactly, foreign ones with their topics on one clock.
 
 Our own files carry a metadata record that names joints and signals, and number their rows, so every row comes
 back as it was written, also from a file that a killed recorder left behind: then `meta["recovered"]` says so.

@@ -1,4 +1,4 @@
-"""What an MCAP file may ask for, what it yields, and chunks unpacked within those limits."""
+"""Limits on MCAP files, records read from them, and decompression of chunks within the limits."""
 
 from __future__ import annotations
 

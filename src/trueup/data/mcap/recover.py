@@ -1,4 +1,4 @@
-"""Recovery: whatever can still be read of a cut or damaged MCAP file, written as a clean one.
+"""Recovery: writes the readable part of a truncated or damaged MCAP file as a clean one.
 
 Chunks that fail their checksum are left out whole; attachments are not copied.
 """
@@ -23,7 +23,7 @@ _HEAD = struct.Struct("<QHIQQ")  # of a message record, behind its opcode: lengt
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """What came of a recovery.
+    """Result of a recovery.
 
     messages       messages written to `out_path`
     lost_estimate  messages lost, estimated from the bytes that could not be read
@@ -37,7 +37,7 @@ class Recovery:
 
 
 def recover(path: str | Path, out: str | Path | None = None) -> Recovery:
-    """Write what can be read of `path` to `out` (default: x.recovered.mcap beside it), never to `path`."""
+    """Write the readable part of `path` to `out` (default: x.recovered.mcap beside it), never to `path`."""
     source = Path(path)
     target = Path(out) if out is not None else source.with_name(f"{source.stem}.recovered.mcap")
     if target.resolve() == source.resolve():
@@ -68,8 +68,10 @@ def recover(path: str | Path, out: str | Path | None = None) -> Recovery:
         for old, schema in schemas.items():
             new[old] = writer.register_schema(schema.name, schema.encoding, schema.data) if old else 0
         numbers = {
-            old: writer.register_channel(one.topic, one.message_encoding, new.get(one.schema_id, 0), one.metadata)
-            for old, one in channels.items()
+            old: writer.register_channel(
+                channel.topic, channel.message_encoding, new.get(channel.schema_id, 0), channel.metadata
+            )
+            for old, channel in channels.items()
         }
         written = _copy(source, writer, numbers)
         writer.finish()

@@ -1,4 +1,4 @@
-"""Log rows as ordinary ROS 2 messages: which signal goes where, the message definitions, the CDR bytes.
+"""Log rows as ordinary ROS 2 messages: topics of the signals, message definitions, CDR bytes.
 
     /joint_states    JointState         joint_pos, joint_vel, joint_torque; in every row, it carries the clock
     /joint_commands  JointState         target_pos, target_vel, target_torque

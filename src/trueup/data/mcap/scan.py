@@ -1,4 +1,4 @@
-"""MCAP files read from front to end: every size checked before it is believed, every checksum verified.
+"""Reads MCAP files from front to end: every size is checked before use, every checksum verified.
 
 What a record holds is read by the `mcap` package. The walk from record to record is here: the package's stream parses
 every entry of the index in Python, which takes longer than reading the messages, and ends at the first flaw. The index
@@ -183,14 +183,14 @@ class _Scan:
     # Damage
 
     def _refusal(self, text: str) -> TrueupError:
-        """A limit was passed: no way around it, in recovery neither."""
+        """A limit was exceeded: an error, in recovery too."""
         return TrueupError(text, file=self._path, place=f"byte {self._at}")
 
     def _note(self, start: int, end: int, flaw: MalformedError) -> None:
         self._damage.append(Damage(start, str(flaw), 0 if self._summary else end - start, flaw.is_cut))
 
     def _rest_of_chunk(self, start: int) -> Iterator[Item]:
-        """What a chunk that the end of the file cut short still holds."""
+        """Records of a chunk truncated by the end of the file."""
         if self._view[start] == Opcode.CHUNK:
             body = self._view[start + _HEAD.size : start + _HEAD.size + records.CHUNK_BYTES]
             with contextlib.suppress(MalformedError):

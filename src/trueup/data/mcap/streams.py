@@ -1,4 +1,4 @@
-"""Streams: what each topic of a recording says, on its own clocks, before anything is resampled.
+"""Streams: content of each topic of a recording on its own clocks, before resampling.
 
 The validator looks here for duplicate or backward stamps and for clocks that drift apart.
 """
@@ -97,7 +97,7 @@ class Topic:
         self._count += len(sizes)
 
     def _part(self, batch: _Batch, rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], Stream]:
-        """The messages that are laid out as the first of `rows`, all of one size: which rows, and what they say."""
+        """The messages of the same layout and size as the first of `rows`: their rows and values."""
         first = batch.data[batch.starts[rows[0]] :][:size]
         try:
             layout = find_layout(self.message_type, first.tobytes())
@@ -180,9 +180,9 @@ class StreamCollector:
         self._pending_bytes = 0
 
     def add(self, item: Item) -> None:
-        """Take one item of the file."""
+        """Process one item of the file."""
         if isinstance(item, Metadata):
-            self.metadata[item.name] = item.metadata  # the last one counts: a log may say more at its end
+            self.metadata[item.name] = item.metadata  # the last one is used: a log may add metadata at its end
         elif isinstance(item, Messages):
             self._pending.append(item)
             self._pending_bytes += len(item.data)
@@ -198,7 +198,7 @@ class StreamCollector:
                 self.channel(item.id, item.topic, kind, item.message_encoding)
 
     def _decode(self) -> None:
-        """Hand the messages gathered so far to their topics."""
+        """Pass the collected messages to their topics."""
         pending, self._pending, self._pending_bytes = self._pending, [], 0
         if not pending:
             return

@@ -59,13 +59,7 @@ class _WiggleRun:
         return True
 
 
-def run_wiggle(
-    robot: Robot,
-    driver: Driver,
-    cfg: WiggleCfg | None = None,
-    *,
-    reference: str = "",
-) -> WiggleResult:
+def run_wiggle(robot: Robot, driver: Driver, cfg: WiggleCfg | None = None, *, reference: str = "") -> WiggleResult:
     """Test a robot that is held in the air (an arm: with room all around). The driver is damped and closed after."""
     cfg, limbs = cfg or WiggleCfg(), read_limbs(robot)
     try:

@@ -1,1 +1,1 @@
-"""Scenarios as data: what a trial is, how numbers go with the size of a robot, and the suites that are shipped."""
+"""Scenarios as data: definition of a trial, scaling with a robot's size, and shipped suites."""

@@ -28,39 +28,43 @@ def scaled(suite: Suite, laws: Laws) -> Suite:
     """The suite with every number that has a unit of its own scaled."""
     return msgspec.structs.replace(
         suite,
-        vary={name: _change(name, one, laws) for name, one in suite.vary.items()},
-        scenarios=tuple(_scenario(one, laws) for one in suite.scenarios),
-        probes=tuple(_probe(one, laws) for one in suite.probes),
+        vary={name: _change(name, change, laws) for name, change in suite.vary.items()},
+        scenarios=tuple(_scenario(scenario, laws) for scenario in suite.scenarios),
+        probes=tuple(_probe(probe, laws) for probe in suite.probes),
     )
 
 
-def _scenario(one: Scenario, laws: Laws) -> Scenario:
-    command = one.command and {name: rounded(laws.asked(_COLUMNS[name]) * v) for name, v in one.command.items()}
-    push = one.push and msgspec.structs.replace(one.push, newton=rounded(laws.ratio(FORCE) * one.push.newton))
+def _scenario(scenario: Scenario, laws: Laws) -> Scenario:
+    command = scenario.command and {
+        name: rounded(laws.asked(_COLUMNS[name]) * v) for name, v in scenario.command.items()
+    }
+    push = scenario.push and msgspec.structs.replace(
+        scenario.push, newton=rounded(laws.ratio(FORCE) * scenario.push.newton)
+    )
     return msgspec.structs.replace(
-        one,
+        scenario,
         command=command,
         push=push,
-        terrain=one.terrain and _terrain(one.terrain, laws),
-        params={name: _change(name, change, laws) for name, change in one.params.items()},
+        terrain=scenario.terrain and _terrain(scenario.terrain, laws),
+        params={name: _change(name, change, laws) for name, change in scenario.params.items()},
     )
 
 
-def _terrain(one: TerrainSize, laws: Laws) -> TerrainSize:
-    if one.kind in _SLOPES:
-        return one
-    return msgspec.structs.replace(one, size=rounded(min(1.0, laws.ratio(LENGTH)) * one.size))
+def _terrain(terrain: TerrainSize, laws: Laws) -> TerrainSize:
+    if terrain.kind in _SLOPES:
+        return terrain
+    return msgspec.structs.replace(terrain, size=rounded(min(1.0, laws.ratio(LENGTH)) * terrain.size))
 
 
-def _change(name: str, one: ParameterChange, laws: Laws) -> ParameterChange:
-    if one.operation == "scale" or name not in PARAMETERS:
-        return one
-    low, high = (rounded(laws.ratio(PARAMETERS[name]) * number) for number in one.bounds)
-    return msgspec.structs.replace(one, **{one.operation: (low, high)})
+def _change(name: str, change: ParameterChange, laws: Laws) -> ParameterChange:
+    if change.operation == "scale" or name not in PARAMETERS:
+        return change
+    low, high = (rounded(laws.ratio(PARAMETERS[name]) * number) for number in change.bounds)
+    return msgspec.structs.replace(change, **{change.operation: (low, high)})
 
 
-def _probe(one: Probe, laws: Laws) -> Probe:
-    if one.operation == "scale" or one.param not in PARAMETERS:
-        return one
-    levels = tuple(rounded(laws.ratio(PARAMETERS[one.param]) * number) for number in one.levels)
-    return msgspec.structs.replace(one, **{one.operation: levels})
+def _probe(probe: Probe, laws: Laws) -> Probe:
+    if probe.operation == "scale" or probe.param not in PARAMETERS:
+        return probe
+    levels = tuple(rounded(laws.ratio(PARAMETERS[probe.param]) * number) for number in probe.levels)
+    return msgspec.structs.replace(probe, **{probe.operation: levels})

@@ -105,11 +105,11 @@ class StartNoise(Strict, frozen=True, kw_only=True):
 
 
 class Success(Strict, frozen=True, kw_only=True):
-    """What a trial must reach beside not falling; None: not asked for.
+    """Criteria of a trial's success beside not falling; None: not required.
 
     error       mean error of the goal at most: m/s of a velocity, m of a tool that had time to settle
     turn_error  mean error of the turning rate at most, rad/s
-    distance    way made good at least, as a share of what was asked
+    distance    least distance along the commanded course, as a share of it
     """
 
     error: float | None = None
@@ -121,7 +121,7 @@ class Scenario(Strict, frozen=True, kw_only=True):
     """One test.
 
     command  by the goal's columns, those left out are zero; None: as the task draws them
-    heading  somebody steers: the turn that is asked brings the robot back to the heading it started with
+    heading  closed-loop steering: the turn command brings the robot back to its start heading
     least    the scenario is passed if the lower end of the 95 % interval of its success rate is at least this
     required `trueup verify` asks it of every policy; else ground that is not flat only of those trained on such ground
     """
@@ -152,7 +152,7 @@ class Scenario(Strict, frozen=True, kw_only=True):
 
 
 class Probe(Strict, frozen=True, kw_only=True):
-    """A parameter moved away from its own value in steps, to see how far the policy bears it."""
+    """A parameter changed in steps away from its own value, to find where the policy fails."""
 
     title: str
     param: str

@@ -51,11 +51,11 @@ class Suite(Strict, frozen=True, kw_only=True):
 
     def only(self, names: tuple[str, ...]) -> Suite:
         """Some of the scenarios, in the file's order."""
-        known = [one.name for one in self.scenarios]
+        known = [scenario.name for scenario in self.scenarios]
         for name in names:
             if name not in known:
                 raise TrueupError(f"no scenario {name!r}{did_you_mean(name, known)}")
-        chosen = tuple(one for one in self.scenarios if not names or one.name in names)
+        chosen = tuple(scenario for scenario in self.scenarios if not names or scenario.name in names)
         return msgspec.structs.replace(self, scenarios=chosen)
 
 
@@ -70,7 +70,7 @@ def read_suite(path: str | Path, names: tuple[str, ...] = ()) -> Suite:
         _check_finite(msgspec.to_builtins(found))
         check_names(found.vary)
         scenarios = tuple(_scenario(found, raw, names) for raw in found.scenario)
-        _check_overrides(found, [one.name for one in scenarios])
+        _check_overrides(found, [scenario.name for scenario in scenarios])
     except (ValueError, msgspec.ValidationError) as error:
         raise TrueupError(str(error)[:500], file=file) from None
     return Suite(
@@ -121,5 +121,5 @@ def _check_finite(value: object) -> None:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        for one in value:
-            _check_finite(one)
+        for item in value:
+            _check_finite(item)

@@ -1,1 +1,1 @@
-"""Trials of a scenario in one batch: their ground, parameters and disturbances, and what is measured of each."""
+"""Trials of a scenario in one batch: ground, parameters, disturbances and measurements."""

@@ -1,6 +1,6 @@
 """Parameters of trials: every row has its own numbers, from a calibration's posterior, a suite and a scenario.
 
-What a calibration fitted is drawn from its posterior, and the suite's variation leaves it alone. A scenario's own
+Fitted parameters are drawn from a calibration's posterior and excluded from the suite's variation. A scenario's own
 changes come last and act on what each row has by then. All of it goes through `params.get` and `params.set`, so that
 the numbers of a batch can be carried into another engine by name.
 """
@@ -45,7 +45,7 @@ class Changer:
 
     def vary(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes to parameters that were not fitted."""
-        self.apply({name: one for name, one in changes.items() if not self._fitted & set(parts_of(name))})
+        self.apply({name: change for name, change in changes.items() if not self._fitted & set(parts_of(name))})
 
     def apply(self, changes: Mapping[str, ParameterChange]) -> None:
         """Apply changes with numbers drawn for each row."""
@@ -128,7 +128,7 @@ class Changer:
         if of is None or PARAMETERS[name].scope == "robot":
             return None
         named = {TRUNK: lambda: trunk_body(self._sim.model, self._sim.robot)}
-        return tuple(named[one]() if one in named else one for one in ((of,) if isinstance(of, str) else of))
+        return tuple(named[name]() if name in named else name for name in ((of,) if isinstance(of, str) else of))
 
 
 def _tool_place(sim: BatchSim) -> tuple[str, FloatArray]:

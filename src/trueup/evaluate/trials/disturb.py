@@ -1,4 +1,4 @@
-"""What happens to a robot within a trial: pushes, motors that warm up, somebody who steers; row by row."""
+"""Disturbances within a trial, row by row: pushes, motors that warm up, steering."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Shover:
 class Heater:
     """Lets torque limits follow the heat of the motors (`Heat`); call `advance` after every control step.
 
-    heat  (nrow, njoint), 1: what the motor bears for ever
+    heat  (nrow, njoint), 1: the continuous limit
     """
 
     def __init__(self, cfg: Heat, sim: Simulation) -> None:
@@ -70,7 +70,7 @@ class Heater:
         self._write()
 
     def advance(self) -> None:
-        """One control step has passed."""
+        """Integrate the heat over one control step."""
         loss = np.square(self._sim.joint_torque / (self._cfg.continuous * self._limit))
         self.heat += (loss - self.heat) * (self._sim.control_dt / self._cfg.time_s)
         self._steps += 1
@@ -83,7 +83,7 @@ class Heater:
 
 
 class Steerer:
-    """Asks for the turn that brings robots back to the heading they started with."""
+    """Sets the turn command that brings robots back to their start heading."""
 
     def __init__(self, goal: Goal, sim: Simulation) -> None:
         self._goal, self._sim = goal, sim
@@ -91,7 +91,7 @@ class Steerer:
         self._start = self._yaw()
 
     def advance(self) -> None:
-        """Change what is asked from now on."""
+        """Update the turn command."""
         away = self._start - self._yaw()
         turn = _STEER * np.arctan2(np.sin(away), np.cos(away))
         self._goal.values[:, 2] = np.clip(turn, -self._most, self._most)

@@ -1,4 +1,4 @@
-"""Meter: what a trial is judged by, summed up row by row while the policy acts; rows that fell count no further.
+"""Meter: metrics of trials, accumulated row by row while the policy acts, until a row falls.
 
 Names and units of the numbers of a trial are in `METRICS`.
 """
@@ -19,7 +19,7 @@ from trueup.tasks.task import Task, error_metric
 from trueup.tasks.terms import rewards
 
 GRAVITY = 9.81
-CONTINUOUS = 0.35  # of the torque limit: what a motor is taken to bear for ever where nobody says
+CONTINUOUS = 0.35  # of the torque limit: assumed continuous torque of a motor whose spec has none
 _SETTLE_S = 1.0  # after the start
 _GIVEN_S = {"settled_distance": 1.5, "object_distance": 4.0}  # after a goal was given, by its error: to get there
 _NEAR_LIMIT, _SLOW = 0.95, 0.05
@@ -45,7 +45,7 @@ METRICS = {  # name -> what, unit; smaller is better unless it says otherwise
 
 
 class Meter:
-    """Is called with every control step of trials; `table` gives the numbers of each, (nrow,) by name."""
+    """Called with every control step of trials; `table` gives the metrics of each, (nrow,) by name."""
 
     def __init__(self, world: TrialWorld, task: Task, ranges: tuple[FloatArray, FloatArray] | None = None) -> None:
         """`ranges`: low and high (nactor,) of the observations in training, or None."""
@@ -55,7 +55,7 @@ class Meter:
         self._metric = task.metrics.get(self._error)
         self._given_s = _GIVEN_S.get(self._error)
         self._follows = world.goal.course() is not None
-        names = ("steps", "judged", "error", "turn_error", "power", "speed", "slip", "stance", "outside", "at_limit")
+        names = ("steps", "counted", "error", "turn_error", "power", "speed", "slip", "stance", "outside", "at_limit")
         self._sum = {name: np.zeros(nrow) for name in names}
         self._square, self._jerk = np.zeros((nrow, njoint)), np.zeros(nrow)
         self._margin, self._lean = np.full(nrow, np.inf), np.zeros(nrow)
@@ -79,7 +79,7 @@ class Meter:
         self._up, add = up, self._add
         self._steps += 1
         add("steps", up)
-        self._judge(frame, up)
+        self._count_error(frame, up)
         add("power", np.where(up, rewards.energy(frame), 0.0))
         share = np.abs(frame.joint_torque) / world.torque_limit
         add("at_limit", np.where(up, (share > _NEAR_LIMIT).mean(axis=1), 0.0))
@@ -95,40 +95,40 @@ class Meter:
 
     def table(self) -> dict[str, FloatArray]:
         """Numbers of each trial; NaN where there is none."""
-        one, steps = self._sum, np.maximum(self._sum["steps"], 1.0)
-        judged = np.where(one["judged"] > 0, one["judged"], np.nan)
-        power, time = one["power"] / steps, one["steps"] * self._dt
+        total, steps = self._sum, np.maximum(self._sum["steps"], 1.0)
+        counted = np.where(total["counted"] > 0, total["counted"], np.nan)
+        power, time = total["power"] / steps, total["steps"] * self._dt
         out = {
-            "error": one["error"] / judged,
+            "error": total["error"] / counted,
             "seconds": time,
             "power": power,
-            "energy": one["power"] * self._dt,
+            "energy": total["power"] * self._dt,
             "torque": np.sqrt(self._square / steps[:, None] / self._limit**2).max(axis=1),
-            "at_limit": one["at_limit"] / steps,
+            "at_limit": total["at_limit"] / steps,
             "thermal": (self._square / steps[:, None] / (CONTINUOUS * self._limit) ** 2).max(axis=1),
             "jerkiness": np.sqrt(self._jerk / np.maximum(steps - 2.0, 1.0)),
             "joint_margin": self._margin,
         }
         if self._ranges is not None:
-            out["outside"] = one["outside"] / steps
-        return out if self._first is None else out | self._walked(power, steps, judged)
+            out["outside"] = total["outside"] / steps
+        return out if self._first is None else out | self._walked(power, steps, counted)
 
     # --- of one step ---
     def _add(self, name: str, values: NDArray[Any]) -> None:
         self._sum[name] += values
 
-    def _judge(self, frame: Frame, up: NDArray[np.bool_]) -> None:
+    def _count_error(self, frame: Frame, up: NDArray[np.bool_]) -> None:
         if self._metric is None:
             return
         # of a tool the task's own metric mixes rows
         error = rewards.tool_distance(frame) if self._error == "settled_distance" else self._metric(frame)
-        judged = np.full(len(up), self._steps * self._dt > _SETTLE_S)
+        counted = np.full(len(up), self._steps * self._dt > _SETTLE_S)
         if self._given_s is not None:
-            judged = frame.command_age > self._given_s
-        self._add("judged", up & judged)
-        self._add("error", np.where(up & judged, error, 0.0))
+            counted = frame.command_age > self._given_s
+        self._add("counted", up & counted)
+        self._add("error", np.where(up & counted, error, 0.0))
         if self._follows:
-            self._add("turn_error", np.where(up & judged, rewards.turn_error(frame), 0.0))
+            self._add("turn_error", np.where(up & counted, rewards.turn_error(frame), 0.0))
 
     def _second_difference(self) -> FloatArray:
         """Mean square over the joints of the targets' acceleration, (nrow,) (rad/s^2)^2."""
@@ -164,11 +164,11 @@ class Meter:
                 self._lean[fell] = np.sign(frame.gravity[fell, 1])  # gravity points to the side it fell to
 
     # --- of whole trials ---
-    def _walked(self, power: FloatArray, steps: FloatArray, judged: FloatArray) -> dict[str, FloatArray]:
-        one, nrow = self._sum, self._world.nrow
-        speed = one["speed"] / steps
+    def _walked(self, power: FloatArray, steps: FloatArray, counted: FloatArray) -> dict[str, FloatArray]:
+        total, nrow = self._sum, self._world.nrow
+        speed = total["speed"] / steps
         out = {
-            "turn_error": one["turn_error"] / judged,
+            "turn_error": total["turn_error"] / counted,
             "distance": self._made_good(),
             "cost_of_transport": np.where(
                 speed > _SLOW, power / (self._world.mass * GRAVITY * np.maximum(speed, _SLOW)), np.nan
@@ -178,12 +178,12 @@ class Meter:
         if self._contact.shape[1]:
             peaks, rows = np.array(self._swings.peaks), np.array(self._swings.rows, np.intp)
             out["clearance"] = np.array([_median(peaks[rows == k]) for k in range(nrow)])
-            out["slip"] = one["slip"] / np.maximum(one["stance"], 1.0)
+            out["slip"] = total["slip"] / np.maximum(total["stance"], 1.0)
             out["uneven"] = np.ptp(self._contact / steps[:, None], axis=1)
         return out
 
     def _made_good(self) -> FloatArray:
-        """Way along the course asked for, as a share of the whole trial's; NaN where none was asked throughout."""
+        """Distance along the commanded course, as a share of the whole; NaN without a constant command."""
         assert self._first is not None
         assert self._last is not None
         command = self._world.command

@@ -38,12 +38,12 @@ class TrialRecorder:
 
     def qpos(self, row: int) -> FloatArray:
         """Positions (T, nq) of one row, the start included."""
-        return np.array([one[row] for one in self._kept["qpos"]], np.float64)
+        return np.array([rows[row] for rows in self._kept["qpos"]], np.float64)
 
     def log(self, row: int, meta: dict[str, object]) -> Log:
         """One row as a log: state at each instant and the target that was in force from then on."""
         signals = {
-            name: np.array([one[row] for one in kept], np.float64)
+            name: np.array([rows[row] for rows in kept], np.float64)
             for name, kept in self._kept.items()
             if name != "qpos"
         }

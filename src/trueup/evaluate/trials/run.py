@@ -1,4 +1,4 @@
-"""One scenario: all its trials in one batch through the evaluation loop, judged and, if asked, recorded."""
+"""One scenario: all its trials in one batch through the evaluation loop, scored and, if requested, recorded."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def run_trials(
     flags = {name.removeprefix(_FLAG): played.mean(name) for name in played.metrics if name.startswith(_FLAG)}
     return Trials(
         table=table,
-        failed=judged(table, played.standing[-1], world, scenario.success),
+        failed=failure_reasons(table, played.standing[-1], world, scenario.success),
         flags=flags,
         record=kept,
         unknown=played.unknown,
@@ -106,15 +106,15 @@ def run_trials(
     )
 
 
-def judged(
-    table: dict[str, FloatArray], standing: NDArray[np.bool_], world: TrialWorld, asked: Success
+def failure_reasons(
+    table: dict[str, FloatArray], standing: NDArray[np.bool_], world: TrialWorld, criteria: Success
 ) -> tuple[str, ...]:
     """Why each trial failed: "fell", "diverged", or the first number that is not what was asked; "": it did not."""
     why = np.full(world.nrow, "", object)
     for name, bad in (
-        ("distance", _beyond(table, "distance", asked.distance, least=True)),
-        ("turn_error", _beyond(table, "turn_error", asked.turn_error)),
-        ("error", _beyond(table, "error", asked.error)),
+        ("distance", _beyond(table, "distance", criteria.distance, least=True)),
+        ("turn_error", _beyond(table, "turn_error", criteria.turn_error)),
+        ("error", _beyond(table, "error", criteria.error)),
         ("diverged", world.diverged),
         ("fell", ~standing),
     ):

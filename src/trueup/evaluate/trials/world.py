@@ -131,14 +131,14 @@ def make_world(task: Task, scenario: Scenario, spec: PolicySpec, cfg: TrialCfg) 
     """The trials of a scenario for a policy: the task's robot and sensors, the policy's gains and rate."""
     if cfg.engine not in ("mujoco", "sapien"):
         raise TrueupError(f"no engine {cfg.engine!r}{did_you_mean(cfg.engine, ('mujoco', 'sapien'))}")
-    asked = for_scenario(task, scenario, spec)
+    scenario_task = for_scenario(task, scenario, spec)
     prepare = None if scenario.carpet is None else carpet_maker(scenario.carpet, load_robot(task.robot).spec)
     env = EnvCfg(
         nenv=cfg.trials, threads=cfg.threads, seed=cfg.seed, first_row=cfg.first_row, randomize=False, pushes=False
     )
     speed = math.hypot(*((scenario.command or {}).get(name, 0.0) for name in ("forward", "sideways")))
     terrain = terrain_of(scenario, speed * scenario.seconds, cfg.seed)
-    parts = build(asked, env, cfg.fit, Changed(max_delay_s=MAX_DELAY_S, terrain=terrain, prepare=prepare))
+    parts = build(scenario_task, env, cfg.fit, Changed(max_delay_s=MAX_DELAY_S, terrain=terrain, prepare=prepare))
     changer = Changer(parts.sim)
     if cfg.fit is not None:
         changer.from_posterior(cfg.fit)
@@ -151,9 +151,9 @@ def make_world(task: Task, scenario: Scenario, spec: PolicySpec, cfg: TrialCfg) 
     mass = masses(parts.sim)
     left: tuple[str, ...] = ()
     if cfg.engine == "sapien":
-        parts, left = _in_sapien(asked, parts, env, changer.touched)
+        parts, left = _in_sapien(scenario_task, parts, env, changer.touched)
         left = left if scenario.carpet is None else (*left, "carpet")
-    world = TrialWorld(parts, asked.start, scenario, spec, mass)
+    world = TrialWorld(parts, scenario_task.start, scenario, spec, mass)
     world.not_honoured = left
     return world
 

@@ -1,6 +1,6 @@
 """Hypotheses about parameters: what each changes, by which sizes, and how large a change must be to matter.
 
-`tolerance` is what a good calibration leaves open or wear brings within days; a smaller change is never called a cause.
+`tolerance` is the uncertainty of a good calibration or the wear of some days; a smaller change is never a cause.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Hypothesis:
 
     @property
     def nothing(self) -> float:
-        """The size that changes nothing."""
+        """The size of no change."""
         return 1.0 if self.kind == "times" else 0.0
 
     def matters(self, size: FloatArray | float) -> NDArray[np.bool_]:
@@ -101,7 +101,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
                fits=("contact_friction",), on_ground=True),
 )  # fmt: skip
 
-# what to record so that explanations that fit alike come apart
+# what to record to distinguish explanations that fit equally well
 EXCITATION = {
     "delay": "sharp commands: steps or a chirp up to 10 Hz",
     "gain": "slow large motion with the limbs held against gravity, at two gains",

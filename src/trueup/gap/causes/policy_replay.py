@@ -1,9 +1,9 @@
-"""A bundle's policy computed again on the states of a log: the targets that it would have sent at every control step.
+"""Replays a bundle's policy on the states of a log: the targets that it would have sent at every control step.
 
 Control steps are the rows at which targets change. A step is computed from recorded states and recorded actions alone
-(the action before is read back from the targets), so that an error does not grow from step to step. What was asked for
-is in no log: of every step the command that explains its targets best is solved for, within the range of training.
-With 12 joints and 3 columns of command nine equations a step are left to tell whether the policy fits.
+(the previous action is read back from the targets), so that an error does not grow from step to step. The operator's
+command is in no log: for every step the command that explains its targets best is solved for, within the range of
+training. With 12 joints and 3 columns of command nine equations a step remain to test whether the policy fits.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from trueup.policy.observation import ObservationBuilder, ObservationSpec
 from trueup.policy.reading import Reading, gravity_in_body
 
 Rows = NDArray[np.intp]
-_NEAR = (0.5, 1.6)  # of the usual interval: steps that follow each other
+_NEAR = (0.5, 1.6)  # of the usual interval: successive steps
 _BEYOND = 0.2  # of the range of commands in training
 _PROBE, _ROUNDS = 0.02, 6  # of the range: finite differences; Gauss-Newton
+_ROUNDING = 1e-3  # of an action: many steps side by side, and far below a sensor's noise
 _NEEDS = {"joint_pos": "joint_pos", "joint_angle": "joint_pos", "joint_vel": "joint_vel", "gyro": "imu_gyro"}
 
 
 class Feeding(NamedTuple):
-    """A way to feed the network: `words` say how it differs from the passport's, empty: not at all."""
+    """A variant of the network's input: `words` describe its difference from the passport's, empty for none."""
 
     words: str
     seen: ObservationSpec
@@ -42,7 +43,7 @@ class Feeding(NamedTuple):
 
 
 class ControlSteps(NamedTuple):
-    """Rows of a log at which a policy's targets came into force, and the time between them."""
+    """Rows of a log at which a policy's targets change, and the time between them."""
 
     rows: Rows
     period_s: float
@@ -94,8 +95,13 @@ class PolicyReplay:
 
     @property
     def first(self) -> int:
-        """The first step with a whole past."""
+        """The first step with a complete history."""
         return self.bundle.passport.policy.observation.history + 1
+
+    @property
+    def row_s(self) -> float:
+        """Time between two rows of the log."""
+        return float(np.median(np.diff(self.log.time)))
 
     def errors(self, feeding: Feeding, lag: int, at: Rows) -> FloatArray:
         """Mean square difference (n,) of the policy's targets from the recorded ones, rad^2.
@@ -103,7 +109,7 @@ class PolicyReplay:
         lag  rows by which the states that the policy acted on are older than its targets
         """
         action, goal = self.bundle.passport.policy.action, self.bundle.passport.goal
-        net, mapped = GraphNet(feeding.graph, self.bundle.path), ActionMap(action)
+        net, mapped = GraphNet(feeding.graph, self.bundle.path, rounding=_ROUNDING), ActionMap(action)
         columns = [action.joint_names.index(name) for name in action.moved]
         recorded = self._targets()
         before, wanted = recorded[at - 1], recorded[at][:, columns]
@@ -120,7 +126,7 @@ class PolicyReplay:
         return _least(residual, np.array(goal.low), np.array(goal.high), len(at))
 
     def spread(self, at: Rows) -> float:
-        """How far targets usually move in one control step, rad (root mean square)."""
+        """Root mean square change of targets in one control step, rad."""
         moved = self._targets()[at] - self._targets()[at - 1]
         return float(np.sqrt(np.mean(np.square(moved))))
 
@@ -130,7 +136,7 @@ class PolicyReplay:
         return self.log.with_joint_order(names)["target_pos"][self.steps.rows]
 
     def _frames(self, seen: ObservationSpec, lag: int, at: Rows) -> Sequence[tuple[Reading, Float32]]:
-        """Readings and last actions of every frame that steps show, the oldest first."""
+        """Readings and last actions of every frame in the observations, oldest first."""
         log = self.log.with_joint_order(seen.joint_names)
         quat = log["imu_quat" if "imu_quat" in log else "base_quat"] if self._has_attitude else None
         speed = log["joint_vel"] if "joint_vel" in log else np.zeros_like(log["joint_pos"])
@@ -165,7 +171,7 @@ def with_constants(graph: OnnxGraph, **changed: FloatArray) -> OnnxGraph:
 
 
 def _least(residual: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, rows: int) -> FloatArray:
-    """Least mean square (n,) of residuals over commands (n, ncommand) in their range, each row by itself."""
+    """Least mean square (n,) of residuals over commands (n, ncommand) in their range, row by row."""
     reach = high - low
     low, high = low - _BEYOND * reach, high + _BEYOND * reach
     command = np.tile(np.clip(0.0, low, high), (rows, 1))

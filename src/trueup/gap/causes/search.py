@@ -1,9 +1,9 @@
-"""Searches the size of each hypothesis on one half of the windows and judges it on the other.
+"""Searches the size of each hypothesis on one half of the windows and scores it on the other.
 
 Joints move nearly independently over short windows, so one batch in which a size is given to all joints also shows
 which size fits each joint best. Three variants are then simulated as such: one size for all, each joint its own, and
-the one joint that gains most; the half that estimates also chooses the variant, with a price for every further number.
-The other half is simulated for these variants alone.
+the one joint that gains most; the estimating half also chooses the variant, with a penalty for every further number.
+On the other half only these variants are simulated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trueup.gap.windows import LogWindows, some
 from trueup.robot.model import trunk_body
 
 _PRICE = 0.01  # of the mismatch that a further number must explain on the half that it was estimated on
-_COARSE_RAD, _TOGETHER = 0.05, 4  # offsets on the ground: sizes that are tried, joints that may be off together
+_COARSE_RAD, _TOGETHER = 0.05, 4  # offsets on the ground: sizes to try, largest number of joints together
 _NO_CHANGE = 1e-6  # of a window's mismatch
 _GAINS = 0.03  # of a joint's own mismatch that its size must explain
 
@@ -48,19 +48,19 @@ class Tested:
 
     @property
     def acts(self) -> Mask:
-        """Windows (W,) in which the change changes anything: a limit of torque that is not reached does not."""
+        """Windows (W,) in which the change has an effect: a torque limit that is not reached has none."""
         return np.asarray(np.abs(self.after - self.before) > _NO_CHANGE * np.maximum(self.before, 1e-12))
 
 
 class CauseSearch:
-    """Tests hypotheses on windows of one log against one model; `given` are values that already stand."""
+    """Tests hypotheses on windows of one log against one model; `given` are values already set."""
 
     def __init__(self, model: Model, windows: LogWindows, given: Values | None = None) -> None:
         self.model, self.windows, self.given = model, windows, dict(given or {})
         self.njoint = model.robot.spec.njoint
         self.before = losses(model, windows, [self.given])[0]
-        self._fit = np.flatnonzero(~windows.held)
-        self._estimating = some(windows, self._fit)
+        self._fit, self._judged = np.flatnonzero(~windows.held), np.flatnonzero(windows.held)
+        self._half = {half: some(windows, rows) for half, rows in ((False, self._fit), (True, self._judged))}
 
     def test(self, one: Hypothesis) -> Tested:
         """Find the size and compare with the model as it is."""
@@ -84,15 +84,16 @@ class CauseSearch:
         return self._best_of(one, base, vectors, price)
 
     def _best_of(self, one: Hypothesis, base: Values, vectors: list[FloatArray], price: list[int]) -> Tested:
-        """The variant that the estimating half prefers, a price on each number."""
-        fit, after = ~self.windows.held, self._run(one, base, vectors)
-        whole = max(float(self.before[fit].sum()), 1e-12)  # windows in which nothing moves have no mismatch
-        score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
-        best = int(np.argmin(score))
-        return replace(self._tested(one, base, vectors[best], after[best]), numbers=price[best])
+        """The best variant on the estimating half, with a penalty on each number."""
+        fit = self._estimate(one, base, vectors)
+        whole = max(float(self.before[self._fit].sum()), 1e-12)  # windows in which nothing moves have no mismatch
+        best = int(np.argmin([each.sum() / whole + _PRICE * number for each, number in zip(fit, price, strict=True)]))
+        after = np.empty_like(self.before)
+        after[self._fit], after[self._judged] = fit[best], self._estimate(one, base, [vectors[best]], held=True)[0]
+        return replace(self._tested(one, base, vectors[best], after), numbers=price[best])
 
     def _one_by_one(self, one: Hypothesis, base: Values) -> tuple[list[FloatArray], list[int]]:
-        """On the ground a joint that is off moves all others: each is tried alone, then the best ones together."""
+        """On the ground one joint's offset moves all others: each is tried alone, then the best ones together."""
         sizes = np.array([size for size in one.sizes if abs(size) > _COARSE_RAD])
         vectors = [size * row for row in np.eye(self.njoint) for size in sizes]
         tried = self._estimate(one, base, vectors).sum(axis=(1, 2)).reshape(self.njoint, len(sizes))
@@ -134,7 +135,7 @@ class CauseSearch:
 
     @staticmethod
     def _refined(sizes: FloatArray, cost: FloatArray) -> float:
-        """The least of a parabola through the best size and its neighbours."""
+        """The minimum of a parabola through the best size and its neighbours."""
         order = np.argsort(sizes)
         s, c = sizes[order], cost[order]
         k = int(c.argmin())
@@ -143,16 +144,12 @@ class CauseSearch:
         a, b, _ = np.polyfit(s[k - 1 : k + 2], c[k - 1 : k + 2], 2)
         return float(np.clip(-b / (2.0 * a), s[k - 1], s[k + 1])) if a > 0.0 else float(s[k])
 
-    def _run(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
-        """Mismatch (vector, W, channel) in all windows."""
+    def _estimate(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray], held: bool = False) -> FloatArray:
+        """Mismatch (vector, w, channel) in the windows that estimate, or in those that judge."""
         values, friction = self._candidates(one, base, vectors)
-        return losses(self.model, self.windows, values, friction)
-
-    def _estimate(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
-        """The same in the windows that estimate."""
-        values, friction = self._candidates(one, base, vectors)
-        own = [{name: each[self._fit] for name, each in given.items()} for given in values]
-        return losses(self.model, self._estimating, own, friction)
+        rows = self._judged if held else self._fit
+        own = [{name: each[rows] for name, each in given.items()} for given in values]
+        return losses(self.model, self._half[held], own, friction)
 
     def _candidates(
         self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]
@@ -163,7 +160,7 @@ class CauseSearch:
         return [self._values(one, base, vector) for vector in vectors], None
 
     def _values(self, one: Hypothesis, base: Values, vector: FloatArray) -> dict[str, FloatArray]:
-        """Absolute values (W, ...) of the parameters, with those that already stand."""
+        """Absolute values (W, ...) of the parameters, with those already set."""
         return self.given | {name: self._changed(one, name, base[name], vector) for name in one.params}
 
     def _changed(self, one: Hypothesis, name: str, base: FloatArray, vector: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
-"""Hypotheses about what the robot says of itself: an orientation that is tilted or drifts, odometry that is off.
+"""Hypotheses about the robot's state estimate: a tilted or drifting orientation, wrong odometry.
 
-How far the IMU's idea of down is from its own accelerometer is a straight line in time (a constant for a crooked
-mounting, a slope for a drift). Whether that explains the mismatch is judged in simulation, with the log turned back.
+The angle between the IMU's vertical and its own accelerometer is a straight line in time (a constant for a crooked
+mounting, a slope for a drift). Whether that explains the mismatch is tested in simulation, with the log corrected.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from trueup.gap.windows import LogWindows, has_odometry, is_acceleration
 from trueup.policy.reading import gravity_in_body
 
 _MATTERS_RAD = 0.04
-_GUESSES = (-0.2, -0.1, 0.1, 0.2)  # rad, where no accelerometer tells
+_GUESSES = (-0.2, -0.1, 0.1, 0.2)  # rad, without an accelerometer
 Tilt = tuple[float, float]
 
 
 def try_state_estimate(
     model: Model, logs: Sequence[Log], cut: Callable[[Sequence[Log]], LogWindows], before: FloatArray
 ) -> Tested | None:
-    """The best of: orientation turned back by a constant, by a drift, by both; odometry replaced by the legs."""
+    """The best of: orientation corrected by a constant, by a drift, by both; odometry replaced by leg odometry."""
     tried: list[tuple[str, float, list[Log]]] = []
     if all("imu_quat" in log for log in logs):
         for constant, drift in _tilts(logs):

@@ -1,7 +1,7 @@
-"""Hypotheses that change the log itself: joints exchanged, a joint turned round, a clock that runs wrong.
+"""Hypotheses that change the log itself: two joints exchanged, a joint's sign flipped, a wrong clock rate.
 
-Exchanges and turns are made in the windows, so that many run side by side in one batch; a few windows choose which are
-then tried on all.
+Exchanges and flips are applied to the windows, so that many run side by side in one batch; a few windows choose which
+are then tried on all.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from trueup.gap.windows import LogWindows, joined, some
 
 _RATES = (0.6, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5)
 _FEW, _TRIED = 6, 3  # windows that choose, changes that are tried on all windows
-_CLOCK, _AGREE = 0.05, 0.2  # logarithms: a clock that is off, two ways to tell it that agree
+_CLOCK, _AGREE = 0.05, 0.2  # logarithms of clock rates: a wrong one, and two estimates that agree
 _ALIKE, _SAME = 0.8, 0.99999  # correlation of reported speeds with differences of positions
 _COMMANDS = ("past", "target", "target_vel", "torque", "kp", "kd")
 _UNSIGNED = ("kp", "kd")
 
 
 class WiringChange(NamedTuple):
-    """Two joints exchanged, or one turned round, in the commands alone or in commands and states."""
+    """Two joints exchanged, or one flipped, in the commands alone or in commands and states."""
 
     joints: tuple[int, ...]
     states: bool
@@ -46,7 +46,7 @@ def changes(njoint: int) -> Iterator[WiringChange]:
 
 
 def changed(windows: LogWindows, change: WiringChange) -> LogWindows:
-    """The windows as they would be if the log were wired otherwise."""
+    """The windows with a log of the changed wiring."""
 
     def turn(values: FloatArray | None, signed: bool) -> FloatArray | None:
         if values is None:
@@ -67,7 +67,7 @@ def changed(windows: LogWindows, change: WiringChange) -> LogWindows:
 
 
 def try_structure(model: Model, windows: LogWindows, before: FloatArray) -> list[Tested]:
-    """The best exchange and the best turned joint by the estimating half; `before` (W,) without any change."""
+    """The best exchange and the best flip by the estimating half; `before` (W,) without any change."""
     names, out = model.robot.spec.joint_names, []
     tried = list(changes(len(names)))
     at = np.flatnonzero(~windows.held)
@@ -121,7 +121,7 @@ def try_rate(
 
 
 def clock_by_speeds(log: Log) -> float | None:
-    """How fast the log's clock is by the speeds that motors report; None where these are made of the positions."""
+    """Rate of the log's clock by the motors' reported speeds; None where these are differences of positions."""
     if "joint_vel" not in log or not np.isfinite(log["joint_vel"]).all():
         return None
     told = log["joint_vel"][1:-1]

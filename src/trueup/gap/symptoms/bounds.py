@@ -1,7 +1,7 @@
 """Bounds of quantities: from the robot's limits, from simulated runs of the same policy, or from spread between runs.
 
-A bound of simulated runs is the largest (or least) of all simulated robots, drawn as in training, that stayed up: what
-lies beyond it is nothing that training has shown. Each bound carries its origin in words.
+A bound of simulated runs is the largest (or least) of all simulated robots, drawn as in training, that did not fall:
+values beyond it did not occur in training. Each bound carries its origin as text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trueup.tasks.task import Task
 
 
 class Bound(NamedTuple):
-    """A number, and where it comes from."""
+    """A number and its origin."""
 
     value: float
     origin: str
@@ -25,7 +25,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsReference:
-    """What bounds come from.
+    """Runs that bounds are computed from.
 
     runs    measures of the robot's runs, by name
     drawn   of simulated robots drawn as in training; `same`: of one simulated robot, started anew each time
@@ -39,7 +39,7 @@ class BoundsReference:
     commands: dict[str, str] = field(default_factory=dict)
 
     def simulated(self, quantity: str, *, least: bool = False, floor: float | None = None) -> Bound | None:
-        """The most (or least) that simulated robots show; `floor`: never below (of `least`: above) this."""
+        """The largest (or least) value of simulated robots; `floor`: never below (of `least`: above) this."""
         values = [one[quantity] for one in self.drawn if np.isfinite(one.get(quantity, np.nan))]
         if len(values) < 5:
             return None
@@ -50,7 +50,7 @@ class BoundsReference:
         return Bound(float(bound), f"the {word} of {len(values)} simulated robots with this policy")
 
     def values(self, quantity: str) -> dict[str, float]:
-        """Of each run that has it."""
+        """Value of each run that has the quantity."""
         return {name: one[quantity] for name, one in self.runs.items() if np.isfinite(one.get(quantity, np.nan))}
 
     def typical(self, quantity: str) -> float:
@@ -60,7 +60,7 @@ class BoundsReference:
 
 
 def spread_bound(reference: BoundsReference, quantity: str, runs: int, *, draws: int = 2000) -> Bound | None:
-    """The spread (max - min) that `runs` runs of one robot show at most, 99 %: by drawing runs of the simulated one."""
+    """Largest spread (max - min, 99 %) of `runs` runs of one robot, by resampling runs of a simulated one."""
     values = np.array([one[quantity] for one in reference.same if np.isfinite(one.get(quantity, np.nan))])
     if len(values) < 8 or runs < 2:
         return None

@@ -1,7 +1,7 @@
-"""Changes of training as data: what of a task is to be another number, applied to a task or written as Python.
+"""Changes of training as data: new values of a task's fields, applied to a task or written as Python.
 
 A change names a part of the task (`randomize`, `rewards`, `start`, `sensors`, `pushes`), an entry of it, and new values
-of its fields. What the task already grants (a wider range, a heavier weight) a change leaves as it is.
+of its fields. Where the task already has a wider range or a heavier weight, a change has no effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trueup.world.push import PushCfg
 from trueup.world.randomization.randomize import Draw
 
 Part = Literal["randomize", "rewards", "start", "sensors", "pushes"]
-# what a range is made of where the task has none, as `world.randomization.randomize.locomotion_ranges` has it
+# kinds of ranges that the task lacks, as in `world.randomization.randomize.locomotion_ranges`
 _DRAWS: dict[str, dict[str, Any]] = {
     "contact_friction": {"operation": "set", "distribution": "log_uniform", "factor": True},
     "delay": {"operation": "set", "each": False, "factor": True},
@@ -39,13 +39,13 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def words(self) -> str:
-        """As a person would say it: "contact_friction: low 0.1"."""
+        """The change as text: "contact_friction: low 0.1"."""
         numbers = ", ".join(f"{name} {value:.3g}" for name, value in self.values.items())
         return f"{self.entry or self.part}: {numbers}"
 
 
 def widened(task: Task, name: str, *, low: float | None = None, high: float | None = None) -> list[TaskChange]:
-    """A range that reaches at least to these ends; nothing if it does, or if the task has none and none is known."""
+    """Widen a range to at least these ends; no change if it already reaches them, or if no range is known."""
     draw = task.randomize.get(name)
     if draw is None and name not in _DRAWS:
         return []
@@ -60,7 +60,7 @@ def widened(task: Task, name: str, *, low: float | None = None, high: float | No
 
 
 def stretched(task: Task, *names: str, by: float) -> list[TaskChange]:
-    """Ranges that the task has, their ends farther from the middle by a factor; log-uniform ones by ratio."""
+    """Widen the task's ranges about their middle by a factor; log-uniform ones by ratio."""
     out = []
     for name in names:
         draw = task.randomize.get(name)
@@ -78,7 +78,7 @@ def stretched(task: Task, *names: str, by: float) -> list[TaskChange]:
 
 
 def weighed(task: Task, *names: str, by: float, at_least: float | None = None) -> list[TaskChange]:
-    """Costs times a factor; where the task has none of that name, with the weight `at_least` (negative) if given."""
+    """Multiply costs by a factor; a cost that the task lacks gets the weight `at_least` (negative) if given."""
     out = []
     for name in names:
         known = task.rewards.get(name)
@@ -89,7 +89,7 @@ def weighed(task: Task, *names: str, by: float, at_least: float | None = None) -
 
 
 def fields(task: Task, part: Literal["start", "sensors", "pushes"], **values: float) -> list[TaskChange]:
-    """Fields of a config that are at least these."""
+    """Raise fields of a config to at least these values."""
     now = getattr(task, part)
     larger = {name: value for name, value in values.items() if now is None or value > getattr(now, name)}
     return [TaskChange(part=part, values=larger)] if larger else []
@@ -119,7 +119,7 @@ def _configured(task: Task, one: TaskChange) -> Task:
 
 
 def merged(changes: Iterable[TaskChange]) -> tuple[TaskChange, ...]:
-    """One change of each entry that goes as far as the farthest: ranges widest, weights heaviest, noise largest."""
+    """One change per entry, the strongest of all: widest ranges, heaviest weights, largest noise."""
     out: dict[tuple[Part, str], dict[str, float]] = {}
     for one in changes:
         values = out.setdefault((one.part, one.entry), {})

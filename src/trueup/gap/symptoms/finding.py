@@ -1,4 +1,4 @@
-"""Symptom and SymptomTable: what was measured, against what, its usual cause and the change that mends it, as data."""
+"""Symptom and SymptomTable: measured value, bound, usual cause and the change that removes it, as data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FILE, SCHEMA = "symptoms.json", 1
 
 
 class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that goes wrong on the robot.
+    """A quantity of the robot's runs beyond its bound.
 
     value      measured, the worst or the median over the runs as the rule says; `runs`: of each run
-    bound      beyond which it is told, and `bound_from`: where that comes from
-    below      told where the value is below the bound
-    change     of training, in words; `changes` the same as data for the task file
+    bound      beyond which it is reported; `bound_from`: the bound's origin
+    below      reported where the value is below the bound
+    change     of training, as text; `changes` the same as data for the task file
     """
 
     name: str
@@ -36,7 +36,7 @@ class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A quantity that was looked at: value and bound, None where it could not be had."""
+    """A checked quantity: value and bound, None where not available."""
 
     name: str
     quantity: str
@@ -49,8 +49,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class SymptomTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The table of `trueup symptoms`.
 
-    symptoms   told, in the order of the rules; empty when the robot does as its simulation
-    looked     every quantity, so that "nothing" is not mistaken for "not looked at"
+    symptoms   in the order of the rules; empty when the robot behaves as its simulation
+    looked     every quantity, so that "no symptom" is not mistaken for "not checked"
     reference  simulated robots that bounds come from; 0: the robot's limits alone
     task       that the changes are changes of; `task_file`: FILE.py:FUNCTION for `trueup train`, empty without symptoms
     """

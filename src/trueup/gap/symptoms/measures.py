@@ -1,6 +1,6 @@
-"""Measures of one run: small quantities with units, from joints, targets and IMU alone; NaN where one cannot be had.
+"""Measures of one run: scalar quantities with units, from joints, targets and IMU alone; NaN where not available.
 
-The same functions measure the robot's runs and the simulated ones, so that a difference is one of the robots.
+The same functions measure the robot's runs and the simulated ones, so that they are comparable.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from trueup.robot.load import Robot
 from trueup.robot.model import ModelCfg, compile_model
 from trueup.world.odometry import BasePath, leg_odometry
 
-CONTINUOUS = 0.35  # of the torque limit: what a motor is taken to bear for ever where nobody says
+CONTINUOUS = 0.35  # of the torque limit: assumed continuous torque of a motor whose spec has none
 SETTLE_S = 1.0  # of a run before walking is measured
-TURNING = 0.2  # rad/s asked for, from which a robot turns
+TURNING = 0.2  # rad/s of command, from which a robot counts as turning
 _NEAR_LIMIT, _SHAKE_HZ = 0.95, 5.0
-_SLIP_S = 0.06  # over which feet must stand together: noise of encoders fades, a stance of a trot is longer
+_SLIP_S = 0.06  # time over which feet must stand together: averages encoder noise, shorter than a trot's stance
 
 Measures = dict[str, float]
 
@@ -46,7 +46,7 @@ def _measure(run: Run, robot: Robot, model: mujoco.MjModel | None) -> Measures:
 
 
 def _start(run: Run, robot: Robot) -> Measures:
-    """The state that the policy was given at first, and how long the robot stayed up."""
+    """The policy's first state, and the time until a fall."""
     log, spec = run.log, robot.spec
     fell = run.fell_at_s
     out = {
@@ -62,7 +62,7 @@ def _start(run: Run, robot: Robot) -> Measures:
 
 
 def _targets(run: Run) -> Measures:
-    """How rough the motion is, and how closely joints follow."""
+    """Roughness of the motion, and tracking error of the joints."""
     log, dt = run.log, 1.0 / run.control_hz
     jerk = np.diff(log["target_pos"], n=2, axis=0) / dt**2
     whole = run.source if run.source is not None else log
@@ -138,7 +138,8 @@ def _walk(run: Run, path: BasePath) -> Measures:
 def _slip(path: BasePath, rate_hz: float) -> FloatArray:
     """Speed (T - n, nfoot), m/s, of standing feet against each other over n steps; NaN where one swings or is alone.
 
-    Two points of one rigid ground do not move against each other: what they do is slip, whatever the base does.
+    Two standing feet do not move against each other on rigid ground: their relative speed is slip, whatever the base
+    does.
     """
     n = max(1, round(_SLIP_S * rate_hz))
     stands: Mask = np.asarray(np.lib.stride_tricks.sliding_window_view(path.stands, n, axis=0).all(axis=-1))

@@ -1,8 +1,8 @@
-"""Simulated runs of the same policy with the same commands: what a robot as in training would have shown.
+"""Simulated runs of the same policy with the same commands on robots as in training.
 
-Two sets. `drawn`: a robot of the task's ranges in every row: what is worse than nearly all of them is not covered by
-training. `same`: one robot many times, with different starts and sensor noise alone: how much runs of one robot differ.
-Policies see noise as the task's sensors have it; what is kept is true, as a robot's encoders are better than that.
+Two sets. `drawn`: a robot of the task's ranges in every row: values worse than nearly all of them are not covered by
+training. `same`: one robot many times, with different starts and sensor noise: the spread between runs of one robot.
+Policies observe noise as in the task; the recorded states are true ones, as a robot's encoders have less noise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_DELAY_S, _STAND_S = 0.12, 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCfg:
-    """How many robots are simulated, from which seed; `fit`: a calibration, in whose estimate all of them are."""
+    """Number of simulated robots and seed; `fit`: a calibration whose estimate all of them have."""
 
     robots: int = 32
     seed: int = 0
@@ -98,7 +98,7 @@ def _with_gains(task: Task, spec: PolicySpec) -> Task:
 
 
 class _Rows(SimWorld):
-    """Simulations that keep what a robot's log would hold."""
+    """Simulations that record the signals of a robot's log."""
 
     def __init__(self, parts: Parts, task: Task) -> None:
         self._parts, self._task = parts, task
@@ -120,7 +120,7 @@ class _Rows(SimWorld):
         self._sense.reset(rows, self.frame.command)
 
     def sag(self) -> FloatArray:
-        """How far the joints of each row (nrow,) give way while it stands on its servos, rad; then it begins again."""
+        """Largest joint deflection of each row (nrow,) while it stands on its servos, rad; then the row is reset."""
         pose = np.tile(self.robot.default_pose, (self.nrow, 1))
         for _ in range(round(_STAND_S / self.control_dt)):
             self._parts.sim.step(pose)
@@ -134,7 +134,7 @@ class _Rows(SimWorld):
         super().step(targets)
 
     def push(self) -> None:
-        """Keep the state before the last step, and the targets that led on from it."""
+        """Record the state before the last step and the targets sent in it."""
         now = self._before | {"target_pos": self._target, "command": self._parts.goal.values}
         for name, values in now.items():
             self._kept.setdefault(name, []).append(np.array(values, np.float32))

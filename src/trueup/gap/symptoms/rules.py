@@ -1,7 +1,7 @@
-"""Rules of quantities that lie beyond a bound: each with its usual cause and the change of training that mends it.
+"""Rules: a quantity, its bound, its usual cause and the change of training that removes it.
 
-From experience with policies on legged robots: what is seen on the ground, what was different in training, and what a
-training that has seen it makes of it. `motion` rules look at whole runs: falls, starts, differences between runs.
+From experience with policies on legged robots: the observation on the robot, the difference from training, and the
+change of training. `whole_runs` has the rules on falls, starts and differences between runs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SLIDING = 0.35  # m/s, likewise
 
 @dataclass(frozen=True, kw_only=True)
 class SymptomRule:
-    """One symptom of one quantity.
+    """A rule: one quantity, one symptom.
 
-    bound     from the reference; None: cannot be judged
+    bound     from the reference; None: not available
     mend      changes of the task, given the measured value
-    seen      evidence in words, takes value and bound
+    seen      evidence as text, takes value and bound
     """
 
     name: str

@@ -23,16 +23,16 @@ _IMU = ("imu_quat", "imu_gyro")
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a robot did while the policy ran; row t has the state and the targets sent right after it.
+    """A robot's motion under a policy; row t has the state and the targets sent right after it.
 
     log        at the control rate, joints in the robot's order, from the policy's first step on
-    command    (T, ncommand) that the policy was given; None where nobody recorded it
+    command    (T, ncommand) of the policy; None where it was not recorded
     late       share of control steps that began later than half a period; None where it is not known
     distance   (T,) RMS z-score of the observations against training; None where it is not known
     stopped    why a guard ended the run; empty if none did
     bundle     the policy's folder as the recording names it
-    source     the log at its own rate, for what is faster than control steps
-    start_pose of a simulated run: how far from the default pose a robot like it may begin, rad
+    source     the log at its own rate, for signals faster than control steps
+    start_pose of a simulated run: largest start distance from the default pose, rad
     """
 
     name: str
@@ -61,18 +61,18 @@ class Run:
 
     @property
     def fell_at_s(self) -> float | None:
-        """Time from the policy's first step to the fall; None if it stayed up or nobody knows."""
+        """Time from the policy's first step to the fall; None without a fall or without an IMU."""
         lean = self.lean
         if lean is None:
             return None
         if (lean > FALLEN_RAD).any():
             return float(np.argmax(lean > FALLEN_RAD)) / self.control_hz
-        # the guard is faster than control steps: it ends a run before one of them sees the whole lean
+        # the guard is faster than control steps: it ends a run before a step shows the full lean
         caught = bool(self.stopped) and lean[-1] > 0.5 * FALLEN_RAD
         return self.seconds if caught else None
 
     def standing(self) -> Run:
-        """The part before a fall: what a robot does on the ground is no symptom of its gait."""
+        """The part before a fall: motion after it is no symptom of the gait."""
         at = self.fell_at_s
         if at is None:
             return self
@@ -88,7 +88,7 @@ class Run:
 def read_run(place: str | Path, robot: Robot, command: FloatArray | None = None) -> Run:
     """Read a run: a folder of `trueup deploy`, its policy.rows, or any log; beside a log its policy.rows is found.
 
-    command   (ncommand,) that was asked for throughout, for logs that do not tell
+    command   (ncommand,) held throughout, for logs without a command
     """
     path = Path(place)
     rows, log = path / FILE, path / _ROBOT_LOG

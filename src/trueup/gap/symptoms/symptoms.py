@@ -1,4 +1,4 @@
-"""`tu.symptoms`: recordings of a policy on a robot -> symptoms with cause, and a task file that mends them."""
+"""`tu.symptoms`: from recordings of a policy on a robot to symptoms with causes and a changed task file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SymptomsCfg:
-    """What symptoms are judged by.
+    """Settings of `symptoms`.
 
     bundle    the policy that ran; default: the one that the recording names, if it is still there
     task      that it was trained for; default: the one that the bundle names
@@ -53,13 +53,13 @@ class SymptomsCfg:
 def symptoms(
     logs: Sequence[str | Path | Log | Run], robot: str | Robot | None = None, **options: object
 ) -> SymptomTable:
-    """Tell what goes wrong in recordings of a policy on a robot, the usual causes, and what of training mends them.
+    """Find symptoms in recordings of a policy on a robot, their usual causes, and the changes of training.
 
     logs     folders of `trueup deploy`, policy.rows, logs, or runs
     robot    name, folder or Robot; default: as the recording says
 
     Options are the fields of `SymptomsCfg`. With `out` symptoms.json is written there, and a task file for
-    `trueup train` where something is to be mended.
+    `trueup train` where there are symptoms.
     """
     cfg = SymptomsCfg(**options)  # type: ignore[arg-type]
     if not logs:
@@ -90,7 +90,7 @@ def symptoms(
 
 
 def judge(reference: BoundsReference) -> tuple[list[Symptom], list[Looked]]:
-    """Every rule on one group of runs with the same command."""
+    """Apply every rule to one group of runs with the same command."""
     told, looked = whole_runs(reference)
     for rule in RULES:
         symptom, seen = _judged(rule, reference)
@@ -134,7 +134,7 @@ def _reference(
 
 
 def _groups(runs: list[Run]) -> list[list[Run]]:
-    """Runs with the same command together."""
+    """Runs grouped by command."""
     out: dict[str, list[Run]] = {}
     for k, run in enumerate(runs):
         same = [name for name in out if any(run.name == one.name for one in out[name])]
@@ -143,7 +143,7 @@ def _groups(runs: list[Run]) -> list[list[Run]]:
 
 
 def _asked(run: Run) -> str:
-    """What was asked in the middle of a run, in words that equal ones share."""
+    """Command in the middle of a run as text, equal for equal commands."""
     if run.command is None or not len(run.command):
         return "command unknown"
     middle: FloatArray = np.median(run.command, axis=0)

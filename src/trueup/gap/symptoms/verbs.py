@@ -13,11 +13,11 @@ from trueup.core.files import OutFolder
 
 @dataclass(frozen=True)
 class SymptomsVerb:
-    """What goes wrong when a policy runs on the robot: measured, with usual cause and a task file that mends it.
+    """Find symptoms of a policy on the robot: measured, with usual cause and a changed task file for training.
 
-    In: recordings of runs (folders of `trueup deploy`, or logs), several of the same command if there are. Out: a
+    In: recordings of runs (folders of `trueup deploy`, or logs), several of the same command where possible. Out: a
     table, and in a folder symptoms.json and mended.py, a task for `trueup train`. The same policy is simulated with the
-    same commands in robots drawn as in training: what none of them shows is a symptom. Exit code 1 if there are any.
+    same commands on robots drawn as in training: a value beyond all of them is a symptom. Exit code 1 if there are any.
     """
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG")]
@@ -29,7 +29,7 @@ class SymptomsVerb:
     task: str | None = None  # Task that it was trained for; default: the one that the policy names.
     params: Path | None = None  # Calibration that the simulated robots are made with.
     command: tuple[float, ...] | None = None
-    """What was asked throughout, for logs that do not tell: forward, sideways, turn."""
+    """Command held throughout, for logs without one: forward, sideways, turn."""
     robots: int = 32  # Simulated robots; 0: bounds of the robot's limits alone.
     seed: int = 0  # Of everything random.
     threads: int = 0  # Physics threads; 0 takes every core.
@@ -37,6 +37,6 @@ class SymptomsVerb:
 
     @property
     def folder(self) -> Path:
-        """Where results go: beside the first recording, unless told otherwise."""
+        """Folder of the results; default: beside the first recording."""
         first = self.logs[0] if self.logs else Path("log")
         return self.out if self.out is not None else first.with_name(f"{first.stem}.symptoms")

@@ -1,4 +1,4 @@
-"""Rules that look at whole runs: falls, starts, heat over minutes, and differences between runs of the same command."""
+"""Rules on whole runs: falls, starts, heat over minutes, and differences between runs of the same command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trueup.tasks.task import Task
 SET_DOWN_S = 3.0  # after the policy's first step: later falls are not of the start
 HEAT_MINUTES = 5.0
 _SPREADS = {"forward": ("forward speed", "m/s"), "sideways": ("sideways speed", "m/s"), "turn": ("turning", "rad/s")}
-_FEW_SPREAD = 0.03  # m/s or rad/s: leg odometry tells no less
+_FEW_SPREAD = 0.03  # m/s or rad/s: accuracy of leg odometry
 Found = tuple[list[Symptom], list[Looked]]
 
 
@@ -75,7 +75,7 @@ def _falls(reference: BoundsReference) -> Found:
 
 
 def _start(reference: BoundsReference) -> Found:
-    """The state that the policy is given at first lies outside of what training began in; without a fall."""
+    """The policy's first state lies outside the start states of training; without a fall."""
     told: list[Symptom] = []
     looked: list[Looked] = []
     for quantity, words in (("start_pose", "farthest joint from the default pose"), ("start_tilt", "lean")):
@@ -83,7 +83,7 @@ def _start(reference: BoundsReference) -> Found:
         if bound is None or not values:
             continue
         value = max(values.values())
-        # a lean of 0.1 rad is what a carpet's edge or a hand gives
+        # a carpet's edge or a hand causes a lean of 0.1 rad
         bound = bound._replace(value=max(bound.value, 0.15)) if quantity == "start_tilt" else bound
         beyond = value > bound.value
         looked.append(_looked("starts elsewhere than training", words, "rad", value, bound.value, beyond))
@@ -104,7 +104,7 @@ def _start(reference: BoundsReference) -> Found:
 
 
 def _heat(reference: BoundsReference) -> Found:
-    """Motors that will be too hot within minutes, by their temperatures."""
+    """Motors that will overheat within minutes, by the rise of their temperatures."""
     limit = GuardCfg().temperature_derate_c
     ahead = {
         name: one["temperature"] + HEAT_MINUTES * max(one["heating"], 0.0)

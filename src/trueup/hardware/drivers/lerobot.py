@@ -203,7 +203,7 @@ class LerobotDriver(ConnectedWithin):
         found = getattr(self._robot, "calibration", None)
         if not isinstance(found, dict) or not found:
             return None
-        return {joint_of(name): MotorRange(int(one.range_min), int(one.range_max)) for name, one in found.items()}
+        return {joint_of(name): MotorRange(int(item.range_min), int(item.range_max)) for name, item in found.items()}
 
     def _call(self, what: str, function: Callable[[], Any]) -> Any:
         """Call LeRobot's code; any exception becomes a TrueupError."""

@@ -68,7 +68,7 @@ def _lerobot_class(name: str) -> tuple[Any, Any]:
     # a type registers itself on import; folders whose packages are not installed are skipped
     folders = [found.name for found in pkgutil.iter_modules(robots.__path__) if found.ispkg]
     reasons = []
-    for folder in sorted(folders, key=lambda one: -difflib.SequenceMatcher(None, one, name).ratio()):
+    for folder in sorted(folders, key=lambda path: -difflib.SequenceMatcher(None, path, name).ratio()):
         if name in robots.RobotConfig.get_known_choices():
             break
         try:

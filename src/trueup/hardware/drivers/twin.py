@@ -99,7 +99,6 @@ class TwinDriver(ConnectedWithin):
         return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
-        """Let the joints give way against damping."""
         return self.write(damping(self._robot.spec.default_pose, self._robot.spec.kd))
 
     def close(self) -> None:

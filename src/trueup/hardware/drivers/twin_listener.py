@@ -47,7 +47,6 @@ class TwinListener:
         self._await(lambda: bool(self.name) and self._newest is not None)
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         self._take_in(wait=False)
         self._await(lambda: self._newest is not None and self._newest.sequence != self._read_sequence)
         assert self._newest is not None

@@ -1,1 +1,1 @@
-"""What every stage of the loop takes, runs and leaves behind."""
+"""The stages of the loop: inputs, commands and outputs of each."""

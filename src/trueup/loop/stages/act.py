@@ -1,4 +1,4 @@
-"""Stages on the robot: deploy, rung by rung, and gap, the diagnosis of what it did."""
+"""Stages on the robot: deploy, rung by rung, and gap, the diagnosis of its runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from trueup.loop.context import Context
 from trueup.loop.stage import Stage, StageCommand, verb
 from trueup.loop.stages.learn import BUNDLE, copied
 
-# what is asked of a walking robot on the last rung, a run each
+# commands of a walking robot on the last rung, one per run
 WALKS = (
     ("forward=0.5",), ("forward=0.3", "turn=0.5"), ("forward=0.4", "sideways=0.2"), ("forward=0.8",),
-    ("forward=0.3", "sideways=-0.2", "turn=-0.3"), ("forward=-0.3",),
+    ("forward=0.3", "sideways=-0.2", "turn=-0.3"), ("forward=-0.3",), ("sideways=0.3",), ("turn=0.8",),
+    ("forward=0.6", "turn=-0.5"), ("forward=-0.5", "sideways=-0.1"), ("sideways=-0.3",), ("forward=0.2",),
 )  # fmt: skip
 _NOT_PASSED = (1, 3)
-_GROUND_S = 10.0  # which the rung `ground` asks for
+_GROUND_S = 10.0  # required by the rung `ground`
 _DIAGNOSED = 3  # runs of the last rung that the diagnosis reads
 
 
@@ -37,7 +38,7 @@ def deploy(loop: Context, round_: int) -> Stage:
         out = [verb("deploy", bundle, "--rung", "replay", *robot, last=_NOT_PASSED)]
         rungs: list[tuple[str, str, tuple[str, ...]]] = [("shadow", "shadow", ()), ("hang", "hang", ())]
         rungs += [("ground", "ground", ("forward=0.3",) if loop.walks else ())]
-        rungs += [("full", f"full-{k + 1}", walk) for k, walk in enumerate(walks)]
+        rungs += [("full", f"full-{k + 1:02d}", walk) for k, walk in enumerate(walks)]
         for rung, name, walk in rungs:
             held = "fixed" if rung in ("hang", "shadow") else "free"
             words: list[object] = ["deploy", bundle, "--rung", rung, "--driver", loop.driver(held), free, "--no-keys"]

@@ -1,4 +1,4 @@
-"""Stages that make and prove a policy: train, evaluate, verify."""
+"""Stages that train and test a policy: train, evaluate, verify."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from trueup.loop.context import Context
 from trueup.loop.stage import Stage, StageCommand, verb
 
 BUNDLE = "policy.bundle"
-_PACE = 5000.0  # control steps per second, for the time that is expected
+_PACE = 5000.0  # control steps per second, for the expected duration
 
 
 def train(loop: Context, round_: int) -> Stage:
-    """A policy in the calibrated simulator; later rounds go on from the policy before, in the truer one."""
+    """Train a policy in the calibrated simulator; later rounds continue from the last policy in the refitted one."""
     steps = loop.train_steps(round_)
     config = {"steps": steps, "nenv": loop.nenv, "seed": loop.asked.seed, "robot": loop.robot_facts}
     config |= loop.start_facts if round_ == 1 else {}
@@ -60,7 +60,7 @@ def evaluate(loop: Context, round_: int) -> Stage:
 
 
 def verify(loop: Context, round_: int) -> Stage:
-    """The gate; a policy that does not pass is an answer, too."""
+    """Run the gate; a policy that does not pass is a result, too."""
     budgets = loop.budgets
     config = {
         "trials": budgets.trials, "worlds": budgets.worlds, "second": budgets.second, "seed": loop.asked.seed,
@@ -82,7 +82,7 @@ def verify(loop: Context, round_: int) -> Stage:
 
 
 def copied(bundle: Path, folder: Path) -> Path:
-    """A stage's own copy of a bundle (and of its certificate): what it writes beside the bundle stays its own."""
+    """A stage's own copy of a bundle and its certificate, beside which it writes its records."""
     target = folder / bundle.name
     if not target.exists():
         part = folder / f".{bundle.name}.part"
@@ -96,7 +96,7 @@ def copied(bundle: Path, folder: Path) -> Path:
 
 
 def _hand_over_trials(evaluated: Path, target: Path) -> None:
-    """The gate asks the same scenarios as the evaluation: trials that follow from the same are not made again."""
+    """Copy the evaluation's trials for the gate, which runs the same scenarios."""
     for name in ("scenarios", "worst"):
         if (evaluated / name).is_dir() and not (target / name).exists():
             part = target / f".{name}.part"

@@ -1,4 +1,4 @@
-"""Stages that look at the robot: record, check, calibrate, ladder."""
+"""Stages that measure the robot: record, check, calibrate, ladder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 from trueup.calibrate.fit.search import STATE_FILE
-from trueup.core.errors import TrueupError
 from trueup.loop.context import Context
 from trueup.loop.fingerprint import fingerprint
 from trueup.loop.stage import Stage, StageCommand, verb
@@ -17,7 +16,7 @@ _ON_GROUND = ("mass_scale", "com_offset", "contact_friction")
 
 
 def record(loop: Context, round_: int) -> Stage:
-    """A motion in the air; from the second round on another one, and squats that weigh what a legged robot carries."""
+    """Record a motion in the air; from the second round on another one, and squats to weigh a legged robot's load."""
     if loop.asked.logs:
         return _given(loop, round_)
     squats = round_ > 1 and loop.is_legged
@@ -47,14 +46,7 @@ def record(loop: Context, round_: int) -> Stage:
 
 
 def _given(loop: Context, round_: int) -> Stage:
-    """Recordings that are there already: copies, so that the workspace stands for itself."""
-    names = [one.name for one in loop.asked.logs]
-    if twice := [one for one in names if names.count(one) > 1]:
-        raise TrueupError(
-            f"two of the recordings are called {twice[0]!r}: give them names of their own", place="--logs"
-        )
-    if odd := [one for one in loop.asked.logs if one.suffix != ".mcap"]:
-        raise TrueupError("recordings of the loop are .mcap files: `trueup data import` makes them", file=odd[0])
+    """Copy given recordings, so that the workspace is self-contained."""
 
     def commands(folder: Path) -> list[StageCommand]:
         for one in loop.asked.logs:
@@ -66,7 +58,7 @@ def _given(loop: Context, round_: int) -> Stage:
 
 
 def check(loop: Context, round_: int) -> Stage:
-    """The validator; a log that is unusable ends the loop here."""
+    """Run the validator; an unusable log ends the loop."""
     logs = [*loop.logs(round_), *loop.unseen()] if loop.asked.logs else loop.logs(round_)[-1:]
 
     def commands(folder: Path) -> list[StageCommand]:
@@ -76,7 +68,7 @@ def check(loop: Context, round_: int) -> Stage:
 
 
 def calibrate(loop: Context, round_: int) -> Stage:
-    """The fit; later rounds begin from the one before, with all logs, the diagnosis' request and the load."""
+    """Fit; later rounds begin from the last fit, with all logs, the diagnosis' request and the load."""
     budgets, squat = loop.budgets, loop.folder(round_, "record") / "squat.mcap"
     logs = loop.logs(round_)
     config = {
@@ -111,7 +103,7 @@ def calibrate(loop: Context, round_: int) -> Stage:
 
 
 def suspected(gap: Path) -> tuple[str, ...]:
-    """Parameters that a diagnosis asks the next fit to look at, as far as a robot in the air can show them.
+    """Parameters that a diagnosis suspects, as far as a robot in the air can show them.
 
     Loads are weighed by squats; the ground shows in neither.
     """

@@ -34,12 +34,7 @@ def read_csv(path: Path, spec: RobotSpec, rate_hz: float | None, quat: QuatOrder
         raise TrueupError("does not say its rate: give --rate", file=path)
     turn = rows[:, [6, 3, 4, 5]] if quat == "xyzw" else rows[:, 3:7]
     return Motion(
-        rate_hz=rate,
-        root_pos=rows[:, :3],
-        root_quat=turn,
-        joint_names=joints,
-        joint_pos=rows[:, 7:],
-        source=path.name,
+        rate_hz=rate, root_pos=rows[:, :3], root_quat=turn, joint_names=joints, joint_pos=rows[:, 7:], source=path.name
     )
 
 

@@ -86,10 +86,7 @@ def key_points(motion: Motion, said: Mapping[str, str] | None = None) -> KeyPoin
                 f"--points {role}=NAME"
             )
     return KeyPoints(
-        rate_hz=motion.rate_hz,
-        names=tuple(found),
-        pos=motion.body_pos[:, list(found.values())],
-        source=motion.source,
+        rate_hz=motion.rate_hz, names=tuple(found), pos=motion.body_pos[:, list(found.values())], source=motion.source
     )
 
 

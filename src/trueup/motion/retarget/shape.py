@@ -94,10 +94,7 @@ def targets(points: KeyPoints, shape: Shape) -> BodyTargets:
     """Targets of every row, before contacts are held."""
     scaled = _scaled(points, shape)
     across, up = scaled.of("left_hip") - scaled.of("right_hip"), scaled.of("chest") - scaled.of("pelvis")
-    quat = {
-        "pelvis": _frame(across, up),
-        "torso": _frame(scaled.of("left_shoulder") - scaled.of("right_shoulder"), up),
-    }
+    quat = {"pelvis": _frame(across, up), "torso": _frame(scaled.of("left_shoulder") - scaled.of("right_shoulder"), up)}
     rest, hips = shape.rest, scaled.of("pelvis")
     pos = {"pelvis": hips - rotate(quat["pelvis"], np.tile(shape.hips, (len(points), 1)))}
     middle = {key: 0.5 * (rest[f"left_{key}"] + rest[f"right_{key}"]) for key in ("hip", "shoulder")}

@@ -1,1 +1,1 @@
-"""PolicyBundle: a policy that travels with its passport, its network and proof that both belong together."""
+"""PolicyBundle: a policy with its passport, its network and golden sequences that bind both."""

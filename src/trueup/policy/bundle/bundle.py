@@ -106,26 +106,28 @@ def with_normalizer(passport: Passport, graph: OnnxGraph) -> Passport:
 def check_network(passport: Passport, graph: OnnxGraph, folder: Path) -> None:
     """Refuse a network of other widths, memory or normaliser than the passport says."""
     net, spec = GraphNet(graph, folder / NETWORK), passport.policy
-    for what, found, asked in (
+    for what, found, required in (
         ("observations", net.nobs, spec.observation.nactor),
         ("actions", net.naction, len(spec.action.moved)),
     ):
-        if found != asked:
-            raise TrueupError(f"has {found} {what}, but the passport says {asked}", file=folder / NETWORK)
+        if found != required:
+            raise TrueupError(f"has {found} {what}, but the passport says {required}", file=folder / NETWORK)
     if passport.origin.format == "trueup" and net.has_memory != bool(spec.net.steps):
         raise TrueupError(
             f"the passport says {spec.net.steps} steps of memory, the network is another", file=folder / SPEC
         )
-    inside, said = read_normalizer_of(graph), passport.normalizer
-    if (inside is None) != (said is None):
-        where = "no normaliser, but the passport has one" if said else "a normaliser that the passport does not have"
+    inside, normalizer = read_normalizer_of(graph), passport.normalizer
+    if (inside is None) != (normalizer is None):
+        where = (
+            "no normaliser, but the passport has one" if normalizer else "a normaliser that the passport does not have"
+        )
         raise TrueupError(f"has {where}", file=folder / NETWORK)
-    if inside is not None and said is not None:
-        for name, held, told in (("mean", inside[0], said.mean), ("std", inside[1], said.std)):
-            error = np.abs(held - np.array(told)) / np.maximum(1.0, np.abs(held))
+    if inside is not None and normalizer is not None:
+        for name, held, expected in (("mean", inside[0], normalizer.mean), ("std", inside[1], normalizer.std)):
+            error = np.abs(held - np.array(expected)) / np.maximum(1.0, np.abs(held))
             if not error.max(initial=0.0) <= 1e-6:
                 k = int(error.argmax())
                 raise TrueupError(
-                    f"normaliser: {name} of column {k} is {told[k]:g}, but in the network it is {held[k]:g}",
+                    f"normaliser: {name} of column {k} is {expected[k]:g}, but in the network it is {held[k]:g}",
                     file=folder / SPEC,
                 )

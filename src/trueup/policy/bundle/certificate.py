@@ -1,7 +1,7 @@
-"""Certificate: what the gate found out about one bundle, bound to its hash; a robot starts no policy without one.
+"""Certificate: results of the gate for one bundle, bound to its hash; a robot starts no policy without one.
 
-It lies beside the bundle as NAME.bundle.certificate.json and holds a hash of its own content, so that a line that was
-edited by hand is refused as one whose bundle was changed.
+It is stored beside the bundle as NAME.bundle.certificate.json and holds a hash of its own content, so that a line that
+was edited by hand is refused as one whose bundle was changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _MAX_BYTES = 1_000_000
 
 
 class GateCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One question of the gate and its answer.
+    """One check of the gate and its result.
 
     state     "fail" blocks; "warn" does not; "skipped" says in `found` why it was not asked
-    asked     what must hold, in words with the number; found likewise
+    asked     the requirement as text with its number; found likewise
     value     the measured number, with its 95 % bounds where it is a statistic
-    remedy    the command or the change that would mend it
+    remedy    the command or the change that would correct it
     """
 
     name: str
@@ -40,7 +40,7 @@ class GateCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a robot that nobody has tried will show, as medians and 95 % intervals over worlds.
+    """Predicted results on an untested robot, as medians and 95 % intervals over worlds.
 
     error     mean over episodes of the task's error, in `unit`; success: share of episodes without a fall
     worlds    simulated robots that it comes from; `engines` those that they were simulated in
@@ -58,15 +58,15 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     engines: tuple[str, ...]
 
     def covers(self, error: float, success: float) -> bool:
-        """Whether what a robot has shown lies within both intervals."""
+        """Whether a robot's results lie within both intervals."""
         return self.error_low <= error <= self.error_high and self.success_low <= success <= self.success_high
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All answers of the gate; `passed` if nothing blocks.
+    """All results of the gate; `passed` if nothing blocks.
 
-    bundle    hash of the bundle that was judged
-    inputs    hashes of what it was judged by: scenarios, calibration
+    bundle    hash of the tested bundle
+    inputs    hashes of the test's inputs: scenarios, calibration
     """
 
     schema: int = SCHEMA
@@ -92,23 +92,23 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return not self.blocking
 
     def sealed(self) -> Certificate:
-        """The same with the hash of its content."""
+        """The certificate with the hash of its content."""
         return msgspec.structs.replace(self, sha256=_content_hash(self))
 
 
 def certificate_path(bundle: str | Path) -> Path:
-    """Where the certificate of a bundle lies."""
+    """Path of a bundle's certificate."""
     path = Path(bundle)
     return path.with_name(f"{path.name}.certificate.json")
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> Path:
-    """Seal and write it."""
+    """Write the certificate with the hash of its content."""
     return write_json(path, certificate.sealed())
 
 
 def read_certificate(path: str | Path) -> Certificate:
-    """Read a certificate whose hash fits; every failure names the file."""
+    """Read a certificate and verify its hash; every failure names the file."""
     file, absent = Path(path), "no certificate here; make one with `trueup verify`"
     found = read_json(file, Certificate, "certificate", schema=SCHEMA, most_bytes=_MAX_BYTES, absent=absent)
     if found.sha256 != _content_hash(found):
@@ -117,7 +117,7 @@ def read_certificate(path: str | Path) -> Certificate:
 
 
 def require_certificate(bundle: str | Path, bundle_hash: str) -> Certificate:
-    """The certificate of a bundle that passed; a TrueupError says what is missing."""
+    """The passed certificate of a bundle; a TrueupError says what is missing."""
     path = certificate_path(bundle)
     if not path.exists():
         raise TrueupError(f"has no certificate; make one with `trueup verify {bundle}`", file=bundle)

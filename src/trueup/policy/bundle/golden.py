@@ -5,7 +5,7 @@ bundle is written and whenever it is opened. Readings are kept in alphabetical o
 another order, sign, scale, pose, history, gain, limit or rate no longer gives the numbers that were kept.
 
 walk     ordinary readings for every control step, a restart of one row among them; the network acts
-extreme  readings and actions far outside every limit, to reach all clips; actions are given, the network is not asked
+extreme  readings and actions far outside every limit, to reach all clips; actions are given, without the network
 random   observations drawn at random, and the network's actions
 """
 
@@ -50,7 +50,7 @@ def make_golden(passport: Passport, net: Callable[[int], GraphNet], steps: int =
 
 
 def respond(passport: Passport, net: Callable[[int], GraphNet], golden: Mapping[str, NDArray[np.generic]]) -> Arrays:
-    """What passport and network make of the golden readings, under the names that a golden file has them."""
+    """Response of passport and network to the golden readings, under the names of a golden file."""
     walker, single = _Timed(net(golden["walk/restart"].shape[1])), _Timed(net(1))
     out = {f"walk/{k}": v for k, v in _chain(passport, _part(golden, "walk"), walker, walker.net.restart).items()}
     given = iter(np.asarray(golden["extreme/given"], np.float32))
@@ -80,7 +80,7 @@ class _Timed:
 def check_golden(
     passport: Passport, net: Callable[[int], GraphNet], golden: Mapping[str, NDArray[np.generic]], file: Path
 ) -> float:
-    """Compute the chain again and refuse what differs by name; returns the largest difference."""
+    """Compute the chain again and refuse differences by name; returns the largest one."""
     _check_shapes(passport, golden, file)
     try:
         found = respond(passport, net, golden)
@@ -95,7 +95,7 @@ def check_golden(
         steps = [distance(*pair) for pair in zip(np.atleast_1d(values), np.atleast_1d(kept), strict=True)]
         wrong += [(k, step, name) for k, step in enumerate(steps) if not step <= TOLERANCE][:1]
     if wrong:
-        _, difference, name = min(wrong, key=lambda one: one[0])  # what comes first explains what follows
+        _, difference, name = min(wrong, key=lambda entry: entry[0])  # what comes first explains what follows
         raise TrueupError(
             f"passport and network no longer give the golden {name!r}: they differ by {difference:.3g}, allowed is "
             f"{TOLERANCE:g}; the passport or the network was changed after it was made",
@@ -107,8 +107,8 @@ def check_golden(
 
 def distance(values: NDArray[np.generic], kept: NDArray[np.generic]) -> float:
     """Largest difference, absolute or, above one, relative."""
-    one, other = (np.asarray(part, np.float64) for part in (values, kept))
-    return float((np.abs(one - other) / np.maximum(1.0, np.abs(other))).max(initial=0.0))
+    found, other = (np.asarray(part, np.float64) for part in (values, kept))
+    return float((np.abs(found - other) / np.maximum(1.0, np.abs(other))).max(initial=0.0))
 
 
 def action_distance(actions: NDArray[np.generic], others: NDArray[np.generic]) -> float:
@@ -175,12 +175,12 @@ def _chain(
     target = np.zeros((rows, len(spec.action.joint_names)))
     kept: dict[str, list[NDArray[np.generic]]] = {"obs": [], "action": [], "target": [], "torque": []}
     for k in range(steps):
-        reading, asked = _reading(given, k, order), np.asarray(given["asked"][k], np.float32)
-        obs, fresh = builder.step(reading, asked, seen).copy(), np.flatnonzero(given["restart"][k])
+        reading, command = _reading(given, k, order), np.asarray(given["asked"][k], np.float32)
+        obs, fresh = builder.step(reading, command, seen).copy(), np.flatnonzero(given["restart"][k])
         if len(fresh):
             forget(fresh)
             seen[fresh], target[fresh] = 0.0, reading.joint_pos[fresh]
-            obs[fresh] = builder.restart(_rows(reading, fresh), asked[fresh], seen[fresh], fresh)
+            obs[fresh] = builder.restart(_rows(reading, fresh), command[fresh], seen[fresh], fresh)
         action = np.ascontiguousarray(act(obs), np.float32)
         target, seen = mapping.target(action, target, builder.command), mapping.observed(action).copy()
         torque = np.array(spec.kp) * (target - reading.joint_pos) - np.array(spec.kd) * reading.joint_vel

@@ -1,6 +1,6 @@
 """Passport: everything that must agree between training and robot, as one JSON file (spec.json).
 
-What the policy sees and moves is the PolicySpec; beside it stands what a robot's user must be able to check.
+Observations and actions are in the PolicySpec; the other fields are facts that a robot's user must be able to check.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RobotIdentity(Strict, frozen=True, kw_only=True):
 
 
 class TermFacts(Strict, frozen=True, kw_only=True):
-    """One term of the observation, before its scale: what it measures, in which frame, how many columns of a frame."""
+    """One term of the observation, before its scale: unit, coordinate frame, and columns of one frame."""
 
     signal: str
     unit: str
@@ -68,7 +68,7 @@ class GoalFacts(Strict, frozen=True, kw_only=True):
 
 
 class TrainingRange(Strict, frozen=True, kw_only=True):
-    """What every column of the observation was, with the task's randomisation; None with a reason where it never ran.
+    """Range of every observation column under the task's randomisation; None with a reason if it never ran.
 
     low, high   0.1 % and 99.9 % quantiles
     rows        observations that were measured
@@ -91,7 +91,7 @@ class TrainingRange(Strict, frozen=True, kw_only=True):
 
 
 class PolicyOrigin(Strict, frozen=True, kw_only=True):
-    """Where a policy comes from.
+    """Origin of a policy.
 
     format            "trueup", or whose layout it was imported from
     run, steps        name of the run's folder, and control steps it was trained for
@@ -161,7 +161,7 @@ class Passport(Strict, frozen=True, kw_only=True):
         self._check_signs()
 
     def _check_signs(self) -> None:
-        """The direction of a joint is in every scale that it has: what is seen of it and what moves it must agree."""
+        """Check that the signs of a joint's observation and action scales agree."""
         names, action = self.joint_names, self.policy.action
         moved = [self.signs[names.index(name)] for name in action.moved]
         scales: dict[str, tuple[list[int], Numbers]] = {"action": (moved, action.scale)}
@@ -188,9 +188,9 @@ class Passport(Strict, frozen=True, kw_only=True):
         for part, term in zip(seen.slices, seen.terms, strict=True):
             if term.signal == "command":
                 ends = np.sort(np.array([self.goal.low, self.goal.high]) * np.array(term.scale), axis=0)
-                mine = (place >= part.start) & (place < part.stop)
-                low[mine] = np.minimum(low[mine], ends[0][place[mine] - part.start])
-                high[mine] = np.maximum(high[mine], ends[1][place[mine] - part.start])
+                inside = (place >= part.start) & (place < part.stop)
+                low[inside] = np.minimum(low[inside], ends[0][place[inside] - part.start])
+                high[inside] = np.maximum(high[inside], ends[1][place[inside] - part.start])
         return low.astype(np.float32), high.astype(np.float32)
 
 
@@ -221,9 +221,9 @@ def column_names(observation: ObservationSpec) -> tuple[str, ...]:
 def _first_difference(found: tuple[TermFacts, ...], expected: tuple[TermFacts, ...]) -> str:
     if len(found) != len(expected):
         return f"{len(found)} terms for {len(expected)} of the policy"
-    for one, other in zip(found, expected, strict=True):
-        for name in one.__struct_fields__:
-            if getattr(one, name) != getattr(other, name):
-                told, known = getattr(one, name), getattr(other, name)
-                return f"{name} of {other.signal} is {told!r}, but what a robot gives is {known!r}"
+    for found_part, other in zip(found, expected, strict=True):
+        for name in found_part.__struct_fields__:
+            if getattr(found_part, name) != getattr(other, name):
+                actual, known = getattr(found_part, name), getattr(other, name)
+                return f"{name} of {other.signal} is {actual!r}, but what a robot gives is {known!r}"
     return ""

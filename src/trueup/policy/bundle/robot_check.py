@@ -1,7 +1,7 @@
-"""Passport against robot: what a robot knows better than a file that came with a policy, compared name by name.
+"""Passport against robot: facts of the robot compared with those of a policy's passport, name by name.
 
-Hashes find what was changed after signing, golden sequences what no longer fits the network. A passport that was wrong
-from the beginning agrees with itself: only the robot can contradict it.
+Hashes find changes after signing, golden sequences find disagreement with the network. A passport that was wrong
+from the beginning is consistent with itself: only the robot can contradict it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_SHOWN = 5
 
 
 class RobotLimits(Protocol):
-    """What a RobotSpec says; arrays are in the robot's joint order."""
+    """Limits of a RobotSpec; arrays are in the robot's joint order."""
 
     @property
     def name(self) -> str: ...
@@ -57,13 +57,13 @@ def check_against_robot(passport: Passport, robot: RobotLimits, model_sha256: st
 
 
 def contradictions(passport: Passport, robot: RobotLimits, model_sha256: str | None = None) -> list[str]:
-    """What does not fit, in words with both values; empty: nothing."""
+    """Contradictions as text with both values; empty if there are none."""
     out = []
     if passport.robot.name != robot.name:
         out.append(f"it is for {passport.robot.name!r}")
     if model_sha256 is not None and model_sha256 != passport.robot.model_sha256:
-        told = passport.robot.model_sha256[:12]
-        out.append(f"it was trained on the model {told}..., this robot's is {model_sha256[:12]}...")
+        stated = passport.robot.model_sha256[:12]
+        out.append(f"it was trained on the model {stated}..., this robot's is {model_sha256[:12]}...")
     odd = sorted(set(passport.joint_names) ^ set(robot.joint_names))
     if odd:
         return [*out, f"joints that only one of them has: {', '.join(odd)}"]
@@ -75,11 +75,11 @@ def contradictions(passport: Passport, robot: RobotLimits, model_sha256: str | N
 
 
 def _of_ours(passport: Passport, robot: RobotLimits) -> list[str]:
-    """What training here always takes from the robot: joint directions and the default pose."""
+    """Checks for policies trained here, which use the robot's joint directions and default pose."""
     spec, out = passport.policy, []
     pose = JointOrder(passport.joint_names, robot.joint_names).to_policy(robot.default_pose)
-    for what, told in (("action", spec.action.default_pose), ("observation", spec.observation.default_pose)):
-        for name, value, own in zip(passport.joint_names, told, pose, strict=True):
+    for what, stated in (("action", spec.action.default_pose), ("observation", spec.observation.default_pose)):
+        for name, value, own in zip(passport.joint_names, stated, pose, strict=True):
             if abs(value - own) > 1e-6:
                 out.append(f"default pose of {name} ({what}) is {value:g} rad, the robot's is {own:g} rad")
     turned = [name for name, sign in zip(passport.joint_names, passport.signs, strict=True) if sign < 0]
@@ -93,7 +93,7 @@ def _of_joints(passport: Passport, robot: RobotLimits) -> list[str]:
         order.to_policy(values)
         for values in (robot.position_low, robot.position_high, robot.torque_limit, robot.kp, robot.kd)
     )
-    told = {
+    stated = {
         "default pose of": (np.array(spec.action.default_pose), low, high, "rad"),
         "observed default pose of": (np.array(spec.observation.default_pose), low, high, "rad"),
         "torque limit of": (np.array(passport.torque_limit), np.zeros(len(torque)), 1.001 * torque, "N m"),
@@ -101,15 +101,15 @@ def _of_joints(passport: Passport, robot: RobotLimits) -> list[str]:
         "kd of": (np.array(spec.kd), kd / _SOFTER, kd * _MORE_DAMPED, "N m s/rad"),
     }
     if spec.action.low:
-        told["lowest target of"] = (np.array(spec.action.low), low, high, "rad")
+        stated["lowest target of"] = (np.array(spec.action.low), low, high, "rad")
     if spec.action.high:
-        told["highest target of"] = (np.array(spec.action.high), low, high, "rad")
+        stated["highest target of"] = (np.array(spec.action.high), low, high, "rad")
     moved = [passport.joint_names.index(name) for name in spec.action.moved]
     reach = np.zeros(len(low))
     reach[moved] = np.abs(spec.action.scale)
-    told["action scale of"] = (reach, np.zeros(len(low)), high - low, "rad")
+    stated["action scale of"] = (reach, np.zeros(len(low)), high - low, "rad")
     out = []
-    for what, (values, least, most, unit) in told.items():
+    for what, (values, least, most, unit) in stated.items():
         for k in np.flatnonzero((values < least - 1e-6) | (values > most + 1e-6)):
             name = passport.joint_names[k]
             out.append(f"{what} {name} is {values[k]:g} {unit}, the robot allows {least[k]:g} to {most[k]:g}")

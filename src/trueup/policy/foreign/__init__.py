@@ -1,1 +1,1 @@
-"""Policies of others: their written layouts, read as they are, and their ONNX networks."""
+"""Foreign policies: their layout files and ONNX networks."""

@@ -1,6 +1,6 @@
-"""Layout: everything that is written about a policy trained elsewhere, in one form for all sources.
+"""Layout: the specification of a policy trained elsewhere, in one form for all sources.
 
-A reader of each format fills it (`rl_sar`, `unitree`, `toml_layout`, `metadata`); what one leaves open is asked for by
+A reader of each format fills it (`rl_sar`, `unitree`, `toml_layout`, `metadata`); missing fields are reported by
 name.
 """
 
@@ -18,15 +18,15 @@ from trueup.policy.observation import ObservationSpec
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy sees and says; every list is in the policy's own joint order.
+    """Observations and actions of a policy; every list is in the policy's own joint order.
 
-    format   whose file it was read from
+    format   of the file that it was read from
     name     of the policy, as its file calls it
     kp, kd   gains of the servo that it was trained with
     torque   limits that its file names, N m; for information, since a robot has its own. Empty: none named
     signs    direction of each joint against the robot's, already in poses, scales and limits; empty: all alike
     command_low, command_high  range of each column of the command in training; empty: not said
-    notes    what was taken for granted, in words
+    notes    assumptions, as text
 
     Gyro and gravity are in the IMU frame, as the deployments of both formats take them; gravity is the unit vector
     that points down.
@@ -72,11 +72,11 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
     from trueup.policy.foreign.yaml_file import read_yaml
 
     file = Path(path)
-    said = read_toml(file, toml_layout.LayoutFile, "layout") if file.suffix == ".toml" else None
-    found = read_yaml(file) if said is None else {}
+    given = read_toml(file, toml_layout.LayoutFile, "layout") if file.suffix == ".toml" else None
+    found = read_yaml(file) if given is None else {}
     try:
-        if said is not None:
-            return toml_layout.build(said, toml_layout.FORMAT)
+        if given is not None:
+            return toml_layout.build(given, toml_layout.FORMAT)
         if "joint_ids_map" in found or "step_dt" in found:
             return unitree.read(file.resolve().parent.name, found, joint_names)
         if len(found) == 1 and isinstance(next(iter(found.values())), dict):
@@ -91,7 +91,7 @@ def read_layout(path: str | Path, *, joint_names: tuple[str, ...] = (), base: st
 
 
 def joints_in_order(key: str, motors: tuple[int, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Joint names in the policy's order, whose slot i is motor `motors[i]`; `key` is where a file says so."""
+    """Joint names in the policy's order, whose slot i is motor `motors[i]`; `key` is the file's key of the motors."""
     if sorted(motors) != list(range(len(names))):
         raise ValueError(f"{key}: must hold each of 0..{len(names) - 1} once, for {len(names)} joint names")
     if twice := [name for name in names if names.count(name) > 1]:

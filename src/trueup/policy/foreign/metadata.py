@@ -1,8 +1,8 @@
-"""What mjlab, Isaac Lab and BeyondMimic write into their ONNX files beside the network, as a part of a layout.
+"""Layout from the metadata that mjlab, Isaac Lab and BeyondMimic write into their ONNX files.
 
 Lists are text with commas. Joint gains, pose and action scale are in the order of `joint_names`; joint positions are
-relative to the default pose, a term's history stands term by term, oldest first. Rates are seldom there, scales and
-histories of the terms only in newer files: what is missing stays open.
+relative to the default pose, histories are stored term by term, oldest first. Rates are rarely given, scales and
+histories of the terms only in newer files: missing fields stay unset.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NOTES = (
 
 
 def has_layout(metadata: dict[str, str]) -> bool:
-    """Whether a file says anything of its joints."""
+    """Whether a file's metadata name its joints."""
     return "joint_names" in metadata
 
 
 def read(metadata: dict[str, str]) -> LayoutFile:
-    """The part of a layout that the metadata say; a ValueError names the key that is not understood."""
+    """The part of a layout given by the metadata; a ValueError names the key that is not understood."""
     missing = [key for key in _ALWAYS if key not in metadata]
     if missing:
         raise ValueError(f"metadata: {', '.join(missing)} is missing")
@@ -74,7 +74,7 @@ def read(metadata: dict[str, str]) -> LayoutFile:
 
 
 def _terms(metadata: dict[str, str]) -> tuple[TermFile, ...] | None:
-    """Observations; None where the file does not say their scales and histories."""
+    """Observations; None where the file has no scales and histories."""
     names = _names(metadata["observation_names"])
     for name in names:
         if name in _NOT_MEASURED:

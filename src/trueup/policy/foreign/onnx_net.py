@@ -1,4 +1,4 @@
-"""OnnxNet: a policy's network as an ONNX file of others, run by ONNX Runtime on one thread for one robot or many.
+"""OnnxNet: a foreign policy's ONNX network, run by ONNX Runtime on one thread for one robot or many.
 
 Our own reader opens the file first: sizes, operators and shapes are known before the runtime sees a byte.
 """
@@ -32,5 +32,5 @@ def open_session(data: bytes, file: str | Path) -> Any:
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime has families of its own
+    except Exception as error:  # the runtime has exception families of its own
         raise TrueupError(f"is not an ONNX network: {' '.join(str(error).split())[:300]}", file=file) from None

@@ -39,7 +39,7 @@ _OF_JOINTS = ("rl_kp", "rl_kd", "torque_limits", "default_dof_pos", "action_scal
 
 
 class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The keys of both files; those of the second half say nothing about a policy that runs."""
+    """The keys of both files; those of the second half do not affect a running policy."""
 
     dt: Annotated[float, msgspec.Meta(gt=0.0)]
     decimation: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -75,7 +75,7 @@ class RlSarFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def read(found: dict[str, Any], base: dict[str, Any]) -> Layout:
-    """Make a layout of config.yaml, whose only key is the policy's name, and what base.yaml says of its robot."""
+    """Make a layout of config.yaml, whose only key is the policy's name, and base.yaml, which describes its robot."""
     ((name, config),) = found.items()
     earlier = [key for key in _EARLIER if key in config or key in base]
     if earlier:
@@ -84,13 +84,13 @@ def read(found: dict[str, Any], base: dict[str, Any]) -> Layout:
             "joint_mapping (slot i of the policy is joint_names[joint_mapping[i]]) and take out "
             f"{', '.join(earlier)}"
         )
-    said = msgspec.convert(_merged(config, base), RlSarFile, strict=False)
-    if said.wheel_indices:
+    settings = msgspec.convert(_merged(config, base), RlSarFile, strict=False)
+    if settings.wheel_indices:
         raise ValueError("wheel_indices: has wheels, which take speeds: not understood")
-    layout = _layout(name, said, joints_in_order("joint_mapping", said.joint_mapping, said.joint_names))
-    if layout.observation.nframe != said.num_observations:
+    layout = _layout(name, settings, joints_in_order("joint_mapping", settings.joint_mapping, settings.joint_names))
+    if layout.observation.nframe != settings.num_observations:
         ncolumn = layout.observation.nframe
-        raise ValueError(f"num_observations: says {said.num_observations}, but its terms have {ncolumn} columns")
+        raise ValueError(f"num_observations: says {settings.num_observations}, but its terms have {ncolumn} columns")
     return layout
 
 
@@ -118,51 +118,51 @@ def _merged(config: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     return base | config
 
 
-def _terms(said: RlSarFile) -> tuple[Term, ...]:
+def _terms(config: RlSarFile) -> tuple[Term, ...]:
     scales: dict[str, float | Numbers] = {
-        "gyro": said.ang_vel_scale,
-        "command": said.commands_scale,
-        "joint_pos": said.dof_pos_scale,
-        "joint_vel": said.dof_vel_scale,
+        "gyro": config.ang_vel_scale,
+        "command": config.commands_scale,
+        "joint_pos": config.dof_pos_scale,
+        "joint_vel": config.dof_vel_scale,
     }
-    clip = ((-said.clip_obs, said.clip_obs),)
-    unknown = [name for name in said.observations if name not in _SIGNALS]
+    clip = ((-config.clip_obs, config.clip_obs),)
+    unknown = [name for name in config.observations if name not in _SIGNALS]
     if unknown:
         raise ValueError(f"observation {unknown[0]!r} is not understood{did_you_mean(unknown[0], _SIGNALS)}")
-    signals = [_SIGNALS[name] for name in said.observations]
+    signals = [_SIGNALS[name] for name in config.observations]
     return tuple(Term(signal, scales.get(signal, 1.0), clip, clip_scaled=True) for signal in signals)
 
 
-def _layout(name: str, said: RlSarFile, joints: tuple[str, ...]) -> Layout:
-    ages, njoint = said.observations_history or (), len(joints)
-    if said.num_of_dofs != njoint:
-        raise ValueError(f"num_of_dofs is {said.num_of_dofs}, but there are {njoint} joint_names")
-    low, high = said.clip_actions_lower or (), said.clip_actions_upper or ()
+def _layout(name: str, config: RlSarFile, joints: tuple[str, ...]) -> Layout:
+    ages, njoint = config.observations_history or (), len(joints)
+    if config.num_of_dofs != njoint:
+        raise ValueError(f"num_of_dofs is {config.num_of_dofs}, but there are {njoint} joint_names")
+    low, high = config.clip_actions_lower or (), config.clip_actions_upper or ()
     if len(low) != len(high):
         raise ValueError(f"{len(low)} clip_actions_lower for {len(high)} clip_actions_upper")
     return Layout(
         format="rl_sar",
         name=name,
-        control_hz=1.0 / (said.dt * said.decimation),
-        kp=said.rl_kp,
-        kd=said.rl_kd,
-        torque=said.torque_limits,
+        control_hz=1.0 / (config.dt * config.decimation),
+        kp=config.rl_kp,
+        kd=config.rl_kd,
+        torque=config.torque_limits,
         observation=ObservationSpec(
             joint_names=joints,
-            default_pose=said.default_dof_pos,
-            terms=_terms(said),
-            ncommand=len(said.commands_scale),
+            default_pose=config.default_dof_pos,
+            terms=_terms(config),
+            ncommand=len(config.commands_scale),
             naction=njoint,
             history=max(ages, default=0) + 1,
             ages=ages,
-            by_term=said.observations_history_priority == "term",
+            by_term=config.observations_history_priority == "term",
             widths={"reference": 2 * njoint, "reference_rotation": 6},
         ),
         action=ActionSpec(
             joint_names=joints,
-            default_pose=said.default_dof_pos,
+            default_pose=config.default_dof_pos,
             moved=joints,
-            scale=each(said.action_scale, njoint),
+            scale=each(config.action_scale, njoint),
             clip=tuple(zip(low, high, strict=True)) or None,
             observe_clipped=True,
         ),

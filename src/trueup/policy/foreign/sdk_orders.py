@@ -1,4 +1,4 @@
-"""Orders in which makers' SDKs number the motors, for layouts that number joints and do not name them."""
+"""Motor orders of vendors' SDKs, for layouts that number joints instead of naming them."""
 
 from __future__ import annotations
 

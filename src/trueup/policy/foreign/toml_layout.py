@@ -1,8 +1,8 @@
-"""A layout of our own: TOML that says everything by name, or what another source of the same policy leaves open.
+"""Our own layout format: TOML with every field by name, or the fields that another source of the same policy lacks.
 
 `LayoutFile` has every key as optional; `build` lists by name all that is still missing. A joint whose direction is
-opposite to the robot's has the sign -1: poses, scales and limits are turned into the robot's direction here, so that
-nothing after this knows of it.
+opposite to the robot's has the sign -1: poses, scales and limits are converted to the robot's direction here, so that
+later code needs no signs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LayoutFile(LayoutEntry, kw_only=True):
 
 
 def merged(over: LayoutFile, under: LayoutFile) -> LayoutFile:
-    """What `over` says, and beneath it what `under` says."""
+    """Fields of `over`, missing ones from `under`."""
     default = LayoutFile()
     values = {
         name: getattr(over if getattr(over, name) != getattr(default, name) else under, name)
@@ -86,44 +86,44 @@ def merged(over: LayoutFile, under: LayoutFile) -> LayoutFile:
     return LayoutFile(**values)
 
 
-def build(said: LayoutFile, source: str, notes: tuple[str, ...] = ()) -> Layout:
-    """Make a layout; what is missing is a ValueError that lists every key and how to give it."""
-    missing = [name for name in _NEEDED if getattr(said, name) is None]
+def build(layout: LayoutFile, source: str, notes: tuple[str, ...] = ()) -> Layout:
+    """Make a layout; a ValueError lists every missing key and how to give it."""
+    missing = [name for name in _NEEDED if getattr(layout, name) is None]
     if missing:
         flags = {"control_hz": "control_hz (--hz)"}
         listed = ", ".join(flags.get(name, name) for name in missing)
         raise ValueError(f"does not say {listed}: give it in a layout TOML (--layout FILE.toml)")
-    assert said.joint_names is not None
-    assert said.default_pose is not None
-    assert said.action is not None
-    assert said.control_hz is not None
-    joints, action, pose = said.joint_names, said.action, said.default_pose
-    signs = said.signs or (1,) * len(joints)
+    assert layout.joint_names is not None
+    assert layout.default_pose is not None
+    assert layout.action is not None
+    assert layout.control_hz is not None
+    joints, action, pose = layout.joint_names, layout.action, layout.default_pose
+    signs = layout.signs or (1,) * len(joints)
     if len(signs) != len(joints) or set(signs) - {-1, 1}:
         raise ValueError(f"signs: needs 1 or -1 for each of {len(joints)} joints")
     for key, values in (("default_pose", pose), ("action.scale", action.scale), ("action.offset", action.offset)):
         if isinstance(values, tuple) and len(values) != len(joints):
             raise ValueError(f"{key}: {len(values)} numbers for {len(joints)} joints")
-    gains = {key: each(getattr(said, key), len(joints)) for key in ("kp", "kd")}
+    gains = {key: each(getattr(layout, key), len(joints)) for key in ("kp", "kd")}
     return Layout(
         format=source,
-        name=said.name,
-        control_hz=said.control_hz,
-        torque=() if said.torque is None else each(said.torque, len(joints)),
-        observation=_observation(said, joints, _turn(pose, signs), signs),
+        name=layout.name,
+        control_hz=layout.control_hz,
+        torque=() if layout.torque is None else each(layout.torque, len(joints)),
+        observation=_observation(layout, joints, _turn(pose, signs), signs),
         action=_action(action, joints, pose, signs),
         signs=signs,
-        command_low=said.command.low if said.command else (),
-        command_high=said.command.high if said.command else (),
+        command_low=layout.command.low if layout.command else (),
+        command_high=layout.command.high if layout.command else (),
         notes=notes,
         **gains,
     )
 
 
-def _observation(said: LayoutFile, joints: tuple[str, ...], pose: Numbers, signs: tuple[int, ...]) -> ObservationSpec:
-    entries = said.observation or ()
+def _observation(layout: LayoutFile, joints: tuple[str, ...], pose: Numbers, signs: tuple[int, ...]) -> ObservationSpec:
+    entries = layout.observation or ()
     has_own = any(entry.history for entry in entries)
-    if has_own and said.history > 1:
+    if has_own and layout.history > 1:
         raise ValueError("history: name it for the whole observation or for each term, not both")
     return ObservationSpec(
         joint_names=joints,
@@ -131,9 +131,9 @@ def _observation(said: LayoutFile, joints: tuple[str, ...], pose: Numbers, signs
         terms=tuple(_term(entry, signs, has_own) for entry in entries),
         ncommand=3 if any(entry.signal == "command" for entry in entries) else 0,
         naction=len(joints),
-        history=max((entry.history or 1 for entry in entries), default=1) if has_own else said.history,
-        ages=said.ages,
-        by_term=said.by_term or has_own,
+        history=max((entry.history or 1 for entry in entries), default=1) if has_own else layout.history,
+        ages=layout.ages,
+        by_term=layout.by_term or has_own,
     )
 
 

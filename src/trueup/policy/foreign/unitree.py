@@ -77,36 +77,38 @@ class DeployFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout:
     """Make a layout of deploy.yaml and the names of the SDK's joints."""
     _refuse_groups(found)
-    said = msgspec.convert(found, DeployFile, strict=False)
-    ids, action = said.joint_ids_map, said.actions.get("JointPositionAction")
+    config = msgspec.convert(found, DeployFile, strict=False)
+    ids, action = config.joint_ids_map, config.actions.get("JointPositionAction")
     if not sdk_names:
         raise ValueError(
             f"joint_ids_map: numbers its {len(ids)} joints and does not name them: give their names in the SDK's order "
             "(joint_names, --joints)"
         )
-    joints, ranges = joints_in_order("joint_ids_map", ids, sdk_names), _ranges(said)
+    joints, ranges = joints_in_order("joint_ids_map", ids, sdk_names), _ranges(config)
     for key in ("stiffness", "damping", "default_joint_pos"):
-        if len(getattr(said, key)) != len(ids):
-            raise ValueError(f"{key}: {len(getattr(said, key))} numbers for {len(ids)} joints")
-    if action is None or len(said.actions) > 1:
-        raise ValueError(f"actions: only JointPositionAction is understood, found {', '.join(said.actions) or 'none'}")
+        if len(getattr(config, key)) != len(ids):
+            raise ValueError(f"{key}: {len(getattr(config, key))} numbers for {len(ids)} joints")
+    if action is None or len(config.actions) > 1:
+        raise ValueError(
+            f"actions: only JointPositionAction is understood, found {', '.join(config.actions) or 'none'}"
+        )
     if action.joint_ids is not None and action.joint_ids != tuple(range(len(ids))):
         raise ValueError(f"actions.JointPositionAction.joint_ids must be all {len(ids)} joints in order")
     return Layout(
         format="unitree_rl_lab",
         name=name,
-        control_hz=1.0 / said.step_dt,
-        kp=tuple(said.stiffness[motor] for motor in ids),
-        kd=tuple(said.damping[motor] for motor in ids),
+        control_hz=1.0 / config.step_dt,
+        kp=tuple(config.stiffness[motor] for motor in ids),
+        kd=tuple(config.damping[motor] for motor in ids),
         observation=ObservationSpec(
             joint_names=joints,
-            default_pose=said.default_joint_pos,
-            terms=_terms(said),
-            ncommand=len(_COMMANDS) if said.commands else 0,
+            default_pose=config.default_joint_pos,
+            terms=_terms(config),
+            ncommand=len(_COMMANDS) if config.commands else 0,
             naction=len(ids),
             widths={"reference": 2 * len(ids), "reference_rotation": 6},
-            history=max((entry.history_length for entry in said.terms.values()), default=1),
-            by_term=not said.switch("use_gym_history"),
+            history=max((entry.history_length for entry in config.terms.values()), default=1),
+            by_term=not config.switch("use_gym_history"),
         ),
         action=ActionSpec(
             joint_names=joints,
@@ -130,42 +132,42 @@ def _refuse_groups(found: dict[str, Any]) -> None:
             raise ValueError(f"observations.{name}: is a group: networks with several observations are not understood")
 
 
-def _ranges(said: DeployFile) -> tuple[Pair, ...]:
+def _ranges(config: DeployFile) -> tuple[Pair, ...]:
     """Ranges of the velocity command; none where the policy does not see one."""
-    if "velocity_commands" not in said.terms:
+    if "velocity_commands" not in config.terms:
         return ()
-    ranges = ((said.commands or {}).get("base_velocity") or {}).get("ranges")
+    ranges = ((config.commands or {}).get("base_velocity") or {}).get("ranges")
     if not isinstance(ranges, dict) or any(key not in ranges for key in _COMMANDS):
         raise ValueError(f"commands.base_velocity.ranges: must name {', '.join(_COMMANDS)}")
     return msgspec.convert([ranges[key] for key in _COMMANDS], tuple[Pair, ...], strict=False)
 
 
-def _terms(said: DeployFile) -> tuple[Term, ...]:
-    for name, entry in said.observations.items():
+def _terms(config: DeployFile) -> tuple[Term, ...]:
+    for name, entry in config.observations.items():
         if name not in (_SIGNALS if isinstance(entry, TermEntry) else _SWITCHES):
             raise ValueError(f"observation {name!r} is not understood{did_you_mean(name, _SIGNALS)}")
-    if said.switch("use_gym_history") and len({entry.history_length for entry in said.terms.values()}) > 1:
+    if config.switch("use_gym_history") and len({entry.history_length for entry in config.terms.values()}) > 1:
         raise ValueError("use_gym_history: whole frames need one history_length for all terms")
-    return tuple(_term(said, name, entry) for name, entry in said.terms.items())
+    return tuple(_term(config, name, entry) for name, entry in config.terms.items())
 
 
-def _term(said: DeployFile, name: str, entry: TermEntry) -> Term:
+def _term(config: DeployFile, name: str, entry: TermEntry) -> Term:
     if "asset_cfg" in (entry.params or {}):
         raise ValueError(f"observations.{name}: observes some joints only: not understood")
     return Term(
         _SIGNALS[name],
         1.0 if entry.scale is None else entry.scale,
-        _clip(said, name, entry),
-        clip_scaled=said.switch("scale_first"),
-        history=None if said.switch("use_gym_history") else entry.history_length,
+        _clip(config, name, entry),
+        clip_scaled=config.switch("scale_first"),
+        history=None if config.switch("use_gym_history") else entry.history_length,
     )
 
 
-def _clip(said: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
+def _clip(config: DeployFile, name: str, entry: TermEntry) -> tuple[Pair, ...]:
     """Bounds of a term; a command is held within the ranges that the policy was trained with."""
     own = () if entry.clip is None else (entry.clip,)
     if name != "velocity_commands":
         return own
-    if own or said.switch("scale_first"):
+    if own or config.switch("scale_first"):
         raise ValueError(f"observations.{name}: a command with clip or scale_first is not understood")
-    return _ranges(said)
+    return _ranges(config)

@@ -1,4 +1,4 @@
-"""YAML of strangers as plain values: no objects, no aliases that grow, no key twice; every failure names the file."""
+"""Untrusted YAML as plain values: no objects, no growing aliases, no duplicate keys; every failure names the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         found = yaml.load(data.decode(), Loader=_loader())
     except RecursionError:
         raise TrueupError("is nested too deeply", file=file) from None
-    except Exception as error:  # text that is not UTF-8; a tag on what it does not fit raises whatever comes
+    except Exception as error:  # text that is not UTF-8; a tag on a wrong node may raise anything
         raise TrueupError(f"is not plain YAML: {' '.join(str(error).split())[:300]}", file=file) from None
     _count(found, MAX_VALUES, 0, file)
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):

@@ -1,4 +1,4 @@
-"""ALLOWED: the one list of operators that a policy's network may have, with what computes each."""
+"""ALLOWED: the operators that a policy's network may have, with the function of each."""
 
 from __future__ import annotations
 

@@ -40,11 +40,14 @@ class GraphNet:
     The first input is the observation (batch, nobs), the first output the action (batch, naction); further inputs are
     hidden states, each with an output of the same name but for its end (h_in, h_out). A net that cannot take several
     rows at once is run row by row. `session` None: NumPy runs it, and a batch that is fixed at one only on paper is
-    not fixed.
+    not fixed. `rounding`: by which a row's actions may differ when others are computed beside it.
     """
 
-    def __init__(self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: GraphSession | None = None) -> None:
-        self.file, self.nrow, self.graph = file, nrow, graph
+    def __init__(
+        self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: GraphSession | None = None, *,
+        rounding: float = 1e-6,
+    ) -> None:  # fmt: skip
+        self.file, self.nrow, self.graph, self._rounding = file, nrow, graph, rounding
         self._session: GraphSession = NumpySession(graph, file)
         source, result = graph.inputs[0], graph.outputs[0]
         self._input, self._output = source.name, result.name
@@ -62,7 +65,7 @@ class GraphNet:
         return bool(self._states)
 
     def use(self, session: GraphSession) -> None:
-        """Let another session compute, which holds to the batch that the file declares."""
+        """Use another session, which keeps to the batch size of the file."""
         self._session, self._row_by_row = session, self._row_by_row or self._fixed
 
     def __call__(self, obs: Float32) -> Float32:
@@ -91,20 +94,20 @@ class GraphNet:
         return np.asarray(action, np.float32)
 
     def _takes_rows(self) -> bool:
-        """Whether rows together give what each gives alone."""
+        """Whether a batch gives the same as its rows one by one."""
         rows = np.random.default_rng(0).normal(size=(3, self.nobs)).astype(np.float32)
         try:
             together, alone = self._probe(rows), np.concatenate([self._probe(row[None]) for row in rows])
         except TrueupError:
             return False
-        return bool(np.allclose(together, alone, rtol=1e-5, atol=1e-6))
+        return bool(np.allclose(together, alone, rtol=1e-5, atol=self._rounding))
 
     def _probe(self, obs: Float32) -> Float32:
         """Actions at the start of an episode, by NumPy; the shapes that come out must be those that go in."""
         rows, feed = len(obs), {self._input: obs}
         feed |= {state.source: np.zeros(_with_rows(state, rows), np.float32) for state in self._states}
         session = NumpySession(self.graph, self.file)
-        action, *after = session.run([self._output, *(one.result for one in self._states)], feed)
+        action, *after = session.run([self._output, *(state.result for state in self._states)], feed)
         if action.ndim != 2 or len(action) != rows or action.dtype != np.float32:
             found = f"{action.dtype} {action.shape}"
             raise TrueupError(f"{self._output!r} must be float32 ({rows}, columns), found {found}", file=self.file)

@@ -1,4 +1,4 @@
-"""OnnxGraph: an ONNX file as nodes, constants and ports, read under limits; whatever is beyond them is refused.
+"""OnnxGraph: an ONNX file as nodes, constants and ports, read under limits; files beyond them are refused.
 
 The file holds everything itself: no external data, no functions, no sub-graphs (loops, branches), and only operators of
 the allow-list (`allowed.ALLOWED`). The one reader for bundles and for files of others.
@@ -52,7 +52,7 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """What a file says; `metadata` is what its exporter wrote beside."""
+    """Content of a file; `metadata` are its exporter's properties."""
 
     opset: int
     nodes: tuple[GraphNode, ...]
@@ -151,12 +151,7 @@ def _graph(data: memoryview, opset: int, metadata: dict[str, str]) -> OnnxGraph:
             raise ValueError(f"a policy has at most {_MAX_NODES} operators and constants")
     given = tuple(port for port in inputs if port.name not in constants)  # old files list constants as inputs too
     return OnnxGraph(
-        opset=opset,
-        nodes=tuple(nodes),
-        constants=constants,
-        inputs=given,
-        outputs=tuple(outputs),
-        metadata=metadata,
+        opset=opset, nodes=tuple(nodes), constants=constants, inputs=given, outputs=tuple(outputs), metadata=metadata
     )
 
 

@@ -1,4 +1,4 @@
-"""ONNX operators in NumPy: the allow-list, one function each. What public policies of legged robots and arms use.
+"""ONNX operators in NumPy, one function each: those in public policies of legged robots and arms.
 
 A function takes (budget, node, inputs) and returns the outputs in order; inputs that are left out are None. Sizes are
 counted in the budget before anything is allocated, so that a hostile file cannot ask for all memory or time.
@@ -22,7 +22,7 @@ Inputs = Sequence[Array | None]
 
 
 class WorkBudget:
-    """What one run may make: elements of one array, and multiplications; ValueError beyond. Grows with the rows."""
+    """Limits of one run: elements of one array, and multiplications; ValueError beyond. They grow with the rows."""
 
     def __init__(self, rows: int, opset: int) -> None:
         self.opset = opset
@@ -30,7 +30,7 @@ class WorkBudget:
         self._work = 50_000_000 * max(rows, 1)
 
     def take(self, shape: Sequence[int], work: int = 1) -> None:
-        """Announce an array of this shape, of `work` multiplications for each element."""
+        """Count an array of this shape against the budget, with `work` multiplications per element."""
         size = math.prod(shape)
         self._work -= size * max(work, 1)
         if size > self._elements or self._work < 0:
@@ -100,7 +100,7 @@ def _divide(a: Array, b: Array) -> Array:
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Numbers that are not finite are found at the end, in the action."""
+    """Without warnings: numbers that are not finite are detected in the action."""
 
     def run(*values: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -46,7 +46,7 @@ def policy_onnx(net: PolicyNet) -> bytes:
 
 
 def read_normalizer_of(graph: OnnxGraph) -> tuple[Float32, Float32] | None:
-    """Mean and standard deviation that the file's normaliser has; None where trueup did not write it."""
+    """Mean and standard deviation of the file's normaliser; None if trueup did not write it."""
     if MEAN not in graph.constants or SCALE not in graph.constants:
         return None
     mean, scale = (np.asarray(graph.constants[name], np.float32) for name in (MEAN, SCALE))

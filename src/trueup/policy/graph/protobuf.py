@@ -1,4 +1,4 @@
-"""Protocol Buffers' wire format, as far as ONNX uses it: a bounded reader of strangers' bytes, and a writer.
+"""Protocol Buffers' wire format as used by ONNX: a bounded reader of untrusted bytes, and a writer.
 
 A message is a row of (field number, wire type, value): 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes.
 """

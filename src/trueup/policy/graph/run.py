@@ -40,7 +40,7 @@ class NumpySession:
             known |= {name: values for name, values in zip(node.outputs, made, strict=False) if name}
             for name in done:
                 known.pop(name, None)
-        lacking = [name for name in outputs if name not in known]
-        if lacking:
-            raise TrueupError(f"does not give {lacking[0]!r}", file=self.file)
+        missing = [name for name in outputs if name not in known]
+        if missing:
+            raise TrueupError(f"does not give {missing[0]!r}", file=self.file)
         return [np.asarray(known[name]) for name in outputs]

@@ -1,1 +1,1 @@
-"""What calibrations and actuator ladders show: tables, pages, plots."""
+"""Output of calibrations and actuator ladders: tables, pages, plots."""

@@ -150,7 +150,7 @@ def _worst_joint(log: Log, moved: Mapping[str, FloatArray]) -> int:
 
 def lively(logs: Sequence[Log]) -> Log:
     """The seconds in which commands move most."""
-    log = max(logs, key=lambda one: _ways(one)[1].max())
+    log = max(logs, key=lambda candidate: _ways(candidate)[1].max())
     rows, way = _ways(log)
     start = int(way.argmax())
     return log.window(start, start + rows)
@@ -158,9 +158,9 @@ def lively(logs: Sequence[Log]) -> Log:
 
 def gentle(logs: Sequence[Log]) -> Log:
     """The seconds of the smoothest log in which commands move least, those aside in which they hardly move."""
-    enough = _MOVING * max(_ways(one)[1].max() for one in logs)
-    moving = [one for one in logs if _ways(one)[1].max() >= enough]
-    log = min(moving, key=lambda one: np.abs(np.diff(one["target_pos"], axis=0)).max())
+    enough = _MOVING * max(_ways(candidate)[1].max() for candidate in logs)
+    moving = [candidate for candidate in logs if _ways(candidate)[1].max() >= enough]
+    log = min(moving, key=lambda candidate: np.abs(np.diff(candidate["target_pos"], axis=0)).max())
     rows, way = _ways(log)
     start = int(np.where(way >= _MOVING * way.max(), way, np.inf).argmin())
     return log.window(start, start + rows)

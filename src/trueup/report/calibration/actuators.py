@@ -1,4 +1,4 @@
-"""What `trueup calibrate actuator` shows: a line per rung, the table, the recommendation, and the page with plots."""
+"""Output of `trueup calibrate actuator`: a line per rung, the table, the recommendation, and the page with plots."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def run_actuator(verb: ActuatorVerb) -> int:
 
 
 def print_plan(table: Timetable, console: Console) -> None:
-    """What will be compared, and about how long that takes on this machine."""
+    """Print the rungs to compare and the estimated time on this machine."""
     names, about = " ".join(rung.name for rung in table.rungs), clock(table.estimate_s)
     console.print(f"comparing {names}", highlight=False, soft_wrap=True)
     if table.limit_s is None:
         console.print(f"about {about} on this machine; Ctrl-C loses no rung that is done", highlight=False)
         return
     thorough = clock(table.costs.all_of(RUNGS))
-    told = f"about {about} on this machine, at most {clock(table.limit_s)}: what does not fit is left out"
-    console.print(f"{told}; --thorough compares all rungs, about {thorough}", highlight=False, soft_wrap=True)
+    text = f"about {about} on this machine, at most {clock(table.limit_s)}: what does not fit is left out"
+    console.print(f"{text}; --thorough compares all rungs, about {thorough}", highlight=False, soft_wrap=True)
 
 
 def print_rung(result: RungResult, console: Console) -> None:
-    """One line as soon as a rung is done."""
+    """Print one line for a finished rung."""
     title = rung_named(result.rung).title
     if result.scores is None:
         console.print(f"{title:26} {result.status}: {result.reason}", style="dim", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What `trueup calibrate` prints: the verdict first and last, like joints grouped between; --verbose: every row."""
+"""Output of `trueup calibrate`: the verdict first and last, like joints grouped between; --verbose: every row."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def _score_table(result: Calibration, *, verbose: bool) -> Table:
 
 
 def _ratio_table(result: Calibration, *, verbose: bool) -> Table:
-    """What partners make together; short: those that are known."""
+    """Combinations of confounded parameters; short: only identified ones."""
     table = text_table(("known together only", "unit", ">estimate", ">95 % from", ">to", "verdict"))
-    shown = [one for one in result.ratios if verbose or one.verdict != "not visible"]
-    for one in shown[: None if verbose else _RATIOS]:
-        numbers = (f"{value:.4g}" for value in (one.value, *one.interval))
-        table.add_row(one.label, one.unit, *numbers, f"[{_COLOUR[one.verdict]}]{one.verdict}[/]")
+    shown = [ratio for ratio in result.ratios if verbose or ratio.verdict != "not visible"]
+    for ratio in shown[: None if verbose else _RATIOS]:
+        numbers = (f"{value:.4g}" for value in (ratio.value, *ratio.interval))
+        table.add_row(ratio.label, ratio.unit, *numbers, f"[{_COLOUR[ratio.verdict]}]{ratio.verdict}[/]")
     if not verbose and len(shown) > _RATIOS:
         table.add_row(f"and {len(shown) - _RATIOS} more")
     return table

@@ -1,4 +1,4 @@
-"""What `trueup calibrate delta` prints."""
+"""Output of `trueup calibrate delta`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_delta(verb: DeltaVerb) -> int:
         else:
             result = learn_delta(problem, progress)
     folder = Path(verb.out)
-    write_delta(result, folder, verb.cfg, {one.name: one.errors._asdict() for one in scored})
+    write_delta(result, folder, verb.cfg, {method.name: method.errors._asdict() for method in scored})
     helps = result.ratio < 1.0
     console.print(headline(result), style="bold green" if helps else "bold yellow", markup=False, highlight=False)
     console.print(_table(result, scored))
@@ -50,7 +50,7 @@ def run_delta(verb: DeltaVerb) -> int:
 
 
 def headline(result: DeltaResult) -> str:
-    """One sentence on what the correction is worth."""
+    """One sentence on the correction's effect."""
     before, after = result.without.global_mm[-1], result.corrected.global_mm[-1]
     if result.ratio >= 1.0:
         return f"No correction was found: bodies are {before:.1f} mm off after {HORIZONS_S[-1]:g} s, as without one."
@@ -59,7 +59,7 @@ def headline(result: DeltaResult) -> str:
 
 
 def _table(result: DeltaResult, scored: Sequence[ScoredMethod]) -> Table:
-    found = [(one.name, one.errors) for one in scored]
+    found = [(method.name, method.errors) for method in scored]
     found = found or [("without", result.without), ("with the delta action", result.corrected)]
     rows = [
         (name, *(f"{value:.1f}" for value in errors.global_mm), *(f"{value:.1f}" for value in errors.mpjpe_mm))

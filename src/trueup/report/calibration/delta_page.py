@@ -42,8 +42,10 @@ def delta_page(
     shown = scored or _without_others(result)
     page.plot(_horizons(shown))
     head = ("mm", *(f"{where}, {s:g} s" for where in ("in the world", "from the root") for s in HORIZONS_S), "fit, s")
-    page.table(head, [(one.name, *one.errors.global_mm, *one.errors.mpjpe_mm, one.seconds) for one in shown])
-    learned = [one for one in scored if one.rounds]
+    page.table(
+        head, [(method.name, *method.errors.global_mm, *method.errors.mpjpe_mm, method.seconds) for method in shown]
+    )
+    learned = [method for method in scored if method.rounds]
     if learned:
         page.section("Which way to a delta action learns faster")
         page.text(
@@ -97,17 +99,17 @@ def _without_others(result: DeltaResult) -> tuple[ScoredMethod, ...]:
 
 def _horizons(scored: Sequence[ScoredMethod]) -> object:
     figure = chart(360, {"title": {"text": "s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
-    for k, one in enumerate(scored):
-        x, y = (0.0, *HORIZONS_S), (0.0, *one.errors.global_mm)
-        figure.add_scatter(x=x, y=y, name=one.name, mode="lines+markers", line=line_style(k))
+    for k, method in enumerate(scored):
+        x, y = (0.0, *HORIZONS_S), (0.0, *method.errors.global_mm)
+        figure.add_scatter(x=x, y=y, name=method.name, mode="lines+markers", line=line_style(k))
     return figure
 
 
 def _curves(learned: Sequence[ScoredMethod]) -> object:
     figure = chart(300, {"title": {"text": "CPU-s"}}, {"title": {"text": "mm"}, "rangemode": "tozero"})
-    for k, one in enumerate(learned):
-        x, y = [seconds for seconds, _ in one.rounds], [errors.global_mm[-1] for _, errors in one.rounds]
-        figure.add_scatter(x=x, y=y, name=one.name, mode="lines+markers", line=line_style(k))
+    for k, method in enumerate(learned):
+        x, y = [seconds for seconds, _ in method.rounds], [errors.global_mm[-1] for _, errors in method.rounds]
+        figure.add_scatter(x=x, y=y, name=method.name, mode="lines+markers", line=line_style(k))
     return figure
 
 

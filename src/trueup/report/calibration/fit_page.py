@@ -176,18 +176,18 @@ def intervals(estimates: Sequence[Estimate]) -> Any:
         b=64,
     )
     for word, colour in _VERDICT.items():
-        mine = [estimate for estimate in estimates if estimate.verdict == word]
-        x = [[one.parameter.to_x(value) for value in (one.value, *one.interval)] for one in mine]
+        chosen = [estimate for estimate in estimates if estimate.verdict == word]
+        x = [[estimate.parameter.to_x(value) for value in (estimate.value, *estimate.interval)] for estimate in chosen]
         above, below = [round(high - at, 4) for at, _, high in x], [round(at - low, 4) for at, low, _ in x]
-        if mine:
+        if chosen:
             figure.add_scatter(
                 x=[round(at, 4) for at, _, _ in x],
-                y=[estimate.parameter.label for estimate in mine],
+                y=[estimate.parameter.label for estimate in chosen],
                 error_x={"symmetric": False, "array": above, "arrayminus": below, "thickness": 1.6, "width": 3},
                 mode="markers",
                 marker={"color": colour, "size": 6},
                 name=word,
-                customdata=[f"{estimate.value:.4g} {estimate.parameter.unit}" for estimate in mine],
+                customdata=[f"{estimate.value:.4g} {estimate.parameter.unit}" for estimate in chosen],
                 hovertemplate="%{y}: %{customdata}<extra></extra>",
             )
     return figure

@@ -1,4 +1,4 @@
-"""What `trueup sim LOG... --params FIT` shows: errors per log and per joint, and a page with traces."""
+"""Output of `trueup sim LOG... --params FIT`: errors per log and per joint, and a page with traces."""
 
 from __future__ import annotations
 
@@ -100,22 +100,22 @@ def _tables(scores: LogScores) -> dict[str, list[Row]]:
 
 
 def _means(label: str, errors: Sequence[JointErrors | None]) -> Row:
-    known = [one for one in errors if one is not None]
-    return label, [*(1e3 * one.rmse_mean for one in known), *(1e3 * one.mae_mean for one in known)]
+    known = [error for error in errors if error is not None]
+    return label, [*(1e3 * error.rmse_mean for error in known), *(1e3 * error.mae_mean for error in known)]
 
 
 def _by_joint(scores: LogScores, errors: Sequence[JointErrors | None]) -> list[Row]:
-    known = [one for one in errors if one is not None]
-    values = [*(one.rmse for one in known), *(one.mae for one in known)]
+    known = [error for error in errors if error is not None]
+    values = [*(error.rmse for error in known), *(error.mae for error in known)]
     rows = [(name, [1e3 * column[k] for column in values]) for k, name in enumerate(scores.joint_names)]
     return [*rows, _means("mean", errors)]
 
 
 def _name(scores: LogScores, k: int) -> str:
-    """A log's name: its number, how long it is and where it says it comes from."""
+    """A log's label: number, duration and recorded origin."""
     log = scores.logs[k]
-    said = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
-    words = ", ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)
+    origin = next((log.meta[key] for key in ("file", "source", "driver") if key in log.meta), "")
+    words = ", ".join(map(str, origin)) if isinstance(origin, list | tuple) else str(origin)
     return f"{k + 1}: {log.time[-1] - log.time[0]:.1f} s {words}".strip()
 
 

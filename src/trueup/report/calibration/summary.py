@@ -26,7 +26,7 @@ _WORDS = 4  # a clause of a note that says something has at least so many
 
 @dataclass(frozen=True, kw_only=True)
 class FitVerdict:
-    """What makes it doubtful as a whole, is the model better, what is known, what to mind, what to do next."""
+    """Summary of a fit: doubts, improvement, identified parameters, cautions, next command."""
 
     status: Status
     headline: str
@@ -82,7 +82,7 @@ def _headline(result: Calibration) -> tuple[Status, str]:
 
 
 def _next_command(result: Calibration, logs: str, out: str, robot: str) -> str:
-    """The one command that helps most from here."""
+    """The most useful next command."""
     weak = sum(e.verdict in ("weak", "not visible") for e in result.estimates)
     if result.effort.interrupted:
         return f"trueup calibrate {logs} --robot {robot} --out {out} --resume"
@@ -181,20 +181,22 @@ class Group:
 
     @property
     def median(self) -> float:
-        return float(np.median([one.value for one in self.estimates]))
+        return float(np.median([estimate.value for estimate in self.estimates]))
 
     @property
     def interval(self) -> tuple[float, float]:
-        return min(one.interval[0] for one in self.estimates), max(one.interval[1] for one in self.estimates)
+        return min(estimate.interval[0] for estimate in self.estimates), max(
+            estimate.interval[1] for estimate in self.estimates
+        )
 
     @property
     def nominal(self) -> float | None:
-        known = [one.nominal for one in self.estimates if one.nominal is not None]
+        known = [estimate.nominal for estimate in self.estimates if estimate.nominal is not None]
         return float(np.median(known)) if known else None
 
     @property
     def verdict(self) -> str:
-        words = [one.verdict for one in self.estimates]
+        words = [estimate.verdict for estimate in self.estimates]
         if len(words) == 1:
             return word_shown(self.estimates[0])
         if len(set(words)) == 1:
@@ -204,7 +206,7 @@ class Group:
     @property
     def worst(self) -> str:
         """The least of their verdicts."""
-        return max((one.verdict for one in self.estimates), key=list(STATUS).index)
+        return max((estimate.verdict for estimate in self.estimates), key=list(STATUS).index)
 
     @property
     def status(self) -> Status:
@@ -212,15 +214,15 @@ class Group:
 
     @property
     def excluded(self) -> str:
-        count = sum(one.nominal_excluded for one in self.estimates)
+        count = sum(estimate.nominal_excluded for estimate in self.estimates)
         return f"{count}/{len(self.estimates)}" if count else ""
 
 
 def grouped(result: Calibration) -> list[Group]:
     """All estimates, like joints together, in the order in which they were fitted."""
     found: dict[tuple[str, ...], list[Estimate]] = {}
-    for one in result.estimates:
-        found.setdefault(_key(one), []).append(one)
+    for estimate in result.estimates:
+        found.setdefault(_key(estimate), []).append(estimate)
     return [Group(name=_named(key), estimates=tuple(members)) for key, members in found.items()]
 
 
@@ -241,8 +243,8 @@ def _mean(values: Sequence[float], at: Sequence[int]) -> float:
     return float(np.mean([values[k] for k in at]))
 
 
-def _key(one: Estimate) -> tuple[str, ...]:
-    entry = one.parameter
+def _key(estimate: Estimate) -> tuple[str, ...]:
+    entry = estimate.parameter
     shown = entry.label.split(" ")[0]  # with its axis
     return (shown, entry.unit, *dict.fromkeys(joint_kind(name) for name in entry.of))
 

@@ -1,1 +1,1 @@
-"""Pages about joints: which limb each belongs to, how near each came to its limits, and traces in that order."""
+"""Pages about joints: their limbs, their use of the limits, and traces in that order."""

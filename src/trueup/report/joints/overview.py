@@ -1,4 +1,4 @@
-"""Traces of joints as a reader needs them: the worst joints first with their limits drawn, the rest by limb, folded.
+"""Traces of joints: the worst ones first with their limits drawn, the rest folded by limb.
 
 "Worst" is nearest to a limit of position, velocity or torque, as a share of what the robot's spec allows; without a
 spec, farthest from what was commanded.
@@ -69,44 +69,44 @@ def joint_sections(page: Page, time: FloatArray, joints: Sequence[str], quantiti
     """A table of the joints, worst first, and a section of traces for each quantity."""
     order = worst_first(quantities, len(joints))
     _table(page, joints, quantities, order)
-    for one in quantities:
-        page.section(one.title)
+    for kind in quantities:
+        page.section(kind.title)
         if len(joints) <= _FOLDS_ABOVE:
-            _plot(page, time, joints, one, order)
+            _plot(page, time, joints, kind, order)
             continue
-        _plot(page, time, joints, one, order[:WORST], f"The {WORST} joints that came nearest to a limit.")
+        _plot(page, time, joints, kind, order[:WORST], f"The {WORST} joints that came nearest to a limit.")
         for limb, members in limbs(joints).items():
-            _plot(page, time, joints, one, members, folded=f"{limb}: {', '.join(joints[k] for k in members)}")
+            _plot(page, time, joints, kind, members, folded=f"{limb}: {', '.join(joints[k] for k in members)}")
 
 
 def worst_first(quantities: Sequence[TraceKind], count: int) -> list[int]:
     """Joints by their largest use of a limit; where no limits are known by their largest tracking error."""
-    use = np.array([one.use for one in quantities]).reshape(-1, count)
+    use = np.array([kind.use for kind in quantities]).reshape(-1, count)
     score = np.nan_to_num(use).max(axis=0, initial=0.0)
     if not score.any():
-        errors = [_tracking(one) for one in quantities]
+        errors = [_tracking(kind) for kind in quantities]
         score = next((error for error in errors if error is not None), score)
     return [int(k) for k in np.argsort(-score, kind="stable")]
 
 
-def _tracking(one: TraceKind) -> FloatArray | None:
+def _tracking(kind: TraceKind) -> FloatArray | None:
     """(njoint,) root mean square of measured minus target; None where there are not both."""
-    if not {"measured", "target"} <= set(one.traces):
+    if not {"measured", "target"} <= set(kind.traces):
         return None
-    return np.asarray(np.sqrt(np.nanmean((one.traces["measured"] - one.traces["target"]) ** 2, axis=0)), np.float64)
+    return np.asarray(np.sqrt(np.nanmean((kind.traces["measured"] - kind.traces["target"]) ** 2, axis=0)), np.float64)
 
 
 def _table(page: Page, joints: Sequence[str], quantities: Sequence[TraceKind], order: Sequence[int]) -> None:
-    known = [one for one in quantities if one.limits is not None]
+    known = [kind for kind in quantities if kind.limits is not None]
     errors = next((found for found in map(_tracking, quantities) if found is not None), None)
     if not known and errors is None:
         return
     page.section("Joints, worst first")
-    columns = ["joint", "limb", *(f"{one.title.lower()}: of the limit" for one in known)]
+    columns = ["joint", "limb", *(f"{kind.title.lower()}: of the limit" for kind in known)]
     columns += [] if errors is None else ["tracking error, rad"]
     rows: list[list[Cell]] = []
     for k in order:
-        cells: list[Cell] = [joints[k], limb_of(joints[k]), *(_share(float(one.use[k])) for one in known)]
+        cells: list[Cell] = [joints[k], limb_of(joints[k]), *(_share(float(kind.use[k])) for kind in known)]
         rows.append(cells + ([] if errors is None else [float(errors[k])]))
     few = _FOLDS_ABOVE
     page.table(columns, rows[:few], "Of the limit: 0 is the middle of the range (or standing still), 100 % a limit.")
@@ -123,13 +123,13 @@ def _plot(
     page: Page,
     time: FloatArray,
     joints: Sequence[str],
-    one: TraceKind,
+    kind: TraceKind,
     members: Sequence[int],
     caption: str = "",
     folded: str = "",
 ) -> None:
     picked = list(members)
-    traces = {name: values[:, picked] for name, values in one.traces.items()}
-    limits = None if one.limits is None else (one.limits[0][picked], one.limits[1][picked])
-    figure = joint_traces(time, traces, [joints[k] for k in picked], one.unit, limits=limits)
+    traces = {name: values[:, picked] for name, values in kind.traces.items()}
+    limits = None if kind.limits is None else (kind.limits[0][picked], kind.limits[1][picked])
+    figure = joint_traces(time, traces, [joints[k] for k in picked], kind.unit, limits=limits)
     page.plot(figure, caption, folded=folded)

@@ -1,6 +1,7 @@
-"""What `trueup deploy` prints, and its page: verdict, every question, figures and traces of the run.
+"""Output of `trueup deploy` and its page: verdict, criteria, figures and traces of the run.
 
-What a run needs is imported before the robot is reached, what shows it only afterwards: the robot is not kept waiting.
+Modules of the run are imported before the robot is connected, those of the output only afterwards, so that the robot
+does not wait.
 """
 
 from __future__ import annotations
@@ -54,18 +55,18 @@ def run_replay(verb: ReplayVerb) -> int:
 
 
 def verdict_line(deployed: Deployed) -> str:
-    """How it ended, in one sentence."""
+    """How the run ended, in one sentence."""
     record, run = deployed.record, deployed.outcome
     if run is not None and run.ended in ("tripped", "estop"):
         return f"stopped after {run.seconds:.1f} s ({run.guard}): {run.reason}"
     if record.passed:
         return f"rung {record.rung} passed: {record.name} on {record.identity or record.robot}"
-    failed = ", ".join(one.name for one in record.judged if not one.passed)
+    failed = ", ".join(answer.name for answer in record.judged if not answer.passed)
     return f"rung {record.rung} not passed: {failed}"
 
 
 def next_line(deployed: Deployed, bundle: Path) -> str:
-    """What to do after a rung that was passed."""
+    """Next step after a passed rung."""
     from trueup.deploy.ladder.records import RUNGS
 
     record, driver = deployed.record, deployed.next_driver or "DRIVER"
@@ -78,18 +79,18 @@ def next_line(deployed: Deployed, bundle: Path) -> str:
 
 
 def print_deployed(deployed: Deployed, console: Console) -> None:
-    """All questions, the figures, and the verdict."""
+    """Print the criteria, the figures and the verdict."""
     from trueup.report.terminal import text_table
 
     record = deployed.record
     rows = [
         (
-            one.name,
-            "[green]passed[/green]" if one.passed else "[red]failed[/red]",
-            _escaped(one.found),
-            _escaped(one.asked),
+            answer.name,
+            "[green]passed[/green]" if answer.passed else "[red]failed[/red]",
+            _escaped(answer.found),
+            _escaped(answer.asked),
         )
-        for one in record.judged
+        for answer in record.judged
     ]
     console.print(text_table(("question", "", "found", "asked"), rows))
     for name, value in facts(deployed).items():
@@ -159,8 +160,8 @@ def deploy_page(deployed: Deployed) -> Page:
         page.verdict("warn", f"Allowed: {text}")
     page.section("Questions")
     rows = [
-        (one.name, Badge("good", "passed") if one.passed else Badge("bad", "failed"), one.found, one.asked)
-        for one in record.judged
+        (answer.name, Badge("good", "passed") if answer.passed else Badge("bad", "failed"), answer.found, answer.asked)
+        for answer in record.judged
     ]
     page.table(("question", "verdict", "found", "asked"), rows)
     page.section("Figures")

@@ -1,6 +1,8 @@
-"""What `trueup gap` prints and its page: the verdict first and last, ranked causes with evidence between."""
+"""Output of `trueup gap` and its page: the verdict first and last, ranked causes with evidence between."""
 
 from __future__ import annotations
+
+import shlex
 
 from rich.console import Console
 
@@ -12,6 +14,7 @@ from trueup.report.page import Badge, Page
 from trueup.report.terminal import progress_bar, text_table
 
 _SHOWN = 5
+OUT = "gap"  # folder that commands name where none was given
 
 
 def run_gap(verb: GapVerb) -> int:
@@ -27,7 +30,7 @@ def run_gap(verb: GapVerb) -> int:
             params=verb.params,
             bundle=verb.bundle,
             mapping=verb.mapping,
-            out=verb.out or "gap",
+            out=verb.out or OUT,
             progress=progress,
         ).result
     print_gap(found, console)
@@ -35,20 +38,31 @@ def run_gap(verb: GapVerb) -> int:
         console.print(f"result {found.write(verb.out)}", soft_wrap=True)
         console.print(f"page   {gap_page(found).write(verb.out / 'index.html')}", soft_wrap=True)
     console.print(verdict(found), style=_style(found), markup=False, highlight=False, soft_wrap=True)
+    if found.causes and verb.out is None and found.refit is not None:
+        console.print(f"first  {_written(verb)}", markup=False, highlight=False, soft_wrap=True)
     if found.causes:
         console.print(f"next   {found.causes[0].command}", markup=False, highlight=False, soft_wrap=True)
     return 0 if found.nothing_wrong else 1
 
 
+def _written(verb: GapVerb) -> str:
+    """The same command, that leaves a refit request."""
+    options = {"--robot": verb.robot, "--params": verb.params, "--bundle": verb.bundle, "--mapping": verb.mapping}
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["trueup", "gap", *map(str, verb.logs), *given, "--out", OUT])
+
+
 def verdict(found: GapResult) -> str:
     """The diagnosis in one sentence."""
+    if found.nothing_wrong and found.disagreement:
+        return f"NO SINGLE CAUSE: {found.disagreement}."
     if found.nothing_wrong:
         return "NOTHING WRONG: no single change explains what simulator and robot do differently."
     if not found.causes:
         worst = max(found.distances, key=lambda name: found.distances[name])
         return f"NO COMMANDS IN THE LOG: farthest from simulation is {worst} ({found.distances[worst]:.2g} deviations)."
     first = found.causes[0]
-    rivals = [one.name for one in found.causes[1:] if one.tied] if first.excitation else []
+    rivals = [cause.name for cause in found.causes[1:] if cause.tied] if first.excitation else []
     where = f" ({', '.join(first.joints)})" if first.joints else ""
     text = f"{first.name.upper()}{where}: {first.evidence}."
     return f"{text} As good: {', '.join(rivals)}; to tell them apart: {first.excitation}." if rivals else text
@@ -59,19 +73,24 @@ def print_gap(found: GapResult, console: Console) -> None:
     console.print(verdict(found), style=_style(found), markup=False, highlight=False, soft_wrap=True)
     if found.causes:
         table = text_table(("cause", ">explains", ">90 % from", ">to", ">confidence", "size"))
-        for one in found.causes[:_SHOWN]:
-            name = f"{one.name} (as good)" if one.tied else one.name
-            table.add_row(name, *_shares(one.explained, *one.interval, one.confidence), one.evidence.split(":")[0])
+        for cause in found.causes[:_SHOWN]:
+            name = f"{cause.name} (as good)" if cause.tied else cause.name
+            table.add_row(
+                name, *_shares(cause.explained, *cause.interval, cause.confidence), cause.evidence.split(":")[0]
+            )
         console.print(table)
     for pair in found.pairs[:2]:
         console.print(f"with {pair.names[1]} too: {pair.explained:.0%} (adds {pair.adds:.0%})", highlight=False)
     if found.horizons:
-        errors = [(one.signal, one.horizon, f"{one.error:.3g}", f"{one.moved:.3g}", one.unit) for one in found.horizons]
+        errors = [
+            (horizon.signal, horizon.horizon, f"{horizon.error:.3g}", f"{horizon.moved:.3g}", horizon.unit)
+            for horizon in found.horizons
+        ]
         console.print(text_table(("signal", "after", ">error", ">moved", "unit"), errors))
     if found.distances:
         rows = [(name, f"{value:.3g}") for name, value in found.distances.items()]
         console.print(text_table(("distance of distributions", ">value"), rows))
-    for note in found.notes:
+    for note in (*([found.disagreement] if found.disagreement and found.causes else []), *found.notes):
         console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
 
 
@@ -89,16 +108,16 @@ def gap_page(found: GapResult) -> Page:
         page.table(
             columns,
             [
-                (Badge("warn" if one.tied else "bad", one.name), one.explained, *one.interval, one.confidence,
-                 one.evidence, one.command, one.excitation)
-                for one in found.causes
+                (Badge("warn" if cause.tied else "bad", cause.name), cause.explained, *cause.interval, cause.confidence,
+                 cause.evidence, cause.command, cause.excitation)
+                for cause in found.causes
             ],
             "Share of the squared mismatch of held-out windows that disappears, with its 90 % interval.",
         )  # fmt: skip
     if found.pairs:
         page.section("With a second cause")
         page.table(
-            ("first", "second", "together", "adds"), [(*one.names, one.explained, one.adds) for one in found.pairs]
+            ("first", "second", "together", "adds"), [(*pair.names, pair.explained, pair.adds) for pair in found.pairs]
         )
     page.section("Everything that was tested")
     ordered = sorted(found.tried.items(), key=lambda item: -item[1])
@@ -106,14 +125,14 @@ def gap_page(found: GapResult) -> Page:
     page.section("Mismatch by horizon")
     page.table(
         ("signal", "after", "error", "moved", "unit"),
-        [(one.signal, one.horizon, one.error, one.moved, one.unit) for one in found.horizons],
+        [(horizon.signal, horizon.horizon, horizon.error, horizon.moved, horizon.unit) for horizon in found.horizons],
         "Root mean square, simulated from measured states with the logged commands.",
     )
     if found.distances:
         page.section("Distances of distributions")
         page.table(("signal", "distance"), list(found.distances.items()))
-    if found.notes:
-        page.text("\n\n".join(found.notes))
+    if notes := [one for one in (found.disagreement, *found.notes) if one]:
+        page.text("\n\n".join(notes))
     return page
 
 

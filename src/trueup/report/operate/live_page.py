@@ -1,8 +1,8 @@
 """`trueup deploy page`: a run in the browser. The robot as its sensors say, guard margins, an emergency stop.
 
-A process of its own beside the run: neither a slow browser nor this code can hold up the control loop. Every visitor
+A separate process: neither a slow browser nor this code can delay the control loop. Every visitor
 has their own field for the operator's token; the stop of a visitor without it is disabled, and would be refused by the
-run itself, which alone can tell whether a token is right.
+run itself, which alone can verify a token.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Visitor:
 
 
 class DeployPage:
-    """A page at `url` that shows what a link tells; `update` often, from one thread."""
+    """A page at `url` with the state of a run; call `update` often, from one thread."""
 
     def __init__(self, link: PageLink, *, host: str = "127.0.0.1", port: int = 8090) -> None:
         self._link, self._robot = link, link.robot()
@@ -59,7 +59,7 @@ class DeployPage:
         server.on_client_disconnect(self._goodbye)
 
     def update(self) -> None:
-        """Take in news; draw and print them at their rates; settle tokens."""
+        """Receive the state; draw and print it at its rates; verify tokens."""
         self._link.poll()
         # viser wakes its event loop from this thread by a call that is not thread-safe and may raise after the message
         # has been queued: the next message takes it along

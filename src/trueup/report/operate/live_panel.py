@@ -1,4 +1,4 @@
-"""Panel of the live page as HTML: how a run stands, what is asked, room left to the guards, joints."""
+"""Panel of the live page as HTML: state of the run, command, guard margins, joints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CELL = '<td style="text-align:right;padding:0 0.4em;font-variant-numeric:tabula
 
 
 def readout(robot: Robot, news: News | None, age_s: float, is_over: bool) -> str:
-    """The panel as HTML: how the run stands, what is asked, margins as bars, joints as a table."""
+    """The panel as HTML: state of the run, command, margins as bars, joints as a table."""
     if news is None:
         return _box("waiting for the run", "#666")
     parts = []

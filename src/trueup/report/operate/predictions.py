@@ -1,4 +1,4 @@
-"""`trueup predictions`: every run beside its prediction, and how good the predictions were."""
+"""Output of `trueup predictions`: predictions of a robot against its runs, and their scores."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from trueup.gap.predictions import PredictedQuantity, Predictions, predictions
+from trueup.gap.predictions import PredictedQuantity, Predictions, ScoredRun, predictions
 from trueup.gap.verbs import PredictionsVerb
-from trueup.report.page import Cell
 from trueup.report.terminal import text_table
 
-COLUMNS = ("run", "what", "predicted", "interval", "measured", "inside")
+COLUMNS = ("of the robot", "what", "predicted", "95 %", "measured", "")
+RUNS = ("run", "asked for", "fell", "chance", "velocity error, m/s", "power, W")
 
 
 def run_predictions(verb: PredictionsVerb) -> int:
@@ -27,27 +27,16 @@ def run_predictions(verb: PredictionsVerb) -> int:
 
 
 def print_predictions(found: Predictions, console: Console) -> None:
-    """Table of runs and robots, then one line about all."""
-    if found.runs:
-        console.print(text_table(COLUMNS, [[str(cell) for cell in row] for row in prediction_rows(found)]))
+    """Print scores of robots, then runs; intervals are those of a robot's mean, so single runs have none."""
     for line in summary_lines(found):
         console.print(line, soft_wrap=True, highlight=False)
+    if found.runs:
+        console.print(
+            text_table(COLUMNS, [_row(robot.name, each) for robot in found.robots for each in robot.quantities])
+        )
+        console.print(text_table(RUNS, [_run(run) for robot in found.robots for run in robot.runs]))
     for note in found.notes:
         console.print(f"note     {escape(note)}", soft_wrap=True, highlight=False)
-
-
-def prediction_rows(found: Predictions, robot: str | None = None) -> list[tuple[Cell, ...]]:
-    """Rows of runs, then of all runs of a robot together; `robot`: only those of that name."""
-    out: list[tuple[Cell, ...]] = []
-    for one in found.robots:
-        if robot is not None and one.name != robot:
-            continue
-        for run in one.runs:
-            fell = "fell" if run.fell else "stayed up"
-            out.append((run.name, "fall", f"{run.fall_chance:.0%}", "", fell, f"Brier {run.brier:.2f}"))
-            out += [_row(run.name, quantity) for quantity in run.quantities]
-        out += [_row(f"{one.name}: all runs", quantity) for quantity in one.quantities]
-    return out
 
 
 def summary_lines(found: Predictions) -> list[str]:
@@ -61,7 +50,20 @@ def summary_lines(found: Predictions) -> list[str]:
     return [text, falls + score + base]
 
 
-def _row(name: str, one: PredictedQuantity) -> tuple[Cell, ...]:
-    measured = "-" if one.measured is None else f"{one.measured:.3g} {one.unit}"
-    inside = "-" if one.inside is None else "inside" if one.inside else "outside"
-    return name, one.name, f"{one.predicted:.3g}", f"{one.low:.3g} to {one.high:.3g}", measured, inside
+def _row(name: str, quantity: PredictedQuantity) -> list[str]:
+    measured = "-" if quantity.measured is None else f"{quantity.measured:.3g} {quantity.unit}"
+    inside = "-" if quantity.inside is None else "inside" if quantity.inside else "outside"
+    return [
+        name,
+        quantity.name,
+        f"{quantity.predicted:.3g}",
+        f"{quantity.low:.3g} to {quantity.high:.3g}",
+        measured,
+        inside,
+    ]
+
+
+def _run(run: ScoredRun) -> list[str]:
+    known = {each.name: each.measured for each in run.quantities}
+    measured = ["-" if (value := known.get(name)) is None else f"{value:.3g}" for name in ("velocity error", "power")]
+    return [run.name, run.command, "yes" if run.fell else "no", f"{run.fall_chance:.0%}", *measured]

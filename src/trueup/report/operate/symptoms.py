@@ -1,4 +1,4 @@
-"""`trueup symptoms`: what goes wrong on the robot, what was measured, and the training that mends it."""
+"""Output of `trueup symptoms`: symptoms on the robot, measurements, and the changes of training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = ("symptom", "quantity", ">measured", ">bound", "unit", "")
 
 
 def run_symptoms(verb: SymptomsVerb) -> int:
-    """Measure, judge, write and print; 0: nothing wrong, 1: something is."""
+    """Measure, evaluate, write and print; 0: no symptoms, 1: some."""
     console = Console(stderr=verb.json)
     with console.status("reading") as status:
 
@@ -37,17 +37,17 @@ def run_symptoms(verb: SymptomsVerb) -> int:
 
 
 def print_symptoms(table: SymptomTable, console: Console) -> None:
-    """Every quantity that was looked at, then each symptom with evidence, cause and change."""
-    console.print(text_table(_COLUMNS, [_row(one) for one in table.looked if one.value is not None]))
-    unseen = sorted({one.name for one in table.looked if one.value is None and one.name != "falls at set-down"})
+    """Print every checked quantity, then each symptom with evidence, cause and change."""
+    console.print(text_table(_COLUMNS, [_row(seen) for seen in table.looked if seen.value is not None]))
+    unseen = sorted({seen.name for seen in table.looked if seen.value is None and seen.name != "falls at set-down"})
     if unseen:
         console.print(f"not measured in these recordings: {', '.join(unseen)}", soft_wrap=True, highlight=False)
-    for one in table.symptoms:
-        console.print(f"[red]{one.name}[/]: {escape(one.evidence)}", soft_wrap=True, highlight=False)
-        console.print(f"  bound    {escape(one.bound_from)}", soft_wrap=True, highlight=False)
-        console.print(f"  cause    {escape(one.cause)}", soft_wrap=True, highlight=False)
-        words = "; ".join(change.words for change in one.changes)
-        console.print(f"  training {escape(one.change)}" + (f" ({words})" if words else ""), soft_wrap=True,
+    for symptom in table.symptoms:
+        console.print(f"[red]{symptom.name}[/]: {escape(symptom.evidence)}", soft_wrap=True, highlight=False)
+        console.print(f"  bound    {escape(symptom.bound_from)}", soft_wrap=True, highlight=False)
+        console.print(f"  cause    {escape(symptom.cause)}", soft_wrap=True, highlight=False)
+        words = "; ".join(change.words for change in symptom.changes)
+        console.print(f"  training {escape(symptom.change)}" + (f" ({words})" if words else ""), soft_wrap=True,
                       highlight=False)  # fmt: skip
     for text in table.notes:
         console.print(f"note     {escape(text)}", soft_wrap=True, highlight=False)
@@ -58,7 +58,14 @@ def print_symptoms(table: SymptomTable, console: Console) -> None:
         console.print(f"next     {escape(table.command)}", soft_wrap=True, highlight=False)
 
 
-def _row(one: Looked) -> tuple[str, ...]:
-    bound = "-" if one.bound is None else f"{one.bound:.3g}"
-    assert one.value is not None
-    return one.name, one.quantity.replace("_", " "), f"{one.value:.3g}", bound, one.unit, "told" if one.told else ""
+def _row(seen: Looked) -> tuple[str, ...]:
+    bound = "-" if seen.bound is None else f"{seen.bound:.3g}"
+    assert seen.value is not None
+    return (
+        seen.name,
+        seen.quantity.replace("_", " "),
+        f"{seen.value:.3g}",
+        bound,
+        seen.unit,
+        "told" if seen.told else "",
+    )

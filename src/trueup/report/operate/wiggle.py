@@ -1,4 +1,4 @@
-"""`trueup wiggle`: what is wrong with a robot's joints, what was measured of each, what the test cannot see."""
+"""Output of `trueup wiggle`: faults of a robot's joints, measurements of each, undetectable faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = ("joint", ">answer", ">held low", ">held high", ">offset rad", ">grav
 
 
 def run_wiggle(verb: verbs.WiggleVerb) -> int:
-    """Run the test and print what it found; 0: nothing wrong, 1: something is."""
+    """Run the test and print the findings; 0: none, 1: some."""
     console = Console()
     sweeps = "then drives each slowly through its range" if verb.stops else "nothing more"
     console.print(f"wiggling {verb.robot} on {verb.driver}: moves every joint a little, {sweeps}", highlight=False)
@@ -27,7 +27,7 @@ def run_wiggle(verb: verbs.WiggleVerb) -> int:
 
 
 def print_wiggle(result: WiggleResult, console: Console) -> None:
-    """A table of the joints, then what is wrong, what cannot be seen and what was left out."""
+    """Print a table of the joints, then findings, undetectable faults and omissions."""
     console.print(text_table(_COLUMNS, [_row(joint) for joint in result.joints]))
     for finding in result.findings:
         console.print(f"[red]{finding.kind:8s}[/] {escape(finding.text)}", soft_wrap=True, highlight=False)

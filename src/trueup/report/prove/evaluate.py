@@ -1,4 +1,4 @@
-"""What `trueup evaluate` shows: progress, a table of scenarios, red flags, what breaks the policy; and the page."""
+"""Output of `trueup evaluate`: progress, a table of scenarios, red flags, sensitivity; and the page."""
 
 from __future__ import annotations
 
@@ -61,15 +61,17 @@ def print_score(score: PolicyScore, console: Console) -> None:
     """The table of scenarios, red flags and margins of one policy."""
     console.print(f"\n{score.policy}: {verdict_words(score)}", style="bold", markup=False, soft_wrap=True)
     is_wide = console.width >= _WIDE
-    known = {name: head for name, head in _SHOWN.items() if any(name in one.metrics for one in score.results)}
+    known = {name: head for name, head in _SHOWN.items() if any(name in result.metrics for result in score.results)}
     shown = known if is_wide else {name: head for name, head in known.items() if name == "error"}
     table = text_table(("scenario", ">success", ">95 %", *shown.values(), "failed by"))
-    for one in score.results:
-        numbers = [_number(one, name) for name in shown]
-        style = None if one.passed else "red"
-        interval = f"{one.rate.low:.2f}-{one.rate.high:.2f}"
-        count = f"{one.rate.successes}/{one.rate.trials}"
-        table.add_row(one.title if is_wide else one.name, count, interval, *numbers, _reasons(one), style=style)
+    for result in score.results:
+        numbers = [_number(result, name) for name in shown]
+        style = None if result.passed else "red"
+        interval = f"{result.rate.low:.2f}-{result.rate.high:.2f}"
+        count = f"{result.rate.successes}/{result.rate.trials}"
+        table.add_row(
+            result.title if is_wide else result.name, count, interval, *numbers, _reasons(result), style=style
+        )
     console.print(table)
     console.print(f"error: {score.error_label or 'none'}", style="dim")
     for note in (too_few(score), left_out(score)):
@@ -87,18 +89,18 @@ def print_duels(scores: Sequence[PolicyScore], console: Console) -> None:
     first = scores[0]
     for other in scores[1:]:
         duels = compare(first, other)
-        count = {word: sum(one.outcome == word for one in duels) for word in ("won", "drawn", "lost")}
+        count = {word: sum(duel.outcome == word for duel in duels) for word in ("won", "drawn", "lost")}
         text = ", ".join(f"{word} {number}" for word, number in count.items())
         console.print(f"\n{first.policy} against {other.policy}: {text} of {len(duels)} scenarios", style="bold")
-        for one in duels:
-            if one.outcome != "drawn":
-                console.print(f"  {one.outcome} {first[one.name].title} (p {one.p:.2g})", markup=False)
+        for duel in duels:
+            if duel.outcome != "drawn":
+                console.print(f"  {duel.outcome} {first[duel.name].title} (p {duel.p:.2g})", markup=False)
 
 
 def _print_sensitivity(found: Sensitivity, console: Console) -> None:
     table = text_table(("moved", ">bears", ">breaks at"), title=f"what breaks it, in {found.base!r}")
-    for one in found.probes:
-        table.add_row(one.title, level_words(one, one.margin), level_words(one, one.breaks))
+    for probe in found.probes:
+        table.add_row(probe.title, level_words(probe, probe.margin), level_words(probe, probe.breaks))
     console.print(table)
     if found.pairs:
         worst = found.pairs[0]
@@ -108,9 +110,9 @@ def _print_sensitivity(found: Sensitivity, console: Console) -> None:
         )
 
 
-def _number(one: ScenarioResult, name: str) -> str:
-    return f"{one.metrics[name].mean:.3f}" if name in one.metrics else ""
+def _number(result: ScenarioResult, name: str) -> str:
+    return f"{result.metrics[name].mean:.3f}" if name in result.metrics else ""
 
 
-def _reasons(one: ScenarioResult) -> str:
-    return ", ".join(f"{why} {count}" for why, count in sorted(one.reasons.items(), key=lambda item: -item[1]))
+def _reasons(result: ScenarioResult) -> str:
+    return ", ".join(f"{why} {count}" for why, count in sorted(result.reasons.items(), key=lambda item: -item[1]))

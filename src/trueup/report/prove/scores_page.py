@@ -60,7 +60,7 @@ def add_scores(page: Page, scores: Sequence[PolicyScore]) -> None:
 
 
 def labels(scores: Sequence[PolicyScore]) -> list[str]:
-    """What tells the scores apart: policies, or engines of one policy."""
+    """Labels of the scores: policies, or engines of one policy."""
     if len({score.policy for score in scores}) == len(scores):
         return [score.policy for score in scores]
     return [f"{score.policy} ({score.engine})" for score in scores]
@@ -71,7 +71,7 @@ def _facts(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> N
         worst = score.worst
         facts: dict[str, Cell] = {"policy": name} if len(scores) > 1 else {}
         facts |= {
-            "passed": f"{sum(one.passed for one in score.results)} of {len(score.results)}",
+            "passed": f"{sum(result.passed for result in score.results)} of {len(score.results)}",
             "weakest scenario": f"{worst.name}: {worst.rate.share:.0%}",
             "red flags": str(len(score.red_flags)),
             "engine": score.engine,
@@ -94,39 +94,39 @@ def _scenarios(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) 
     columns = ["scenario", *(part for name in names for part in ((f"{name}" if many else "success"), "95 %", "error"))]
     duels = {}
     if len(scores) == 2 and scores[0].suite_hash == scores[1].suite_hash and scores[0].policy != scores[1].policy:
-        duels = {one.name: one for one in compare(*scores)}
+        duels = {duel.name: duel for duel in compare(*scores)}
         columns.append(f"{names[0]}")
     if not many:
         columns += ["failed by"]
     rows: list[list[Cell]] = []
-    for one in scores[0].results:
-        row: list[Cell] = [one.title]
+    for result in scores[0].results:
+        row: list[Cell] = [result.title]
         for score in scores:
-            row += _success_cells(next((other for other in score.results if other.name == one.name), None))
+            row += _success_cells(next((other for other in score.results if other.name == result.name), None))
         if duels:
-            duel = duels[one.name]
+            duel = duels[result.name]
             row.append(Badge(_OUTCOME[duel.outcome], duel.outcome))  # type: ignore[arg-type]
         if not many:
-            row.append(", ".join(f"{why} {count}" for why, count in one.reasons.items()) or None)
+            row.append(", ".join(f"{why} {count}" for why, count in result.reasons.items()) or None)
         rows.append(row)
-    asked = "passed: the lower end of the interval is at least 80 %, unless the suite says otherwise"
-    page.table(columns, rows, f"error: {scores[0].error_label}, mean over trials; {asked}.")
+    requirement = "passed: the lower end of the interval is at least 80 %, unless the suite says otherwise"
+    page.table(columns, rows, f"error: {scores[0].error_label}, mean over trials; {requirement}.")
     for name, score in zip(names, scores, strict=True):
         for note in (too_few(score), left_out(score)):
             if note:
                 page.text(f"{name}: {note}.")
 
 
-def _success_cells(one: ScenarioResult | None) -> list[Cell]:
-    if one is None:
+def _success_cells(result: ScenarioResult | None) -> list[Cell]:
+    if result is None:
         return [None, None, None]
-    badge = Badge("good" if one.passed else "bad", f"{one.rate.successes}/{one.rate.trials}")
-    error = one.mean("error")
-    return [badge, f"{one.rate.low:.2f} – {one.rate.high:.2f}", None if error is None else f"{error:.3f}"]
+    badge = Badge("good" if result.passed else "bad", f"{result.rate.successes}/{result.rate.trials}")
+    error = result.mean("error")
+    return [badge, f"{result.rate.low:.2f} – {result.rate.high:.2f}", None if error is None else f"{error:.3f}"]
 
 
 def _interval_chart(scores: Sequence[PolicyScore], names: Sequence[str]) -> Any:
-    titles = [one.title for one in scores[0].results][::-1]
+    titles = [result.title for result in scores[0].results][::-1]
     size = 26 + 12 * (len(scores) - 1)
     x = {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": "success"}, "zeroline": False}
     y = {
@@ -139,7 +139,9 @@ def _interval_chart(scores: Sequence[PolicyScore], names: Sequence[str]) -> Any:
     figure.update_layout(showlegend=len(scores) > 1)
     for k, (name, score) in enumerate(zip(names, scores, strict=True)):
         shift = 0.0 if len(scores) == 1 else 0.3 * (0.5 - k / (len(scores) - 1))
-        known = [(titles.index(one.title) + shift, one.rate) for one in score.results if one.title in titles]
+        known = [
+            (titles.index(result.title) + shift, result.rate) for result in score.results if result.title in titles
+        ]
         figure.add_scatter(
             x=[rate.share for _, rate in known],
             y=[place for place, _ in known],
@@ -156,7 +158,7 @@ def _interval_chart(scores: Sequence[PolicyScore], names: Sequence[str]) -> Any:
             name=name,
         )
     figure.add_scatter(
-        x=[one.least for one in scores[0].results][::-1],
+        x=[result.least for result in scores[0].results][::-1],
         y=list(range(len(titles))),
         mode="markers",
         marker={"symbol": "line-ns-open", "color": COLOURS[5], "size": 14},
@@ -167,19 +169,21 @@ def _interval_chart(scores: Sequence[PolicyScore], names: Sequence[str]) -> Any:
 
 
 def _films(page: Page, scores: Sequence[PolicyScore], names: Sequence[str]) -> None:
-    kept = [one for one in scores[0].results if one.film is not None]
+    kept = [result for result in scores[0].results if result.film is not None]
     if not kept:
         return
     page.section("The worst trial of each scenario")
     shown = []
-    for one in kept:
+    for result in kept:
         for name, score in zip(names, scores, strict=True):
-            other = next((found for found in score.results if found.name == one.name), None)
+            other = next((found for found in score.results if found.name == result.name), None)
             if other is None or other.film is None:
                 continue
             why = other.failed[other.worst] or "succeeds"
             who = f"{name}: " if len(scores) > 1 else ""
-            shown.append((score.film(one.name), f"{who}{one.title}, trial {other.worst}: {why.replace('_', ' ')}"))
+            shown.append(
+                (score.film(result.name), f"{who}{result.title}, trial {other.worst}: {why.replace('_', ' ')}")
+            )
     page.films(shown, columns=max(2, len(scores)) if len(scores) > 1 else 3)
 
 
@@ -192,7 +196,7 @@ def _sensitivity(page: Page, found: Sensitivity, of: str) -> None:
     )
     page.table(
         ["moved", "bears", "breaks at"],
-        [[one.title, level_words(one, one.margin), level_words(one, one.breaks)] for one in found.probes],
+        [[probe.title, level_words(probe, probe.margin), level_words(probe, probe.breaks)] for probe in found.probes],
         f"{found.trials} trials a level; without any change {found.nominal.share:.0%} succeed.",
     )
     bad = [pair for pair in found.pairs[:5] if pair.rate.share < 1.0]
@@ -211,19 +215,19 @@ def _rate_badge(share: float) -> Badge:
 
 def _margin_chart(found: Sensitivity) -> Any:
     """A row of blocks for each parameter, one a level, coloured by success."""
-    titles = [one.title for one in found.probes][::-1]
-    most = max(len(one.levels) for one in found.probes)
+    titles = [probe.title for probe in found.probes][::-1]
+    most = max(len(probe.levels) for probe in found.probes)
     x = {"title": {"text": "level, from the mildest on"}, "showticklabels": False, "zeroline": False, "showgrid": False}
     figure = chart(len(titles) * 30 + 110, x, {"automargin": True, "showgrid": False}, l=20, t=20)
     figure.update_layout(barmode="stack", showlegend=False, bargap=0.25, xaxis_range=[0, most])
     for k in range(most):
-        have = [one for one in found.probes[::-1] if k < len(one.levels)]
-        shares = [one.rates[k].share for one in have]
+        have = [probe for probe in found.probes[::-1] if k < len(probe.levels)]
+        shares = [probe.rates[k].share for probe in have]
         figure.add_bar(
-            y=[one.title for one in have],
+            y=[probe.title for probe in have],
             x=[1.0] * len(have),
             orientation="h",
-            text=[level_words(one, one.levels[k]) for one in have],
+            text=[level_words(probe, probe.levels[k]) for probe in have],
             textposition="inside",
             insidetextanchor="middle",
             customdata=[f"{share:.0%}" for share in shares],
@@ -257,8 +261,10 @@ def _flags(page: Page, score: PolicyScore, of: str) -> None:
 
 def _numbers(page: Page, score: PolicyScore, of: str) -> None:
     page.section(f"Numbers{of}")
-    shown = {name: head for name, head in _NUMBERS.items() if any(name in one.metrics for one in score.results)}
-    rows: list[list[Cell]] = [[one.name, *(_rounded(one.mean(name)) for name in shown)] for one in score.results]
+    shown = {name: head for name, head in _NUMBERS.items() if any(name in result.metrics for result in score.results)}
+    rows: list[list[Cell]] = [
+        [result.name, *(_rounded(result.mean(name)) for name in shown)] for result in score.results
+    ]
     page.table(["scenario", *shown.values()], rows, "Means over the trials, until a fall.")
     words = "\n".join(f"{_NUMBERS[name]}: {METRICS[name][0]}" for name in shown)
     page.code(words, folded="What the numbers are")

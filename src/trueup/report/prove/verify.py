@@ -1,4 +1,4 @@
-"""What `trueup verify` prints, and its page: the verdict first, then what blocks, then everything that was asked."""
+"""Output of `trueup verify` and its page: the verdict first, then blocking checks, then all checks."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ def run_verify(verb: VerifyVerb) -> int:
 
 
 def run_select(verb: VerifyVerb, console: Console) -> Path:
-    """Try the snapshots of a run, export the best and say how they did; returns its bundle."""
+    """Test the snapshots of a run, print their scores, export the best; returns its bundle."""
     from trueup.verify.select import select_bundle, select_snapshot  # brings PyTorch
 
     with progress_bar("trying snapshots", console) as progress:
         candidates = select_snapshot(verb.bundle, scenarios=verb.scenarios, threads=verb.threads, progress=progress)
-    rows = [(str(one.iteration), f"{one.success:.1%}", f"{one.error:.3f}") for one in candidates]
+    rows = [
+        (str(candidate.iteration), f"{candidate.success:.1%}", f"{candidate.error:.3f}") for candidate in candidates
+    ]
     console.print(text_table(("snapshot", ">success", ">error"), rows))
     return select_bundle(verb.bundle, candidates)
 
@@ -56,7 +58,7 @@ def verdict_line(certificate: Certificate) -> str:
 
 
 def prediction_line(prediction: Prediction) -> str:
-    """What the robot is predicted to show, with intervals."""
+    """The predicted results on the robot, with intervals."""
     of = prediction
     name = of.metric.replace("_", " ")
     return (
@@ -67,7 +69,7 @@ def prediction_line(prediction: Prediction) -> str:
 
 
 def print_verdict(certificate: Certificate, console: Console) -> None:
-    """All checks, then the verdict and what would mend it."""
+    """Print all checks, then the verdict and remedies."""
     rows = []
     for check in certificate.checks:
         _, word, colour = _STATES[check.state]
@@ -83,27 +85,32 @@ def print_verdict(certificate: Certificate, console: Console) -> None:
 
 
 def verify_page(found: Verified) -> Page:
-    """Verdict, what blocks, the prediction and all other checks; then the scenarios, engines side by side."""
-    one = found.certificate
-    page = Page(f"Gate: {one.name}", f"{one.robot}, task {one.task}, {one.trials} trials of each scenario")
-    page.verdict("good" if one.passed else "bad", verdict_line(one) + ".")
+    """Verdict, blocking checks, prediction and all other checks; then the scenarios, engines side by side."""
+    certificate = found.certificate
+    page = Page(
+        f"Gate: {certificate.name}",
+        f"{certificate.robot}, task {certificate.task}, {certificate.trials} trials of each scenario",
+    )
+    page.verdict("good" if certificate.passed else "bad", verdict_line(certificate) + ".")
     page.facts(
         {
-            "passed": sum(check.state == "pass" for check in one.checks),
-            "blocking": len(one.blocking),
-            "warnings": sum(check.state == "warn" for check in one.checks),
-            "engines": ", ".join(one.engines),
-            "bundle": one.bundle[:12],
+            "passed": sum(check.state == "pass" for check in certificate.checks),
+            "blocking": len(certificate.blocking),
+            "warnings": sum(check.state == "warn" for check in certificate.checks),
+            "engines": ", ".join(certificate.engines),
+            "bundle": certificate.bundle[:12],
         }
     )
-    if one.blocking:
+    if certificate.blocking:
         page.section("What blocks")
-        page.table(("check", "found", "remedy"), [(check.name, check.found, check.remedy) for check in one.blocking])
-    if one.prediction is not None:
+        page.table(
+            ("check", "found", "remedy"), [(check.name, check.found, check.remedy) for check in certificate.blocking]
+        )
+    if certificate.prediction is not None:
         page.section("Prediction")
-        page.text(prediction_line(one.prediction) + ".")
+        page.text(prediction_line(certificate.prediction) + ".")
     page.section("Checks")
-    page.table(("check", "verdict", "found", "asked"), [_row(check) for check in one.checks])
+    page.table(("check", "verdict", "found", "asked"), [_row(check) for check in certificate.checks])
     add_scores(page, list(found.scores.values()))
     return page
 

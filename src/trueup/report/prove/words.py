@@ -9,7 +9,7 @@ from trueup.tasks.evaluation.statistics import wilson
 
 def verdict_words(score: PolicyScore) -> str:
     """The verdict in a sentence."""
-    failed = [one.title for one in score.results if not one.passed]
+    failed = [result.title for result in score.results if not result.passed]
     total = len(score.results)
     if not score.complete:
         return f"not finished, {total} scenarios done"
@@ -21,7 +21,7 @@ def verdict_words(score: PolicyScore) -> str:
 
 def too_few(score: PolicyScore) -> str:
     """Why not even success in every trial would pass a scenario; empty where it would."""
-    strictest = max((one.least for one in score.results), default=0.0)
+    strictest = max((result.least for result in score.results), default=0.0)
     if wilson(score.trials, score.trials).low >= strictest:
         return ""
     needed = next(count for count in range(1, 10**6) if wilson(count, count).low >= strictest)
@@ -29,8 +29,8 @@ def too_few(score: PolicyScore) -> str:
 
 
 def left_out(score: PolicyScore) -> str:
-    """What this engine could not honour, by scenario; empty where it could do everything."""
-    left = {one.name: ", ".join(one.not_honoured) for one in score.results if one.not_honoured}
+    """Conditions that this engine cannot simulate, by scenario; empty if there are none."""
+    left = {result.name: ", ".join(result.not_honoured) for result in score.results if result.not_honoured}
     every = [part for part in dict.fromkeys(left.values()) if list(left.values()).count(part) == len(score.results)]
     shown = "; ".join(f"{name}: {part}" for name, part in left.items() if part not in every)
     whole = f"{every[0]} in all scenarios" if every else ""
@@ -42,7 +42,7 @@ def verdict_status(score: PolicyScore) -> Status:
     """good: all passed; warn: some; bad: fewer than half."""
     if score.passed:
         return "good"
-    return "warn" if 2 * sum(one.passed for one in score.results) >= len(score.results) else "bad"
+    return "warn" if 2 * sum(result.passed for result in score.results) >= len(score.results) else "bad"
 
 
 def level_words(probe: ProbeResult, level: float | None) -> str:

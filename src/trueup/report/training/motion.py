@@ -1,4 +1,4 @@
-"""What `trueup motion` shows: what was imported, findings of a check, a film of the reference."""
+"""Output of `trueup motion`: imported motions, findings of a check, films of the reference."""
 
 from __future__ import annotations
 
@@ -110,8 +110,10 @@ def run_retarget(verb: RetargetVerb) -> int:
         print(json.dumps({"file": str(verb.out)} | figures | report.as_dict()))
         return int(not report.usable)
     console.print(_qualities(found))
-    for one in report.findings:
-        console.print(f"[{_COLOUR[one.level]}]{one.level}[/{_COLOUR[one.level]}] {one.code}: {one.evidence}")
+    for finding in report.findings:
+        console.print(
+            f"[{_COLOUR[finding.level]}]{finding.level}[/{_COLOUR[finding.level]}] {finding.code}: {finding.evidence}"
+        )
     console.print(f"{verb.out}   {_about(found.motion)}, {found.rows_per_s:.0f} rows/s on one core", soft_wrap=True)
     return int(not report.usable)
 
@@ -128,7 +130,7 @@ def _qualities(found: Retargeted) -> Table:
     before, after = asdict(found.before), asdict(found.after)
     for name, (what, scale, unit) in _QUALITIES.items():
         if after[name] is not None:
-            table.add_row(what, *(f"{scale * one[name]:.2f} {unit}" for one in (before, after)))
+            table.add_row(what, *(f"{scale * quality[name]:.2f} {unit}" for quality in (before, after)))
     return table
 
 
@@ -195,10 +197,10 @@ def qpos_of(motion: Motion, robot: Robot, model: mujoco.MjModel) -> FloatArray:
 
 def print_report(motion: Motion, report: MotionReport, console: Console) -> None:
     """Findings with what to do, then the figures."""
-    for one in report.findings:
-        colour = _COLOUR[one.level]
-        console.print(f"[{colour}]{one.level}[/{colour}] {one.code}: {one.evidence}")
-        console.print(Padding(f"do: {one.fix}", (0, 0, 0, 4)))
+    for finding in report.findings:
+        colour = _COLOUR[finding.level]
+        console.print(f"[{colour}]{finding.level}[/{colour}] {finding.code}: {finding.evidence}")
+        console.print(Padding(f"do: {finding.fix}", (0, 0, 0, 4)))
     figures = report.figures
     feet = ""
     if "skate_m_s" in figures:

@@ -46,7 +46,7 @@ class MotionPage(ModelPage):
         return min(round(self.at_s * self.motion.rate_hz), len(self.motion) - 1)
 
     def pause(self) -> None:
-        """Stand still, or go on."""
+        """Pause or resume."""
         self.plays = not self.plays
 
     def move_to(self, seconds: float) -> None:
@@ -54,7 +54,7 @@ class MotionPage(ModelPage):
         self.at_s = seconds
 
     def step(self, seconds: float) -> None:
-        """Go on by `seconds` of the clock, from the end to the beginning, and draw."""
+        """Advance by `seconds`, wrapping at the end, and draw."""
         if self.plays:
             self.at_s = (self.at_s + seconds * self.speed.value) % max(self.motion.seconds, _FRAME_S)
         self.draw(self.qpos[self.row])

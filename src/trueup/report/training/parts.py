@@ -1,4 +1,4 @@
-"""Parts of the page of a run: reward terms, what was asked against what was measured, the gait, smoothness."""
+"""Parts of a run's page: reward terms, commanded against measured motion, gait, smoothness."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reward_terms(page: Page, rows: Sequence[Row], task: Task) -> None:
 
 
 def episode_parts(page: Page, episode: Episode) -> None:
-    """What was asked and measured, the gait and the smoothness of the actions, of those that the episode has."""
+    """Commanded and measured motion, gait, and smoothness of the actions, as far as the episode has them."""
     if episode.measured.shape == episode.asked.shape and episode.names:
         page.section("Asked and measured")
         page.plot(_asked(episode), "One episode without exploration.")

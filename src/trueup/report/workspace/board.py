@@ -25,7 +25,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal is the operator's."""
+        """Print nothing: the terminal is the operator's."""
 
 
 @contextmanager

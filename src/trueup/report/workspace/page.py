@@ -13,12 +13,15 @@ _SHORT = 10  # digits of a hash that are shown
 def write_workspace_page(story: Story, path: Path) -> Path:
     """Write the page; links are relative to its folder."""
     page = Page(story.title, story.subtitle)
-    page.facts(story.facts)
     for status, text in story.summary:
         page.verdict(status, text)
+    page.text(story.lead)
+    page.facts(story.facts)
     if story.comparison is not None:
         page.section("Round against round")
         page.table(*story.comparison)
+        for figure, caption in story.plots:
+            page.plot(figure, caption)
         if story.films:
             page.films(story.films, columns=2)
     for number, chapters in story.rounds.items():
@@ -30,7 +33,8 @@ def write_workspace_page(story: Story, path: Path) -> Path:
         "parents, or what was asked of it, changes. Hashes are of content: times and places on disk do not count."
     )
     page.table(
-        ("artifact", "state", "hash", "made of", "files", "time, s", "CPU, s"), [_row(one) for one in story.artifacts]
+        ("artifact", "state", "hash", "made of", "files", "time, s", "CPU, s"),
+        [_row(artifact) for artifact in story.artifacts],
     )
     return page.write(path)
 
@@ -47,19 +51,21 @@ def _chapter(page: Page, number: int, chapter: Chapter) -> None:
         page.films(chapter.films, columns=3 if len(chapter.films) > 2 else 2)
     for columns, rows in chapter.tables:
         page.table(columns, rows)
+    for title, (columns, rows) in chapter.details.items():
+        page.table(columns, rows, folded=title)
     for figure, caption in chapter.plots:
         page.plot(figure, caption)
     if chapter.links:
         page.links([Link(text, target) for text, target in chapter.links.items()])
 
 
-def _row(one: Artifact) -> tuple[Cell, ...]:
+def _row(artifact: Artifact) -> tuple[Cell, ...]:
     return (
-        Link(one.key, f"{one.key}/manifest.json", anchor=one.key) if one.hash else one.key,
-        Badge(one.status, one.state),
-        one.hash[:_SHORT],
-        tuple(Link(f"{key} {value[:_SHORT]}", f"#{key}") for key, value in one.parents.items()),
-        tuple(Link(text, target) for text, target in one.files.items()),
-        round(one.seconds, 1),
-        round(one.cpu_seconds, 1),
+        Link(artifact.key, f"{artifact.key}/manifest.json", anchor=artifact.key) if artifact.hash else artifact.key,
+        Badge(artifact.status, artifact.state),
+        artifact.hash[:_SHORT],
+        tuple(Link(f"{key} {value[:_SHORT]}", f"#{key}") for key, value in artifact.parents.items()),
+        tuple(Link(text, target) for text, target in artifact.files.items()),
+        round(artifact.seconds, 1),
+        round(artifact.cpu_seconds, 1),
     )

@@ -1,4 +1,4 @@
-"""Story: what the page of a workspace tells, as plain data; the loop fills it in."""
+"""Story: content of a workspace's page, as plain data; the loop fills it in."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trueup.report.page import Cell, Status
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """What one stage of one round came to.
+    """Result of one stage of one round.
 
     films    with their captions, side by side
-    tables   columns and rows
+    tables   columns and rows; details: the same under titles that open them
     links    text -> file, relative to the page
     """
 
@@ -26,6 +26,7 @@ class Chapter:
     facts: Mapping[str, Cell] = field(default_factory=dict)
     films: Sequence[tuple[Path, str]] = ()
     tables: Sequence[tuple[Sequence[str], Sequence[Sequence[Cell]]]] = ()
+    details: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Cell]]]] = field(default_factory=dict)
     plots: Sequence[tuple[Any, str]] = ()
     links: Mapping[str, str] = field(default_factory=dict)
 
@@ -47,13 +48,19 @@ class Artifact:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A workspace from top to bottom; `films`: beside the comparison of rounds."""
+    """A workspace from top to bottom.
+
+    lead            what was done, in words
+    plots, films    beside the comparison of rounds
+    """
 
     title: str
     subtitle: str
+    lead: str
     facts: Mapping[str, Cell]
     summary: Sequence[tuple[Status, str]]
     comparison: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None
     rounds: Mapping[int, Sequence[Chapter]]
     artifacts: Sequence[Artifact]
+    plots: Sequence[tuple[Any, str]] = ()
     films: Sequence[tuple[Path, str]] = ()

@@ -1,1 +1,1 @@
-"""A spec for a stranger's model file: what the file says, what is guessed, and the folder that holds both."""
+"""Drafts a spec for a bare model file: facts of the file, marked guesses, and a robot folder."""

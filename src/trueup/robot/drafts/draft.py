@@ -1,4 +1,4 @@
-"""A first spec from a bare model file: what the file says is taken over, what it does not say is guessed and marked.
+"""A first spec from a bare model file: facts of the file are copied, missing ones are guessed and marked.
 
 The rules, in one place:
 - joints: those that an actuator of the file drives, or all hinges and slides if it has no actuators; model order
@@ -172,8 +172,8 @@ class _Drafter:
         speed = self.checked.urdf_speeds.get(name)
         if speed is not None and speed < PLACEHOLDER_SPEED:
             return speed
-        told = "nothing about speed" if speed is None else f"{speed:g} per second, a placeholder"
-        self._guess("velocity", joint, f"the file says {told}")
+        source = "nothing about speed" if speed is None else f"{speed:g} per second, a placeholder"
+        self._guess("velocity", joint, f"the file says {source}")
         return GUESSED_SPEED[int(self.model.jnt_type[joint])]
 
     def _torque(self, joint: int) -> float:
@@ -193,8 +193,8 @@ class _Drafter:
         largest = PLACEHOLDER_TORQUE * self._weight(self.base) * max(self.stance.height, 0.1)
         if positive and (not self.floating or min(positive) < largest):
             return min(positive)
-        told = f"the file's {min(positive):g} is a placeholder: " if positive else ""
-        self._guess("torque", joint, f"{told}three times what gravity asks of it in the default pose")
+        placeholder = f"the file's {min(positive):g} is a placeholder: " if positive else ""
+        self._guess("torque", joint, f"{placeholder}three times what gravity asks of it in the default pose")
         return max(1.0, 3.0 * self._gravity_load(joint))
 
     def _weight(self, body: int) -> float:

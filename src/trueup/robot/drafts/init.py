@@ -1,4 +1,4 @@
-"""From a stranger's model file to a robot folder of one's own: model.xml, its assets, and a spec.toml to edit."""
+"""From a bare model file to a robot folder: model.xml, its assets, and a spec.toml to edit."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _point_to_assets(tree: XmlNode, checked: CheckedModel) -> None:
 
 
 def spec_text(draft: Draft, notes: tuple[Note, ...] = ()) -> str:
-    """The drafted spec as TOML, every guessed number marked; delete a mark when you have put in the true number."""
+    """The drafted spec as TOML, every guessed number marked; delete a mark when you have entered the true number."""
     spec = msgspec.structs.replace(draft.spec, model=MODEL_FILE)
     lines = ["# Drafted. Numbers marked 'guessed' are not in the model file: replace them, then delete the mark."]
     for key, reason in draft.guesses.items():

@@ -1,4 +1,4 @@
-"""How a drafted robot stands: its default pose, the shapes it stands on, and the load of standing.
+"""Stance of a drafted robot: default pose, shapes on the ground, and the load of standing.
 
 The pose is the file's keyframe if the robot stands in it. Without one every joint is at zero, or in the middle of its
 range where zero lies outside (a knee). Then

@@ -1,4 +1,4 @@
-"""Excitation: a spec and a config in, a plan that shows the joints' physics out. Deterministic for a seed.
+"""Excitation: from a spec and a config to a plan that excites the joints' dynamics. Deterministic for a seed.
 
 Every plan starts and ends at rest at the spec's excitation pose (the default, unless `excited_at` says otherwise) and
 stays inside the parts of the position and velocity limits that `LimitCfg` grants. Torque and self-collision need a
@@ -26,7 +26,7 @@ SHORTEST_S = 2.0  # of a joint's motion: less shows neither a slow tone nor a se
 
 @dataclass(frozen=True, kw_only=True)
 class ExcitationCfg:
-    """What to play.
+    """Shape and timing of an excitation.
 
     seconds        of the whole plan, from rest to rest (the way to its first pose comes on top)
     rate_hz        rows a second: the rate of commands and of the log

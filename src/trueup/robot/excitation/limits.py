@@ -1,6 +1,6 @@
-"""How far, how fast and how hard each joint may be excited: from the spec and fractions of its limits.
+"""Limits of each joint's excitation: from the spec and fractions of its limits.
 
-The spec knows no inertia, so torque is kept in hand by an acceleration limit here and is predicted in the model by
+The spec has no inertia, so torque is bounded by an acceleration limit here and predicted in the model by
 `world.rehearse`, which makes the motion smaller where the prediction says so.
 """
 
@@ -72,7 +72,7 @@ def joint_bounds(spec: RobotSpec, cfg: LimitCfg, *, rate_hz: float) -> tuple[Bou
 
 
 def sensible_rate_hz(spec: RobotSpec, cfg: LimitCfg | None = None) -> float:
-    """The lowest customary command rate at which no servo is so stiff that its targets must crawl.
+    """The lowest customary command rate at which stiff servos still allow fast enough targets.
 
     See `burst_fraction`: the allowed velocity rises with the rate. One that lets every joint move at WALKING_PACE (or
     at what its own limit grants) will do.

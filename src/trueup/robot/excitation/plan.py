@@ -1,4 +1,4 @@
-"""Plan: what the joints shall do, on a clock. Pure numbers: no robot, no engine.
+"""Plan: joint targets over time. Pure numbers: no robot, no engine.
 
 A plan is made by `excitation`, rehearsed by `world.rehearse`, carried out by `record`. Moves between poses follow the
 minimum-jerk polynomial s(x) = 10 x^3 - 15 x^4 + 6 x^5 (Flash and Hogan 1985): at rest at both ends, peak speed
@@ -87,7 +87,7 @@ def move_time(distance: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) ->
 
 
 def move_distance(seconds: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) -> FloatArray:
-    """How far a minimum-jerk move may go in a given time; the inverse of `move_time`."""
+    """Largest distance of a minimum-jerk move in a given time; the inverse of `move_time`."""
     span = np.asarray(seconds, np.float64)
     by_speed = span * np.asarray(speed) / PEAK_SPEED
     return np.asarray(np.minimum(by_speed, span**2 * np.asarray(acceleration) / PEAK_ACCELERATION), np.float64)

@@ -1,8 +1,8 @@
 """The shapes of excitation: one joint's deviation from its default pose, as pure functions of numbers.
 
 Each wave fills `slot.rows` rows and stays inside its `Bounds` by construction; start and end are smoothed by
-the caller. Joints that move together get waves that differ (other tones, other order, other times), because
-what two joints do alike cannot be told apart afterwards.
+the caller. Joints that move together get different waves (tones, order, times), because
+equal motions of two joints cannot be separated afterwards.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Model files of other people: bounded XML, confined file access, repaired URDF, compilation in a guarded process."""
+"""Untrusted model files: bounded XML, confined file access, repaired URDF, compilation in a guarded process."""

@@ -1,10 +1,12 @@
-"""The first compilation of a stranger's model, in the guarded process, and the changes made to a model on the way.
+"""The first compilation of an untrusted model, in the guarded process, and the changes made to a model on the way.
 
 The engine may crash, hang or allocate without bound on hostile input. Answers are kept by content, so that a robot is
 tried once.
 """
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 import mujoco
@@ -38,14 +40,14 @@ class CompileJob(msgspec.Struct, kw_only=True):
 
 
 class CompileGuard:
-    """Tries models in a guarded process and remembers what came of them."""
+    """Compiles models in a guarded process and remembers the results."""
 
     def __init__(self) -> None:
         self.process = GuardedProcess(f"{__name__}:try_model")
         self._answers: dict[str, GuardedAnswer] = {}
 
-    def judge(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
-        """Try the job, or return what an equal one gave before."""
+    def try_job(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
+        """Try the job, or return the answer of an equal one."""
         key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)
         if answer is None:
@@ -58,7 +60,7 @@ class CompileGuard:
 
 
 def build(job: CompileJob) -> mujoco.MjSpec:
-    """Parse the job's text and make the same changes in the trial and in earnest."""
+    """Parse the job's text and apply its changes, the same in the trial and outside."""
     spec = mujoco.MjSpec.from_string(job.xml, include=job.submodels, assets=job.assets)
     if "balance" in job.repairs:
         spec.compiler.balanceinertia = True
@@ -119,7 +121,8 @@ def try_model(request: dict[str, object]) -> None:
                 raise ValueError(f"numbers overflow: {name} is not finite after compilation")
         mujoco.mj_forward(model, mujoco.MjData(model))
     except Exception as error:
-        if "alloc" in str(error).lower():
+        # the compiler's own std::bad_alloc ends as an "unknown exception"
+        if re.search("alloc|unknown exception", str(error).lower()):
             raise MemoryError from None
         raise
 

@@ -30,7 +30,7 @@ _ROS_DEPTH = 2  # folders between a URDF and the package.xml above it, at most
 
 
 class Note(NamedTuple):
-    """Something that was left out or mended on the way in; inspection shows it."""
+    """A part that was left out or repaired while reading; shown by inspection."""
 
     code: str
     where: str
@@ -39,7 +39,7 @@ class Note(NamedTuple):
 
 @dataclass(kw_only=True)
 class FileCollector:
-    """What a model needs from the disk.
+    """Files of a model, found and read.
 
     model   the model file
     root    a folder above it that its references may reach too; None: the model's folder, and of a URDF that lies in a
@@ -238,7 +238,7 @@ def _collect_reference(files: FileCollector, node: XmlNode, key: str, dirs: dict
 
 
 def _stl_problem(data: bytes) -> str:
-    """What keeps MuJoCo from reading an STL: it wants the binary form, with at most 200000 faces."""
+    """Why MuJoCo cannot read an STL: it needs the binary form with at most 200000 faces; "" if it can."""
     faces = int.from_bytes(data[80:84], "little")
     if len(data) < 134 or len(data) != 84 + 50 * faces:
         text = data[:5] == b"solid"

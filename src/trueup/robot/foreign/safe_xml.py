@@ -1,4 +1,4 @@
-"""XML from strangers: a bounded tree, checked number by number, written back in a form the engine reads safely.
+"""Untrusted XML: a bounded tree, checked number by number, written back in a form the engine reads safely.
 
 Knows XML and the attribute names of MJCF and URDF; opens no file. The tree remembers the file and line of every
 element, so that a complaint of the engine about the rewritten text leads back to the user's own line.

@@ -1,4 +1,4 @@
-"""A model file from anywhere: it ends as an engine model or as a TrueupError with file and place, in bounded time.
+"""Reads an untrusted model file: gives an engine model or a TrueupError with file and place, in bounded time.
 
 Three checks, one after the other: a bounded XML tree with every number checked (`safe_xml`), every referenced file
 found and read inside the allowed folder (`files`, `urdf`), and a first compilation in a process of its own with
@@ -48,7 +48,7 @@ class CheckedModel:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was left out or mended."""
+        """Parts that were left out or repaired."""
         return tuple(self.files.notes)
 
     @property
@@ -63,7 +63,7 @@ class CheckedModel:
 
 
 def read_model(path: Path, root: Path | None = None) -> CheckedModel:
-    """Read a stranger's model file with all that it needs, checked."""
+    """Read an untrusted model file with all files that it needs, checked."""
     GUARD.process.start()
     start = time.thread_time()
     files = FileCollector(model=path, root=root)
@@ -96,7 +96,7 @@ def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.
         cpu_s=max(SECONDS - (time.thread_time() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
         memory_bytes=(MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb)) << 20,
     )
-    answer = _judge_with_repairs(job, limits, files)
+    answer = _try_with_repairs(job, limits, files)
     if answer.kind != "ok":
         raise _as_error(answer, limits, files.model, origin)
     for note in files.notes:
@@ -108,11 +108,11 @@ def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.
         raise _as_error(GuardedAnswer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
-    """Try the model; where the engine itself names the change that it needs, make the change and say so."""
+def _try_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
+    """Try the model; where the engine names a change that it needs, apply and report it."""
     spent = 0.0
     while True:
-        answer = GUARD.judge(job, limits)
+        answer = GUARD.try_job(job, limits)
         spent += answer.cpu_s
         repair = next((name for name, (words, _) in REPAIRS.items() if words in answer.message), None)
         if answer.kind != "error" or repair is None or repair in job.repairs or spent > limits.cpu_s:
@@ -143,7 +143,7 @@ def _as_error(answer: GuardedAnswer, limits: GuardLimits, model: Path, origin: l
 
 
 def _element(message: str) -> str:
-    """The part of the engine's complaint that says which element, e.g. `name 'hip', id = 4`."""
+    """The part of the engine's message that names the element, e.g. `name 'hip', id = 4`."""
     found = re.search(r"(?:Element )?name '([^']*)'", message)
     return f"element {found.group(1)!r}" if found else "model"
 

@@ -1,1 +1,1 @@
-"""What a robot is made of and what is wrong with it: numbers, and lints that name them."""
+"""Inspection of a robot: its numbers, and lints on them."""

@@ -1,4 +1,4 @@
-"""What a robot is made of and what is wrong with it, in numbers. Printing belongs to `report`."""
+"""Inspection of a robot: tables of its parts and findings, in numbers. Printing is in `report`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Inspection:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What the checks look at: the robot, its file as it is, and the model built from both in the default pose."""
+    """Input of the checks: the robot, its file, and the model built from both in the default pose."""
 
     robot: Robot
     checked: CheckedModel | None  # None for a built-in robot, whose file is ours
@@ -90,7 +90,7 @@ class Subject:
 
 
 def inspect_robot(robot: Robot) -> Inspection:
-    """Look at a robot in its default pose and list what would spoil a simulation of it.
+    """Check a robot in its default pose and list problems of its simulation.
 
     A file that cannot be read raises; a spec that does not fit its model is a finding.
     """

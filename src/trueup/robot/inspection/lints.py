@@ -1,4 +1,4 @@
-"""Checks of what the file and the spec say: left-out parts, guesses, limits, names. Physics: `lints_physics`."""
+"""Checks of file and spec: left-out parts, guesses, limits, names. Physics: `lints_physics`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def check_notes(subject: Subject) -> Iterator[Lint]:
 
 
 def check_guesses(subject: Subject) -> Iterator[Lint]:
-    """Numbers that nobody measured: those a draft made up, or that still bear their mark in spec.toml."""
+    """Unmeasured numbers: guesses of a draft, or still marked as such in spec.toml."""
     by_code: dict[str, list[tuple[str, str]]] = {}
     for key, reason in _guesses(subject).items():
         field, _, joint = key.replace("passive ", "passive of ").partition(" of ")

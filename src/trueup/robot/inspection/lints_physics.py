@@ -1,4 +1,4 @@
-"""Checks of masses, shapes, contacts and servos, each with the number that convicts it."""
+"""Checks of masses, shapes, contacts and servos, each with the number behind it."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError
 from trueup.motion.bodies import BodyTree, complete
+from trueup.motion.holding import holding_targets
 from trueup.motion.motion import Motion
 from trueup.motion.readers.open import open_motion
 from trueup.motion.rotations import conjugate, multiply, rotate
@@ -41,7 +42,7 @@ class TrackingGoal(GoalCfg):
     error: ClassVar[tuple[str, str] | None] = ("body_error", "m")
     motions: tuple[str, ...]
     bodies: tuple[str, ...]
-    limit_m: tuple[float, float] = (1.5, 0.3)
+    limit_m: tuple[float, float] = (0.5, 0.25)
     failed_m: float = 0.5
     anchor: str = ""
 
@@ -50,7 +51,8 @@ class TrackingGoal(GoalCfg):
 
 
 class Tracking(Goal):
-    """Where each row is; values: joints minus default pose, their speeds, gravity in the reference's base, phase."""
+    """Where each row is; values: the targets that hold the reference (`motion.holding`) minus the default pose, joint
+    speeds, gravity in the reference's base, phase."""
 
     def __init__(self, cfg: TrackingGoal, place: GoalPlace) -> None:
         self.cfg, self._sim, self._random, self._training = cfg, place.sim, place.random, place.training
@@ -63,19 +65,19 @@ class Tracking(Goal):
         self.anchor = self.tree.index(cfg.anchor) if cfg.anchor else int(self.tracked[0])
         found = [open_motion(name, robot) for name in cfg.motions]
         self.reference = ReferenceRows(
-            [_at_rate(one, rate, place) for one in found], self.tree, self.tracked, self.anchor
+            [_at_rate(motion, rate, place) for motion in found], self.tree, self.tracked, self.anchor
         )
         default = robot.spec.default_pose.astype(np.float32)
         ref = self.reference
         down = rotate(conjugate(ref.root_quat), np.tile(np.array([0, 0, -1], np.float32), (len(ref.root_quat), 1)))
-        self._rows = np.concatenate([ref.joint_pos - default, ref.joint_vel, down, ref.phase[:, None]], axis=1)
+        self._rows = np.concatenate([ref.held - default, ref.joint_vel, down, ref.phase[:, None]], axis=1)
         self.ncommand = self._rows.shape[1]
         self.mirror_parts = (("joints", len(default)), ("joints", len(default)), ("vector", 3), ("same", 1))
         at_rest = self.tree.place(np.zeros((1, 3)), np.array([[1.0, 0, 0, 0]]), robot.spec.default_pose[None])
         self.bodies = np.asarray(at_rest.pos[0, self.tracked], float)
         super().__init__(sim.nsim)
         self.at = np.zeros(sim.nsim, np.int64)  # row of the reference that is asked for
-        self.limit: Float32 = np.array([cfg.limit_m[0]], np.float32)
+        self.limit: Float32 = np.array([cfg.limit_m[0] if place.training else np.inf], np.float32)
         self._bin = max(1, round(_BIN_S * rate))
         self._failures = np.zeros(-(-len(ref.phase) // self._bin))
 
@@ -143,17 +145,20 @@ class ReferenceRows:
     """All motions, one after the other, at the control rate, float32: root, joints, and the tracked bodies.
 
     first, last  row of each motion; `motion` (T,) which one a row belongs to; `phase` (T,) from 0 to 1
+    held         (T, njoint) servo targets that hold it
     """
 
     def __init__(self, motions: list[Motion], tree: BodyTree, tracked: NDArray[np.intp], anchor: int) -> None:
-        lengths = np.array([len(one) for one in motions])
+        lengths = np.array([len(motion) for motion in motions])
         self.first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         self.last = self.first + lengths - 1
         self.motion = np.repeat(np.arange(len(motions)), lengths)
         self.phase = np.concatenate([np.linspace(0, 1, n) for n in lengths]).astype(np.float32)
         names = ("root_pos", "root_quat", "root_vel", "root_spin", "joint_pos", "joint_vel")
-        parts = [np.concatenate([getattr(one, name) for one in motions]).astype(np.float32) for name in names]
+        parts = [np.concatenate([getattr(motion, name) for motion in motions]).astype(np.float32) for name in names]
         self.root_pos, self.root_quat, self.root_vel, self.root_spin, self.joint_pos, self.joint_vel = parts
+        held = [holding_targets(complete(one, tree.robot, tree), tree.robot, tree) for one in motions]
+        self.held = np.concatenate(held).astype(np.float32)
         bodies = tree.place(
             self.root_pos, self.root_quat, self.joint_pos, (self.root_vel, self.root_spin, self.joint_vel)
         )

@@ -54,6 +54,18 @@ def body_spin_gap(sense: Sense, ids: Rows) -> Values:
     return _state(sense, ids)[..., 10:13] - _goal(sense).reference.spin[_asked(sense, ids)]
 
 
+def joint_gap(sense: Sense, ids: Rows) -> Values:
+    """Joint positions minus the reference's, (n, njoint)."""
+    joints: Values = sense.sim.motion.of(ids).joint_pos.astype(np.float32)
+    return joints - _goal(sense).reference.joint_pos[_asked(sense, ids)]
+
+
+def joint_vel_gap(sense: Sense, ids: Rows) -> Values:
+    """Joint speeds minus the reference's, (n, njoint)."""
+    speeds: Values = sense.sim.motion.of(ids).joint_vel.astype(np.float32)
+    return speeds - _goal(sense).reference.joint_vel[_asked(sense, ids)]
+
+
 def tracking_limit(sense: Sense, ids: Rows) -> Values:
     """Furthest that a body may be from the reference now, (n,)."""
     rows = sense.sim.nsim if ids is None else len(ids)
@@ -87,6 +99,8 @@ TRACKING_SIGNALS = {
     "body_turn": Signal(body_turn, "rad"),
     "body_vel_gap": Signal(body_vel_gap, "m/s"),
     "body_spin_gap": Signal(body_spin_gap, "rad/s"),
+    "joint_gap": Signal(joint_gap, "rad"),
+    "joint_vel_gap": Signal(joint_vel_gap, "rad/s"),
     "tracking_limit": Signal(tracking_limit, "m"),
     "reference_turn": Signal(reference_turn, "1", "turn"),
     "reference_ahead": Signal(reference_ahead, "m", "bodies"),

@@ -116,8 +116,8 @@ def _require_legs(robot: Robot) -> None:
         "it does not stand (base.stand_height = 0)": spec.base.floating and spec.base.stand_height <= 0.0,
     }
     if any(lacks.values()):
-        said = " and ".join(text for text, applies in lacks.items() if applies)
-        raise TrueupError(f"robot {spec.name!r} cannot take a task for legged robots: {said} in its spec")
+        missing = " and ".join(text for text, applies in lacks.items() if applies)
+        raise TrueupError(f"robot {spec.name!r} cannot take a task for legged robots: {missing} in its spec")
 
 
 def _leg(model: mujoco.MjModel, robot: Robot, foot: str) -> list[str]:

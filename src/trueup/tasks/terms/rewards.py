@@ -265,9 +265,9 @@ def saturation(frame: Frame) -> Float32:
 
 def idling(frame: Frame) -> Float32:
     """Asked for more than 0.2 m/s, and less than a quarter of it done."""
-    asked = np.hypot(frame.command[:, 0], frame.command[:, 1])
+    speed = np.hypot(frame.command[:, 0], frame.command[:, 1])
     done = (frame.base_vel[:, :2] * frame.command[:, :2]).sum(axis=1)
-    return ((asked > 0.2) & (done < _IDLE * asked * asked)).astype(np.float32)
+    return ((speed > 0.2) & (done < _IDLE * speed * speed)).astype(np.float32)
 
 
 def _foot_speed_squared(frame: Frame) -> Float32:

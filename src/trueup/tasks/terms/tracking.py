@@ -40,12 +40,7 @@ class JointKernel:
     speed: bool = False
 
     def __call__(self, frame: Frame) -> Float32:
-        n = frame.joint_pos.shape[1]
-        if self.speed:
-            gap = frame.joint_vel - frame.asked[:, n : 2 * n]
-        else:
-            gap = frame.joint_pos - frame.default_pose - frame.asked[:, :n]
-        return kernel(gap, self.scale)
+        return kernel(frame.joint_vel_gap if self.speed else frame.joint_gap, self.scale)
 
 
 def body_error(frame: Frame) -> Float32:

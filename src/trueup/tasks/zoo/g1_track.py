@@ -94,6 +94,7 @@ def _tracking(robot: str, motions: tuple[str, ...], bodies: tuple[str, ...]) -> 
                 CriticTerm("reference_ahead", 5.0),
                 CriticTerm("foot_contact"),
             ),
+            history=3,
         ),
         actions=Actions(scale=0.25),
         goal=TrackingGoal(motions=motions, bodies=bodies, failed_m=_FAILED_M),
@@ -118,5 +119,7 @@ def _tracking(robot: str, motions: tuple[str, ...], bodies: tuple[str, ...]) -> 
         start=Start(joint_pos=0.05, tilt=0.03, vel=0.05, spin=0.05),
         ramp_s=(15.0, 60.0),
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
-        learner=PpoCfg(nenv=256, kl_target=0.015, symmetry=True, noise_schedule=(0.12, 5, 80), net=NetCfg(std=0.4)),
+        learner=PpoCfg(
+            nenv=256, kl_target=0.05, value_clip=5.0, symmetry=True, noise_schedule=(0.1, 40, 160), net=NetCfg(std=0.3)
+        ),
     )

@@ -102,10 +102,7 @@ def so101_push() -> Task:
             "joint_limits": Reward(r.joint_limits, -1.0),
         },
         terminations={"pushed_away": pushed_away},
-        metrics={
-            "object_distance": r.Settled(object_distance, _SETTLE_S),
-            "success": r.Settled(success, _SETTLE_S),
-        },
+        metrics={"object_distance": r.Settled(object_distance, _SETTLE_S), "success": r.Settled(success, _SETTLE_S)},
         score="near_target",
         start=Start(pose=_ABOVE, joint_pos=0.1),
         randomize={

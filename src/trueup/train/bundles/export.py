@@ -1,4 +1,4 @@
-"""Export: from a run to a bundle that is checked against PyTorch and ONNX Runtime before it is handed out."""
+"""Export: from a run to a bundle, checked against PyTorch and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def export_run(
 
 
 def checked(bundle: PolicyBundle, others: dict[str, Callable[[int], RestartablePolicy]]) -> dict[str, float]:
-    """Check parity; where it fails, no bundle is left behind."""
+    """Check parity; on failure the bundle is removed."""
     try:
         return check_parity(bundle, others)
     except BaseException:
@@ -92,7 +92,7 @@ def _checkpoint(folder: RunFolder, iteration: int | None) -> tuple[Path, Checkpo
 
 
 def _origin(folder: RunFolder, cfg: RunCfg, place: Path, found: Checkpoint) -> PolicyOrigin:
-    """Hashes of everything that the policy was made from."""
+    """Hashes of all inputs of the policy."""
     files = {"config.json": sha256_of_file(folder.path / "config.json")}
     files |= {f"{place.parent.name}/{place.name}": sha256_of_file(place / "arrays.safetensors")}
     notes = [] if cfg.teacher is None else [f"student of {Path(cfg.teacher).name}"]

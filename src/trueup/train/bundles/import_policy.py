@@ -54,18 +54,20 @@ def import_net(verb: ImportPolicyVerb) -> Exported:
     net = _Network(onnx=data, graph=graph) if graph is not None else _from_torchscript(file, data, layout)
     try_onnx(net.onnx, file)
     found = GraphNet(net.graph, file)
-    for what, asked, has in (
+    for what, expected, has in (
         ("observations", layout.observation.nactor, found.nobs),
         ("actions", len(layout.action.moved), found.naction),
     ):
-        if asked != has:
-            raise TrueupError(f"has {has} {what}, but layout {layout.name!r} has {asked}: they do not fit", file=file)
-    task_name, said = _task(verb, layout, robot)
-    return _write(verb, net, layout, task_name, (*layout.notes, *said))
+        if expected != has:
+            raise TrueupError(
+                f"has {has} {what}, but layout {layout.name!r} has {expected}: they do not fit", file=file
+            )
+    task_name, task_note = _task(verb, layout, robot)
+    return _write(verb, net, layout, task_name, (*layout.notes, *task_note))
 
 
 def _layout(verb: ImportPolicyVerb, robot: Robot, graph: OnnxGraph | None, file: Path) -> Layout:
-    """From the layout that was given, or from the network's own metadata; a TOML completes metadata."""
+    """The layout as given, or from the network's own metadata; a TOML completes metadata."""
     given = verb.layout
     notes: tuple[str, ...] = ()
     if isinstance(given, Layout):
@@ -93,12 +95,12 @@ def _from_metadata(verb: ImportPolicyVerb, graph: OnnxGraph, file: Path) -> Layo
     from trueup.core.documents import read_toml
 
     try:
-        said = metadata.read(graph.metadata)
+        layout = metadata.read(graph.metadata)
         if verb.layout is not None:
-            said = merged(read_toml(Path(str(verb.layout)), LayoutFile, "layout"), said)
+            layout = merged(read_toml(Path(str(verb.layout)), LayoutFile, "layout"), layout)
         if verb.hz is not None:
-            said = msgspec.structs.replace(said, control_hz=verb.hz)
-        return build(said, "onnx-metadata", metadata.NOTES)
+            layout = msgspec.structs.replace(layout, control_hz=verb.hz)
+        return build(layout, "onnx-metadata", metadata.NOTES)
     except ValueError as error:
         raise TrueupError(str(error)[:500], file=file) from None
 
@@ -134,8 +136,8 @@ def _write(verb: ImportPolicyVerb, net: _Network, layout: Layout, task_name: str
     files = {f"network {Path(verb.net).name}": sha256_of_file(Path(verb.net))}
     if verb.layout is not None and not isinstance(verb.layout, Layout):
         files[f"layout {Path(verb.layout).name}"] = sha256_of_file(Path(verb.layout))
-    torque, said = _torque(verb, layout, env)
-    notes = (*notes, *said)
+    torque, torque_note = _torque(verb, layout, env)
+    notes = (*notes, *torque_note)
     origin = PolicyOrigin(format=layout.format, run=layout.name, files=files, notes=notes)
     passport = make_passport(
         env,
@@ -168,10 +170,10 @@ def _torque(verb: ImportPolicyVerb, layout: Layout, env: TaskEnv) -> tuple[tuple
     """Torque limits of training, at most the robot's own."""
     names, spec = layout.joint_names, env.robot.spec
     robot = JointOrder(names, spec.joint_names).to_policy(spec.torque_limit)
-    told = verb.torque or layout.torque
-    if not told:
+    torque = verb.torque or layout.torque
+    if not torque:
         return tuple(robot.tolist()), ("torque limits: the layout names none, so the robot's own",)
-    values = np.array(told * len(names) if len(told) == 1 else told, np.float64)
+    values = np.array(torque * len(names) if len(torque) == 1 else torque, np.float64)
     if len(values) != len(names):
         raise TrueupError(f"--torque needs one number, or one for each of {len(names)} joints, found {len(values)}")
     above = [k for k in range(len(names)) if values[k] > robot[k]]

@@ -28,15 +28,15 @@ _TAIL = 0.001  # of every column, on each side, outside low and high
 
 def measure_ranges(env: TaskEnv, policy: Policy, seconds: float) -> tuple[TrainingRange, Float32]:
     """Run a policy and record its observations; returns their ranges, and (2, ncommand) lowest and highest commands."""
-    obs, seen, asked = env.reset(), [], []
+    obs, seen, goals = env.reset(), [], []
     policy.restart(np.arange(env.nenv))
     for _ in range(math.ceil(seconds / env.control_dt)):
         seen.append(obs.actor.copy())
-        asked.append(env.goal.values.copy())
+        goals.append(env.goal.values.copy())
         step = env.step(np.ascontiguousarray(policy(obs), np.float32))
         policy.restart(step.ended)
         obs = step.obs
-    rows, commands = np.concatenate(seen), np.concatenate(asked)
+    rows, commands = np.concatenate(seen), np.concatenate(goals)
     if not np.isfinite(rows).all():
         raise TrueupError("the policy's observations are not finite in its own task")
     low, high = np.quantile(rows, (_TAIL, 1.0 - _TAIL), axis=0)
@@ -75,7 +75,7 @@ def make_passport(
     """The passport of a policy that acts in an environment."""
     robot = env.robot
     order = JointOrder(spec.action.joint_names, robot.spec.joint_names)
-    units = {name: one.unit for name, one in (SIGNALS | dict(env.task.signals)).items()}
+    units = {name: signal.unit for name, signal in (SIGNALS | dict(env.task.signals)).items()}
     return Passport(
         policy=spec,
         robot=RobotIdentity(name=robot.spec.name, model_sha256=robot.model_sha256, options=robot.options),

@@ -1,4 +1,4 @@
-"""TorchPolicy: a PolicyNet computed by PyTorch, the independent reference for exports."""
+"""TorchPolicy: a PolicyNet computed by PyTorch, as an independent reference for exports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Open an untrusted network in a guarded child process first: there it can only fail.
+"""Opens an untrusted network in a guarded child process first, where it can only fail.
 
 Our own reader has accepted the file before (sizes, operators, shapes, work). ONNX Runtime and torch are large C++
-libraries with parsers and optimisers of their own: they see a stranger's bytes here first, under limits on time and
+libraries with parsers and optimisers of their own: they read untrusted bytes here first, under limits on time and
 memory, and again in this process only after that went well.
 """
 
@@ -28,7 +28,7 @@ _torch_guard = GuardedProcess("trueup.train.bundles.trial:convert", preload=("to
 
 
 def try_onnx(data: bytes, file: Path) -> None:
-    """Open and run a network in a child process; a TrueupError where that does not go well."""
+    """Open and run a network in a child process; any failure is a TrueupError."""
     _guard.call({"data": data}, _LIMITS, file)
 
 
@@ -41,7 +41,7 @@ def run_onnx(request: dict[str, Any]) -> bool:
 
 
 def torchscript_to_onnx(file: Path, data: bytes, nobs: int) -> tuple[bytes, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """A TorchScript network as ONNX, with observations and what torch made of them, to compare with."""
+    """A TorchScript network as ONNX, with observations and torch's actions for comparison."""
     found = _torch_guard.call({"data": data, "nobs": nobs}, _TORCH_LIMITS, file)
     obs, action = (np.frombuffer(found[name], np.float32) for name in ("obs", "action"))
     return found["onnx"], obs.reshape(_ROWS, nobs), action.reshape(_ROWS, -1)
@@ -54,7 +54,7 @@ def convert(request: dict[str, Any]) -> dict[str, bytes]:
     torch.set_num_threads(1)
     try:
         module = torch.jit.load(io.BytesIO(request["data"]), map_location="cpu").eval()  # type: ignore[no-untyped-call]
-    except Exception as error:  # whatever its reader raises
+    except Exception as error:  # any exception of its reader
         raise TrueupError(f"is not a TorchScript network: {' '.join(str(error).split())[:200]}") from None
     kept = [name for name, _ in module.named_buffers() if name.rpartition(".")[2] in _MEMORY]
     if kept:
@@ -72,7 +72,7 @@ def convert(request: dict[str, Any]) -> dict[str, bytes]:
         raise TrueupError("gives several outputs: save one that gives the actions alone")
     if not torch.equal(again, rows[0]):
         raise TrueupError("remembers its past inside: export it as ONNX with h_in and h_out")
-    buffer: Any = io.BytesIO()  # taken, whatever its type says
+    buffer: Any = io.BytesIO()  # accepted, although its type stub says otherwise
     torch.onnx.export(
         module,
         (torch.from_numpy(obs[:1]),),

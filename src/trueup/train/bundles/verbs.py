@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from trueup.core.files import OutFolder
+from trueup.core.files import OutFolderLike, PathLike
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their files
@@ -16,11 +16,8 @@ if TYPE_CHECKING:  # Python takes objects where the command line takes their fil
     from trueup.train.bundles.export import Exported
 
     LayoutLike = str | Path | Layout
-    PathLike = str | Path
-    OutLike = PathLike
 else:
-    LayoutLike = PathLike = Path
-    OutLike = OutFolder
+    LayoutLike = Path
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class ExportPolicyVerb:
 
     run: tyro.conf.Positional[PathLike]  # Folder of a run.
     _: KW_ONLY
-    out: OutLike  # Folder to write, e.g. walk.bundle.
+    out: OutFolderLike  # Folder to write, e.g. walk.bundle.
     checkpoint: int | None = None  # Iteration of the checkpoint or snapshot to take; default: the newest.
     seconds: float = 10.0
     """Simulated time, randomised as in training, over which the range of every observation is measured, s."""
@@ -52,16 +49,16 @@ export = called_with(ExportPolicyVerb, run_export)
 
 @dataclass(frozen=True)
 class ImportPolicyVerb:
-    """Take a policy that was trained elsewhere into a bundle.
+    """Import a policy that was trained elsewhere as a bundle.
 
     In: its network (ONNX, or TorchScript where torch is installed), the layout that its authors deploy it with
     (rl_sar's config.yaml, unitree_rl_lab's deploy.yaml, a layout TOML; none for an ONNX file whose metadata say it)
-    and the robot. Out: NAME.bundle, as `trueup export` writes it. An error names each option that a layout leaves open.
+    and the robot. Out: NAME.bundle, as `trueup export` writes it. An error names each option that a layout lacks.
     """
 
     net: tyro.conf.Positional[PathLike]  # Network: .onnx, or TorchScript (.pt).
     _: KW_ONLY
-    out: OutLike  # Folder to write, e.g. theirs.bundle.
+    out: OutFolderLike  # Folder to write, e.g. theirs.bundle.
     robot: str  # Robot that it was trained for: a built-in name, or a folder of your own.
     layout: LayoutLike | None = None  # Layout file; default: what the network's own metadata say.
     task: str | None = None  # Task that it is run in; default: the built-in one that fits, where there is exactly one.
@@ -77,7 +74,7 @@ class ImportPolicyVerb:
 
 
 def run_import(verb: ImportPolicyVerb) -> Exported:
-    """Take a policy that was trained elsewhere into a bundle (see `ImportPolicyVerb`)."""
+    """Import a policy that was trained elsewhere as a bundle (see `ImportPolicyVerb`)."""
     from trueup.train.bundles.import_policy import import_net
 
     return import_net(verb)

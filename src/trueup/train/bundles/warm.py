@@ -1,4 +1,4 @@
-"""Warm start: the policy of a bundle, whoever trained it, as the start of a training with its own layout."""
+"""Warm start: a bundle's policy, from any source, as the start of a training with its own layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trueup.tasks.foreign import is_foreign, layout_of
 
 STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
 CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
-_CERTAIN = 1e12  # observations that the statistics are taken to be of: they stay as they are
+_CERTAIN = 1e12  # assumed count of observations behind the statistics: they stay as they are
 
 
 def warm_layout(path: str | Path) -> Layout | None:
@@ -54,8 +54,8 @@ def warm_net(path: str | Path) -> PolicyNet:
         return PolicyNet(spec=NetWiring(), actor=layers, normalizer=normalizer)
     ranges = bundle.passport.ranges
     if ranges is None:
-        told = "says nothing of the range of its observations: import it again without --seconds 0"
-        raise TrueupError(told, file=bundle.path)
+        reason = "says nothing of the range of its observations: import it again without --seconds 0"
+        raise TrueupError(reason, file=bundle.path)
     normalizer.mean = np.array(ranges.mean)
     reach = np.maximum(np.abs(np.array(ranges.minimum) - normalizer.mean), np.array(ranges.maximum) - normalizer.mean)
     std = np.maximum.reduce([np.array(ranges.std), reach / 5.0, np.full(len(reach), EPS)])  # the limit is at 10
@@ -81,8 +81,8 @@ def _dense(bundle: PolicyBundle) -> tuple[Layer, ...]:
         elif node.op == "Elu" and not elu and node.attributes.get("alpha", 1.0) == 1.0:
             elu = True
         elif layers or node.op not in passed:
-            told = f"its network has {node.op}: a training can begin from dense layers with ELU between them only"
-            raise TrueupError(told, file=bundle.path / NETWORK)
+            reason = f"its network has {node.op}: a training can begin from dense layers with ELU between them only"
+            raise TrueupError(reason, file=bundle.path / NETWORK)
     if elu or not layers:
         raise TrueupError("its network does not end in a dense layer", file=bundle.path / NETWORK)
     return tuple(layers)

@@ -1,6 +1,6 @@
 """Live view: a policy drives one simulation in real time, seen and steered in a browser.
 
-The page has sliders and keys for what the goal asks, and for a push and a new start. Requests of the browser are
+The page has sliders and keys for the command, a push and a restart. Requests of the browser are
 queued and handled between two control steps, so that one thread owns the simulation.
 """
 

@@ -15,7 +15,7 @@ from trueup.tasks.goals.goal import Slider
 Floats = NDArray[np.float64]
 HotKey = Literal["W", "S", "A", "D", "Q", "E", "P", "R", "space"]
 _NUDGE = 0.1  # for each press of a key
-_AVERAGE_S = 0.5  # a trunk sways within every step: the mean is what was asked for
+_AVERAGE_S = 0.5  # a trunk sways within every step: the mean is compared with the command
 # viser's page moves its camera by the same keys and has no switch for it. Hotkeys are heard on <html>, camera keys on
 # the document above it: so the event may go no further than <html>.
 _KEEP_CAMERA = (
@@ -72,11 +72,11 @@ class Steering:
             self._measured += min(1.0, dt / _AVERAGE_S) * (found - self._measured)
 
     def show(self) -> None:
-        """Bring the table of asked and measured values up to date."""
+        """Update the table of commanded and measured values."""
         cell = '<td style="text-align:right;padding:0 0.5em;font-variant-numeric:tabular-nums">'
         rows = "".join(
-            f"<tr><td>{name}</td>{cell}{asked + 0.0:.2f}</td>{cell}{round(measured, 2) + 0.0:.2f}</td></tr>"
-            for name, asked, measured in zip(self._names, self.command, self._measured, strict=True)
+            f"<tr><td>{name}</td>{cell}{command + 0.0:.2f}</td>{cell}{round(measured, 2) + 0.0:.2f}</td></tr>"
+            for name, command, measured in zip(self._names, self.command, self._measured, strict=True)
         )
         table = f"<tr><td></td>{cell}asked</td>{cell}measured</td></tr>{rows}"
         self._readout.content = (

@@ -1,4 +1,4 @@
-"""Assessment: how well a policy does, over whole episodes and the whole range of commands, without exploration."""
+"""Assessment: scores of a policy over whole episodes and the whole range of commands, without exploration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trueup.tasks.evaluation.measure import Measure
 from trueup.tasks.task import error_label, error_metric
 
 EPISODES = 100
-ASSESS_SEED = 1_000_000  # a stream of random numbers that no training uses
+ASSESS_SEED = 1_000_000  # random numbers that no training uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Assessment:
     turn_error        mean error of the turning rate, rad/s
     power_w           mean of the sum of |torque x joint velocity|, W
     swing_m           median of the highest points of all swings, m
-    rest_speed        mean horizontal speed where it was asked to stand still for over a second, m/s
+    rest_speed        mean horizontal speed after more than a second of zero command, m/s
     rest_joint_speed  mean |joint velocity| there, rad/s
     """
 

@@ -93,13 +93,13 @@ def load_episode(path: Path) -> Episode:
 
 def record_episode(env: TaskEnv, policy: Policy, seconds: float) -> Episode:
     """Run a policy in an environment of one simulation until its episode ends, at most for `seconds`."""
-    asked, measured, contact, actions = [], [], [], []
+    commanded, measured, contact, actions = [], [], [], []
     feet = tuple(env.robot.spec.feet) if env.sim.free_base else ()
     names = tuple(slider.name for slider in env.goal.sliders)
 
     def watch(frame: Frame) -> None:
         came = env.goal.measured(frame)
-        asked.append(env.goal.values[0, : len(names)].copy())
+        commanded.append(env.goal.values[0, : len(names)].copy())
         measured.append(np.zeros(0, np.float32) if came is None else came[0].copy())
         contact.append(frame.foot_contact[0].copy() if feet else np.zeros(0, bool))
 
@@ -119,7 +119,7 @@ def record_episode(env: TaskEnv, policy: Policy, seconds: float) -> Episode:
     return Episode(
         dt=env.control_dt,
         names=names,
-        asked=np.array(asked, np.float32),
+        asked=np.array(commanded, np.float32),
         measured=np.array(measured, np.float32),
         feet=feet,
         contact=np.array(contact, bool),

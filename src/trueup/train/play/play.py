@@ -23,7 +23,7 @@ from trueup.train.trainer import TrainingOutcome
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRun:
-    """The result of `tu.train`: where a run is and how it ended."""
+    """The result of `tu.train`: the run's folder and outcome."""
 
     path: Path
     outcome: TrainingOutcome

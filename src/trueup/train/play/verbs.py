@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from trueup.core.files import OutFile
+from trueup.core.files import OutFileLike, PathLike
 from trueup.core.verb_package import called_with
 
 if TYPE_CHECKING:  # Python takes objects where the command line takes their files
     from trueup.policy.foreign.layout import Layout
 
     LayoutLike = str | Path | Layout
-    PathLike = str | Path
-    FilmLike = PathLike
 else:
-    LayoutLike = PathLike = Path
-    FilmLike = OutFile
+    LayoutLike = Path
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class PlayVerb:
     robot: str | None = None  # Robot of a bundle, in place of its task's: a name or a folder.
     joints: tuple[str, ...] = ()  # Joint names in the SDK's order, for layouts that number joints only (deploy.yaml).
     base: PathLike | None = None  # rl_sar's base.yaml; default: beside the layout or one folder up.
-    film: FilmLike | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
+    film: OutFileLike | None = None  # Write a film here (.mp4 or .gif) instead of opening the live view.
     width: int = 1280  # Of the film, in pixels.
     height: int = 720  # Of the film, in pixels.
     azimuth: float = 140.0
@@ -89,13 +86,7 @@ def run(
         from trueup.train.live.live import serve_live
 
         serve_live(
-            env,
-            policy,
-            host=verb.host,
-            port=verb.port,
-            seconds=verb.seconds,
-            command=verb.command,
-            on_url=on_url,
+            env, policy, host=verb.host, port=verb.port, seconds=verb.seconds, command=verb.command, on_url=on_url
         )
         return None
     return film_policy(

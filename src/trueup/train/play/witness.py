@@ -24,13 +24,14 @@ def open_witness(
     onnx: str | Path, layout: Layout | str | Path, task: Task | str, cfg: EnvCfg | None = None
 ) -> tuple[TaskEnv, Policy]:
     """The environment of a task for a policy that was trained elsewhere, and the policy."""
-    said = layout if isinstance(layout, Layout) else read_layout(layout)
-    env = TaskEnv(with_layout(load_task(task) if isinstance(task, str) else task, said), cfg)
+    found_layout = layout if isinstance(layout, Layout) else read_layout(layout)
+    env = TaskEnv(with_layout(load_task(task) if isinstance(task, str) else task, found_layout), cfg)
     net = OnnxNet(onnx, env.nenv)
-    for what, asked, found in (("observations", env.nactor, net.nobs), ("actions", env.naction, net.naction)):
-        if asked != found:
+    for what, expected, found in (("observations", env.nactor, net.nobs), ("actions", env.naction, net.naction)):
+        if expected != found:
             raise TrueupError(
-                f"has {found} {what}, but layout {said.name!r} has {asked}: they do not belong together", file=onnx
+                f"has {found} {what}, but layout {found_layout.name!r} has {expected}: they do not belong together",
+                file=onnx,
             )
     return env, GraphPolicy(net)
 

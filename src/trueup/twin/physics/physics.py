@@ -1,4 +1,4 @@
-"""The hidden plant: one engine simulation with its servo, stepped under commands that are on their way.
+"""The hidden plant: one engine simulation with its servo, stepped under delayed commands.
 
 The servo tau = kp (q* - q) + kd (dq* - dq) + tau_ff runs in the engine at every physics step. What the engine cannot do
 (friction that depends on speed and load, bristles, hysteresis) is computed before every step;
@@ -63,7 +63,7 @@ def _window(array: FloatArray, ids: Ids, copies: list[tuple[FloatArray, FloatArr
 
 
 class CommandLine:
-    """Commands on their way to the servo, each due at a time counted in physics steps, first in first out.
+    """Command transport: delayed commands, each due at a time in physics steps, first in first out.
 
     A command that falls due inside a physics step is in force for a part of it; the step then sees the mean, as in
     `models.delay`, so that a delay may be any real number.
@@ -77,7 +77,7 @@ class CommandLine:
         self._last_due = -1.0
 
     def push(self, rows: FloatArray, now_steps: float) -> None:
-        """A command arrives; one that overtakes the command before it waits for it."""
+        """Add a command; one that would overtake the last one waits for it."""
         due = now_steps + self._delay
         if self._jitter:
             due += self._jitter * self._random.random()
@@ -110,7 +110,7 @@ class CommandLine:
         return max(1, int(self._queue[0][0] + _WHOLE) - step) if self._queue else _FAR
 
     def cut(self, rows: FloatArray) -> None:
-        """Forget what is on its way; `rows` is in force from now on."""
+        """Drop all delayed commands; `rows` is in force from now on."""
         self._queue.clear()
         self._active, self._is_mean = rows, False
 
@@ -130,9 +130,9 @@ class Plant:
         self.velocity = self._views.read(self.data.qvel, plant.motor_dof)
         self.force = self.data.actuator_force
         self.motors = Motors(truth, spec, self.model, self.data)
-        scale, one = truth.joint.torque_scale, np.ones(spec.njoint)
+        scale, ones = truth.joint.torque_scale, np.ones(spec.njoint)
         gain = self.motors.gain_sign * scale
-        self._factor = np.stack([one, one, gain, gain, scale])
+        self._factor = np.stack([ones, ones, gain, gain, scale])
         self._shift = np.zeros((5, spec.njoint))
         self._shift[0] = -truth.joint.encoder_bias
         self._inputs = self.data.ctrl.reshape(spec.njoint, 3).T  # position, velocity, torque
@@ -175,11 +175,11 @@ class Plant:
         self._views.gather()
 
     def push(self, rows: FloatArray, now_steps: float) -> None:
-        """A command arrives and sets out on its way."""
+        """Receive a command and delay it."""
         self.line.push(self._for_engine(rows), now_steps)
 
     def cut(self, rows: FloatArray) -> None:
-        """Drop all commands on their way; `rows` acts at once."""
+        """Drop all delayed commands; `rows` acts at once."""
         command = self._for_engine(rows)
         self.line.cut(command)
         self._obey(command)
@@ -218,7 +218,7 @@ class Plant:
 
     @property
     def diverged(self) -> int:
-        """How often the engine met a state that is not a number."""
+        """Number of times that the engine's state was not finite."""
         return int(sum(self.data.warning[kind].number for kind in BAD_STATE))
 
     def _obey(self, command: FloatArray) -> None:

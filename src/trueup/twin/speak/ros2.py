@@ -13,7 +13,6 @@ import numpy as np
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
-from trueup.hardware.driver import RobotState
 from trueup.hardware.drivers.ros2.bus import RosBus
 from trueup.hardware.drivers.ros2.commands import CommandFormat
 from trueup.hardware.drivers.ros2.messages import Bool, Header, Imu, JointState, Quaternion, Time, Vector3
@@ -21,13 +20,12 @@ from trueup.hardware.drivers.ros2.options import Ros2Cfg, read_options
 from trueup.hardware.drivers.ros2.states import split_seconds
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
-from trueup.twin.real_time import periods
-from trueup.twin.tap import TapFile
+from trueup.twin.real_time import ServedTwin
 
 _DEFAULT_PLACE = "lo"
 
 
-class Ros2Speaker:
+class Ros2Speaker(ServedTwin):
     """Serves a twin on ROS 2 topics in real time.
 
     A command acts from the moment it came in, with the gains of the robot's spec. A command that lacks a joint or holds
@@ -35,7 +33,7 @@ class Ros2Speaker:
     """
 
     def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
-        self.twin, self._cfg = twin, cfg
+        super().__init__(twin, cfg)
         spec = twin.robot.spec
         place = cfg.place or _DEFAULT_PLACE
         ros = _options(place, "/imu" if spec.imu is not None else "")
@@ -46,37 +44,26 @@ class Ros2Speaker:
         self._states = self._bus.outbox(ros.state, JointState)
         self._imus = self._bus.outbox(ros.imu, Imu) if ros.imu else None
         self._stops = self._bus.inbox(ros.damp_topic, Bool) if ros.damp_topic else None
-        self._tap = TapFile(cfg.tap, spec.joint_names) if cfg.tap else None
         self._names = list(spec.joint_names)
         self._gains = np.stack([spec.kp, spec.kd])
         self.is_stopped = False
 
-    def run(self) -> None:
-        """Let time pass on an absolute schedule; report after every period."""
-        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._bus is None):
-            self._listen_until(due, began)
-            self.twin.period()
-            if self._tap is not None:
-                self._tap.period(self.twin.time_s, self.twin.plant.force)
-            self._report(self.twin.state())
-
     def close(self) -> None:
         """Leave the domain and close the tap. Safe to call twice."""
+        self.stop()
         for name in ("_commands", "_states", "_imus", "_stops"):
             self.__dict__.pop(name, None)
         bus, self._bus = self._bus, None
         if bus is not None:
             bus.close()
-        if self._tap is not None:
-            self._tap.close()
+        super().close()
 
     def _listen_until(self, due: float, began: float) -> None:
         """Take in commands until the period ends; each at its own time within the period."""
         while True:
             left = due - time.perf_counter()
             self._commands.wait(max(left, 0.0))
-            ahead = (time.perf_counter() - began) * self.twin.physics_hz
-            self._obey(min(max(ahead, 0.0), float(self.twin.substeps)))
+            self._obey(self._steps_since(began))
             if left <= 0.0:
                 return
 
@@ -103,11 +90,12 @@ class Ros2Speaker:
 
     def _rows(self, message: Any) -> FloatArray:
         """A command as the twin takes it, (5, n): position, velocity, kp, kd, torque."""
-        asked = self._format.unpack(message)
-        return np.stack([asked.position, asked.velocity, *self._gains, asked.effort])
+        targets = self._format.unpack(message)
+        return np.stack([targets.position, targets.velocity, *self._gains, targets.effort])
 
-    def _report(self, state: RobotState) -> None:
+    def _report(self) -> None:
         """The IMU first: whoever waits for the joints then has both of one instant."""
+        state = self.twin.state()
         header = Header(Time(*split_seconds(state.time_s)))
         if self._imus is not None and state.imu_quat is not None:
             assert state.imu_gyro is not None

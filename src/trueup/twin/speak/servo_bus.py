@@ -30,17 +30,15 @@ from trueup.hardware.drivers.servos.packet import (
 )
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
-from trueup.twin.real_time import periods
-from trueup.twin.socket_server import PacketFaults
+from trueup.twin.real_time import ServedTwin
 from trueup.twin.speak.pty_line import PtyLine
 from trueup.twin.speak.servo_table import Drive, ServoTable
-from trueup.twin.tap import TapFile
 
 RETURN_DELAY_S = 50e-6  # from the last byte of a question to the first of the answer
 _MOST_UNREAD = 2048  # bytes that made no packet so far
 
 
-class ServoBusSpeaker:
+class ServoBusSpeaker(ServedTwin):
     """A twin behind a servo bus; protocols fill in `_write`, `_measure` and `_drive`.
 
     address_bytes  of an address or length in instructions
@@ -55,18 +53,16 @@ class ServoBusSpeaker:
             raise TrueupError("a serial line has no lock-step: leave --lockstep out")
         if np.isnan(servos.kp).any():
             raise TrueupError("a twin's servos need scale.kp in the servo map")
-        self.twin, self._cfg, self._codec, self._map = twin, cfg, codec, servos
+        super().__init__(twin, cfg)
+        self._codec, self._map = codec, servos
         self._tables = dict(zip(servos.ids, tables, strict=True))
         self._line = PtyLine(cfg.place)
         self.reference = f"{codec.name}:{self._line.port}"
-        streams = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (3, 4))
-        self._way_in, self._way_out = (PacketFaults(cfg.faults, random) for random in streams)
-        self._tap = TapFile(cfg.tap, twin.robot.spec.joint_names) if cfg.tap else None
         self._unread = b""
         self.instructions: Counter[int] = Counter()
         self._outbox: deque[tuple[float, bytes]] = deque()
         self._is_held = True
-        self._has_changed = self._is_over = False
+        self._has_changed = False
         self._position = np.zeros(len(servos.ids))
         self.heard_at = time.monotonic()
         self._take_reading()
@@ -81,7 +77,7 @@ class ServoBusSpeaker:
         raise NotImplementedError
 
     def _drive(self, table: ServoTable, j: int) -> Drive:
-        """What the registers ask of motor j."""
+        """Drive of motor j by its registers."""
         raise NotImplementedError
 
     def _model(self, table: ServoTable) -> bytes:
@@ -89,31 +85,17 @@ class ServoBusSpeaker:
         return b""
 
     # --- time ---
-    def run(self) -> None:
-        """Serve in real time until the process is told to stop."""
-        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
-            self._serve_until(due, began)
-            self._pass_period()
-
-    def stop(self) -> None:
-        """Let `run` end after the period in hand; another thread may call this."""
-        self._is_over = True
-
     def close(self) -> None:
         """Pull the cable. Safe to call twice."""
         self._line.close()
-        if self._tap is not None:
-            self._tap.close()
+        super().close()
 
-    def _pass_period(self) -> None:
-        """Let a command period of the twin pass, measure, and ask the motors for what the registers say."""
-        self.twin.period()
-        if self._tap is not None:
-            self._tap.period(self.twin.time_s, self.twin.plant.force)
+    def _report(self) -> None:
+        """Measure, and give the motors the registers' command."""
         self._take_reading()
         self._command(0.0)
 
-    def _serve_until(self, due: float, began: float) -> None:
+    def _listen_until(self, due: float, began: float) -> None:
         """Take in and send out bytes until the period ends; a twin that is behind its clock listens all the same."""
         while True:
             now = time.perf_counter()
@@ -122,10 +104,10 @@ class ServoBusSpeaker:
                 self._line.write(b"".join(ready))
             until = min(due, self._outbox[0][0]) if self._outbox else due
             if select.select([self._line], [], [], max(0.0, until - now))[0]:
-                ahead = (time.perf_counter() - began) * self.twin.physics_hz
+                ahead = self._steps_since(began)
                 self._receive(self._line.read())
                 if self._has_changed:
-                    self._command(min(max(ahead, 0.0), float(self.twin.substeps)))
+                    self._command(ahead)
             if now >= due:
                 return
 
@@ -134,7 +116,7 @@ class ServoBusSpeaker:
         """Act on the instructions in what came; at another speed than the bus' own nobody understands anything."""
         if self._line.baud() not in (None, self._map.baud):
             return
-        for part in self._way_in(data) if self._cfg.faults.any else (data,):
+        for part in self._arrived(data):
             self._unread = (self._unread + part)[-_MOST_UNREAD:]
             packets, end = self._codec.scan(self._unread)
             self._unread = self._unread[end:]
@@ -151,11 +133,11 @@ class ServoBusSpeaker:
         size = len(self._codec.encode(packet)) + sum(map(len, packets))
         due = time.perf_counter() + 10.0 * size / self._map.baud + RETURN_DELAY_S * len(packets)
         for answer in packets:
-            for copy in self._way_out(answer) if self._cfg.faults.any else (answer,):
+            for copy in self._sent(answer):
                 self._outbox.append((due, copy))
 
     def _obey(self, packet: ServoPacket) -> list[Reply]:
-        """Do what an instruction says; the answers of those who answer."""
+        """Execute an instruction; returns the servos' answers."""
         k, data = self.address_bytes, packet.data
         address, length = int.from_bytes(data[:k], "little"), int.from_bytes(data[k : 2 * k], "little")
         if packet.code == SYNC_READ:
@@ -167,13 +149,13 @@ class ServoBusSpeaker:
                     self._store(rest[at], address, rest[at + 1 : at + 1 + length])
             return []
         everyone = packet.id == BROADCAST
-        asked = [servo for servo in self._tables if everyone or servo == packet.id]
+        addressed = [servo for servo in self._tables if everyone or servo == packet.id]
         if packet.code == PING:
-            return [Reply(servo, 0, self._model(self._tables[servo])) for servo in asked]
+            return [Reply(servo, 0, self._model(self._tables[servo])) for servo in addressed]
         if packet.code == READ and not everyone:
-            return [self._read(servo, address, length) for servo in asked]
+            return [self._read(servo, address, length) for servo in addressed]
         if packet.code == WRITE:
-            replies = [Reply(servo, self._store(servo, address, data[k:]), b"") for servo in asked]
+            replies = [Reply(servo, self._store(servo, address, data[k:]), b"") for servo in addressed]
             return [] if everyone else replies
         return []
 
@@ -216,9 +198,7 @@ class ServoBusSpeaker:
             [np.where(kp > 0.0, near, np.clip(self._position, spec.position_low, spec.position_high)), zero]
         )
         rows = np.concatenate([rows, np.stack([kp, kd, zero])])
-        if self._tap is not None:
-            self._tap.command(rows)
-        self.twin.command(rows, ahead_steps)
+        self._give(rows, ahead_steps)
 
     def _exact_ticks(self, position: FloatArray) -> FloatArray:
         servos = self._map

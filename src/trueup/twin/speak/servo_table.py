@@ -1,4 +1,4 @@
-"""The control table of an emulated servo, and what it asks of the motor."""
+"""The control table of an emulated servo, and its drive of the motor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trueup.hardware.drivers.servos.registers import Register
 
 
 class Drive(NamedTuple):
-    """What one servo's registers ask of its motor: gains, goal (tick), torque limit (N m)."""
+    """Drive of one servo by its registers: gains, goal (tick), torque limit (N m)."""
 
     kp: float
     kd: float

@@ -1,4 +1,4 @@
-"""A twin that speaks as a Unitree robot does: LowState out, LowCmd in, sport mode until it is released.
+"""A twin with the interface of a Unitree robot: LowState out, LowCmd in, sport mode until it is released.
 
 Switched on, the motion service ("sport mode") holds the default pose, sends its own LowCmd as on the robot, and nobody
 else's is obeyed. StandDown folds a quadruped's legs; ReleaseMode ends the service, and the motors only damp until the
@@ -24,9 +24,7 @@ from trueup.hardware.drivers.unitree.streams import BMS_STATE, LOW_CMD, LOW_STAT
 from trueup.hardware.drivers.unitree.switcher import CHECK_MODE, RELEASE_MODE, SELECT_MODE, SPORT, STAND_DOWN, SWITCHER
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.twin.firmware import Twin
-from trueup.twin.real_time import periods
-from trueup.twin.socket_server import PacketFaults
-from trueup.twin.tap import TapFile
+from trueup.twin.real_time import ServedTwin
 
 MODE_MACHINE = 5  # g1 with 29 joints
 _FOLDED = {"hip": 0.0, "thigh": 1.36, "calf": -2.65}  # rad, a quadruped lying down
@@ -34,14 +32,14 @@ _FOLD_S = 1.5
 _BMS_HZ = 20.0
 
 
-class UnitreeSpeaker:
+class UnitreeSpeaker(ServedTwin):
     """Serves one twin over DDS; `cfg.place` is INTERFACE or INTERFACE?domain=N."""
 
     def __init__(self, twin: Twin, cfg: ServeCfg) -> None:
         if cfg.lockstep:
             raise TrueupError("a twin that speaks unitree runs in real time, as the robot does; leave out lockstep")
         interface, domain = _place(cfg.place or "lo")
-        self.twin, self._cfg = twin, cfg
+        super().__init__(twin, cfg)
         self.reference = f"unitree:{interface}" + (f"?domain={domain}" if domain else "")
         self._wiring = wiring_of(twin.robot.spec)
         self._family = family = self._wiring.family
@@ -53,30 +51,15 @@ class UnitreeSpeaker:
         self._switcher = Service(bus, SWITCHER, self._switch)
         self._sport = Service(bus, SPORT, self._sport_call)
         self._waiting = bus.wait_any(self._commands, self._switcher.requests, self._sport.requests)
-        streams = (np.random.default_rng([cfg.seed % 2**64, stream]) for stream in (3, 4))
-        self._way_in, self._way_out = (PacketFaults(cfg.faults, random) for random in streams)
-        self._tap = TapFile(cfg.tap, twin.robot.spec.joint_names) if cfg.tap else None
-        self._periods, self._is_over = 0, False
+        self._periods = 0
         self.mode = ""  # the motion service that runs
         self.ignored = 0  # commands of others while it ran
         self._start_sport_mode(family.sport_mode)
 
-    def run(self) -> None:
-        """Serve in real time until the process is told to stop or another thread calls `stop`."""
-        for began, due in periods(self.twin, self._cfg.command_hz, lambda: self._is_over):
-            self._listen_until(due, began)
-            self._pass_period()
-
-    def stop(self) -> None:
-        """Let `run` return after this period."""
-        self._is_over = True
-
     def close(self) -> None:
         """Leave the network. Safe to call twice."""
         self._bus.close()
-        if self._tap is not None:
-            self._tap.close()
-            self._tap = None
+        super().close()
 
     # --- time ---
     def _listen_until(self, due: float, began: float) -> None:
@@ -85,8 +68,7 @@ class UnitreeSpeaker:
             left = due - time.perf_counter()
             if not self._waiting.wait(max(0, int(left * 1e9))):
                 return
-            steps = (time.perf_counter() - began) * self.twin.physics_hz
-            self._receive(min(max(steps, 0.0), float(self.twin.substeps)))
+            self._receive(self._steps_since(began))
             self._switcher.serve()
             self._sport.serve()
             if left <= 0.0:
@@ -95,10 +77,10 @@ class UnitreeSpeaker:
     def _pass_period(self) -> None:
         if self.mode:
             self._run_sport_mode()
-        self.twin.period()
+        super()._pass_period()
+
+    def _report(self) -> None:
         self._periods += 1
-        if self._tap is not None:
-            self._tap.period(self.twin.time_s, self.twin.plant.force)
         state = self.twin.state()
         record = encode_state(self._wiring, state, tick=round(self.twin.time_s * 1e3), mode_machine=MODE_MACHINE)
         self._send_state(self._family.low_state.to_cdr(stamp(record)))
@@ -111,7 +93,7 @@ class UnitreeSpeaker:
     # --- frames ---
     def _receive(self, ahead: float) -> None:
         for sample in self._commands.take():
-            for payload in self._way_in(sample.cdr[4:]) if self._cfg.faults.any else (sample.cdr[4:],):
+            for payload in self._arrived(sample.cdr[4:]):
                 self._obey(sample.cdr[:4] + payload, ahead)
 
     def _obey(self, cdr: bytes, ahead: float) -> None:
@@ -129,12 +111,10 @@ class UnitreeSpeaker:
         else:
             rows, free = decode_command(self._wiring, record)
             rows[0, free] = self.twin.robot.spec.default_pose[free]
-            if self._tap is not None:
-                self._tap.command(rows)
-            self.twin.command(rows, ahead)
+            self._give(rows, ahead)
 
     def _send_state(self, cdr: bytes) -> None:
-        for payload in self._way_out(cdr[4:]) if self._cfg.faults.any else (cdr[4:],):
+        for payload in self._sent(cdr[4:]):
             with contextlib.suppress(TrueupError):  # a full buffer: lost, as on a real network
                 self._states.send(HEADER + payload)
 

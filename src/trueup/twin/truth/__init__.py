@@ -1,1 +1,1 @@
-"""What is hidden in a twin: presets, what is drawn from them, and the sealed file that holds it."""
+"""The hidden truth of a twin: presets, draws from them, and the sealed file."""

@@ -42,7 +42,7 @@ class TruthDraw:
 
 
 def draw_truth(preset: sections.Preset, spec: RobotSpec, nominal: Nominal, seed: int, label: str) -> Truth:
-    """Draw everything that the preset leaves open."""
+    """Draw every value that the preset gives as a range."""
     draw, delay = TruthDraw(seed), preset.delay
     joint = _joint(draw, preset, spec, nominal)
     return Truth(

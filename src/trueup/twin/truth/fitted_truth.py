@@ -1,7 +1,7 @@
 """A twin of a calibrated robot: hidden numbers drawn from a fit's posterior, once for each seed.
 
-What was fitted takes the place of what the preset would draw; the preset's other effects (gears, heat, noise) stay.
-What a twin has no place for is named in a warning and in the truth's notes.
+Fitted values replace the preset's draws; the preset's other effects (gears, heat, noise) stay.
+Parameters that a twin cannot have are named in a warning and in the truth's notes.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ def with_fit(truth: Truth, params: SimParams, spec: RobotSpec, nominal: Nominal,
         raise TrueupError(f"this calibration is of {params.robot!r} with other joints than {spec.name!r}")
     values = params.sample(np.random.default_rng([seed % 2**64, _STREAM]), 1)[0].tolist()
     notes: dict[str, None] = dict.fromkeys(truth.notes)
-    for one, value in zip(params.parameters, values, strict=True):
-        if belongs_to_stand(one, params.parameters) or one.name == "tilt":
+    for parameter, value in zip(params.parameters, values, strict=True):
+        if belongs_to_stand(parameter, params.parameters) or parameter.name == "tilt":
             continue
-        if one.name == "delay":
+        if parameter.name == "delay":
             truth = replace(truth, delay_s=value)
-        elif one.name in _PLACE:
-            truth = _put(truth, one, value, spec, nominal)
+        elif parameter.name in _PLACE:
+            truth = _put(truth, parameter, value, spec, nominal)
         else:
-            notes[f"of the fit, without a place in a twin: {one.name}"] = None
+            notes[f"of the fit, without a place in a twin: {parameter.name}"] = None
     for note in notes:
         _log.warning(note)
     return replace(truth, notes=list(notes))
 
 
-def _put(truth: Truth, one: FitParameter, value: float, spec: RobotSpec, nominal: Nominal) -> Truth:
+def _put(truth: Truth, parameter: FitParameter, value: float, spec: RobotSpec, nominal: Nominal) -> Truth:
     """Write one number of the fit; limits of motors are fitted as factors on the spec's."""
-    part, field = _PLACE[one.name]
+    part, field = _PLACE[parameter.name]
     old = getattr(truth, part)
     if old is None or (part == "friction" and old.kind != "stribeck"):
         old = _without_effect(part, spec, nominal)
     new: Any = value
     if part != "ground":
-        own = {"torque_limit": spec.torque_limit, "no_load_speed": spec.velocity_limit}.get(one.name, 1.0)
-        here = np.isin(nominal.bodies if part == "body" else spec.joint_names, one.of)
-        axis = np.arange(3) == one.axis
-        mine = here[:, None] & axis if one.name == "com_offset" else here
-        new = np.where(mine, value * own, getattr(old, field))
+        own = {"torque_limit": spec.torque_limit, "no_load_speed": spec.velocity_limit}.get(parameter.name, 1.0)
+        here = np.isin(nominal.bodies if part == "body" else spec.joint_names, parameter.of)
+        axis = np.arange(3) == parameter.axis
+        mask = here[:, None] & axis if parameter.name == "com_offset" else here
+        new = np.where(mask, value * own, getattr(old, field))
     changed = {field: new}
     if field == "no_load_speed":  # a knee that the preset drew keeps its share
         changed["knee_speed"] = old.knee_speed / old.no_load_speed * new

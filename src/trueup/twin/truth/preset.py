@@ -146,7 +146,7 @@ class PayloadSection(Section, frozen=True, kw_only=True):
 
 
 class GroundSection(Section, frozen=True, kw_only=True):
-    """What a free robot stands on."""
+    """Ground under a free robot."""
 
     friction: Annotated[Range, (0.01, 3.0)] = 1.0
     timeconst: Annotated[Range, (0.004, 0.5)] = 0.02  # s, larger is softer

@@ -1,4 +1,4 @@
-"""Actuators of the engine: which of MuJoCo's own express the servo, and where their numbers live.
+"""Actuators of the engine: MuJoCo's models of the servo, and addresses of their numbers.
 
 - `pd`: MuJoCo `pid`, tau = kp (q* - q) + kd (dq* - dq) + tau_ff, clipped to the torque limit.
 - `dcmotor`: the same servo behind a motor with a supply voltage: the torque also stays under the line from
@@ -39,7 +39,7 @@ class ActuatorCfg:
     inputs: Literal["pos", "servo"] = "pos"
 
     def for_robot(self, robot: Robot) -> ActuatorCfg:
-        """The same with the kind decided."""
+        """The config with its kind resolved for a robot."""
         kind = self.kind or ("dcmotor" if robot.spec.has_envelope else "pd")
         return replace(self, kind=kind)
 

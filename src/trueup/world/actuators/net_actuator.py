@@ -1,6 +1,6 @@
 """NetActuator: a learned servo inside the batch, between physics steps, at the batch's speed.
 
-The net sees what a servo sees: the command after its delay, the encoder with its bias. Its torque is fed forward to
+The net has a servo's inputs: the command after its delay, the encoder with its bias. Its torque is fed forward to
 the engine, whose torque limit (and with `dcmotor` torque-speed envelope) acts after it. A net that is the whole servo
 (kind "torque") silences the engine's own by zero gains. A residual net sees no more than the range that it was fitted
 on: outside, what it adds stays what it was at the edge.
@@ -87,7 +87,7 @@ class NetActuator(SubstepModel):
         net, spec = self.net, self.net.spec
         if spec.joint_names != sim.robot.spec.joint_names:
             raise TrueupError(f"this actuator net is of {spec.robot!r} with other joints than {sim.robot.spec.name!r}")
-        if spec.kind == "torque":  # it has learned how late commands come
+        if spec.kind == "torque":  # it has learned the command delay
             sim.params.set("delay", 0.0)
         self.every = max(1, round(spec.dt_s / sim.physics_dt))
         if abs(self.every * sim.physics_dt / spec.dt_s - 1.0) > _MOST_STRETCH:
@@ -141,11 +141,11 @@ class NetActuator(SubstepModel):
         velocity: FloatArray,
         target_vel: FloatArray | None = None,
     ) -> None:
-        """Fill the history, newest last, with what servos saw before now, each (nsim, steps of dt_s, njoint)."""
+        """Fill the history, newest last, with earlier servo signals, each (nsim, steps of dt_s, njoint)."""
         for age in range(min(self.net.spec.depth, target.shape[1])):
             at = -1 - age
-            asked = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
-            self._read(position[:, at], velocity[:, at], target[:, at], asked)
+            wanted = sim.ctrl[:, 1::3] if target_vel is None else target_vel[:, at]
+            self._read(position[:, at], velocity[:, at], target[:, at], wanted)
             self._clip()
             self.forward.write(age, self._signals)
 
@@ -244,11 +244,11 @@ def _between(values: FloatArray, rows: FloatArray) -> FloatArray:
 def put_settings(sim: BatchSim, settings: Sequence[Setting]) -> None:
     """Set parameters of a batch; factors multiply what is set now."""
     writer = ParamWriter(sim, settings)
-    values = np.array([one.value for one in settings])
+    values = np.array([setting.value for setting in settings])
     writer.write(np.broadcast_to(values, (sim.nsim, len(settings))), writer.base())
 
 
 def with_net(cfg: SimCfg, net: ActuatorNet) -> SimCfg:
-    """A simulation that has what the net was fitted with: a motor's envelope, servo inputs."""
+    """The simulation config of a net's fit: a motor's envelope, servo inputs."""
     kind = "dcmotor" if net.spec.motor else "pd" if net.spec.kind == "torque" else cfg.actuator.kind
     return replace(cfg, actuator=replace(cfg.actuator, kind=kind, inputs="servo"))

@@ -1,4 +1,4 @@
-"""What runs between physics steps: actuator models that the engine cannot express."""
+"""Substep models: actuator models between physics steps that the engine cannot express."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SubstepState(NamedTuple):
-    """What a servo knows before a physics step, each (nsim, njoint).
+    """Inputs of a servo before a physics step, each (nsim, njoint).
 
     joint_pos   as the encoder reports it
     target_pos  command in force, after its delay

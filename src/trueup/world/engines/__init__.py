@@ -1,1 +1,1 @@
-"""What engines have in common, the second engine (SAPIEN, PhysX 5) and a robot's URDF."""
+"""Interface of engines, the second engine (SAPIEN, PhysX 5) and a robot's URDF."""

@@ -1,4 +1,4 @@
-"""Which engine simulates: the first one, MuJoCo, or the second one, SAPIEN (PhysX 5)."""
+"""Choice of the engine: MuJoCo, or the second one, SAPIEN (PhysX 5)."""
 
 from __future__ import annotations
 

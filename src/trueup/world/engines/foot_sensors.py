@@ -49,21 +49,17 @@ class FootSensors:
         self.sole = soles(model, feet, default_qpos)
 
     def contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each foot touches something."""
         out: NDArray[np.bool_] = self._data[rows, : self._count] > 0.0
         return out
 
     def trunk_contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the trunk touches something, (n,)."""
         return np.any(self._data[rows, self._count : self._trunk_end] > 0.0, axis=1)
 
     def position(self, rows: Rows) -> tuple[NDArray[Any], ...]:
-        """x, y, z of the feet in the world, (n, nfoot) each."""
         data, start = self._data[rows], self._trunk_end
         return tuple(data[:, start + k : start + 3 * self._count : 3] for k in range(3))
 
     def velocity(self, rows: Rows) -> Float32:
-        """Of the feet in the world, (n, nfoot, 3)."""
         start = self._trunk_end + 3 * self._count
         values = self._data[rows, start : start + 3 * self._count]
         return values.astype(np.float32).reshape(-1, self._count, 3)

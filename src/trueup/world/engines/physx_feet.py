@@ -43,28 +43,24 @@ class PhysxFeet:
         self._touches = self._state = None
 
     def contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each foot touches something."""
         return self._contacts()[rows, : self._count]
 
     def trunk_contact(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the trunk touches something, (n,)."""
         return self._contacts()[rows, self._count]
 
     def position(self, rows: Rows) -> tuple[NDArray[Any], ...]:
-        """x, y, z of the feet in the world, (n, nfoot) each."""
         place = self._moving()[rows, :, :3]
         return place[..., 0], place[..., 1], place[..., 2]
 
     def velocity(self, rows: Rows) -> NDArray[np.float32]:
-        """Of the feet in the world, (n, nfoot, 3)."""
         return self._moving()[rows, :, 3:].astype(np.float32)
 
     def _contacts(self) -> NDArray[np.bool_]:
         if self._touches is None:
             self._touches = np.zeros((len(self._links), self._count + 1), np.bool_)
             for contact in self._system.get_contacts():
-                one, other = contact.shapes
-                at = self._slot.get(one) or self._slot.get(other)
+                first, other = contact.shapes
+                at = self._slot.get(first) or self._slot.get(other)
                 if at is not None and any(point.impulse.any() for point in contact.points):
                     self._touches[at] = True
         return self._touches

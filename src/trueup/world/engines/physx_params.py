@@ -51,7 +51,7 @@ class PhysxParams:
         for name, values in own.items():
             getattr(joints, name)[:] = values
         if sim.cfg.actuator.kind == "dcmotor":
-            joints.motor = np.stack([np.tile(one, (n, 1)) for one in (spec.stall_torque, spec.velocity_limit)])
+            joints.motor = np.stack([np.tile(limit, (n, 1)) for limit in (spec.stall_torque, spec.velocity_limit)])
         self._armature = np.tile(model.dof_armature[dof], (n, 1))
         names = [model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0]
         self._bodies = np.array([model.body(name).id for name in names], np.intp)

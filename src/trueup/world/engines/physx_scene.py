@@ -258,9 +258,9 @@ def _floating(model: mujoco.MjModel) -> bool:
     return bool(model.njnt and model.jnt_type[0] == _JOINT.mjJNT_FREE)
 
 
-def _product(one: FloatArray, other: FloatArray) -> FloatArray:
+def _product(left: FloatArray, other: FloatArray) -> FloatArray:
     out = np.zeros(4)
-    mujoco.mju_mulQuat(out, one, other)
+    mujoco.mju_mulQuat(out, left, other)
     return out
 
 

@@ -204,8 +204,8 @@ class SapienSim:
             live[...] = state[name]
         self.motion.put(np.arange(self.nsim), self.motion.qpos, self.motion.qvel)
         self.feet.forget()
-        delay = {name: np.asarray(one, np.float64) for name, one in state.items() if name.startswith("delay/")}
-        self.delay_line.restore({name.removeprefix("delay/"): one for name, one in delay.items()})
+        delay = {name: np.asarray(array, np.float64) for name, array in state.items() if name.startswith("delay/")}
+        self.delay_line.restore({name.removeprefix("delay/"): array for name, array in delay.items()})
 
     def _memory(self) -> dict[str, NDArray[np.generic]]:
         out: dict[str, NDArray[np.generic]] = {"qpos": self.motion.qpos, "qvel": self.motion.qvel}

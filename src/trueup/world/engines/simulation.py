@@ -1,4 +1,4 @@
-"""What sensing, goals, worlds and the evaluation loop need of a simulation, whatever engine it runs in.
+"""Interface of a simulation for sensing, goals, worlds and the evaluation loop, independent of the engine.
 
 `world.batch.BatchSim` (MuJoCo) and `world.engines.sapien_sim.SapienSim` (PhysX 5) offer it.
 """

@@ -1,1 +1,1 @@
-"""What a calibration hands on: SimParams and params.json, the writer into a simulation, posterior draws."""
+"""Results of a calibration for other stages: SimParams, params.json, their writer to a simulation, posterior draws."""

@@ -92,7 +92,7 @@ class SimParams(Strict, frozen=True, kw_only=True):
             raise TrueupError(f"values must have shape ({sim.nsim}, {count}), found {new.shape}")
         self.check_robot(sim)
         given, on_stand = self.parameters, sim.cfg.model.base == "mount"
-        keep = [k for k, one in enumerate(given) if on_stand or not belongs_to_stand(one, given)]
+        keep = [k for k, parameter in enumerate(given) if on_stand or not belongs_to_stand(parameter, given)]
         writer = ParamWriter(sim, [given[k] for k in keep])
         writer.write(np.broadcast_to(new, (sim.nsim, count))[:, keep], writer.base())
 
@@ -145,7 +145,7 @@ class Misfit(Strict, frozen=True, kw_only=True):
 
 
 class Effort(Strict, frozen=True, kw_only=True):
-    """What the fit cost; `rollouts` counts simulated windows."""
+    """Cost of a fit; `rollouts` counts simulated windows."""
 
     seconds: float
     rollouts: int
@@ -190,8 +190,8 @@ class Predictive(Strict, frozen=True, kw_only=True):
 class Calibration(SimParams, frozen=True, kw_only=True):
     """Content of params.json.
 
-    alarms  what a user must know before anything else
-    ratios  of parameters that only show together
+    alarms  warnings about the result as a whole
+    ratios  of parameters that are only identified together
     """
 
     misfit: Misfit

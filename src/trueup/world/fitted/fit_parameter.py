@@ -92,9 +92,11 @@ class ParamWriter:
     def __init__(self, sim: BatchSim, parameters: Sequence[FitParameter | Setting]) -> None:
         self.parameters = tuple(parameters)
         self._sim = sim
-        self._at = [_columns(sim, one) for one in self.parameters]
-        self.names = tuple(dict.fromkeys(one.name for one in self.parameters))
-        self._of_name = {name: [k for k, one in enumerate(self.parameters) if one.name == name] for name in self.names}
+        self._at = [_columns(sim, parameter) for parameter in self.parameters]
+        self.names = tuple(dict.fromkeys(parameter.name for parameter in self.parameters))
+        self._of_name = {
+            name: [k for k, parameter in enumerate(self.parameters) if parameter.name == name] for name in self.names
+        }
 
     def base(self) -> dict[str, FloatArray]:
         """The present values of every name that is touched, (nsim, ...)."""
@@ -128,8 +130,8 @@ class ParamWriter:
         return tuple(item for k in self._of_name.get(name, ()) for item in self.parameters[k].of)
 
 
-def _columns(sim: BatchSim, one: FitParameter | Setting) -> _Index:
+def _columns(sim: BatchSim, parameter: FitParameter | Setting) -> _Index:
     """Index of a parameter's columns behind the row axis; of no joint or body by name: all of them."""
-    columns = sim.params.columns(one.name, one.of or None)
-    axis: tuple[int, ...] = () if one.axis is None else (one.axis,)
-    return axis if PARAMETERS[one.name].scope == "robot" else (columns, *axis)
+    columns = sim.params.columns(parameter.name, parameter.of or None)
+    axis: tuple[int, ...] = () if parameter.axis is None else (parameter.axis,)
+    return axis if PARAMETERS[parameter.name].scope == "robot" else (columns, *axis)

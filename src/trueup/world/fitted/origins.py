@@ -1,4 +1,4 @@
-"""Where a randomised simulation's parameters come from: a calibration, its prior, a range, or nowhere.
+"""Origins of a randomised simulation's parameters: a calibration, its prior, a range, or left out.
 
 For people: the records are kept beside a run, the lines are printed when it begins.
 """
@@ -29,7 +29,7 @@ _THINGS = {
 
 
 class ValueOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one parameter, or a range's part that a fit left over, comes from.
+    """Origin of one parameter, or of the part of a range outside a fit.
 
     of      joints or bodies; () for the whole robot
     source  "calibration": drawn from its posterior; "prior width": the same, but not visible in the data, so that its
@@ -48,8 +48,8 @@ class ValueOrigin(msgspec.Struct, frozen=True, kw_only=True):
 def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[ValueOrigin, ...]:
     """Every parameter that differs from the robot's own model, or was fitted and does not."""
     out: list[ValueOrigin] = []
-    for one in () if fitted is None else fitted.estimates:
-        out.append(_fitted(one, "prior width" if one.verdict == "not visible" else "calibration"))
+    for estimate in () if fitted is None else fitted.estimates:
+        out.append(_fitted(estimate, "prior width" if estimate.verdict == "not visible" else "calibration"))
     for left in () if fitted is None else fitted.left_out:
         out.append(_fitted(left.estimate, "left out", left.reason))
     for name, draw in ranges.items():
@@ -59,9 +59,9 @@ def origins(sim: BatchSim, ranges: Ranges, fitted: Fitted | None) -> tuple[Value
     return tuple(out)
 
 
-def _fitted(one: Estimate, source: Source, reason: str = "") -> ValueOrigin:
-    name, of, label = one.parameter.name, one.parameter.of, one.parameter.label
-    return ValueOrigin(name=name, of=of, label=label, source=source, verdict=one.verdict, reason=reason)
+def _fitted(estimate: Estimate, source: Source, reason: str = "") -> ValueOrigin:
+    name, of, label = estimate.parameter.name, estimate.parameter.of, estimate.parameter.label
+    return ValueOrigin(name=name, of=of, label=label, source=source, verdict=estimate.verdict, reason=reason)
 
 
 def _left_over(sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fitted | None) -> tuple[str, ...] | None:
@@ -83,34 +83,34 @@ def _left_over(sim: BatchSim, name: str, of: tuple[str, ...] | None, fitted: Fit
 
 
 def _taken(name: str, fitted: Fitted) -> set[str]:
-    return {item for one in fitted.estimates if one.parameter.name == name for item in one.parameter.of}
+    return {item for estimate in fitted.estimates if estimate.parameter.name == name for item in estimate.parameter.of}
 
 
 def origin_lines(found: Sequence[ValueOrigin]) -> list[str]:
     """A line for each name: `damping  12 joints from the calibration: 9 bounded, 3 weak`."""
-    names = dict.fromkeys(one.name for one in found)
+    names = dict.fromkeys(origin.name for origin in found)
     wide = max((len(name) for name in names), default=0)
-    return [f"{name:<{wide}}  {_line([one for one in found if one.name == name])}" for name in names]
+    return [f"{name:<{wide}}  {_line([origin for origin in found if origin.name == name])}" for name in names]
 
 
 def _line(group: Sequence[ValueOrigin]) -> str:
-    drawn = [one for one in group if one.source in ("calibration", "prior width")]
+    drawn = [origin for origin in group if origin.source in ("calibration", "prior width")]
     parts = [_drawn(drawn)] if drawn else []
-    for one in group:
-        if one.source == "range":
-            rest = f" for {_amount(one.name, len(one.of))} that the fit left over" if one.of else ""
+    for origin in group:
+        if origin.source == "range":
+            rest = f" for {_amount(origin.name, len(origin.of))} that the fit left over" if origin.of else ""
             parts.append(f"task's range{rest}")
-    return "; ".join([*parts, *dict.fromkeys(f"left out: {one.reason}" for one in group if one.reason)])
+    return "; ".join([*parts, *dict.fromkeys(f"left out: {origin.reason}" for origin in group if origin.reason)])
 
 
 def _drawn(group: Sequence[ValueOrigin]) -> str:
-    words = Counter(one.verdict for one in group)
-    said = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
-    of = len(dict.fromkeys(item for one in group for item in one.of)) or len(group)
+    words = Counter(origin.verdict for origin in group)
+    texts = [f"{n} {word}" + (" (prior width)" if word == "not visible" else "") for word, n in words.items()]
+    of = len(dict.fromkeys(item for origin in group for item in origin.of)) or len(group)
     amount = _amount(group[0].name, of)
     if len(group) < of:
         amount += f" with {len(group)} value" + ("s" if len(group) > 1 else "")
-    return f"{amount} from the calibration: {', '.join(said)}"
+    return f"{amount} from the calibration: {', '.join(texts)}"
 
 
 def _amount(name: str, count: int) -> str:

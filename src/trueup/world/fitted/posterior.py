@@ -1,7 +1,7 @@
 """Draws from a calibration's posterior, for one simulation: everything that was fitted, with its correlations.
 
-A parameter that the data did not show is drawn with its prior width around the estimate, because that is what its
-covariance says; setting it to the nominal value would break its match with the parameters that were fitted beside it.
+A parameter that is not visible in the data is drawn with its prior width around the estimate, as in its
+covariance; setting it to the nominal value would break its match with the parameters that were fitted beside it.
 """
 
 from __future__ import annotations
@@ -41,29 +41,31 @@ class Fitted:
 
     def __init__(self, params: SimParams, sim: BatchSim, *, posterior: bool = True) -> None:
         params.check_robot(sim)
-        reasons = [_reason(one, params, sim) for one in params.estimates]
+        reasons = [_reason(estimate, params, sim) for estimate in params.estimates]
         keep = [k for k, reason in enumerate(reasons) if not reason]
         self.estimates = tuple(params.estimates[k] for k in keep)
         self.left_out = tuple(LeftOut(params.estimates[k], why) for k, why in enumerate(reasons) if why)
         if not keep:
-            out = ", ".join(dict.fromkeys(one.estimate.parameter.name for one in self.left_out)) or "none"
+            out = ", ".join(dict.fromkeys(left_out.estimate.parameter.name for left_out in self.left_out)) or "none"
             raise TrueupError(f"this calibration has no parameter that acts in this simulation (left out: {out})")
-        self._writer = ParamWriter(sim, [one.parameter for one in self.estimates])
+        self._writer = ParamWriter(sim, [estimate.parameter for estimate in self.estimates])
         self._x = np.array(params.x)[keep]
         self._root = _root(np.array(params.covariance)[np.ix_(keep, keep)])[:, : None if posterior else 0]
         self.count = self._root.shape[1]
         self.names = self._writer.names
         self.bodies = self._writer.bodies
         own = BatchSim(sim.scene, sim.cfg.alone()).params  # not `sim`: a learned actuator has set its own there
-        factors = dict.fromkeys(one.parameter.name for one in self.estimates if one.parameter.mode == "times")
+        factors = dict.fromkeys(
+            estimate.parameter.name for estimate in self.estimates if estimate.parameter.mode == "times"
+        )
         self._own = {name: own.get(name) for name in factors}
 
     def values(self, draws: FloatArray) -> FloatArray:
         """Parameter values (rows, nparameter) of standard normal draws (rows, count)."""
         out = np.empty((len(draws), len(self.estimates)))
-        for k, one in enumerate(self.estimates):
+        for k, estimate in enumerate(self.estimates):
             # summed row by row: a BLAS call may round differently in another batch
-            out[:, k] = one.parameter.to_value(self._x[k] + (draws * self._root[k]).sum(axis=1))
+            out[:, k] = estimate.parameter.to_value(self._x[k] + (draws * self._root[k]).sum(axis=1))
         return out
 
     def place(self, name: str, into: FloatArray, values: FloatArray) -> None:
@@ -74,7 +76,7 @@ class Fitted:
 def sim_for_fit(cfg: SimCfg, params: SimParams) -> SimCfg:
     """A simulation with the friction and motor models that the fitted parameters act on, and without the stand."""
     given = params.parameters
-    return able_to_set(cfg, [one.name for one in given if not belongs_to_stand(one, given)])
+    return able_to_set(cfg, [parameter.name for parameter in given if not belongs_to_stand(parameter, given)])
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -86,18 +88,18 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 def _reason(estimate: Estimate, params: SimParams, sim: BatchSim) -> str:
     """The reason why a simulation cannot apply a parameter; empty if it can."""
-    one = estimate.parameter
-    if sim.cfg.model.base != "mount" and belongs_to_stand(one, params.parameters):
+    parameter = estimate.parameter
+    if sim.cfg.model.base != "mount" and belongs_to_stand(parameter, params.parameters):
         return "belongs to the stand"
-    if one.name == "tilt" and sim.free_base:
+    if parameter.name == "tilt" and sim.free_base:
         return "belongs to the recording: how the robot was held or how its ground lay"
-    if one.name == "encoder_bias" and estimate.verdict != "identified":
+    if parameter.name == "encoder_bias" and estimate.verdict != "identified":
         return "is not identified: what the model gets wrong about gravity ends in it"
-    if one.name in NEEDS_MOTOR and sim.cfg.actuator.kind != "dcmotor":
+    if parameter.name in NEEDS_MOTOR and sim.cfg.actuator.kind != "dcmotor":
         return "the simulation has no motor envelope"
-    if one.name in GEAR_FRICTION and not (sim.gear_friction and sim.gear_friction.has(one.name)):
+    if parameter.name in GEAR_FRICTION and not (sim.gear_friction and sim.gear_friction.has(parameter.name)):
         return "the simulation has no such friction model"
     net = sim.substep_model.net.spec if isinstance(sim.substep_model, NetActuator) else None
-    if net is not None and net.kind == "torque" and one.name in _IN_A_TORQUE_NET:
+    if net is not None and net.kind == "torque" and parameter.name in _IN_A_TORQUE_NET:
         return "is part of the learned actuator"
     return ""

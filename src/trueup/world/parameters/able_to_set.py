@@ -1,4 +1,4 @@
-"""Which models a simulation needs so that given parameters act: a motor's envelope, a stand, a friction model."""
+"""Adds the models that given parameters need in a simulation: a motor's envelope, a stand, a friction law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each parameter lives in the engine's arrays, and how its values are read from there and written to it.
+"""Fields: location of each parameter in the engine's arrays, with reading and writing of its values.
 
 Joint stops are springs with dampers, in the units of the joint: MuJoCo's limit asks for the acceleration -b v - d k r
 of a joint that is r inside its stop and yields by R = (1 - d) w / d per torque, w the joint's inverse inertia
@@ -181,7 +181,7 @@ def _mount(sim: BatchSim, name: str) -> Field:
 def _contact(sim: BatchSim, name: str) -> Field:
     """Geoms of robots and ground that can touch something; objects have parameters of their own."""
     touching = np.flatnonzero((sim.model.geom_contype | sim.model.geom_conaffinity) != 0)
-    geoms = np.setdiff1d(touching, [sim.model.geom(one.name).id for one in sim.scene.objects]).astype(np.intp)
+    geoms = np.setdiff1d(touching, [sim.model.geom(thing.name).id for thing in sim.scene.objects]).astype(np.intp)
     numbers = sim.batch.expand("geom_friction" if name == "contact_friction" else "geom_solref")
     column = int(name == "contact_dampratio")
     return _in_columns(
@@ -194,9 +194,9 @@ def _object(sim: BatchSim, name: str) -> Field:
     if not names:
         raise TrueupError(f"parameter {name!r} needs an object in the scene: there is none", place=name)
     if name == "object_friction":
-        geoms = np.array([model.geom(one).id for one in names], np.intp)
+        geoms = np.array([model.geom(name).id for name in names], np.intp)
         return _in_columns(sim.batch.expand("geom_friction")[:, :, 0], geoms)
-    bodies = np.array([model.body(one).id for one in names], np.intp)
+    bodies = np.array([model.body(name).id for name in names], np.intp)
     mass, inertia = _in_columns(sim.batch.expand("body_mass"), bodies), sim.batch.expand("body_inertia")
 
     def put(values: FloatArray, rows: Ids, chosen: Columns) -> None:

@@ -1,4 +1,4 @@
-"""Per-simulation parameters by name: what they are, their unit, and how they reach the engine.
+"""Per-simulation parameters by name, read from and written to the engine.
 
 `values = params.get("armature")` and `params.set("armature", values, of="FL_hip_joint")` speak in arrays whose first
 axis is the simulation and whose second is the joint (spec order), the body, the object or nothing. Fields that the
@@ -34,11 +34,11 @@ class Params:
         self._sim = sim
         self._fields: dict[str, Field] = {}
         self._stale = np.zeros(sim.nsim, np.bool_)  # rows whose derived engine constants are out of date
-        objects = tuple(one.name for one in sim.scene.objects)
+        objects = tuple(thing.name for thing in sim.scene.objects)
         names = (sim.model.body(i).name for i in range(1, sim.model.nbody) if sim.model.body_mass[i] > 0)
         self.body_names = tuple(name for name in names if name not in objects)
         spec = sim.robot.spec
-        self.motor = np.stack([np.tile(one, (sim.nsim, 1)) for one in (spec.stall_torque, spec.velocity_limit)])
+        self.motor = np.stack([np.tile(limit, (sim.nsim, 1)) for limit in (spec.stall_torque, spec.velocity_limit)])
         self._names = {"joint": spec.joint_names, "body": self.body_names, "object": objects, "robot": ()}
 
     def get(self, name: str) -> FloatArray:

@@ -42,7 +42,7 @@ def _other(scope: Scope, unit: str, doc: str, *axes: str, low: float = -np.inf) 
 
 
 def _friction(law: FrictionLaw) -> dict[str, Parameter]:
-    return {f"friction_{name}": _joint(one.unit, one.doc, one.low) for name, one in law.coefficients.items()}
+    return {f"friction_{name}": _joint(term.unit, term.doc, term.low) for name, term in law.coefficients.items()}
 
 
 # Coefficients of friction laws beyond kv ("damping") and kc ("friction"); they need SimCfg(friction=LAW).

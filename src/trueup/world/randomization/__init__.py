@@ -1,1 +1,1 @@
-"""Domain randomisation: distributions, what they act on, and ranges that grow (ADR)."""
+"""Domain randomisation: distributions, randomised parameters, and growing ranges (ADR)."""

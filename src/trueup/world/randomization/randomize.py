@@ -1,6 +1,6 @@
 """Randomised parameters: which name, how it changes, from which distribution, when it is drawn.
 
-Besides the names of `world.parameters.params` there are some that people think in and that touch several of them:
+Besides the names of `world.parameters.params` there are derived ones, each of which changes several of them:
 
 - `motor_strength`  scales kp, kd and torque limit together, per joint
 - `payload`         kg on top of the base: its mass, centre of mass and inertia follow (`world.parameters.payload`)

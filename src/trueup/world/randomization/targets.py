@@ -1,8 +1,8 @@
 """From drawn numbers to the simulator's parameters: nominal values, operations, derived names (payload, strength).
 
-One rule for a parameter that both a range and a calibration touch: what was fitted is drawn from the posterior alone.
-The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload` is put
-on the trunk unless the fit has the trunk's mass: what was weighed has its load in it.
+One rule for a parameter with both a range and a calibration: fitted joints and bodies are drawn from the posterior
+alone. The range (and `motor_strength`, `restitution`) acts on the joints and bodies that the fit left out. A `payload`
+is put on the trunk unless the fit has the trunk's mass: what was weighed has its load in it.
 """
 
 from __future__ import annotations
@@ -178,13 +178,13 @@ class RandomizedParameters:
         """Bodies that are written: those drawn, not all (an inertia that is not touched keeps its bits)."""
         if PARAMETERS[name].scope != "body":
             return None
-        asked: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
+        names: dict[str, None] = dict.fromkeys([self._trunk] if PAYLOAD in self._ranges else [])
         for source in _MASSES if name == "inertia" else (name,):
             if source in self._ranges:
-                asked |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
+                names |= dict.fromkeys(self._ranges[source].of or self._sim.params.body_names)
             if self._fitted is not None and (source, name) != ("com_offset", "inertia"):
-                asked |= dict.fromkeys(self._fitted.bodies(source))
-        return tuple(asked)
+                names |= dict.fromkeys(self._fitted.bodies(source))
+        return tuple(names)
 
     def _columns(self, name: str, nominal: FloatArray) -> FloatArray:
         at = self._columns_of.get(name)

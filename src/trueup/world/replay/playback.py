@@ -34,7 +34,7 @@ class RecordedStretch:
     target      (nsim, L, njoint); target_vel and torque likewise, None: zero
     kp, kd      gains in force, (nsim, njoint), or (nsim, L, njoint) where they may change; None: the spec's
     base_pos, base_vel  (nsim, 7 | 6) of a floating base; None: where the robot's model has it, at rest
-    history     what learned servos saw before the start; None: a standstill
+    history     inputs of learned servos before the start; None: at rest
     """
 
     pos: FloatArray
@@ -53,7 +53,7 @@ class RecordedStretch:
         """All stretches `count` times, one copy after the other (without the history of learned servos)."""
         if count == 1:
             return self
-        arrays = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "history"}
+        arrays = {field_.name: getattr(self, field_.name) for field_ in fields(self) if field_.name != "history"}
         more = {name: np.concatenate([values] * count) for name, values in arrays.items() if values is not None}
         return replace(self, history=None, **more)
 
@@ -67,7 +67,7 @@ class RecordedStretch:
     def changes(self) -> list[int]:
         """Steps at which a gain of some stretch changes."""
         changed = [(gain[:, 1:] != gain[:, :-1]).any(axis=(0, 2)) for gain in self.gains.values()]
-        return sorted({int(step) + 1 for one in changed for step in np.flatnonzero(one)})
+        return sorted({int(step) + 1 for array in changed for step in np.flatnonzero(array)})
 
 
 def set_gains(sim: BatchSim, recorded: RecordedStretch) -> None:

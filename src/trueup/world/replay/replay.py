@@ -30,7 +30,7 @@ Rows = NDArray[np.intp]
 Prepare = Callable[[BatchSim], None]
 Build = Callable[[Robot, SimCfg], BatchSim]
 _MEMORY_NUMBERS = 20_000_000  # of one batch's recorded motion (160 MB)
-_LOST_RAD = 10.0  # error of what blew up, and the most that counts
+_LOST_RAD = 10.0  # error of a diverged simulation, and the largest that counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,15 +210,15 @@ def joint_mae(replays: Sequence[Replay]) -> FloatArray:
 def block_squares(replays: Sequence[Replay], block_s: float) -> FloatArray:
     """Mean squared error of each block of time, (nblock, njoint); a shorter window is one block."""
     out: list[FloatArray] = []
-    for one in replays:
-        size = max(1, round(block_s / one.dt))
-        for window in one.error**2:
+    for played in replays:
+        size = max(1, round(block_s / played.dt))
+        for window in played.error**2:
             out += [part.mean(axis=0) for part in np.array_split(window, max(1, len(window) // size))]
     return np.array(out)
 
 
 def _mean_over(replays: Sequence[Replay], of: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Summed window by window, so that the same windows give the same digits however they were batched."""
-    windows = [of(window) for one in replays for window in one.error]
+    windows = [of(window) for played in replays for window in played.error]
     total: FloatArray = np.array([window.sum(axis=0) for window in windows]).sum(axis=0)
     return total / sum(len(window) for window in windows)

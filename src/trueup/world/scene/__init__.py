@@ -1,1 +1,1 @@
-"""Scene: what is simulated and filmed: robots, objects, links, cameras, ground."""
+"""Scene: robots, objects, links, cameras and ground that are simulated and filmed."""

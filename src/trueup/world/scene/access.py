@@ -1,4 +1,4 @@
-"""What the arrays of a batch hold: joints, bases, and objects, links and sensors of its scene by name."""
+"""Access to a batch's arrays by name: joints, bases, and objects, links and sensors of its scene."""
 
 from __future__ import annotations
 
@@ -56,11 +56,16 @@ class SceneAccess:
         self._qfrc_actuator, self._sensordata = batch.bind("qfrc_actuator"), batch.bind("sensordata")
         self.index = joint_index(batch.model, scene.robot)
         self._joint_qpos, self._joint_dof = as_slice(self.index.qpos), as_slice(self.index.dof)
-        self._links = [one.name for one in scene.links]
-        self._objects = {one.name: free_at(batch.model, one.name) for one in scene.objects}
+        self._links = [link.name for link in scene.links]
+        self._objects = {thing.name: free_at(batch.model, thing.name) for thing in scene.objects}
         self.robots = tuple(
-            RobotPlace(one.prefix, one.robot, joints, free_at(batch.model, one.prefix + one.robot.spec.base.body))
-            for one, joints in zip(scene.robots, scene.joints, strict=True)
+            RobotPlace(
+                mounted.prefix,
+                mounted.robot,
+                joints,
+                free_at(batch.model, mounted.prefix + mounted.robot.spec.base.body),
+            )
+            for mounted, joints in zip(scene.robots, scene.joints, strict=True)
         )
         base_at = self.robots[0].free_at
         self.free_base = base_at is not None

@@ -42,7 +42,7 @@ class Mounted:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What is simulated, filmed and shown live; every engine model is built here.
+    """The simulated scene; every engine model is built here.
 
     robots   in the order of all joint arrays: the joints of the first robot, then those of the second, ...
     objects  free objects come after the robots in `qpos`, in this order
@@ -71,15 +71,15 @@ class Scene:
 
     def __post_init__(self) -> None:
         for kind, names in (
-            ("robot prefix", [one.prefix for one in self.robots]),
-            ("object", [one.name for one in self.objects]),
-            ("link", [one.name for one in self.links]),
-            ("camera", [one.name for one in self.cameras]),
+            ("robot prefix", [mounted.prefix for mounted in self.robots]),
+            ("object", [thing.name for thing in self.objects]),
+            ("link", [link.name for link in self.links]),
+            ("camera", [camera.name for camera in self.cameras]),
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise TrueupError(f"a scene needs different names, found {kind} {twice[0]!r} twice")
-        if not all(one.prefix for one in self.robots[1:]):
+        if not all(mounted.prefix for mounted in self.robots[1:]):
             raise TrueupError("only the first robot of a scene may go without a prefix")
 
     @classmethod
@@ -103,7 +103,7 @@ class Scene:
         first = self.robots[0]
         if len(self.robots) == 1 and not first.prefix:
             return first.robot
-        specs = [(one.prefix, one.robot.spec) for one in self.robots]
+        specs = [(mounted.prefix, mounted.robot.spec) for mounted in self.robots]
         spec = first.robot.spec
         steps = math.ceil(max(each.physics_hz for _, each in specs) / spec.control_hz - 1e-9)
         together = msgspec.structs.replace(
@@ -127,13 +127,13 @@ class Scene:
     @property
     def joints(self) -> tuple[slice, ...]:
         """Columns of each robot among the joints of the scene."""
-        ends = np.cumsum([0, *(one.robot.spec.njoint for one in self.robots)]).tolist()
+        ends = np.cumsum([0, *(mounted.robot.spec.njoint for mounted in self.robots)]).tolist()
         return tuple(slice(low, high) for low, high in pairwise(ends))
 
     @property
     def delay_s(self) -> FloatArray:
         """Command delay of every joint of the scene, (njoint,) seconds."""
-        specs = [one.robot.spec for one in self.robots]
+        specs = [mounted.robot.spec for mounted in self.robots]
         return np.repeat([spec.delay_s for spec in specs], [spec.njoint for spec in specs])
 
     def build(self, cfg: ModelCfg | None = None) -> mujoco.MjSpec:
@@ -153,36 +153,36 @@ class Scene:
     def _build_robots(self, cfg: ModelCfg) -> mujoco.MjSpec:
         root = mujoco.MjSpec()
         is_free = any(thing.free for thing in self.objects)
-        for k, one in enumerate(self.robots):
-            base = base_mode(one.robot, cfg.base or one.base)
+        for k, mounted in enumerate(self.robots):
+            base = base_mode(mounted.robot, cfg.base or mounted.base)
             is_free = is_free or base == "free"
-            spec = build_spec(one.robot, replace(cfg, base=base, floor=False))
+            spec = build_spec(mounted.robot, replace(cfg, base=base, floor=False))
             if spec.compiler.settotalmass > 0 and (self.objects or len(self.robots) > 1):
-                raise TrueupError("settotalmass would change every mass: write masses", file=one.robot.model_path)
+                raise TrueupError("settotalmass would change every mass: write masses", file=mounted.robot.model_path)
             if cfg.collisions == "light" and len(self.robots) > 1:
-                _touch_other_robots(spec, one.robot, k, len(self.robots))
-            if k == 0 and not one.prefix:
+                _touch_other_robots(spec, mounted.robot, k, len(self.robots))
+            if k == 0 and not mounted.prefix:
                 root = spec
-                _move(root, one)
+                _move(root, mounted)
                 continue
             if k == 0:
                 root.option = spec.option
             spec.option = root.option
-            frame = root.worldbody.add_frame(pos=one.pos, quat=one.quat)
-            root.attach(spec, prefix=one.prefix, frame=frame)
-        if next((asked for asked in (cfg.floor, self.floor) if asked is not None), is_free):
+            frame = root.worldbody.add_frame(pos=mounted.pos, quat=mounted.quat)
+            root.attach(spec, prefix=mounted.prefix, frame=frame)
+        if next((choice for choice in (cfg.floor, self.floor) if choice is not None), is_free):
             add_floor(root)
         return root
 
 
-def _move(spec: mujoco.MjSpec, one: Mounted) -> None:
+def _move(spec: mujoco.MjSpec, mounted: Mounted) -> None:
     """Put everything in a robot's model into the frame of its mount."""
-    if not any(one.pos) and one.quat == IDENTITY:
+    if not any(mounted.pos) and mounted.quat == IDENTITY:
         return
     world = spec.worldbody
     inside = (*world.bodies, *world.geoms, *world.sites, *world.cameras, *world.lights, *world.frames)
     inside = tuple(element for element in inside if element.frame is None)
-    frame = world.add_frame(pos=one.pos, quat=one.quat)
+    frame = world.add_frame(pos=mounted.pos, quat=mounted.quat)
     for element in inside:
         element.set_frame(frame)
 

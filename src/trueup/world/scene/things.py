@@ -1,4 +1,4 @@
-"""What a scene holds beside robots and ground: objects, links that can be switched, cameras."""
+"""Parts of a scene beside robots and ground: objects, switchable links, cameras."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Camera:
 
 def _need_body(spec: mujoco.MjSpec, name: str, what: str) -> mujoco.MjsBody:
     if (body := spec.body(name)) is None:
-        raise TrueupError(f"{what}: no body {name!r}{did_you_mean(name, [one.name for one in spec.bodies])}")
+        raise TrueupError(f"{what}: no body {name!r}{did_you_mean(name, [body.name for body in spec.bodies])}")
     return body
 
 

@@ -1,25 +1,26 @@
-"""UAN by inversion: find the torque that the simulator is missing along the logs, then teach it to the net.
+"""UAN by inversion: estimate the torque that the simulator lacks along the logs, then regress the net on it.
 
 A round replays whole logs under the present net with a torque series added to the servo, and corrects the series by the
 error that it leaves (iterative learning control), through the inverse of a linear model in the frequency domain,
 
     G(w) = (-w^2 M + i w (Kd + D) + Kp)^-1,    dtau = -(G' G + r)^-1 G' e
 
-The ridge r weighs the encoder's noise against plausible torques. Then the net learns by regression what its inputs
-explain of its own torque and the missing one. Inputs come from one of two motions, and neither is always right:
+The ridge r weighs the encoder's noise against plausible torques. Then the net learns by regression the part of its own
+and the missing torque that its inputs explain. Inputs come from one of two motions, and neither is always right:
 
 corrected  the motion with the missing torque added, which is the measured one. Where the missing torque is a function
-           of the inputs, one round finds it. But a hand, a stand or a neighbour moves the joint too: the net then takes
+           of the inputs, one round finds it. But a hand, a stand or another joint moves the joint too: the net then
+           takes
            the joint's response for the cause, and fed back it makes the motion worse
-simulated  the motion as the net itself makes it, from commands alone: it holds no disturbance, and what does not follow
+simulated  the motion under the net itself, from commands alone: it has no disturbance, and what does not follow
            from the commands averages out (instrumental variables of closed-loop identification). It is not yet where
-           the robot was, so it needs more rounds
+           the robot's motion, so it needs more rounds
 
 A net inside the loop changes its own inputs: a whole step can be too far. So a round ends with a line search along its
 step, scored on the held-out end of every log; without progress there the training ends. The best weights are the
 result, unless the base itself replays that part better: then it is a net of zeros.
 
-With several ways, each has one round, and the one with the lowest held-out error continues (`Race`).
+With several kinds of inputs, each trains one round, and the one with the lowest held-out error continues (`Race`).
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class RegressCfg:
     steps        of Adam in the first round; later ones take half
     batch        torques, of all joints together, in a step
     rate, decay  of Adam (half in later rounds, with a cosine schedule) and of the weights
-    shares       of a round's step that are tried at its end
-    ways         motions that inputs come from; of several, the best after one round continues
+    shares       of a round's step tried by the line search at its end
+    ways         motions that inputs are computed from; of several, the best after one round continues
     """
 
     rounds: int = 5
@@ -73,7 +74,7 @@ def late_error(error: FloatArray) -> float:
 
 
 class MissingTorque(NamedTuple):
-    """Inputs (nwindow, K, njoint, nsignal, ntap) to train on, torque (nwindow, K, njoint) that was missing there.
+    """Inputs (nwindow, K, njoint, nsignal, ntap) to train on, and the missing torque (nwindow, K, njoint).
 
     before, after  replays without the torque and with it
     """
@@ -87,9 +88,9 @@ class MissingTorque(NamedTuple):
 def missing_torque(
     rollouts: Rollouts, net: ActuatorNet, starts: Rows, rounds: int, *, corrected: bool = True
 ) -> MissingTorque:
-    """Correct the replays under a net that begin at `starts`.
+    """Estimate the missing torque of the replays under a net that begin at `starts`.
 
-    corrected  inputs are those along the corrected motion; else those of the motion as the net makes it
+    corrected  inputs along the corrected motion; else along the motion under the net
     """
     spec, actuator = net.spec, rollouts.actuator
     steps = round(rollouts.length * rollouts.sim.substeps / actuator.every)
@@ -153,7 +154,7 @@ class RegressTrainer:
 
     @property
     def progress(self) -> float:
-        """Share that is done."""
+        """Share of the training done."""
         return (sum(self._steps[: self.round]) + self.at) / sum(self._steps)
 
     @property
@@ -166,7 +167,7 @@ class RegressTrainer:
         return self.round >= self.cfg.rounds
 
     def iterate(self) -> None:
-        """Some steps; at the beginning of a round the replays that it learns from, at its end the line search."""
+        """Some steps; begins a round with its replays and ends it with the line search."""
         if not self._data:
             self._begin()
         cfg, steps, njoint = self.cfg, self._steps[self.round], self.learner.net.spec.njoint
@@ -185,7 +186,7 @@ class RegressTrainer:
         return with_range(net, self.range)
 
     def _begin(self) -> None:
-        """Replay under the weights of the round's beginning, and find the torque that is missing."""
+        """Replay under the round's initial weights, and estimate the missing torque."""
         net, rounds = self.learner.actuator(self._first), self.cfg.corrections[min(self.round, 1)]
         corrected = self.cfg.ways[0] == "corrected"
         missing = missing_torque(self.rollouts, net, self.starts, rounds, corrected=corrected)
@@ -234,7 +235,7 @@ class RegressTrainer:
 
 
 class Race:
-    """A trainer made of trainers: one round each, then the leader to its end (its error only falls, so it leads on)."""
+    """Several trainers: one round each, then the leader to its end (its error only falls, so it stays the leader)."""
 
     def __init__(self, runners: Sequence[RegressTrainer]) -> None:
         self.runners = list(runners)
@@ -242,7 +243,7 @@ class Race:
     @property
     def leader(self) -> RegressTrainer:
         """The trainer with the lowest held-out error so far."""
-        return min(self.runners, key=lambda one: one.best_error)
+        return min(self.runners, key=lambda trainer: trainer.best_error)
 
     @property
     def done(self) -> bool:
@@ -250,16 +251,16 @@ class Race:
 
     @property
     def progress(self) -> float:
-        """Share that is done: first rounds of all, then the leader's others."""
+        """Share done: first rounds of all, then the leader's others."""
         if self.done:
             return 1.0
         first = self.runners[0].first_share
-        more = max((one.progress - first for one in self.runners), default=0.0)
-        passed = sum(min(one.progress, first) for one in self.runners) + max(0.0, more)
+        more = max((trainer.progress - first for trainer in self.runners), default=0.0)
+        passed = sum(min(trainer.progress, first) for trainer in self.runners) + max(0.0, more)
         return passed / (1.0 + first * (len(self.runners) - 1))
 
     def iterate(self) -> None:
-        """Some steps of the trainer whose turn it is."""
+        """Some steps of the present trainer."""
         (self._waiting or self.leader).iterate()
 
     def result(self) -> ActuatorNet:
@@ -269,14 +270,14 @@ class Race:
     @property
     def _waiting(self) -> RegressTrainer | None:
         """The first trainer that has not had its round."""
-        return next((one for one in self.runners if one.round == 0), None)
+        return next((trainer for trainer in self.runners if trainer.round == 0), None)
 
     def state(self) -> State:
         """What a resumed training needs, of all."""
-        return {f"{k}/{name}": a for k, one in enumerate(self.runners) for name, a in one.state().items()}
+        return {f"{k}/{name}": a for k, trainer in enumerate(self.runners) for name, a in trainer.state().items()}
 
     def restore(self, state: State) -> None:
         """Continue from `state`."""
-        for k, one in enumerate(self.runners):
-            mine = f"{k}/"
-            one.restore({n.removeprefix(mine): a for n, a in state.items() if n.startswith(mine)})
+        for k, trainer in enumerate(self.runners):
+            prefix = f"{k}/"
+            trainer.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})

@@ -35,7 +35,7 @@ PUBLISHED = PpoCfg(steps=96, epochs=5, gamma=0.995, lam=0.95, entropy=0.0, kl_ta
 
 
 def names_of(net: ActuatorNet) -> Float32:
-    """(njoint, njoint) a joint's number as its context, or (njoint, 0) for a net without contexts."""
+    """(njoint, njoint) one-hot joint numbers as contexts, or (njoint, 0) for a net without contexts."""
     return np.eye(net.spec.njoint, dtype=np.float32)[:, : net.spec.njoint if net.context.shape[1] else 0]
 
 
@@ -47,7 +47,7 @@ class UanEnv:
     def __init__(
         self, rollouts: Rollouts, blank: ActuatorNet, starts: Rows, unit: FloatArray, seed: int, *, horizon: int
     ) -> None:
-        """`unit` (njoint,): rad that count as one in the reward's kernels. The net sees what is over: taps > 0."""
+        """`unit` (njoint,): rad that count as one in the reward's kernels. The net sees past rows only: taps > 0."""
         self.rollouts, self.blank, self.starts, self._unit = rollouts, blank, starts, unit
         spec, sim = blank.spec, rollouts.sim
         self.control_dt, self.naction, self._horizon = sim.control_dt, 1, horizon
@@ -95,7 +95,7 @@ class UanEnv:
         return Step(obs, reward, none, none | over, ended, last, metrics)
 
     def _see(self) -> Obs:
-        """What the net would see now: the history, then whose joint it is; the critic also sees the error itself."""
+        """Present observation: the history, then the joint's context; the critic also sees the error itself."""
         rollouts, spec = self.rollouts, self.blank.spec
         forward = rollouts.actuator.forward
         past = np.stack([forward.read(age - 1) for age in spec.taps], axis=-1)  # (nsignal, nsim, njoint, ntap)
@@ -108,7 +108,7 @@ class UanEnv:
         return Obs(actor, critic, np.zeros((self.nenv, 0), np.float32))
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """A resumed training begins new windows; what decides them is all there is to keep."""
+        """State of the random numbers: a resumed training begins new windows."""
         return {"random": self._random.counter.copy()}
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:

@@ -1,4 +1,4 @@
-"""Short replays under a learned actuator, from recorded states, with the signals that the net saw at each of its steps.
+"""Short replays under a learned actuator, from recorded states, with the net's input signals at each of its steps.
 
 Logs are laid end to end (`Tracks`); a window is a start row from which enough rows of the same log follow.
 """
@@ -48,7 +48,7 @@ def encoder_noise(tracks: Tracks) -> FloatArray:
 class NetRollout(NamedTuple):
     """Windows run side by side.
 
-    signals  (depth + K, nsignal, nwindow, njoint) what the net saw: `depth` steps before the start, then every step
+    signals  (depth + K, nsignal, nwindow, njoint) inputs of the net: `depth` steps before the start, then every step
     error    (nwindow, L, njoint) simulated minus measured position after each row of the log, rad
     """
 
@@ -67,7 +67,7 @@ class NetRollout(NamedTuple):
 
 
 def no_range(spec: NetSpec) -> Float32:
-    """The range of signals, (2, njoint, nsignal), of a net that has seen nothing yet."""
+    """The empty range of signals, (2, njoint, nsignal)."""
     infinite: Float32 = np.full((spec.njoint, len(spec.signals)), np.inf, np.float32)
     return np.stack([infinite, -infinite])
 
@@ -88,7 +88,7 @@ def with_range(net: ActuatorNet, known: Float32) -> ActuatorNet:
 
 
 class SignalRecorder(NetActuator):
-    """A NetActuator that keeps the signals that the net saw.
+    """A NetActuator that records the net's input signals.
 
     added  (steps of the net, nsim, njoint) torque beside the net's; held  (nsim, njoint) torque instead of it
     """
@@ -111,7 +111,7 @@ class SignalRecorder(NetActuator):
 
 
 class Rollouts:
-    """A batch of `nwindow` windows of `length` rows; `stand`: settings of what holds the robot, beside the net's."""
+    """A batch of `nwindow` windows of `length` rows; `stand`: settings of the robot's stand, beside the net's."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Rollouts:
     ) -> None:
         self.robot, self.tracks, self.length, self.nwindow, self.stand = robot, tracks, length, nwindow, stand
         self.noise = encoder_noise(tracks)
-        names = [one.name for one in (*net.spec.settings, *stand)]
+        names = [setting.name for setting in (*net.spec.settings, *stand)]
         cfg = fit_sim_cfg(robot, tracks.rate_hz, names, free_base=tracks.base_pos is not None, physics_hz=physics_hz)
         self.actuator = SignalRecorder(net)
         self.sim = BatchSim(robot, replace(with_net(cfg, net), nsim=nwindow), self.actuator)
@@ -160,7 +160,7 @@ class Rollouts:
         return NetRollout(np.stack(self.actuator.seen), np.clip(np.nan_to_num(error), -1.0, 1.0))
 
     def step(self, rows: Rows) -> None:
-        """Carry out the commands of rows of the log."""
+        """Execute the commands of rows of the log."""
         tracks, age = self.tracks, int(rows[0] - self._begun[0])
         if age in self._changes:
             self._follow.at(age)

@@ -37,13 +37,13 @@ from trueup.world.fitted.calibration import Calibration
 from trueup.world.replay.tracks import Tracks
 
 STATE_FILE = "uan.safetensors"
-_TORQUE_UNITS = 3.0  # of the torque that would hold the base's error still: an output of one
+_TORQUE_UNITS = 3.0  # share of the torque kp x error of the base, which is an output of one
 _LIMIT = 0.3  # largest residual torque, of the torque limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class UanCfg:
-    """What the net is and how it learns.
+    """Form and training of the net.
 
     steps, dt_s   history and rate; dt_s is fitted to the physics step
     friction      share of the base's Coulomb friction that stays in the engine (`inverse`, way `corrected`, only); the
@@ -104,9 +104,9 @@ def train_uan(
     folder: str | Path | None = None,
     resume: bool = False,
 ) -> ActuatorNet:
-    """Learn a residual torque on top of the simulator that `base` has fitted (None: as it is delivered).
+    """Learn a residual torque on top of the simulator fitted by `base` (None: the nominal one).
 
-    folder  keeps the state while it runs; `resume` continues from what a stopped or killed training left there
+    folder  keeps the state while it runs; `resume` continues a stopped or killed training from there
     """
     cfg = cfg or UanCfg()
     tracks = make_tracks(robot, logs)
@@ -124,7 +124,7 @@ def train_uan(
 
 
 def _run(trainer: RegressTrainer | Race | RlTrainer, state: StateFile | None, progress: Progress) -> None:
-    """To the end, or until Ctrl-C: then the state is kept for --resume."""
+    """Train to the end, or until Ctrl-C: then the state is kept for --resume."""
     try:
         while not trainer.done:
             trainer.iterate()
@@ -148,8 +148,8 @@ def make_uan_trainer(
     runners = []
     for way in cfg.regress.ways:
         friction = cfg.friction if way == "corrected" else 1.0
-        one = replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
-        runner = make_trainer(make_uan_problem(robot, tracks, base, one), one)
+        single = replace(cfg, friction=friction, regress=replace(cfg.regress, ways=(way,)))
+        runner = make_trainer(make_uan_problem(robot, tracks, base, single), single)
         assert isinstance(runner, RegressTrainer)
         runners.append(runner)
     return Race(runners)
@@ -177,7 +177,7 @@ def make_uan_problem(robot: Robot, tracks: Tracks, base: Calibration | None, cfg
 
 
 def make_trainer(problem: UanProblem, cfg: UanCfg) -> RlTrainer | RegressTrainer:
-    """The trainer of the method that is asked for, in the first of its ways."""
+    """The trainer of the given method, with the first of its kinds of inputs."""
     if cfg.method == "rl":
         return RlTrainer(*problem, cfg.rl, cfg.iterations, cfg.seed)
     robot, tracks, blank = problem.rollouts.robot, problem.rollouts.tracks, problem.blank
@@ -195,7 +195,7 @@ def make_trainer(problem: UanProblem, cfg: UanCfg) -> RlTrainer | RegressTrainer
 
 def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg) -> NetSpec:
     """The spec of the net."""
-    is_rl = cfg.method == "rl"  # a learner that acts from outside does so once a row, and is a step behind
+    is_rl = cfg.method == "rl"  # an external learner acts once a row, with a step's delay
     spec = NetSpec(
         robot=robot.spec.name,
         joint_names=robot.spec.joint_names,
@@ -213,8 +213,8 @@ def uan_spec(robot: Robot, tracks: Tracks, base: Calibration | None, cfg: UanCfg
 def with_friction(spec: NetSpec, share: float) -> NetSpec:
     """The spec with its simulator's Coulomb friction times `share`."""
     settings = (
-        msgspec.structs.replace(one, value=share * one.value) if one.name == "friction" else one
-        for one in spec.settings
+        msgspec.structs.replace(setting, value=share * setting.value) if setting.name == "friction" else setting
+        for setting in spec.settings
     )
     return msgspec.structs.replace(spec, settings=tuple(settings))
 

@@ -46,17 +46,17 @@ class CommandFormat:
         self._reach = messages.Duration(*split_seconds(cfg.reach_s or 1.0 / command_hz))
         self._order = NameOrder(joint_names, cfg.command)
 
-    def pack(self, asked: CommandTargets, time_s: float) -> tuple[Any, CommandTargets]:
+    def pack(self, targets: CommandTargets, time_s: float) -> tuple[Any, CommandTargets]:
         """A message stamped with the sender's clock, and the part of `asked` that it carries."""
         header = messages.Header(messages.Time(*split_seconds(time_s)))
-        names, position = list(self._names), asked.position.tolist()
+        names, position = list(self._names), targets.position.tolist()
         if self._kind == "joint_state":
-            made = messages.JointState(header, names, position, asked.velocity.tolist(), asked.effort.tolist())
-            return made, asked
-        zero = np.zeros_like(asked.position)
-        sent = CommandTargets(asked.position, zero, zero)
+            made = messages.JointState(header, names, position, targets.velocity.tolist(), targets.effort.tolist())
+            return made, targets
+        zero = np.zeros_like(targets.position)
+        sent = CommandTargets(targets.position, zero, zero)
         if self._kind == "float64":
-            return messages.Float64MultiArray(data=asked.position[self._controller_order].tolist()), sent
+            return messages.Float64MultiArray(data=targets.position[self._controller_order].tolist()), sent
         point = messages.JointTrajectoryPoint(positions=position, time_from_start=self._reach)
         # a zero stamp means "now": clocks of two computers need not agree
         return messages.JointTrajectory(messages.Header(), names, [point]), sent

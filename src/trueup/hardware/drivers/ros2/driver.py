@@ -94,7 +94,6 @@ class Ros2Driver(ConnectedWithin):
         self._link, self._held, self._other, self._has_sent = link, None, None, False
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         return connected(self._link).feed.next()
 
     def write(self, command: Command) -> Command:
@@ -149,12 +148,12 @@ class Ros2Driver(ConnectedWithin):
         return self._other[1] if self._other is not None and now - self._other[0] < RECENT_S else None
 
     # --- commands ---
-    def _send(self, link: _Link, asked: FloatArray) -> Command:
+    def _send(self, link: _Link, targets: FloatArray) -> Command:
         """Send (3, n) targets; a robot that does not listen is an error, at the first command after a while."""
         if self.cfg.listen:
             raise TrueupError(f"this driver listens only (listen=1): nothing is sent on {self.cfg.command}")
         link.await_listener(0.0 if self._has_sent else MATCH_S, self.cfg.command)
-        sent = link.send(asked)
+        sent = link.send(targets)
         self._has_sent = True
         return self._command(*sent)
 
@@ -203,11 +202,11 @@ class _Link(NamedTuple):
                 raise TrueupError(f"{found}: is the controller running, and is it one of this kind?")
             time.sleep(0.005)
 
-    def send(self, asked: FloatArray) -> CommandTargets:
+    def send(self, targets: FloatArray) -> CommandTargets:
         """Send (3, n) targets; returns those in the message."""
         from trueup.hardware.drivers.ros2.commands import CommandTargets
 
-        message, sent = self.format.pack(CommandTargets(*asked), time.time())
+        message, sent = self.format.pack(CommandTargets(*targets), time.time())
         self.commands.send(message)
         return sent
 

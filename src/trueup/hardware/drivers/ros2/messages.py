@@ -9,7 +9,7 @@ of members at run time.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, dataclass_transform
 
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.annotations import final
@@ -23,10 +23,16 @@ else:  # what cyclonedds serialises
     Names = sequence[str]
     Numbers = sequence[float64]
     Covariance = array[float64, 9]
+T = TypeVar("T", bound=IdlStruct)
 
 
-@dataclass
-@final
+@dataclass_transform(field_specifiers=(field,))
+def _message(kind: type[T]) -> type[T]:
+    """Make a class a final IDL type with the fields of a dataclass."""
+    return dataclass(final(kind))
+
+
+@_message
 class Time(IdlStruct, typename="builtin_interfaces::msg::dds_::Time_"):
     """A point in time: seconds and nanoseconds."""
 
@@ -34,8 +40,7 @@ class Time(IdlStruct, typename="builtin_interfaces::msg::dds_::Time_"):
     nanosec: uint32 = 0
 
 
-@dataclass
-@final
+@_message
 class Duration(IdlStruct, typename="builtin_interfaces::msg::dds_::Duration_"):
     """A span of time: seconds and nanoseconds."""
 
@@ -43,8 +48,7 @@ class Duration(IdlStruct, typename="builtin_interfaces::msg::dds_::Duration_"):
     nanosec: uint32 = 0
 
 
-@dataclass
-@final
+@_message
 class Header(IdlStruct, typename="std_msgs::msg::dds_::Header_"):
     """When and in which frame something was measured."""
 
@@ -52,8 +56,7 @@ class Header(IdlStruct, typename="std_msgs::msg::dds_::Header_"):
     frame_id: str = ""
 
 
-@dataclass
-@final
+@_message
 class JointState(IdlStruct, typename="sensor_msgs::msg::dds_::JointState_"):
     """Positions (rad), velocities (rad/s) and efforts (N m) of joints by name; each list may be empty."""
 
@@ -64,8 +67,7 @@ class JointState(IdlStruct, typename="sensor_msgs::msg::dds_::JointState_"):
     effort: Numbers = field(default_factory=list)
 
 
-@dataclass
-@final
+@_message
 class Quaternion(IdlStruct, typename="geometry_msgs::msg::dds_::Quaternion_"):
     """An orientation, x y z w."""
 
@@ -75,8 +77,7 @@ class Quaternion(IdlStruct, typename="geometry_msgs::msg::dds_::Quaternion_"):
     w: float64 = 1.0
 
 
-@dataclass
-@final
+@_message
 class Vector3(IdlStruct, typename="geometry_msgs::msg::dds_::Vector3_"):
     """Three numbers."""
 
@@ -90,8 +91,7 @@ def _unknown() -> list[float]:
     return [0.0] * 9
 
 
-@dataclass
-@final
+@_message
 class Imu(IdlStruct, typename="sensor_msgs::msg::dds_::Imu_"):
     """Orientation, angular velocity (rad/s), acceleration (m/s^2); a covariance that begins with -1: not measured."""
 
@@ -104,8 +104,7 @@ class Imu(IdlStruct, typename="sensor_msgs::msg::dds_::Imu_"):
     linear_acceleration_covariance: Covariance = field(default_factory=_unknown)
 
 
-@dataclass
-@final
+@_message
 class MultiArrayDimension(IdlStruct, typename="std_msgs::msg::dds_::MultiArrayDimension_"):
     """One axis of an array."""
 
@@ -120,8 +119,7 @@ else:
     Dimensions = sequence[MultiArrayDimension]
 
 
-@dataclass
-@final
+@_message
 class MultiArrayLayout(IdlStruct, typename="std_msgs::msg::dds_::MultiArrayLayout_"):
     """Axes of an array; forward_command_controller needs none."""
 
@@ -129,8 +127,7 @@ class MultiArrayLayout(IdlStruct, typename="std_msgs::msg::dds_::MultiArrayLayou
     data_offset: uint32 = 0
 
 
-@dataclass
-@final
+@_message
 class Float64MultiArray(IdlStruct, typename="std_msgs::msg::dds_::Float64MultiArray_"):
     """Numbers without names: what ros2_control's forward_command_controller takes."""
 
@@ -138,8 +135,7 @@ class Float64MultiArray(IdlStruct, typename="std_msgs::msg::dds_::Float64MultiAr
     data: Numbers = field(default_factory=list)
 
 
-@dataclass
-@final
+@_message
 class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTrajectoryPoint_"):
     """Joint targets at `time_from_start` after the message."""
 
@@ -156,8 +152,7 @@ else:
     Points = sequence[JointTrajectoryPoint]
 
 
-@dataclass
-@final
+@_message
 class JointTrajectory(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTrajectory_"):
     """Points for joints by name: what ros2_control's joint_trajectory_controller takes."""
 
@@ -166,8 +161,7 @@ class JointTrajectory(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTraj
     points: Points = field(default_factory=list)
 
 
-@dataclass
-@final
+@_message
 class Bool(IdlStruct, typename="std_msgs::msg::dds_::Bool_"):
     """Yes or no: what a stop topic takes."""
 

@@ -84,7 +84,6 @@ class DynamixelServos:
         self._write(X.GOAL_POSITION, goals)
 
     def damp(self, here: Ticks, d: Ticks, *, is_first: bool) -> None:
-        """The safe state of the options; see the module."""
         if self._cfg.safe == "limp":
             rows = self._rows(X.TORQUE_ENABLE, np.zeros_like(here))
             self._settled(X.TORQUE_ENABLE.address, rows, is_first)

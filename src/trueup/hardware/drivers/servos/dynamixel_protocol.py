@@ -30,13 +30,11 @@ class DynamixelCodec:
     overhead = 11
 
     def encode(self, packet: ServoPacket) -> bytes:
-        """The bytes of one packet."""
         body = (bytes((packet.code,)) + packet.data).replace(_PLAIN, _STUFFED)
         head = HEADER + struct.pack("<BH", packet.id, len(body) + 2)
         return head + body + struct.pack("<H", crc16(head + body))
 
     def scan(self, buffer: bytes) -> Scan:
-        """Every sound packet in a buffer. A header that leads nowhere costs one byte, never the packet behind it."""
         packets, end, at = [], 0, buffer.find(HEADER)
         while 0 <= at <= len(buffer) - 10:
             (length,) = struct.unpack_from("<H", buffer, at + 5)
@@ -51,11 +49,9 @@ class DynamixelCodec:
         return Scan(packets, end)
 
     def sync_read(self, address: int, length: int, ids: Sequence[int]) -> bytes:
-        """Ask several servos for the same registers."""
         return self.encode(ServoPacket(BROADCAST, SYNC_READ, struct.pack("<HH", address, length) + bytes(ids)))
 
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
-        """Write registers of several servos at once."""
         length = len(next(iter(rows.values())))
         data = b"".join(bytes((servo,)) + row for servo, row in rows.items())
         return self.encode(ServoPacket(BROADCAST, SYNC_WRITE, struct.pack("<HH", address, length) + data))
@@ -67,11 +63,9 @@ class DynamixelCodec:
         return Reply(packet.id, packet.data[0], packet.data[1:])
 
     def status(self, reply: Reply) -> bytes:
-        """The bytes of a servo's answer."""
         return self.encode(ServoPacket(reply.id, STATUS, bytes((reply.error,)) + reply.data))
 
     def errors(self, error: int) -> str:
-        """The error byte in words."""
         number = error & ~ALERT
         words = [_ERRORS[number] if number < len(_ERRORS) else f"error {number}"] if number else []
         return ", ".join(words + ["hardware alert"] * bool(error & ALERT))

@@ -83,12 +83,10 @@ class FeetechServos:
         self._bus.write_all(STS.P_GAIN.address, self._gain_rows(p, d))
 
     def set_goals(self, goals: Ticks) -> None:
-        """Send goals."""
         rows = {servo: STS.GOAL_POSITION.encode(int(goal)) for servo, goal in zip(self._map.ids, goals, strict=True)}
         self._bus.write_all(STS.GOAL_POSITION.address, rows)
 
     def damp(self, here: Ticks, d: Ticks, *, is_first: bool) -> None:
-        """The safe state of the options; see the module."""
         wanted = {"damp": STS.DAMP, "hold": STS.HOLD, "limp": STS.FREE}[self._cfg.safe]
         if wanted != STS.FREE and is_first:
             self._drive(here, np.full(len(here), round(self._cfg.soft_torque * STS.FULL)))

@@ -25,12 +25,10 @@ class FeetechCodec:
     overhead = 6
 
     def encode(self, packet: ServoPacket) -> bytes:
-        """The bytes of one packet."""
         body = bytes((packet.id, len(packet.data) + 2, packet.code)) + packet.data
         return HEADER + body + bytes((checksum(body),))
 
     def scan(self, buffer: bytes) -> Scan:
-        """Every sound packet in a buffer. A header that leads nowhere costs one byte, never the packet behind it."""
         packets, end, at = [], 0, buffer.find(HEADER)
         while 0 <= at <= len(buffer) - self.overhead:
             length = buffer[at + 3]
@@ -44,11 +42,9 @@ class FeetechCodec:
         return Scan(packets, end)
 
     def sync_read(self, address: int, length: int, ids: Sequence[int]) -> bytes:
-        """Ask several servos for the same registers."""
         return self.encode(ServoPacket(BROADCAST, SYNC_READ, bytes((address, length, *ids))))
 
     def sync_write(self, address: int, rows: Mapping[int, bytes]) -> bytes:
-        """Write registers of several servos at once."""
         length = len(next(iter(rows.values())))
         data = b"".join(bytes((servo,)) + row for servo, row in rows.items())
         return self.encode(ServoPacket(BROADCAST, SYNC_WRITE, bytes((address, length)) + data))
@@ -58,11 +54,9 @@ class FeetechCodec:
         return Reply(*packet) if packet.id < BROADCAST and packet.code <= 0x7F else None
 
     def status(self, reply: Reply) -> bytes:
-        """The bytes of a servo's answer."""
         return self.encode(ServoPacket(*reply))
 
     def errors(self, error: int) -> str:
-        """The error bits in words."""
         return ", ".join(word for bit, word in _ERRORS.items() if error & bit)
 
 

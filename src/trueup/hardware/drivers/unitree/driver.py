@@ -91,7 +91,6 @@ class UnitreeDriver(ConnectedWithin):
             raise
 
     def read(self) -> RobotState:
-        """Return the newest state, waiting for one if none has come since the last call."""
         connected(self._bus)
         with self._reading:
             state = self._states.next(self._cfg.timeout)
@@ -111,7 +110,6 @@ class UnitreeDriver(ConnectedWithin):
         return Command(**dict(zip(vars(command), rows, strict=True)))
 
     def damp(self) -> Command:
-        """Let the joints give way against damping."""
         return self.write(damping(self._spec.default_pose, self._spec.kd))
 
     def close(self) -> None:

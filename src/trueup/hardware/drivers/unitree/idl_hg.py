@@ -15,11 +15,7 @@ MOTORS = 35
 MOTOR_CMD = Struct(f"{_PACKAGE}.MotorCmd_", fields("mode:u1 q:f4 dq:f4 tau:f4 kp:f4 kd:f4 reserve:u4"))
 LOW_CMD = Struct(
     f"{_PACKAGE}.LowCmd_",
-    (
-        *fields("mode_pr:u1 mode_machine:u1"),
-        ("motor_cmd", MOTOR_CMD, MOTORS),
-        *fields("reserve:u4[4] crc:u4"),
-    ),
+    (*fields("mode_pr:u1 mode_machine:u1"), ("motor_cmd", MOTOR_CMD, MOTORS), *fields("reserve:u4[4] crc:u4")),
 )
 IMU_STATE = Struct(
     f"{_PACKAGE}.IMUState_", fields("quaternion:f4[4] gyroscope:f4[3] accelerometer:f4[3] rpy:f4[3] temperature:i2")

@@ -46,8 +46,8 @@ class Struct:
         """The C structure: natural alignment, little-endian."""
         formats: list[Any] = []
         for _, kind, count in self.fields:
-            one = kind.dtype if isinstance(kind, Struct) else np.dtype(f"<{kind}")
-            formats.append((one, (count,)) if count else one)
+            item = kind.dtype if isinstance(kind, Struct) else np.dtype(f"<{kind}")
+            formats.append((item, (count,)) if count else item)
         return np.dtype({"names": [name for name, _, _ in self.fields], "formats": formats}, align=True)
 
     @cached_property
@@ -104,8 +104,8 @@ class Struct:
         types: Any = idl_types  # array types are built by indexing, which type checkers do not follow
         fields: dict[str, Any] = {}
         for name, kind, count in self.fields:
-            one = kind.idl if isinstance(kind, Struct) else getattr(types, _IDL_NAMES[kind])
-            fields[name] = types.array[one, count] if count else one
+            item = kind.idl if isinstance(kind, Struct) else getattr(types, _IDL_NAMES[kind])
+            fields[name] = types.array[item, count] if count else item
         made: type[Any] = make_idl_struct(self.typename.rpartition(".")[2], self.typename, fields)
         return made
 

@@ -36,16 +36,16 @@ class Client:
 
     def call(self, api_id: int, parameter: str = "{}", *, timeout_s: float) -> ServiceReply:
         """Send a request until it is answered; all functions are idempotent."""
-        end, asked = time.monotonic() + timeout_s, set()
+        end, ids = time.monotonic() + timeout_s, set()
         while (left := end - time.monotonic()) > 0.0:
             number = time.monotonic_ns()
-            asked.add(number)
+            ids.add(number)
             self._requests.send(self._request(number, api_id, parameter))
             again = time.monotonic() + min(left, _AGAIN_S)
             while (left := again - time.monotonic()) > 0.0:
                 self._answers.wait(left)
                 for answer in self._answers.take():
-                    if answer.header.identity.id in asked:
+                    if answer.header.identity.id in ids:
                         return ServiceReply(int(answer.header.status.code), str(answer.data))
         raise TrueupError(
             f"the robot's service {self._service!r} did not answer within {timeout_s:g} s on {self._place}"

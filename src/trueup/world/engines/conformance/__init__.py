@@ -1,1 +1,1 @@
-"""Small experiments with known answers in both engines, so that a difference can be told from a bug."""
+"""Small experiments with known answers in both engines, to distinguish differences from bugs."""

@@ -1,4 +1,4 @@
-"""A case: a number that each engine is asked for, and the exact one where it is known."""
+"""A case: a quantity computed in each engine, and its exact value where known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ G = 9.81  # m/s^2
 
 
 class Question(NamedTuple):
-    """Unit, what physics says (None where nobody can tell by hand), and how an engine is asked."""
+    """Unit, exact value (None where there is none), and how it is computed in an engine."""
 
     unit: str
     exact: Callable[[], float | None]
@@ -21,7 +21,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What was found in each engine."""
+    """Results of a case in each engine."""
 
     name: str
     unit: str

@@ -14,7 +14,7 @@ CASES = JOINT | CONTACT
 
 
 def conformance(names: Iterable[str] = CASES, engines: Sequence[Engine] = ENGINES) -> list[Case]:
-    """Ask every engine for every case, or for those named; a few seconds in all."""
+    """Run all cases, or those named, in every engine; a few seconds in all."""
     return [_case(name, engines) for name in names]
 
 

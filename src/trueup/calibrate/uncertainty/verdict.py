@@ -1,16 +1,16 @@
-"""A verdict for every parameter: what the data exclude, which parameters are confounded, and what to record next.
+"""A verdict for every parameter: excluded values, confounded parameters, and what to record next.
 
 identified   known to 5 % from both sides, by itself and not only together with a partner
 bounded      known from one side: "at most 0.35"
 weak         known loosely from both sides, or only together with a partner
-not visible  the data exclude next to nothing
+not visible  the data exclude almost nothing
 
 Intervals are those of the profile likelihood (`profile`), in prior widths.
 
-Some pairs only show together. A swing shows kp / I, not kp: gain and inertia that grow together leave no trace but
-gravity's. Likewise damping and kd (their sum), mass and kp (their ratio). Where both partners are fitted, neither is
-identified by itself unless the data tell them apart more surely than the model is right; the combination that the data
-do show is reported beside them.
+Some pairs are identified only together. A swing shows kp / I, not kp: gain and inertia that grow together change only
+gravity's effect. Likewise damping and kd (their sum), mass and kp (their ratio). Where both partners are fitted,
+neither is identified by itself unless the data separate them by more than the model error; the combination that the
+data do show is reported beside them.
 
 Joints of one kind (the calves of four legs) are built alike. When their values differ by more than their intervals
 allow, one of them is damaged, or the model puts something into them that is not theirs.
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.judge.profile import SURE
-from trueup.calibrate.judge.uncertainty import Posterior
 from trueup.calibrate.parameters import tied
 from trueup.calibrate.rules import NEVER_TIED, SEPARATES, SHOWS
+from trueup.calibrate.uncertainty.covariance import Posterior
+from trueup.calibrate.uncertainty.profile import SURE
 from trueup.core.arrays import FloatArray
 from trueup.world.fitted.calibration import Estimate, Ratio, Word
 from trueup.world.fitted.fit_parameter import FitParameter
@@ -50,7 +50,7 @@ _DIFFER = 0.3  # of the value (of the prior width, on a linear scale): less is n
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What is known about one parameter, in prior widths.
+    """Evidence on one parameter, in prior widths.
 
     ends        95 % interval; at_bound: which of them are bounds of the box
     excluded    the data exclude the nominal value
@@ -77,8 +77,8 @@ def estimates(
     correlation = found.correlation - np.eye(len(parameters))
     nearest = np.abs(correlation).argmax(axis=1)
     return tuple(
-        _estimate(entry, one, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
-        for k, (entry, one, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
+        _estimate(entry, known, parameters[near] if len(parameters) > 1 else None, float(correlation[k, near]))
+        for k, (entry, known, near) in enumerate(zip(parameters, evidence, nearest, strict=True))
     )
 
 
@@ -134,7 +134,7 @@ def _on_bound(entry: FitParameter, x: float) -> bool:
 
 
 def _unnatural_bound(entry: FitParameter, x: float) -> bool:
-    """Whether a parameter ended on a bound of the search; no friction or rotor at all is a result, not a fault."""
+    """Whether a parameter ended on a bound of the search; zero friction or inertia is a result, not a fault."""
     low, high = entry.x_bounds
     none = entry.low == 0.0 or entry.name == "armature"  # on a logarithmic scale its bound stands for zero
     return _on_bound(entry, x) and not (none and x - low < high - x)
@@ -155,12 +155,14 @@ def _advice(entry: FitParameter, seen: Evidence, partner: FitParameter | None) -
 def hide_still(
     parameters: Sequence[FitParameter], found: Posterior, still: frozenset[str]
 ) -> tuple[Posterior, NDArray[np.bool_]]:
-    """Give parameters of joints that were not moved their prior back; returns which they were.
+    """Reset parameters of joints that did not move to their prior; returns which.
 
     A joint at rest sticks: friction, encoder bias and gravity can then replace each other, and a linearisation does not
     show it.
     """
-    hidden = np.array([bool(one.of) and all(joint in still for joint in one.of) for one in parameters])
+    hidden = np.array(
+        [bool(parameter.of) and all(joint in still for joint in parameter.of) for parameter in parameters]
+    )
     covariance = found.covariance.copy()
     covariance[hidden] = 0.0
     covariance[:, hidden] = 0.0
@@ -192,7 +194,7 @@ def pairs(parameters: Sequence[FitParameter], correlation: FloatArray) -> list[P
 def inseparable(
     found: list[ParameterPair], correlation: FloatArray, structured: NDArray[np.bool_], close: NDArray[np.bool_]
 ) -> set[int]:
-    """Members of pairs that the data do not tell apart, or tell apart by less than the model is wrong.
+    """Members of pairs that the data do not separate, or separate by less than the model error.
 
     Correlated partners that are both close (`is_close`) are told apart: their standard errors have the correlation in.
     """

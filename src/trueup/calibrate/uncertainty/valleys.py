@@ -1,6 +1,6 @@
-"""Valleys of the cost: combinations of parameters that the data hardly show, differenced as combinations.
+"""Valleys of the cost: combinations of parameters that the data hardly identify, differenced as combinations.
 
-Where gain, inertia and friction may all grow together without a trace, the columns of the Jacobian cancel almost
+Where gain, inertia and friction can all grow together without an effect, the columns of the Jacobian cancel almost
 completely in that combination. The rest of the sum is mostly the error of the columns (a stiction event that moves by
 one step is in every column and cancels in none), and it looks like information: in small motions of a light foot it
 made a valley look ten times narrower than it is. So the weak directions of the information matrix, limb by limb, are
@@ -86,25 +86,25 @@ def measured(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> Jacobian:
 def valleys(shooting: Shooting, x: FloatArray, jacobian: Jacobian) -> list[Direction]:
     """Directions in which the columns cancel and the standard error is more than a little."""
     out = []
-    for limb, mine in _free_of_limbs(shooting, x):
-        if len(mine) < 2:
+    for limb, free in _free_of_limbs(shooting, x):
+        if len(free) < 2:
             continue
-        hessian = window_products(jacobian[mine]).sum(axis=0)
+        hessian = window_products(jacobian[free]).sum(axis=0)
         size, axes = np.linalg.eigh(hessian)
         own = (axes**2).T @ np.diag(hessian)
         deviation = 1.0 / np.sqrt(np.maximum(size, 0.0) + 1.0)
         weak = np.flatnonzero((size < _CANCELS * own) & (deviation > _MATTERS))
-        out += _directions(shooting, x, limb, mine, axes[:, weak], deviation[weak])
+        out += _directions(shooting, x, limb, free, axes[:, weak], deviation[weak])
     return out
 
 
 def widest_axes(shooting: Shooting, x: FloatArray, covariance: FloatArray) -> list[Direction]:
-    """Directions in which a covariance leaves most open, limb by limb."""
+    """Directions of a covariance's largest variance, limb by limb."""
     out = []
-    for limb, mine in _free_of_limbs(shooting, x):
-        size, axes = np.linalg.eigh(covariance[np.ix_(mine, mine)])
+    for limb, free in _free_of_limbs(shooting, x):
+        size, axes = np.linalg.eigh(covariance[np.ix_(free, free)])
         wide = np.flatnonzero(size > _WIDE**2)
-        out += _directions(shooting, x, limb, mine, axes[:, wide], np.sqrt(size[wide]))
+        out += _directions(shooting, x, limb, free, axes[:, wide], np.sqrt(size[wide]))
     return out
 
 
@@ -127,12 +127,12 @@ def along(shooting: Shooting, x: FloatArray, jacobian: Jacobian, found: list[Dir
     jacobian = jacobian.copy()
     for turn, difference in zip(turns, change, strict=True):
         for limb, axis, step in turn:
-            mine = shooting.channel_limb == limb
+            in_limb = shooting.channel_limb == limb
             felt = np.flatnonzero(axis)
-            slope = difference[..., mine] / (2.0 * step)
-            had = np.tensordot(axis[felt], jacobian[felt][..., mine], 1)
+            slope = difference[..., in_limb] / (2.0 * step)
+            had = np.tensordot(axis[felt], jacobian[felt][..., in_limb], 1)
             for k in felt:
-                jacobian[k][..., mine] += (axis[k] * (slope - had)).astype(np.float32)
+                jacobian[k][..., in_limb] += (axis[k] * (slope - had)).astype(np.float32)
     return jacobian
 
 
@@ -145,14 +145,14 @@ def _free_of_limbs(shooting: Shooting, x: FloatArray) -> list[tuple[int, NDArray
 
 
 def _directions(
-    shooting: Shooting, x: FloatArray, limb: int, mine: NDArray[np.intp], axes: FloatArray, deviation: FloatArray
+    shooting: Shooting, x: FloatArray, limb: int, free: NDArray[np.intp], axes: FloatArray, deviation: FloatArray
 ) -> list[Direction]:
     """Axes (len(mine), n) as directions with steps of about half their standard errors, if bounds leave room."""
     out, (low, high) = [], shooting.bounds
     for axis, spread in zip(axes.T, deviation, strict=True):
         along = np.zeros(len(x))
-        along[mine] = axis
-        room = (np.minimum(high - x, x - low)[mine] / np.maximum(np.abs(axis), 1e-12)).min()
+        along[free] = axis
+        room = (np.minimum(high - x, x - low)[free] / np.maximum(np.abs(axis), 1e-12)).min()
         if room > _STEP[0]:  # smaller where a bound is near; none where one is too near
             out.append(Direction(limb, along, min(float(np.clip(_HALF * spread, *_STEP)), float(room))))
     return out

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trueup.calibrate.judge.uncertainty import Posterior
-from trueup.calibrate.judge.verdict import Evidence, estimates, inseparable, pairs, unlike_joints, word_for
+from trueup.calibrate.uncertainty.covariance import Posterior
+from trueup.calibrate.uncertainty.verdict import Evidence, estimates, inseparable, pairs, unlike_joints, word_for
 from trueup.world.fitted.fit_parameter import FitParameter
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.signal import lfilter
 
-from trueup.calibrate.judge.uncertainty import (
+from trueup.calibrate.uncertainty.covariance import (
     Part,
     Posterior,
     autocovariance,
@@ -81,9 +81,9 @@ def test_two_parameters_that_do_the_same_are_reported_as_correlated_and_wide():
 
 def test_autocovariance_skips_samples_that_are_not_judged():
     values = np.ones((2, 50))
-    judged = np.ones((2, 50), bool)
-    judged[:, ::3] = False
-    np.testing.assert_allclose(autocovariance(values, judged, 1), [1.0, 0.5])
+    compared = np.ones((2, 50), bool)
+    compared[:, ::3] = False
+    np.testing.assert_allclose(autocovariance(values, compared, 1), [1.0, 0.5])
 
 
 def test_widening_ends_at_the_prior():
@@ -94,14 +94,14 @@ def test_widening_ends_at_the_prior():
 def test_parts_of_the_data_add_up_to_the_whole():
     rng = np.random.default_rng(1)
     jacobian, residuals = slow_columns(rng, 3), coloured(rng, 0.5)
-    judged, every = np.ones(residuals.shape, bool), np.arange(1)
+    compared, every = np.ones(residuals.shape, bool), np.arange(1)
     fast = rng.uniform(size=residuals.shape) > 0.5
-    whole = information(jacobian, residuals, judged, RATE)
+    whole = information(jacobian, residuals, compared, RATE)
     for parts in (
         [Part(channels=every, windows=np.arange(3)), Part(channels=every, windows=np.arange(3, WINDOWS))],
         [Part(channels=every, samples=fast), Part(channels=every, samples=~fast)],
     ):
-        found = [information(jacobian, residuals, judged, RATE, part=part) for part in parts]
+        found = [information(jacobian, residuals, compared, RATE, part=part) for part in parts]
         np.testing.assert_allclose(sum(one.hessian for one in found), whole.hessian, rtol=1e-9)
         np.testing.assert_allclose(sum(one.gradient for one in found), whole.gradient, rtol=1e-6, atol=1e-6)
 

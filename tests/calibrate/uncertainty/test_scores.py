@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from made_calibration import made_calibration
 
-from trueup.calibrate.judge.scores import alarms, bootstrap, error_blocks, recorded_drivers
+from trueup.calibrate.uncertainty.scores import alarms, bootstrap, error_blocks, recorded_drivers
 from trueup.robot.load import load_robot
 from trueup.world.fitted.calibration import Calibration, FitScore, Predictive
 from trueup.world.replay.replay import Replay

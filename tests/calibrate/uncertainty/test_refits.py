@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trueup.calibrate.judge.refits import random_effect
+from trueup.calibrate.uncertainty.refits import random_effect
 
 SEES = np.ones((4, 1), bool)
 

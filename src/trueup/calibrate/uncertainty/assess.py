@@ -1,4 +1,4 @@
-"""From a solution to what is reported about it: posterior, intervals, verdicts, ratios, warnings."""
+"""From a solution to its report: posterior, intervals, verdicts, ratios, warnings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from trueup.calibrate.data.windows import FitWindows
 from trueup.calibrate.fit.descent import Descent
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.judge.profile import Profiler
-from trueup.calibrate.judge.refits import between_parts
-from trueup.calibrate.judge.uncertainty import (
+from trueup.calibrate.uncertainty.covariance import (
     Posterior,
     model_error_factor,
     posterior,
@@ -24,7 +22,9 @@ from trueup.calibrate.judge.uncertainty import (
     widened,
     with_model_error,
 )
-from trueup.calibrate.judge.verdict import (
+from trueup.calibrate.uncertainty.profile import Profiler
+from trueup.calibrate.uncertainty.refits import between_parts
+from trueup.calibrate.uncertainty.verdict import (
     Evidence,
     estimates,
     hide_still,
@@ -37,14 +37,14 @@ from trueup.calibrate.judge.verdict import (
 from trueup.core.arrays import FloatArray
 from trueup.world.fitted.calibration import Estimate, Misfit, Ratio
 
-_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # commands that travel less than this, in all, excite nothing
+_ASKED_RAD, _ASKED_NOISES = 0.2, 100.0  # total path of commands below which nothing is excited
 _NO_DELAY = 0.01  # prior widths from the bound
 _STRUCTURED = 2.0  # residual over noise
 _NOISE_WORTH = 1.15  # noise is known to about this factor
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedFit:
+class AssessedFit:
     """A solution with its uncertainty; x has the prior where a joint was not moved."""
 
     x: FloatArray
@@ -55,10 +55,10 @@ class JudgedFit:
     notes: tuple[str, ...]
 
 
-def judge(
+def assess(
     shooting: Shooting, solution: Solution, loss: Loss = "linear", progress: Callable[[float], None] | None = None
-) -> JudgedFit:
-    """Return what the data says about every parameter, and how sure it is.
+) -> AssessedFit:
+    """Return every parameter's interval and verdict.
 
     The covariance is that of a right model (sandwich), widened by the variance between parts of the data and by the
     model error, set to the standard errors of the profile, and narrowed until draws replay nearly as well as the
@@ -66,7 +66,7 @@ def judge(
     """
     windows, parameters = shooting.windows, shooting.parameters
     still = still_joints(windows)
-    right = posterior(solution.jacobian, solution.residuals, windows.judged, windows.rate_hz)
+    right = posterior(solution.jacobian, solution.residuals, windows.compared, windows.rate_hz)
     misfit = _misfit(shooting, solution, right)
     tau = between_parts(shooting, solution.x, solution.residuals, solution.jacobian, progress)
     found = widened(right, np.hypot(right.deviation, tau) / right.deviation)
@@ -78,14 +78,16 @@ def judge(
     at_nominal = [e.to_x(min(max(v, e.low), e.high)) for e, v in zip(parameters, nominal, strict=True)]
     rise = profiler.rise_at(np.array(at_nominal))
     found = scaled(found, np.minimum(profile.straight, 1.0) / found.deviation)
-    samples = float(windows.judged.sum())
+    samples = float(windows.compared.sum())
     found = tempered(found, np.asarray(hessian - np.eye(len(hessian)), np.float64), samples)
     found, hidden = hide_still(parameters, found, still)
     known = np.where(hidden, 1.0, profile.deviation)
     x = np.where(hidden, 0.0, solution.x)
     structured = _structured(shooting, misfit)
     partners = pairs(parameters, found.correlation)
-    close = np.array([is_close(one, float(deviation)) for one, deviation in zip(parameters, known, strict=True)])
+    close = np.array(
+        [is_close(parameter, float(deviation)) for parameter, deviation in zip(parameters, known, strict=True)]
+    )
     together = inseparable(partners, found.correlation, structured, close)
     unlike = unlike_joints(parameters, x, known)
     doubted = together | {k for group in unlike for k in group.members if structured[k]}
@@ -103,7 +105,7 @@ def judge(
         )
         for k in range(len(parameters))
     ]
-    return JudgedFit(
+    return AssessedFit(
         x=x,
         posterior=found,
         estimates=estimates(parameters, found, evidence),
@@ -114,21 +116,21 @@ def judge(
 
 
 def _model_error(shooting: Shooting) -> FloatArray:
-    """(nparameter,) factor f of each parameter's limb (see `uncertainty`); what limbs share gets the largest."""
+    """(nparameter,) factor f of each parameter's limb (see `covariance`); shared parameters get the largest."""
     windows, owner, limbs = shooting.windows, shooting.colouring.owner, shooting.channel_limb
     noise = np.minimum(_NOISE_WORTH * windows.sigma / shooting.sigma, 1.0)
-    count = windows.judged.sum(axis=(0, 1))
+    count = windows.compared.sum(axis=(0, 1))
     each = []
     for limb in range(int(limbs.max()) + 1):
-        mine = limbs == limb
-        beyond = np.average(1.0 - noise[mine] ** 2, weights=np.maximum(count[mine], 1))
+        in_limb = limbs == limb
+        beyond = np.average(1.0 - noise[in_limb] ** 2, weights=np.maximum(count[in_limb], 1))
         parameters = float((owner == limb).sum() + (owner < 0).sum())
-        each.append(model_error_factor(float(beyond), float(count[mine].sum()), parameters))
+        each.append(model_error_factor(float(beyond), float(count[in_limb].sum()), parameters))
     return np.array([max(each) if limb < 0 else each[limb] for limb in owner], np.float64)
 
 
 def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
-    """(nparameter,) whether much more than noise is left over in any joint that a parameter acts on."""
+    """(nparameter,) whether residuals far exceed noise in any joint that a parameter acts on."""
     left = np.array(misfit.left) > _STRUCTURED * np.array(misfit.noise)
     own = np.array([[name in entry.of for name in shooting.robot.spec.joint_names] for entry in shooting.parameters])
     # a joint's own parameter acts on that joint, others on all that they reach
@@ -137,15 +139,15 @@ def _structured(shooting: Shooting, misfit: Misfit) -> NDArray[np.bool_]:
 
 
 def still_joints(windows: FitWindows) -> frozenset[str]:
-    """Joints that hardly moved, or were not asked to and only shook because others moved.
+    """Joints that hardly moved, or were not commanded and only shook because others moved.
 
-    What counts is the way that commands go in all: the way to the start of a recording and back is no excitation.
+    Measured by the total path of the commands: moving to the start of a recording and back is no excitation.
     """
     noise = windows.sigma[: len(windows.joint_names)]
-    asked = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
+    path = np.abs(np.diff(windows.target, axis=1)).sum(axis=(0, 1))
     if windows.torque is not None:
-        asked = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, asked)
-    still = windows.still | (asked < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
+        path = np.where(np.ptp(windows.torque, axis=(0, 1)) > 0, np.inf, path)
+    still = windows.still | (path < np.maximum(_ASKED_RAD, _ASKED_NOISES * noise))
     return frozenset(np.array(windows.joint_names)[still].tolist())
 
 
@@ -182,7 +184,7 @@ def _notes(
 def _misfit(shooting: Shooting, solution: Solution, found: Posterior) -> Misfit:
     windows, njoint = shooting.windows, shooting.robot.spec.njoint
     left = (solution.residuals * shooting.sigma)[..., :njoint]
-    count = np.maximum(windows.judged[..., :njoint].sum(axis=(0, 1)), 1)
+    count = np.maximum(windows.compared[..., :njoint].sum(axis=(0, 1)), 1)
     return Misfit(
         noise=windows.sigma[:njoint].tolist(),
         left=np.sqrt((left**2).sum(axis=(0, 1)) / count).tolist(),

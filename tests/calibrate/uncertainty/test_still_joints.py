@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from trueup.calibrate.judge.judge import still_joints
+from trueup.calibrate.uncertainty.assess import still_joints
 
 NAMES = ("hip", "knee", "ankle")
 

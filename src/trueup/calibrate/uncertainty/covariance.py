@@ -10,7 +10,7 @@ the prior, C = I. A second M, from the scatter of whole windows, includes correl
 standard error of the two is used.
 
 That is the covariance for a right model. The parameters of a wrong model are biased. Parts of the data that disagree
-show some of the bias (`refits`); a bias that is the same everywhere shows nowhere. But the model error changes the
+show some of the bias (`refits`); a bias that is equal everywhere is not visible. But the model error changes the
 output by delta, the root mean square of the residuals beyond noise, and parameters that change the output by less than
 a share of that cannot be told from the estimate. So the covariance gets a term that lets predictions of draws differ
 from those of the estimate by phi delta, equally in every direction that the data show:
@@ -69,7 +69,7 @@ class Part:
     over_time: Callable[[FloatArray], FloatArray] | None = None
 
     def chosen(self, array: NDArray[Any], channel: int) -> NDArray[Any]:
-        """What of a channel's array (..., nwindow, L) belongs to the part: fewer windows, zeros elsewhere."""
+        """The part of a channel's array (..., nwindow, L): fewer windows, zeros elsewhere."""
         if self.samples is not None:
             array = array * self.samples[..., channel]
         return array if self.windows is None else array[..., self.windows, :]
@@ -91,11 +91,11 @@ class Information:
 
 
 def information(
-    jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float, *, part: Part | None = None
+    jacobian: Jacobian, residuals: FloatArray, compared: NDArray[np.bool_], rate_hz: float, *, part: Part | None = None
 ) -> Information:
     """Return the sums over all samples, or over a part of them.
 
-    jacobian (nparameter, nwindow, L, nchannel); residuals and judged (nwindow, L, nchannel)
+    jacobian (nparameter, nwindow, L, nchannel); residuals and compared (nwindow, L, nchannel)
     """
     count, part = len(jacobian), part or Part(channels=np.arange(residuals.shape[-1]))
     lags = min(max(1, round(_MEMORY_S * rate_hz)), residuals.shape[1] // 2)
@@ -103,8 +103,8 @@ def information(
     times = np.zeros(residuals.shape[-1])
     for c in part.channels.tolist():
         feel = np.flatnonzero(np.any(jacobian[..., c], axis=(1, 2)))
-        left = part.filtered(np.where(judged[..., c], residuals[..., c], 0.0), c)
-        covariance = autocovariance(left, part.chosen(judged[..., c], c), lags)
+        left = part.filtered(np.where(compared[..., c], residuals[..., c], 0.0), c)
+        covariance = autocovariance(left, part.chosen(compared[..., c], c), lags)
         times[c] = _correlation_time(covariance, rate_hz)
         columns = part.filtered(jacobian[feel][..., c].astype(np.float64), c)
         flat = columns.reshape(len(feel), -1)
@@ -114,21 +114,21 @@ def information(
     return Information(hessian=hessian, gradient=gradient, meat=meat, correlation_time_s=times)
 
 
-def posterior(jacobian: Jacobian, residuals: FloatArray, judged: NDArray[np.bool_], rate_hz: float) -> Posterior:
+def posterior(jacobian: Jacobian, residuals: FloatArray, compared: NDArray[np.bool_], rate_hz: float) -> Posterior:
     """Return the covariance of x at the optimum; arguments as for `information`."""
     count = len(jacobian)
-    found = information(jacobian, residuals, judged, rate_hz)
+    found = information(jacobian, residuals, compared, rate_hz)
     # a fit of p parameters makes residuals smaller than the noise was
-    samples = max(int(judged.sum()), count + 1)
+    samples = max(int(compared.sum()), count + 1)
     meat = found.meat * samples / (samples - count)
     bread = np.linalg.inv(found.hessian + np.eye(count))
     smooth = bread @ (meat + np.eye(count)) @ bread
     blocks = bread @ (_block_meat(jacobian, residuals) + np.eye(count)) @ bread
     wider = np.sqrt(np.maximum(1.0, np.diag(blocks) / np.diag(smooth)))
     if len(residuals) < _FEWEST_WINDOWS:
-        wider = np.ones(count)  # the scatter of a handful of windows says nothing
+        wider = np.ones(count)  # the scatter of a handful of windows is no estimate
     covariance = smooth * np.outer(wider, wider)
-    narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # no data makes one less sure than the prior
+    narrow = np.minimum(1.0, 1.0 / np.sqrt(np.diag(covariance)))  # data cannot make the posterior wider than the prior
     return Posterior(covariance=covariance * np.outer(narrow, narrow), correlation_time_s=found.correlation_time_s)
 
 
@@ -154,8 +154,8 @@ def tempered(found: Posterior, information_matrix: FloatArray, samples: float) -
     """Narrow a covariance until draws replay the fitted data nearly as well as the estimate.
 
     Draws have tr(H C) / N more mean square than the estimate (residuals of unit size). Where widenings that were made
-    parameter by parameter come to more than `_REPLAYS`, information is added in proportion to H, C <- (C^-1 + m H)^-1:
-    directions that the data see get narrower, those that it does not see stay.
+    parameter by parameter exceed `_REPLAYS`, information is added in proportion to H, C <- (C^-1 + m H)^-1:
+    directions that the data identify get narrower, the others stay.
     """
 
     def narrowed(m: float) -> FloatArray:
@@ -179,11 +179,11 @@ def model_error_factor(beyond: float, samples: float, parameters: float, share: 
     return share**2 * beyond * samples / max(parameters, 1.0)
 
 
-def autocovariance(values: FloatArray, judged: NDArray[np.bool_], lags: int) -> FloatArray:
-    """Return the tapered autocovariance (lags + 1,) of windows (nwindow, L); samples not judged are zero."""
+def autocovariance(values: FloatArray, compared: NDArray[np.bool_], lags: int) -> FloatArray:
+    """Return the tapered autocovariance (lags + 1,) of windows (nwindow, L); samples not compared are zero."""
     size = values.shape[1] + lags + 1
-    spectrum = np.abs(np.fft.rfft(np.where(judged, values, 0.0), size, axis=1)) ** 2
-    pairs = np.abs(np.fft.rfft(judged.astype(np.float64), size, axis=1)) ** 2
+    spectrum = np.abs(np.fft.rfft(np.where(compared, values, 0.0), size, axis=1)) ** 2
+    pairs = np.abs(np.fft.rfft(compared.astype(np.float64), size, axis=1)) ** 2
     total = np.fft.irfft(spectrum.sum(axis=0), size)[: lags + 1]
     number = np.fft.irfft(pairs.sum(axis=0), size)[: lags + 1]
     taper = 1.0 - np.arange(lags + 1) / (lags + 1)

@@ -8,7 +8,7 @@ from trueup.calibrate.calibrate import calibrate
 from trueup.calibrate.config import CalibrateCfg, FitCfg
 from trueup.calibrate.fit.fit import Fitter
 from trueup.calibrate.fit.problem import make_problem
-from trueup.calibrate.judge.valleys import measured, settled, valleys
+from trueup.calibrate.uncertainty.valleys import measured, settled, valleys
 from trueup.robot.load import load_robot
 
 # a light foot: what the motor gives can hardly be told from what it must move

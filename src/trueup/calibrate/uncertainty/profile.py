@@ -12,8 +12,8 @@ that line although it does not in the valley. So the interval of a parameter tha
 inflation B_kk H_kk of 4 and more) is not made narrower than its standard error. The posterior is a normal distribution,
 which has straight lines only: its standard errors are those of the straight ends.
 
-The nominal value is treated alike: x_k is set there, the others are refitted, and the rise of the cost shows how surely
-the data exclude the model as it was delivered. One rollout carries one parameter of every limb.
+The nominal value is treated alike: x_k is set to it, the others are refitted, and the rise of the cost shows how
+clearly the data exclude the nominal model. One rollout carries one parameter of every limb.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Profile:
 
 
 class Profiler:
-    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to be checked.
+    """Profiles around a solution; `deviation` (nparameter,) are the standard errors to check.
 
     smooth  the cost has no jumps; contacts make some, and a rise over a jump narrows no interval
     """
@@ -110,12 +110,12 @@ class Profiler:
         return np.maximum(rise, 0.0)
 
     def cost_of(self, k: int) -> float:
-        """Cost at the solution of what parameter k's limb feels."""
+        """Cost at the solution of parameter k's limb."""
         return self._felt(self.here, k)
 
     # --- inside ---
     def _felt(self, costs: FloatArray, k: int) -> float:
-        """Of costs (nlimb + 1,) by limb, what parameter k's limb feels."""
+        """The part of costs (nlimb + 1,) that parameter k affects."""
         limb = self.descent.owner[k]
         return float(costs.sum() if limb < 0 else costs[limb])
 
@@ -138,7 +138,7 @@ class Profiler:
         return distance
 
     def _only(self, wanted: NDArray[np.bool_]) -> Turns:
-        """Turns of the wanted parameters alone."""
+        """Turns of the given parameters alone."""
         return [some for turn in self._turns if (some := [k for k in turn if wanted[k]])]
 
     def _at_bound(self, distance: FloatArray) -> NDArray[np.bool_]:
@@ -172,9 +172,9 @@ class Profiler:
         moved, outs, limbs = moved.copy(), outs.copy(), descent.shooting.channel_limb
         for row, turn in enumerate(turns):
             for k in (k for k in turn if better[k]):
-                mine, limb = self._members[k], descent.owner[k]
+                members, limb = self._members[k], descent.owner[k]
                 felt = slice(None) if limb < 0 else limbs == limb
-                moved[row, mine], outs[row][..., felt] = tries[row, mine], new[row][..., felt]
+                moved[row, members], outs[row][..., felt] = tries[row, members], new[row][..., felt]
         return moved, outs
 
     def _temperature(self) -> FloatArray:
@@ -194,16 +194,16 @@ class Profiler:
         """(nparameter, nparameter) direction in which each profile leads, and B_kk (nparameter,)."""
         count = len(self.x)
         ways, bread, inverses = np.zeros((count, count)), np.ones(count), {}
-        for k, (limb, mine) in enumerate(zip(self.descent.owner.tolist(), self._members, strict=True)):
+        for k, (limb, members) in enumerate(zip(self.descent.owner.tolist(), self._members, strict=True)):
             if limb not in inverses:
-                inverses[limb] = np.linalg.inv(self.hessian[np.ix_(mine, mine)])
-            column = inverses[limb][:, np.searchsorted(mine, k)]
-            bread[k] = column[np.searchsorted(mine, k)]
-            ways[k, mine] = column / bread[k]
+                inverses[limb] = np.linalg.inv(self.hessian[np.ix_(members, members)])
+            column = inverses[limb][:, np.searchsorted(members, k)]
+            bread[k] = column[np.searchsorted(members, k)]
+            ways[k, members] = column / bread[k]
         return ways, bread
 
     def _moved(self, steps: FloatArray, turns: Turns) -> FloatArray:
-        """(nturn, nparameter): every turn's parameters moved by their steps, the others following."""
+        """(nturn, nparameter): every turn's parameters moved by their steps, the others along the profile."""
         out = np.repeat(self.x[None], len(turns), axis=0)
         for row, turn in enumerate(turns):
             for k in turn:
@@ -213,7 +213,7 @@ class Profiler:
         return np.clip(out, self.descent.low, self.descent.high)
 
     def _rises(self, outs: FloatArray, moved: FloatArray, turns: Turns) -> FloatArray:
-        """(nparameter,) rise of the cost of what each parameter's limb feels; zero for those of no turn."""
+        """(nparameter,) rise of the cost of each parameter's limb; zero for those of no turn."""
         more, rise = self.descent.costs(outs, moved) - self.here, np.zeros(len(self.x))
         for row, turn in enumerate(turns):
             for k in turn:

@@ -1,8 +1,8 @@
 """Random-effects variance between parts of the data: the scatter that a wrong model leaves in its parameters.
 
 The parameters of a wrong model depend on the data: on slow or fast motion, low or high frequencies, positions or
-velocities, one stretch of the log or the next. Each part g gets a refit of one Gauss-Newton step from the estimate,
-with the Jacobian that is there already:
+velocities, one stretch of the log or the next. Each part g is refitted by one Gauss-Newton step from the estimate,
+with the existing Jacobian:
 
     x_g - x = -(H_g + I)^-1 (J_g^T r_g + x / G),      C_g = (H_g + I)^-1 M_g (H_g + I)^-1
 
@@ -24,7 +24,7 @@ from scipy.special import chdtri
 
 from trueup.calibrate.data.cutting import BASE_CHANNELS
 from trueup.calibrate.fit.residuals import Jacobian, Shooting
-from trueup.calibrate.judge.uncertainty import Part, information
+from trueup.calibrate.uncertainty.covariance import Part, information
 from trueup.core.arrays import FloatArray
 
 _STRETCHES = 4
@@ -60,7 +60,7 @@ def between_parts(
 def random_effect(shift: FloatArray, variance: FloatArray, sees: NDArray[np.bool_]) -> FloatArray:
     """Return the standard deviation between parts beyond what their variances explain, 0 where that is not sure.
 
-    shift, variance, sees  (npart, nparameter): estimates, their variances, and whether a part says anything
+    shift, variance, sees  (npart, nparameter): estimates, their variances, and whether a part is informative
     """
     weight = np.where(sees, 1.0 / np.maximum(variance, 1e-12), 0.0)
     total = np.maximum(weight.sum(axis=0), 1e-12)
@@ -100,7 +100,7 @@ def _refit(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Change of x, its variance, and whether the part sees each parameter."""
     windows = shooting.windows
-    found = information(jacobian, residuals, windows.judged, windows.rate_hz, part=part)
+    found = information(jacobian, residuals, windows.compared, windows.rate_hz, part=part)
     bread = np.linalg.inv(found.hessian + np.eye(len(prior)))
     shift = np.clip(-bread @ (found.gradient + prior), -_REACH, _REACH)
     variance = np.einsum("ij,jk,ki->i", bread, found.meat, bread)

@@ -3,8 +3,8 @@
 Scores are errors of replays, open loop and in windows, per joint, with their spread over blocks of time.
 
 Posterior predictive check: draws of the parameters replay the held-out logs, open loop, beside the estimate. Draws must
-do nearly as well as the estimate, or training in them would be training in worse simulators. And the measured error
-must lie within what was to be expected: the residuals of the fit on its own data (noise and model error alike),
+do nearly as well as the estimate, or policies would train in worse simulators. And the measured error
+must lie in the expected range: the residuals of the fit on its own data (noise and model error alike),
 resampled in blocks, plus up to the distance of draws from the estimate.
 """
 
@@ -21,7 +21,7 @@ from trueup.calibrate.config import WindowCfg
 from trueup.calibrate.data.windows import cut_windows
 from trueup.calibrate.fit.fit import Solution
 from trueup.calibrate.fit.residuals import Shooting
-from trueup.calibrate.judge.judge import JudgedFit
+from trueup.calibrate.uncertainty.assess import AssessedFit
 from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.data.resample import rate_of
@@ -86,18 +86,18 @@ def _ends(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def predictive_check(shooting: Shooting, solution: Solution, judged: JudgedFit, held: Sequence[Log]) -> Predictive:
+def predictive_check(shooting: Shooting, solution: Solution, assessed: AssessedFit, held: Sequence[Log]) -> Predictive:
     """Replay held-out logs with the estimate and with draws from the posterior."""
-    rng, x = np.random.default_rng(0), judged.x
+    rng, x = np.random.default_rng(0), assessed.x
     low, high = shooting.bounds
-    draws = np.clip(rng.multivariate_normal(x, judged.posterior.covariance, DRAWS, method="eigh"), low, high)
+    draws = np.clip(rng.multivariate_normal(x, assessed.posterior.covariance, DRAWS, method="eigh"), low, high)
     replayed = _replayed(shooting, held)
     njoint = shooting.robot.spec.njoint
     left = (replayed.residuals(np.vstack([x, draws])) * replayed.sigma)[..., :njoint]
-    counted = replayed.windows.judged[..., :njoint]
+    counted = replayed.windows.compared[..., :njoint]
     errors = np.sqrt(_mean_square(left, counted)).mean(axis=1)
     apart = _mean_square(left[1:] - left[0], counted)
-    over = _resampled(shooting, solution, rng, float(replayed.windows.judged.any(axis=2).sum()))
+    over = _resampled(shooting, solution, rng, float(replayed.windows.compared.any(axis=2).sum()))
     ends = (
         float(np.percentile(np.sqrt(over).mean(axis=1), _INSIDE[0])),
         float(np.percentile(np.sqrt(over + apart).mean(axis=1), _INSIDE[1])),
@@ -128,17 +128,17 @@ def _mean_square(left: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
 
 def _resampled(shooting: Shooting, solution: Solution, rng: np.random.Generator, samples: float) -> FloatArray:
     """(DRAWS, njoint) mean squares of the fit's residuals, in windows drawn with replacement that make up `samples`."""
-    njoint, length = shooting.robot.spec.njoint, shooting.windows.judged.any(axis=2).sum(axis=1).mean()
+    njoint, length = shooting.robot.spec.njoint, shooting.windows.compared.any(axis=2).sum(axis=1).mean()
     blocks = max(1, round(samples / max(float(length), 1.0)))
-    judged = shooting.windows.judged[..., :njoint]
-    square = ((solution.residuals * shooting.sigma)[..., :njoint] ** 2 * judged).sum(axis=1)
-    count = judged.sum(axis=1)
+    compared = shooting.windows.compared[..., :njoint]
+    square = ((solution.residuals * shooting.sigma)[..., :njoint] ** 2 * compared).sum(axis=1)
+    count = compared.sum(axis=1)
     picks = rng.integers(0, len(square), (DRAWS, blocks))
     return np.asarray(square[picks].sum(axis=1) / np.maximum(count[picks].sum(axis=1), 1))
 
 
 def alarms(result: Calibration) -> Iterator[str]:
-    """Everything that makes the result doubtful as a whole, most important first."""
+    """Warnings about the result as a whole, most important first."""
     names = [name for name in recorded_drivers(result) if name is not None]
     if len(names) > 1:
         yield (

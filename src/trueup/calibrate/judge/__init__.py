@@ -1,1 +1,0 @@
-"""What the data say: uncertainty, profiles, valleys, verdicts, predictive check, alarms."""

@@ -1,0 +1,1 @@
+"""Uncertainty of a fit: covariance, profiles, valleys, verdicts, predictive check, alarms."""
