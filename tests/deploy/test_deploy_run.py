@@ -234,4 +234,4 @@ def test_a_run_that_is_refused_leaves_no_folder_behind(bundle):
         climb(bundle, "shadow", driver="twin:wron")
     with pytest.raises(TrueupError, match="silent"):
         climb(bundle, "shadow", driver="twin@127.0.0.1:9")
-    assert not list(bundle.with_name(f"{bundle.name}.deployed").glob("*"))
+    assert not list(bundle.path.with_name(f"{bundle.path.name}.deployed").glob("*"))
